@@ -15,6 +15,7 @@ import os
 import platform
 import secrets
 import shutil
+import statistics
 import sys
 import tempfile
 import time
@@ -95,6 +96,35 @@ def _told(work: Callable[..., Any], *arguments: Any) -> Any:
         return work(*arguments)
     except SystemExit as left:
         raise RuntimeError(str(left)) from left
+
+
+def reference_ms(count: int = 500) -> dict[str, float]:
+    """What the machine gives at its best, to compare machines by: medians in milliseconds.
+
+    `read_ms` is a prepared read of one row by its primary key, `commit_ms` a transaction that
+    writes one row and waits for the disk.
+    """
+    with psycopg.connect(os.environ["DATABASE_URL"], autocommit=True) as connection:
+        connection.execute("CREATE TABLE reference (id int PRIMARY KEY, value int)")
+        connection.execute("INSERT INTO reference SELECT n, 0 FROM generate_series(1, 1000) AS n")
+        statements = {
+            "read_ms": "SELECT value FROM reference WHERE id = %s",
+            "commit_ms": "UPDATE reference SET value = value + 1 WHERE id = %s",
+        }
+        medians = {
+            name: _median_ms(connection, statement, count) for name, statement in statements.items()
+        }
+        connection.execute("DROP TABLE reference")
+    return medians
+
+
+def _median_ms(connection: psycopg.Connection[Any], statement: Any, count: int) -> float:
+    times_ms = []
+    for number in range(count):
+        began_s = time.perf_counter()
+        connection.execute(statement, [1 + number % 1000], prepare=True)
+        times_ms.append(1000 * (time.perf_counter() - began_s))
+    return round(statistics.median(times_ms), 3)
 
 
 def close_connections() -> None:

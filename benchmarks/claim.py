@@ -7,7 +7,8 @@ nothing while a job that fits is waiting (`missed`), also after half of the jobs
 Clients are processes with a connection each; the loop of the priorities runs beside them, as in an
 installation. `busy` is one client while jobs are submitted and
 priorities recomputed all the time. `claim_of_pilot` is the whole claim of a pilot, with its
-attempt and events.
+attempt and events. `reference` is a read of one row and a transaction of one row in the same run,
+to compare machines by.
 """
 
 from __future__ import annotations
@@ -60,6 +61,7 @@ def measure(is_quick: bool) -> dict[str, Any]:
     jobs = _measure_jobs(*((1_000, 50) if is_quick else (100_000, 1_000)))
     found["submit_s"]["submit_jobs"] = jobs["submit_s"]
     found["claim_of_pilot"] = jobs["claim_of_pilot"]
+    found["reference"] = base.reference_ms()
     return found
 
 
@@ -214,7 +216,7 @@ def _plans(workload: Workload) -> dict[str, Any]:
 
     found: dict[str, Any] = {}
     pilots = [p for p in workload.mixed_pilots(120, "plans") if p["kind"] == "generic_1core"][:51]
-    for name in ("throw", "scan", "take"):
+    for name in ("sample", "scan", "take"):
         plans = []
         for pilot in pilots:
             resource = resource_of(pilot, workload.groups)

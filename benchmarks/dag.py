@@ -70,7 +70,11 @@ def measure(is_quick: bool) -> dict[str, Any]:
     base.in_a_process(_migrate)
     scenarios = [_run(each) for each in (QUICK if is_quick else FULL)]
     load = Load(dags=5, chain=4) if is_quick else Load()
-    return {"scenarios": scenarios, "latency": base.in_a_process(_measure_latency, load)}
+    return {
+        "scenarios": scenarios,
+        "latency": base.in_a_process(_measure_latency, load),
+        "reference": base.reference_ms(),
+    }
 
 
 def _run(scenario: Scenario) -> dict[str, Any]:

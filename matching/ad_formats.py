@@ -63,8 +63,8 @@ def parse_ad(text: str) -> dict[str, str]:
 
 
 def _start(text: str) -> int:
-    found = _LEADING.match(text)
-    return found.end() if found else 0
+    match = _LEADING.match(text)
+    return match.end() if match else 0
 
 
 def _parse_old(text: str) -> dict[str, str]:
@@ -76,10 +76,10 @@ def _parse_new(text: str) -> dict[str, str]:
     attributes: dict[str, str] = {}
     seen: dict[str, int] = {}
     for line, statement in _statements(text):
-        found = _ASSIGNMENT.match(statement)
-        if found is None:
+        match = _ASSIGNMENT.match(statement)
+        if match is None:
             raise AdError(f"expected `Name = expression`, found: {_short(statement)}", line=line)
-        name, expression = found.groups()
+        name, expression = match.groups()
         if name.lower() in seen:
             raise AdError(f"{name} is given twice, first in line {seen[name.lower()]}", line=line)
         seen[name.lower()] = line
@@ -102,8 +102,8 @@ def _short(text: str) -> str:
 def _tokens(text: str) -> Iterator[tuple[int, str, str]]:
     """Line, kind and text of each token; comments and white space become blanks."""
     line = 1
-    for found in _TOKEN.finditer(text):
-        kind, token = str(found.lastgroup), found.group()
+    for match in _TOKEN.finditer(text):
+        kind, token = str(match.lastgroup), match.group()
         if kind == "unclosed":
             what = "a comment" if token == "/*" else "a quote"
             raise AdError(f"{what} is not closed", line=line)
@@ -226,8 +226,8 @@ def _text(name: str, value: str) -> str:
         raise AdError(f"{name}: half of a surrogate pair in a text", attribute=name) from None
     if "\0" in value:
         raise AdError(f"{name}: a zero byte in a text", attribute=name)
-    found = _JSON_EXPRESSION.match(value)
-    if found is None:
+    match = _JSON_EXPRESSION.match(value)
+    if match is None:
         return quote(value)
-    expression = "".join(token for _, _, token in _tokens(found[1])).strip()
+    expression = "".join(token for _, _, token in _tokens(match[1])).strip()
     return _checked(name, expression)

@@ -100,8 +100,8 @@ def check_nesting(text: str) -> int:
     Returns the number of selections (`? :`).
     """
     depth = selections = 0
-    for found in _BRACKET.finditer(text):
-        token = found.group()
+    for match in _BRACKET.finditer(text):
+        token = match.group()
         if token in "[({":
             depth += 1
         elif token in "])}":
@@ -166,12 +166,12 @@ def parse_lines(text: str) -> dict[str, str]:
     for number, line in enumerate(_LINE_END.split(text), start=1):
         if not line.strip() or line.lstrip().startswith("#"):
             continue
-        found = _LINE.match(line.strip())
-        if found is None:
+        match = _LINE.match(line.strip())
+        if match is None:
             raise AdError(
                 f"expected `Name = expression`, found: {_shortened(line.strip())}", line=number
             )
-        name, expression = found.groups()
+        name, expression = match.groups()
         if name.lower() in seen:
             raise AdError(f"{name} is given twice, first in line {seen[name.lower()]}", line=number)
         try:
@@ -224,8 +224,8 @@ def _plain(expression: Any) -> str:
     return _STRING_OR_LONG_FLOAT.sub(_shortened_float, text)
 
 
-def _shortened_float(found: re.Match[str]) -> str:
-    return repr(float(found["float"])) if found["float"] else found.group()
+def _shortened_float(match: re.Match[str]) -> str:
+    return repr(float(match["float"])) if match["float"] else match.group()
 
 
 def literal_values(ad: classad2.ClassAd) -> dict[str, str | int | float | bool]:

@@ -61,13 +61,13 @@ def _word_pair(word: str) -> tuple[str, str]:
 
 def _unquoted(text: str) -> str:
     """Text between double quotes; two double quotes inside stand for one."""
-    found = _QUOTED.match(text.strip())
-    if found is None:
+    match = _QUOTED.match(text.strip())
+    if match is None:
         raise BadEnvironment("a double quote is not closed")
-    if rest := found[2].strip():
+    if rest := match[2].strip():
         message = 'behind the closing double quote stands more (inside, "" is one): '
         raise BadEnvironment(message + rest[:80])
-    return found[1].replace('""', '"')
+    return match[1].replace('""', '"')
 
 
 def split_quoted(text: str) -> list[str]:
@@ -109,9 +109,9 @@ def parse_arguments(text: str) -> list[str]:
     """
     if text.strip().startswith('"'):
         return split_quoted(_unquoted(text))
-    if (found := _BARE_QUOTE.search(text)) is not None:
+    if (match := _BARE_QUOTE.search(text)) is not None:
         message = (
-            f'write \\" for a double quote, or all in double quotes: {text[found.end() - 1 :][:80]}'
+            f'write \\" for a double quote, or all in double quotes: {text[match.end() - 1 :][:80]}'
         )
         raise BadEnvironment(message)
     return text.replace('\\"', '"').split()

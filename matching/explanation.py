@@ -302,7 +302,7 @@ def _undefined(cluster: Cluster, cycle_sites: Sequence[CycleSite]) -> tuple[Unde
 
 @dataclass(frozen=True, slots=True)
 class SiteExplanation:
-    """How a site and the idle DAGs stand to each other; all numbers count DAGs.
+    """Standing of a site and the idle DAGs with each other; all numbers count DAGs.
 
     `unseen` counts the DAGs that were not examined before the deadline.
     """

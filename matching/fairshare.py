@@ -204,7 +204,7 @@ def _assign(parent: _Node, children: Iterable[_Node]) -> None:
 
 
 def _ceilings(tree: Mapping[str, _Node], demand: Mapping[str, float]) -> dict[str, float]:
-    """What each group with its children could hold with unlimited surplus."""
+    """Slots that each group with its children could hold with unlimited surplus."""
     ceilings: dict[str, float] = {}
     for name in reversed(_from_the_top(tree)):
         node = tree[name]

@@ -132,11 +132,11 @@ def _string(arguments: Sequence[str]) -> str:
 def _formatted(function: str, formats: Sequence[str], value: float | str) -> str:
     """Value in a format of C's `printf`."""
     text = ",".join(formats)
-    found = _FORMAT.fullmatch(text)
-    if found is None or found["kind"] not in _KINDS[function]:
+    match = _FORMAT.fullmatch(text)
+    if match is None or match["kind"] not in _KINDS[function]:
         kinds = ", ".join(f"%{kind}" for kind in _KINDS[function])
         raise ValueError(f"not a format for it, which are {kinds}: {text[:80]}")
-    flags, kind, precision = found["flags"], found["kind"], found["precision"] or ""
+    flags, kind, precision = match["flags"], match["kind"], match["precision"] or ""
     if kind in "diuxXo":
         # Python has its own opinion of what C says of these.
         flags = flags.replace("0", "") if precision else flags
@@ -145,10 +145,10 @@ def _formatted(function: str, formats: Sequence[str], value: float | str) -> str
             flags = flags.replace("+", "").replace(" ", "")
             value = int(value) % 2**64
     try:
-        made = f"%{flags}{found['width']}{precision}{kind}" % value
+        made = f"%{flags}{match['width']}{precision}{kind}" % value
     except (ValueError, OverflowError) as error:
         raise ValueError(f"not a format: {text[:80]}") from error
-    return f"{found['before']}{made}{found['after']}"
+    return f"{match['before']}{made}{match['after']}"
 
 
 def _eval(arguments: Sequence[str]) -> str:

@@ -352,7 +352,7 @@ class Cycle:
         return search
 
     def obstacle(self, request: Request) -> Leftover | None:
-        """What keeps a request from every site now: a limit, or its group's quota; or None."""
+        """Limit or group quota that keeps a request from every site now; None without one."""
         exceeded = self._exceeded_limit(request)
         if exceeded is not None:
             return exceeded

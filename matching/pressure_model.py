@@ -24,12 +24,12 @@ class Course:
 
     @property
     def total_submitted(self) -> int:
-        """All pilots that were sent."""
+        """Number of pilots that were sent."""
         return sum(self.submitted)
 
     @property
     def cycles(self) -> int:
-        """How many cycles were used."""
+        """Number of cycles that were used."""
         return len(self.levels)
 
 

@@ -128,7 +128,7 @@ class Removable:
 
 @dataclass(frozen=True, slots=True)
 class Cleanup:
-    """The one kind of pilots that is removed in a cycle, or None, and how many."""
+    """Kind of pilots that is removed in a cycle, or None, and their number."""
 
     target: str | None = None
     selected: int = 0

@@ -15,7 +15,7 @@ _MOST_HOSTS = 5
 
 
 class Avoids(StrEnum):
-    """What a job avoids after its place failed it: nothing, the host, or the whole site."""
+    """Scope that a job avoids after a failure: nothing, the host, or the whole site."""
 
     NOTHING = "nothing"
     HOST = "host"

@@ -57,7 +57,7 @@ class Expanded:
 
 
 @dataclass(frozen=True, slots=True)
-class Own:
+class OwnAttributes:
     """Attributes of the job's own ad that an expression refers to."""
 
     expressions: dict[str, str] = field(default_factory=dict)
@@ -75,9 +75,9 @@ class Evaluator:
     values: Mapping[str, object]
     target: Mapping[str, object]
 
-    def __call__(self, text: str, own: Own | None = None) -> str:
+    def __call__(self, text: str, own: OwnAttributes | None = None) -> str:
         """Value of the expression as text. Raises AdError, or Undefined without a plain value."""
-        own = own or Own()
+        own = own or OwnAttributes()
         taken = {name.lower() for name in (*own.expressions, *own.values)}
         expressions = _without(self.expressions, taken) | own.expressions
         check_cost({**expressions, "SubstitutedExpression": text})

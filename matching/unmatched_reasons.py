@@ -42,7 +42,7 @@ class Leftover:
 
 
 class SiteStanding(StrEnum):
-    """How a site and a request stand to each other at a moment."""
+    """Standing of a site and a request with each other at a moment."""
 
     FREE = "would take it now"
     REFUSED_BY_DAG = "ruled out by the Requirements of the DAG"

@@ -31,7 +31,7 @@ from wms.dags.engine import cycle as engine
 from wms.dags.models import Dag
 from wms.dags.negotiation import cycle as negotiation
 from wms.dags.submission.submit import DagSubmission, submit_dag
-from wms.jobs import attempts, messages
+from wms.jobs import attempts, pilot_reports
 from wms.jobs.content import blobs
 from wms.jobs.models import Job
 from wms.jobs.operations import JobSpec, create_workspace, submit_jobs
@@ -251,7 +251,7 @@ class Claimed:
 
     def send(self, kind: str, path: str, content: bytes) -> None:
         """The pilot sends a file."""
-        attempt = messages.live_attempt(self.job.pk, self.number, pilot_id=self.pilot.pk)
+        attempt = pilot_reports.live_attempt(self.job.pk, self.number, pilot_id=self.pilot.pk)
         blob = blobs.store_bytes(content)
         attempts.add_attempt_file(attempt, kind=kind, path=path, blob=blob)
 

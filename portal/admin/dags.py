@@ -13,13 +13,13 @@ from portal.admin.accounting import OwnLimitsAdmin, deletion_reason
 from portal.admin.forms import CheckedForm
 from portal.admin.roles import actor_of
 from wms.core.models import User
-from wms.dags.engine.shared_limits import (
+from wms.dags.models import SharedLimit
+from wms.dags.services.shared_limits import (
     check_shared_limit,
     delete_shared_limit,
     save_shared_limit,
     visible_shared_limits,
 )
-from wms.dags.models import SharedLimit
 
 
 class SharedLimitForm(CheckedForm):

@@ -15,9 +15,9 @@ from django.utils import timezone
 from wms.core.actors import Actor
 from wms.core.errors import Finding, InvalidInput, PilotageError
 from wms.core.heavy import heavy_place
-from wms.exchange import importing, writing
-from wms.exchange.importing import ImportPlan, PlanChanged
-from wms.exchange.reading import MAX_BYTES
+from wms.exchange import site_import, yaml_writer
+from wms.exchange.site_import import ImportPlan, PlanChanged
+from wms.exchange.yaml_reader import MAX_BYTES
 
 
 class DocumentForm(forms.Form):
@@ -70,7 +70,7 @@ class ConfirmForm(forms.Form):
 
 def export_sites(request: HttpRequest) -> HttpResponse:
     """The user's sites as a file, or those that are named."""
-    text = writing.export_sites(Actor.person(request.user), request.GET.getlist("site"))
+    text = yaml_writer.export_sites(Actor.person(request.user), request.GET.getlist("site"))
     response = HttpResponse(text, content_type="application/yaml; charset=utf-8")
     name = f"sites-{timezone.now():%Y%m%d-%H%M}.yaml"
     response["Content-Disposition"] = f'attachment; filename="{name}"'
@@ -93,7 +93,7 @@ def _previewed(model_admin: ModelAdmin, request: HttpRequest, form: DocumentForm
     text = form.cleaned_data["text"]
     try:
         with heavy_place(request.user):
-            plan = importing.preview_import(text, actor=Actor.person(request.user))
+            plan = site_import.preview_import(text, actor=Actor.person(request.user))
     except PilotageError as error:
         shown = DocumentForm(initial={"text": text})
         return _page(model_admin, request, form=shown, error=error, status=error.status)
@@ -109,7 +109,7 @@ def _confirmed(model_admin: ModelAdmin, request: HttpRequest) -> HttpResponse:
     text = form.cleaned_data["text"].replace("\r\n", "\n")
     try:
         with heavy_place(request.user):
-            plan = importing.import_sites(
+            plan = site_import.import_sites(
                 text,
                 token=form.cleaned_data["token"],
                 actor=Actor.person(request.user),

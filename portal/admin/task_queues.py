@@ -22,8 +22,8 @@ from wms.jobs.limits import check_limit, delete_limit, save_limit, visible_limit
 from wms.jobs.models import RunningLimit
 from wms.taskqueues.listing import with_counts
 from wms.taskqueues.models import TaskQueue, TaskQueuePolicy
-from wms.taskqueues.policies import check_policy, save_policy, task_queue_policy
 from wms.taskqueues.selectors import needs_of
+from wms.taskqueues.task_queue_policy import check_policy, save_policy, task_queue_policy
 
 
 class TaskQueueAdmin(RoleAdmin):

@@ -29,7 +29,7 @@ _CONFIG = {
 def report_of(drawn: Drawn, marks: Annotations, *, scheme: Scheme, zone: tzinfo = UTC) -> str:
     """HTML file with the figure, its caption and its marks."""
     clock = Clock.of(zone, drawn.window)
-    figure = figure_of(drawn, marks.told, scheme=scheme, zone=zone)
+    figure = figure_of(drawn, marks.shown, scheme=scheme, zone=zone)
     # Plotly escapes what could end its script.
     drawing = figure.to_html(config=_CONFIG, include_plotlyjs=False, full_html=False)
     context = {
@@ -45,7 +45,7 @@ def report_of(drawn: Drawn, marks: Annotations, *, scheme: Scheme, zone: tzinfo 
             (clock.written(mark.at.timestamp()),
              mark.until and clock.written(mark.until.timestamp()),
              mark.words)
-            for mark in marks.told
+            for mark in marks.shown
         ],
         "library": mark_safe(_library()),
         "drawing": mark_safe(drawing),

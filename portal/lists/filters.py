@@ -34,7 +34,7 @@ from wms.pilots.states import PilotState
 from wms.placement.models import PlacementRequest
 from wms.placement.states import RequestState
 from wms.sites.models import Site
-from wms.sites.standing import STANDING_WORDS, words_of_sites
+from wms.sites.standing import STANDING_WORDS, statuses_of_sites
 from wms.sites.states import SiteState
 from wms.taskqueues.models import TaskQueue
 
@@ -266,7 +266,7 @@ class SiteFilter(ListFilter):
 
     def filter_standing(self, queryset: QuerySet[Site], name: str, value: Chosen) -> QuerySet[Site]:
         """Those that stand so at this moment. Three queries."""
-        found = [pk for pk, word in words_of_sites(self.now).items() if is_wanted(word, value)]
+        found = [pk for pk, word in statuses_of_sites(self.now).items() if is_wanted(word, value)]
         return queryset.filter(pk__in=found)
 
 

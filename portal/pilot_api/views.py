@@ -21,9 +21,9 @@ from wms.core.conf import conf
 from wms.core.errors import InvalidInput, NotAuthenticated, NotFound, PilotageError, TooLarge
 from wms.jobs import attempts
 from wms.jobs.content import blobs, inputs
-from wms.jobs.messages import live_attempt, taking
 from wms.jobs.models import Attempt, AttemptFile, Stream
 from wms.jobs.output import streams
+from wms.jobs.pilot_reports import live_attempt, report_guard
 from wms.pilots.models import Pilot
 from wms.pilots.protocol import claims, logs, registration
 from wms.pilots.protocol.heartbeats import Credential, record_heartbeat
@@ -117,7 +117,7 @@ def sent_file(
 ) -> HttpResponse:
     """A file that a live attempt sends back; its content goes to the store piece by piece."""
     actor = registration.pilot_actor(pilot)
-    with taking(job, attempt, "file", pilot_id=pilot.pk, actor=actor):
+    with report_guard(job, attempt, "file", pilot_id=pilot.pk, actor=actor):
         live = live_attempt(job, attempt, pilot_id=pilot.pk)
     _check_place(live, kind, path)
     sha256 = request.headers.get("X-Content-SHA256", "")
@@ -130,7 +130,7 @@ def sent_file(
     blob = blobs.store_stream(
         cast(BinaryIO, request), limit_bytes=limit_bytes, expected_sha256=sha256
     )
-    with taking(job, attempt, "file", pilot_id=pilot.pk, actor=actor):
+    with report_guard(job, attempt, "file", pilot_id=pilot.pk, actor=actor):
         attempts.add_attempt_file(live, kind=kind, path=path, blob=blob)
     return JsonResponse({"sha256": blob.sha256, "size_bytes": blob.size_bytes})
 

@@ -17,9 +17,9 @@ from portal.selftest.servers import Broker
 from portal.selftest.sql import READ_CLOCK, READ_DURABILITY
 from wms.core.errors import PilotageError
 from wms.dags.scripts.conf import script_conf
-from wms.dags.scripts.fences import Room
-from wms.dags.scripts.sandbox import NoFence, working_fence
-from wms.dags.scripts.slots import held_slot
+from wms.dags.scripts.fence_choice import NoFence, working_fence
+from wms.dags.scripts.fences import Sandbox
+from wms.dags.scripts.slots import acquired_slot
 from wms.pilots.selectors import queues_where_found
 from wms.sites.fences import Fence
 from wms.sites.selectors import configured_queues, runs_here
@@ -53,8 +53,8 @@ def scripts_fence() -> tuple[str, str]:
     """The fence that works for scripts of nodes here, and why none does."""
     conf = script_conf()
     try:
-        with held_slot(conf.folder, first_uid=conf.first_uid) as slot:
-            return working_fence(conf, Room(slot.tmp, slot.tmp, slot.shm, slot.uid)), ""
+        with acquired_slot(conf.folder, first_uid=conf.first_uid) as slot:
+            return working_fence(conf, Sandbox(slot.tmp, slot.tmp, slot.shm, slot.uid)), ""
     except (NoFence, PilotageError, OSError) as error:
         return "", str(error)
 

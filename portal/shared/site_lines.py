@@ -15,7 +15,7 @@ from wms.pilots.states import PilotState
 from wms.sites.ads import Load
 from wms.sites.models import Site
 from wms.sites.selectors import listed_sites
-from wms.sites.standing import Standing, standings_among, to_be_judged, word_of
+from wms.sites.standing import Standing, standings_among, status_of, with_standing_facts
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class SiteLine:
     @property
     def state(self) -> str:
         """The word for the site as a whole."""
-        return word_of(self.standing, has_live_ad=self.has_live_ad)
+        return status_of(self.standing, has_live_ad=self.has_live_ad)
 
     @property
     def matched(self) -> int:
@@ -62,7 +62,7 @@ def matched_at(site: Site, load: Load) -> int:
 def site_lines(user: User, *, now: datetime) -> list[SiteLine]:
     """All sites with their DAGs and pilots of this moment: five queries."""
     loads, pilots = loads_by_site(), live_pilots_by_queue()
-    sites = list(to_be_judged(listed_sites(user)))
+    sites = list(with_standing_facts(listed_sites(user)))
     standing = standings_among(sites, now)
     return [
         _site_line(site, loads.get(site.pk, Load()), pilots, standing[site.pk], now)

@@ -17,7 +17,7 @@ from wms.core.conf import conf
 from wms.core.errors import Finding, InvalidInput
 from wms.dags.language.origin import TOP, Origin
 from wms.dags.rescue.rescue_files import Resumption
-from wms.dags.submission.checking import read_text, time_for
+from wms.dags.submission.checking import read_text, request_deadline
 from wms.dags.submission.submit import DagSubmission
 
 #: DAG files are packed to about a tenth.
@@ -73,14 +73,14 @@ def submission_of(sent: Sent) -> DagSubmission:
         origin=sent.origin,
         options=sent.options,
         resumption=sent.resumption,
-        patience=deadline,
+        deadline=deadline,
     )
 
 
 def _deadline_for(sent: Sent, plain: Sequence[Upload]) -> Deadline:
     """The time for all that was sent; what is packed counts as the text that it may well hold."""
     archives = sum(_size(each) for each in sent.archives)
-    return time_for(sum(map(_size, plain)) + _TEXT_PER_PACKED * archives)
+    return request_deadline(sum(map(_size, plain)) + _TEXT_PER_PACKED * archives)
 
 
 def _size(upload: Upload) -> int:

@@ -57,3 +57,14 @@ def test_a_benchmark_prints_one_json_object(monkeypatch, capsys):
     assert told["benchmark"] == "nothing"
     assert told["quick"] is True
     assert told["is_quick"] is True
+
+
+def test_the_reference_reads_and_commits_and_leaves_nothing_behind():
+    with base.scratch_servers():
+        found = base.reference_ms(20)
+        with psycopg.connect(os.environ["DATABASE_URL"]) as connection:
+            left = connection.execute("SELECT to_regclass('reference')").fetchone()
+
+    assert left == (None,)
+    assert found["read_ms"] > 0
+    assert found["commit_ms"] > 0

@@ -21,10 +21,10 @@ from wms.bulk.services import Confirmation, Selection, confirm, freeze
 from wms.core.actors import Actor
 from wms.core.loops import LOOPS
 from wms.core.models import ControlLoop, User
-from wms.dags.engine.shared_limits import save_shared_limit
 from wms.dags.models import Dag, Node, SharedLimit
 from wms.dags.scripts import service as scripts
 from wms.dags.services.dags import hold_dags
+from wms.dags.services.shared_limits import save_shared_limit
 from wms.dags.submission.submit import DagSubmission, submit_dag
 from wms.failures import grouping
 from wms.jobs.limits import save_limit

@@ -14,7 +14,7 @@ from tests import factories
 from tests.e2e.conftest import Complaints
 from wms.core.models import User
 from wms.dags.lifecycle import apply_to_dags
-from wms.notices import telling
+from wms.notices import fanout
 from wms.notices.models import Notice, Subscription
 
 Login = Callable[[User], None]
@@ -33,7 +33,7 @@ def test_who_asked_on_a_dags_page_sees_in_the_rail_that_it_failed(
     expect(page.get_by_role("button", name="You are told")).to_be_visible()
 
     apply_to_dags("fail", [dag.pk], actor=factories.SYSTEM, reason="the disk is full")
-    telling.run_cycle(timezone.now())
+    fanout.run_cycle(timezone.now())
     # What a script does every half a minute, while the page stays open.
     page.evaluate("htmx.trigger('#bell', 'pilotage:bell')")
     expect(page.locator("#unread")).to_have_text("1")

@@ -13,7 +13,7 @@ from wms.core.actors import Actor
 from wms.core.models import ControlLoop
 from wms.core.tokens import issue_token, revoke_tokens
 from wms.dags.lifecycle import apply_to_dags
-from wms.notices import services, telling
+from wms.notices import fanout, services
 from wms.notices.models import Channel, Delivery, Rule, Subscription
 
 
@@ -50,15 +50,15 @@ def _fill(made: Production) -> None:
     old = issue_token(made.people.olga, name="laptop", actor=olga).row
     revoke_tokens([old.pk], actor=olga)
     ControlLoop.objects.filter(name="sampler").update(started_at=now - timedelta(hours=1))
-    telling.run_cycle(now - timedelta(minutes=3))
+    fanout.run_cycle(now - timedelta(minutes=3))
     reason = "The calibration is from the wrong run: wait for the new one"
     apply_to_dags("halt", [made.running.pk], actor=sam, reason=reason)
-    telling.run_cycle(now)
+    fanout.run_cycle(now)
     apply_to_dags("resume", [made.running.pk], actor=sam)
     services.mark_read(None, actor=olga, now=now)
     apply_to_dags("release", [made.held.pk], actor=sam)
     apply_to_dags("hold", [made.held.pk], actor=sam, reason="The disk of the portal is full")
-    telling.run_cycle(now)
+    fanout.run_cycle(now)
 
 
 def _deliveries(hook: Channel, dead: Channel) -> None:

@@ -22,7 +22,7 @@ def test_a_value_that_grows_with_each_step_is_refused() -> None:
     for step in (1, 2, 3):
         bomb[f"A{step}"] = f"strcat({','.join([f'a{step - 1}'] * 30)})"
 
-    with pytest.raises(AdError, match="could become too large"):
+    with pytest.raises(AdError, match="too large"):
         check_cost(bomb)
 
 
@@ -35,7 +35,7 @@ def test_many_uses_of_the_other_ad_are_refused() -> None:
     "ad", [{"A": "A + 1"}, {"A": "b", "B": "MY.c", "C": "ifThenElse(x, a, 1)"}]
 )
 def test_attributes_that_refer_to_each_other_in_a_circle_are_refused(ad: dict[str, str]) -> None:
-    with pytest.raises(AdError, match="in a circle: A -> "):
+    with pytest.raises(AdError, match="circle: A -> "):
         check_cost(ad)
 
 
@@ -48,13 +48,13 @@ def test_attributes_that_refer_to_each_other_in_a_circle_are_refused(ad: dict[st
     ],
 )  # fmt: skip
 def test_whole_ads_by_way_of_which_an_attribute_reaches_itself_are_refused(text: str) -> None:
-    with pytest.raises(AdError, match="cannot be used as a value"):
+    with pytest.raises(AdError, match="as a value"):
         check_cost({"A": text})
 
 
 @pytest.mark.parametrize("text", ["TARGET.Requirements", "requirements", "target.Rank + 1"])
 def test_what_the_other_ad_thinks_of_this_one_cannot_be_used(text: str) -> None:
-    with pytest.raises(AdError, match="of the other ad cannot be used"):
+    with pytest.raises(AdError, match="other ad"):
         check_cost({"A": text})
 
 
@@ -64,7 +64,7 @@ def test_the_own_requirements_can_be_used() -> None:
 
 @pytest.mark.parametrize("text", ['eval("A")', 'EVAL ("A")', '1 + Eval\n("A")'])
 def test_eval_is_refused(text: str) -> None:
-    with pytest.raises(AdError, match="eval cannot be used"):
+    with pytest.raises(AdError, match="eval "):
         check_cost({"Rank": text})
 
 
@@ -76,7 +76,7 @@ def test_a_chain_has_a_hundred_links_at_most(is_reversed: bool) -> None:
 
     check_cost(chain(100))
     for links in (101, 5000):
-        with pytest.raises(AdError, match="more than 100 attributes refer to each other"):
+        with pytest.raises(AdError, match="100 attributes"):
             check_cost(chain(links))
 
 
@@ -85,7 +85,7 @@ def test_a_pattern_may_be_matched_eight_times_through_all_references() -> None:
     check_cost({"Requirements": " && ".join([match] * 8)})
 
     for ad in ({"Requirements": " && ".join([match] * 9)}, {"A": match, "B": "A + " * 8 + "A"}):
-        with pytest.raises(AdError, match="too large or take too long"):
+        with pytest.raises(AdError, match="too large"):
             check_cost(ad)
 
 
@@ -101,7 +101,7 @@ def test_a_pattern_may_be_matched_eight_times_through_all_references() -> None:
     ],
 )
 def test_a_function_whose_cost_cannot_be_known_is_refused(call: str) -> None:
-    with pytest.raises(AdError, match=r"Rank: \w+ cannot be used"):
+    with pytest.raises(AdError, match=r"Rank: \w+ cannot"):
         check_cost({"Rank": f"1 + {call}"})
 
 
@@ -112,7 +112,7 @@ def test_functions_that_compare_all_with_all_cost_a_product() -> None:
     )
 
     for expression in (f"stringListSubsetMatch({words}, Names)", "join(join(A, B), split(C))"):
-        with pytest.raises(AdError, match="too large or take too long"):
+        with pytest.raises(AdError, match="too large"):
             check_cost({"Requirements": expression})
 
 
@@ -127,7 +127,7 @@ def test_functions_that_compare_all_with_all_cost_a_product() -> None:
     ],
 )
 def test_a_nested_ad_that_refers_to_something_is_refused(nested: str) -> None:
-    with pytest.raises(AdError, match="a nested ad can only have plain values"):
+    with pytest.raises(AdError, match="nested ad"):
         check_cost({"Rank": nested})
 
 
@@ -141,14 +141,14 @@ def test_names_in_quotes_are_told_from_the_words_of_the_language() -> None:
         "Rank": f"size(strcat({','.join([chr(39) + 'True' + chr(39)] * 30)}))",
     }
 
-    with pytest.raises(AdError, match="Rank: its evaluation could become too large"):
+    with pytest.raises(AdError, match=r"Rank: .*too large"):
         check_cost(bomb)
 
 
 def test_names_are_found_however_they_are_written() -> None:
     bomb = {"A": '"' + "x" * 6000 + '"', "Rank": "size(strcat(" + ",".join([r"'\101'"] * 30) + "))"}
 
-    with pytest.raises(AdError, match="Rank: its evaluation could become too large"):
+    with pytest.raises(AdError, match=r"Rank: .*too large"):
         check_cost(bomb)
 
 

@@ -74,9 +74,10 @@ def test_attributes_come_in_their_order_and_on_one_line() -> None:
     assert list(ad) == [
         "MyType", "Name", "MatchmakerURL", "Memory", "Speed", "Has_CVMFS", "Requirements", "Queues",
     ]  # fmt: skip
-    assert ad["Requirements"] == (
-        "(CurMatches < MaxMatches)   && TARGET.WANT_USCMS_MATCHMAKER =?= TRUE"
-    )
+    assert ad["Requirements"].split(" && ") == [
+        "(CurMatches < MaxMatches)  ",
+        "TARGET.WANT_USCMS_MATCHMAKER =?= TRUE",
+    ]
     assert not [text for text in ad.values() if "\n" in text]
 
 
@@ -114,8 +115,9 @@ def test_values_of_json_keep_their_types() -> None:
 
 def test_an_expression_in_json_is_read_with_or_without_its_backslashes() -> None:
     assert parse_ad(r'{"A": "\/Expr(B + 1)\/"}') == {"A": "B + 1"}
-    assert parse_ad('{"A": ["/Expr(B // more\\n + 1)/"]}') == {"A": "{ B   + 1 }"}
-    assert parse_ad('{"A": "/Expr without parentheses/"}') == {"A": '"/Expr without parentheses/"'}
+    commented, no_expression = '{"A": ["/Expr(B // more\\n + 1)/"]}', "/Expr without parentheses/"
+    assert parse_ad(commented) == {"A": "{ B   + 1 }"}
+    assert parse_ad(f'{{"A": "{no_expression}"}}') == {"A": f'"{no_expression}"'}
 
 
 def test_a_backslash_in_the_old_format_means_itself() -> None:
@@ -177,7 +179,7 @@ def test_what_is_no_single_ad_is_refused_with_its_place(
 @pytest.mark.parametrize("frame", ["A = {}1", "[ A = {}1", '{{"A": "/Expr({}1)/"}}'])
 def test_sixty_thousand_brackets_are_refused_at_once(bracket: str, frame: str) -> None:
     count = 60_000 // len(bracket)
-    with pytest.raises(AdError, match="nested more than 100 deep"):
+    with pytest.raises(AdError, match="100 deep"):
         parse_ad(frame.format(bracket * count))
 
 
@@ -221,7 +223,7 @@ def test_many_attributes_that_select_from_each_other_are_refused_together() -> N
 
 
 def test_a_row_of_attributes_that_is_too_long_is_refused() -> None:
-    with pytest.raises(AdError, match="more than 100 attributes refer to each other"):
+    with pytest.raises(AdError, match="100 attributes"):
         check_cost({f"A{n}": f"A{n + 1}" for n in range(3000)})
 
 

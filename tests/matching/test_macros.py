@@ -89,7 +89,7 @@ def test_macros_in_one_that_is_not_closed_stay_some() -> None:
 def test_macros_nested_too_deep_are_refused(levels: int, opening: str) -> None:
     assert expand(opening * 20 + "a" + ")" * 20, a="1") == ("a" if ":" in opening else "")
 
-    with pytest.raises(MacroError, match="more than 20 macros are nested"):
+    with pytest.raises(MacroError, match="20 macros"):
         parse_template(opening * levels + "a" + ")" * levels)
 
 
@@ -183,7 +183,12 @@ def test_a_flattened_template_gives_what_the_layers_give(
     except MacroError:
         return
 
-    flat = Flattener(known).flatten(text)
+    try:
+        flat = Flattener(known).flatten(text)
+    except MacroError:
+        # A circle is refused even if only an unused default leads into it.
+        assert _may_circle(known)
+        return
 
     # What stays are names of the outer layer: a value that uses its own name means the one there.
     assert Scopes(outer).expand(flat) == expected

@@ -54,7 +54,7 @@ def test_a_queue_that_leaves_its_platform_open_refuses_none() -> None:
 def test_requirements_that_are_false_wherever_the_pilot_comes_to_be_refuse_a_queue() -> None:
     refusal = offer_refusal(QUEUE, needs('Site == "T2_Y"'))
 
-    assert refusal == 'has requirements that are false here: Site == "T2_Y"'
+    assert refusal.endswith('Site == "T2_Y"')
 
 
 @pytest.mark.parametrize("requirements", ['Machine == "node7"', "NodeMemoryMb > 1", "Unheard > 1"])

@@ -52,7 +52,8 @@ def test_both_ads_can_be_used_and_the_figures_win_over_the_own_one() -> None:
 
     assert judge("QueuedSeconds > MY.Patience", own=own).action is Action.REMATCH
     assert judge("NodesDone == 77", own=own).action is Action.STAY
-    assert judge('TARGET.Slow && Name == "uw"', target=target).action is Action.REMATCH
+    of_both = 'TARGET.Slow && Name == "uw"'
+    assert judge(of_both, target=target).action is Action.REMATCH
 
 
 @pytest.mark.parametrize(

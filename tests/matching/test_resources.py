@@ -54,7 +54,7 @@ def test_needs_that_are_met_are_not_refused(needs: dict[str, Any]) -> None:
 def test_a_resource_may_take_only_jobs_that_carry_its_tags() -> None:
     here = replace(HERE, required_tags=("t",))
 
-    assert here.refusal(Needs.of("a")) == "only jobs with the tags t are taken"
+    assert "tags t" in here.refusal(Needs.of("a"))
     assert here.refusal(Needs.of("a", tags=["t"])) == ""
 
 
@@ -62,8 +62,8 @@ def test_a_private_pilot_takes_the_jobs_of_its_identity_only() -> None:
     here = replace(HERE, pilot_type="private", owner="alice", owner_groups=("physics",))
 
     assert here.refusal(Needs.of("alice", owner_group="physics")) == ""
-    assert here.refusal(Needs.of("bob", owner_group="physics")) == "only jobs of alice are taken"
-    assert here.refusal(Needs.of("alice")) == "only jobs of the groups physics are taken"
+    assert "of alice" in here.refusal(Needs.of("bob", owner_group="physics"))
+    assert "groups physics" in here.refusal(Needs.of("alice"))
 
 
 def test_where_a_group_shares_its_jobs_a_private_pilot_takes_those_of_all_its_members() -> None:
@@ -98,8 +98,8 @@ def test_pools_and_middleware_count_only_where_pilots_are_sent() -> None:
     there = replace(HERE, submit_pool="opportunistic", middleware="slurm")
 
     assert HERE.refusal(needs) == ""
-    assert HERE.sending_refusal(needs) == "is for the submit pools opportunistic"
-    assert replace(there, middleware="ssh").sending_refusal(needs) == "is for pilots sent by slurm"
+    assert "opportunistic" in HERE.sending_refusal(needs)
+    assert "slurm" in replace(there, middleware="ssh").sending_refusal(needs)
     assert there.sending_refusal(needs) == ""
 
 

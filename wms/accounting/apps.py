@@ -4,7 +4,7 @@ from django.apps import AppConfig
 
 
 class AccountingConfig(AppConfig):
-    """Whose turn it is: submitters' priorities, groups with quotas, concurrency limits."""
+    """Submitters' priorities, groups with quotas, concurrency limits, accounts of core-seconds."""
 
     name = "wms.accounting"
     label = "accounting"

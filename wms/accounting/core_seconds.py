@@ -1,4 +1,4 @@
-"""What became of core-seconds: added up by day, site and user, and read as efficiency and waste."""
+"""Accounts of core-seconds by day, site and user, read as efficiency and waste."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from wms.core.models import User
 
 @dataclass(frozen=True, slots=True)
 class CoreSeconds:
-    """Core-seconds by what became of them.
+    """Core-seconds, divided into useful, failed, lost, idle and validation.
 
     Useful: attempts whose job is done. Failed: payloads that came to a bad end of their own or by
     their watchdog. Lost: attempts that were killed, pre-empted, or whose pilots were gone. Idle and
@@ -33,23 +33,23 @@ class CoreSeconds:
 
     @property
     def total_s(self) -> float:
-        """All of them."""
+        """Sum of all core-seconds."""
         return self.useful_s + self.failed_s + self.lost_s + self.idle_s + self.validation_s
 
     @property
     def wasted_s(self) -> float:
-        """All but the useful ones."""
+        """Sum of all core-seconds but the useful ones."""
         return self.total_s - self.useful_s
 
     @property
     def efficiency(self) -> float | None:
-        """The useful part, from 0 to 1; None of nothing."""
+        """Useful part, from 0 to 1; None without any core-seconds."""
         return self.useful_s / self.total_s if self.total_s > 0 else None
 
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """What one attempt, or one pilot without its attempts, adds to the accounts of its last day."""
+    """Core-seconds of one attempt, or of one pilot without its attempts, on its last day."""
 
     day: date
     site_name: str
@@ -60,7 +60,7 @@ class Use:
 
 
 class UseBy(StrEnum):
-    """By what the accounts are told apart."""
+    """Groupings of the accounts."""
 
     SITE = "site"
     USER = "user"

@@ -1,4 +1,4 @@
-"""Whose turn it is: accounting groups with quotas, submitters' priorities, concurrency limits."""
+"""Accounting groups with quotas, submitters with priorities, concurrency limits, daily usage."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class AccountingGroup(models.Model):
     """A group that shares the sites' places with others; `physics.higgs` is below `physics`."""
 
     class QuotaKind(models.TextChoices):
-        """What the number of a quota means."""
+        """Kinds of quotas: a number of slots, or a fraction."""
 
         STATIC = "static", "places"
         DYNAMIC = "dynamic", "fraction of the parent's"
@@ -72,7 +72,7 @@ class AccountingGroup(models.Model):
 
 
 class Submitter(models.Model):
-    """Who is charged for places: a user, by themselves or in the name of a group."""
+    """A user, by themselves or in the name of a group, who is charged for slots."""
 
     user = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="submitters"
@@ -107,7 +107,7 @@ class Submitter(models.Model):
 
 
 class ConcurrencyLimit(models.Model):
-    """How much of something may be in use at once, over all sites: licences, connections."""
+    """A limit on the concurrent use of something over all sites, such as licences."""
 
     name = models.CharField(max_length=64, unique=True, validators=[_LIMIT_NAME])
     maximum = models.FloatField(validators=[MinValueValidator(0.0), MaxValueValidator(_MOST)])
@@ -124,7 +124,7 @@ class ConcurrencyLimit(models.Model):
 
 
 class DailyUse(models.Model):
-    """What became of the core-seconds of a day at one site, of one user's jobs or of no job.
+    """Core-seconds of a day at one site, of one user's jobs or of no job.
 
     Attempts and pilots are added once, on the day (UTC) of their end. Rows without a user are the
     pilots' own: what they spent on checks, and what no job used.

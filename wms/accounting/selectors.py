@@ -1,4 +1,4 @@
-"""Reading groups, submitters and limits."""
+"""Queries for accounting groups, submitters and concurrency limits."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from wms.core.models import User
 
 @dataclass(frozen=True, slots=True)
 class SubmitterShare:
-    """A submitter as the negotiator sees it; `group` is empty for who is in none.
+    """A submitter as the negotiator sees it; `group` is empty for a submitter without one.
 
     `name` is for people: `physics.alice`, or `alice`. Since user names may contain points, ids tell
     submitters apart.
@@ -91,7 +91,7 @@ def groups() -> list[GroupShare]:
 
 
 def groups_in_draws() -> list[tuple[str, float, bool]]:
-    """Name, share and job sharing of all groups, for the draws of TaskQueues."""
+    """Name, share and job sharing of all groups, for the priorities of TaskQueues."""
     return list(AccountingGroup.objects.values_list("name", "share", "has_job_sharing"))
 
 

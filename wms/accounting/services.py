@@ -1,4 +1,4 @@
-"""Configuring groups, factors and limits, and charging submitters for what they use."""
+"""Services for accounting groups, factors and limits, and charging of submitters for usage."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def ensure_submitter(user: User, group: AccountingGroup | None) -> None:
 def charge(
     used_slots: Mapping[tuple[int, int | None], float], *, half_life_s: float, now: datetime
 ) -> None:
-    """Note what every submitter uses now, by user and group, and bring the priorities up to `now`.
+    """Charge submitters for the slots they have used, and bring real priorities up to `now`.
 
     A submitter is charged for what it was noted with the last time, for the time since then; who
     is not named uses nothing from now on. Who is named first is created. A `now` that is not later

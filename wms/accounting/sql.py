@@ -1,4 +1,4 @@
-"""What accounting sends to PostgreSQL by hand: sums and charges of many rows, each of its own."""
+"""SQL of accounting: charges of submitters, and sums of core-seconds."""
 
 from __future__ import annotations
 

@@ -19,7 +19,6 @@ import structlog
 from celery.exceptions import SoftTimeLimitExceeded
 from django.db import InterfaceError, OperationalError, connection, transaction
 from django.db.models import F
-from django.db.models.functions import Now
 from psycopg.errors import QueryCanceled
 
 from wms.actions.actions import Action
@@ -35,6 +34,7 @@ from wms.bulk.states import ACTIVE, Outcome
 from wms.core.actors import Actor
 from wms.core.errors import Conflict, NotFound, NotPermitted, PilotageError
 from wms.core.loops import CycleReport
+from wms.core.statemachine import DatabaseTime
 
 log = structlog.get_logger(__name__)
 _RUNNER = Actor.system("bulk-operations")
@@ -111,7 +111,7 @@ def run_batch(operation_id: int) -> int:
         _settle(operation, _outcomes(kind, action, ids, order))
     elif not pending.exists():
         OPERATIONS.apply(
-            "end", [operation.pk], actor=_RUNNER, reason=operation.reason, ended_at=Now()
+            "end", [operation.pk], actor=_RUNNER, reason=operation.reason, ended_at=DatabaseTime()
         )
     return len(ids)
 

@@ -11,7 +11,6 @@ from typing import Any
 from django.core.exceptions import EmptyResultSet
 from django.db import connection, transaction
 from django.db.models import Exists, F, OuterRef, QuerySet
-from django.db.models.functions import Now
 from django.utils import timezone
 
 from wms.actions.actions import Action
@@ -37,6 +36,7 @@ from wms.core.errors import (
 )
 from wms.core.loops import wake_loop
 from wms.core.models import User
+from wms.core.statemachine import DatabaseTime
 
 #: So many objects are in one operation at the most.
 MAX_OBJECTS = 100_000
@@ -218,7 +218,7 @@ def _begin(operation: BulkOperation, confirmation: Confirmation, actor: Actor, o
         actor=actor,
         reason=reason,
         arguments=arguments,
-        confirmed_at=Now(),
+        confirmed_at=DatabaseTime(),
     )
     BulkOperation.objects.filter(pk=operation.pk).update(reason=reason)
     record_action(
@@ -281,7 +281,7 @@ def stop(operation_id: int, *, actor: Actor, reason: str = "") -> BulkOperation:
     operation = find_operation(user, operation_id)
     require_stopping(actor, operation)
     applied, _ = OPERATIONS.apply(
-        "stop", [operation.pk], actor=actor, reason=_checked_reason(reason), ended_at=Now()
+        "stop", [operation.pk], actor=actor, reason=_checked_reason(reason), ended_at=DatabaseTime()
     )
     operation = find_operation(user, operation_id)
     if applied.changed:

@@ -1,4 +1,4 @@
-"""Who does something: a person, a pilot, or one of the system's own loops."""
+"""Actors: authors of changes, which are persons, pilots, or the system's own loops."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Actor:
 
     @property
     def facts(self) -> Mapping[str, Any]:
-        """What each event of the actor tells beside the facts of its own."""
+        """Facts that each event of the actor has beside its own."""
         return {} if self.operation is None else {"operation": self.operation}
 
     @property

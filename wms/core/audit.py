@@ -1,4 +1,4 @@
-"""The audit trail of people's actions: writing it, and who may read which part of it."""
+"""Audit trail of people's actions: writing entries, and which of them a user may read."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _LONGEST_TARGET = AuditEntry._meta.get_field("target").max_length
 
 @dataclass(frozen=True, slots=True)
 class AuditObject:
-    """What an entry is about: a kind, and the key by which its page is found."""
+    """Object of an entry: its kind, and the key by which its page is found."""
 
     kind: str
     key: str
@@ -52,7 +52,7 @@ def current_request_id() -> str:
 
 
 def object_of(target: str) -> AuditObject:
-    """What a target names: `DAG 12, node A` is about DAG 12. What has no page is configuration."""
+    """Object named by a target: `DAG 12, node A` is DAG 12. Without a page it is configuration."""
     for kind, pattern in _KEYS:
         if found := pattern.match(target):
             return AuditObject(kind, found[1])
@@ -60,7 +60,7 @@ def object_of(target: str) -> AuditObject:
 
 
 def cut_target(target: str) -> str:
-    """What there is room for of a target: names of limits are made of several others."""
+    """Target cut to the column's length: names of limits are made of several others."""
     return target[:_LONGEST_TARGET]
 
 
@@ -128,5 +128,5 @@ def find_entry(user: User, entry_id: int) -> AuditEntry:
 
 
 def own_actions(user: User) -> QuerySet[AuditEntry]:
-    """What the user did, latest first."""
+    """Entries of the user's own actions, latest first."""
     return visible_entries(user).filter(actor=user.get_username()).order_by("-pk")

@@ -1,4 +1,4 @@
-"""What was changed of one configured object: field by field, from what to what, by whom and why."""
+"""Changes of a configured object, read from the audit trail: field by field, old and new value."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ class Difference:
 
 
 def changes_of(target: str) -> QuerySet[AuditEntry]:
-    """What was done to the object that the audit trail calls `target`, latest first."""
+    """Audit entries of the object named `target`, latest first."""
     return AuditEntry.objects.filter(target=cut_target(target)).order_by("-pk")
 
 
 def differences(facts: Mapping[str, Any]) -> Iterator[Difference]:
-    """The changed fields among the facts of an entry; what was empty and stays so is left out."""
+    """Changed fields among the facts of an entry, without those that stayed empty."""
     for name, pair in facts.items():
         if not _is_pair(pair):
             continue
@@ -57,7 +57,7 @@ def _is_pair(value: Any) -> bool:
 
 
 def _lines(old: Any, new: Any) -> tuple[tuple[tuple[str, str], ...], bool]:
-    """How two texts differ, where at least one has several lines."""
+    """Lines that differ between two texts, where at least one has several lines."""
     texts = [value if isinstance(value, str) else "" for value in (old, new)]
     if not any("\n" in text for text in texts):
         return (), False

@@ -63,7 +63,7 @@ class TooMany(PilotageError):
 
 
 class Busy(TooMany):
-    """All places for requests that take long are taken; this one was not begun."""
+    """All slots for requests that take long are taken; this one was not begun."""
 
     type = "urn:pilotage:busy"
     retry_after_s = 5

@@ -1,7 +1,7 @@
-"""Places for requests that may keep a processor busy for seconds: few for each user, few in all.
+"""Slots for requests that may keep a processor busy for seconds: few for each user, few in all.
 
 The web server's threads are shared by pages, programs and pilots: whoever asks for much at once
-waits for himself and for nobody else. A place is an advisory lock, so it is free again when the
+waits for himself and for nobody else. A slot is an advisory lock, so it is free again when the
 process that took it is killed. It belongs to the database's session: between PostgreSQL and the
 portal may stand nothing that gives a session to somebody else within a request.
 """
@@ -19,7 +19,7 @@ from wms.core.models import User
 
 
 class Work(StrEnum):
-    """What a place is for: each kind has places of its own.
+    """Kind of a request: each has slots of its own.
 
     A download lasts as long as its reader likes, so it must not keep answers waiting.
     """
@@ -30,7 +30,7 @@ class Work(StrEnum):
 
 @contextmanager
 def heavy_place(user: User, work: Work = Work.ANSWER) -> Iterator[None]:
-    """Hold a place while the block runs. Raises Busy, at once, when there is none."""
+    """Hold a slot while the block runs. Raises Busy, at once, when none is free."""
     limits, kind = conf(), f"heavy:{work}"
     own = [f"{kind}:{user.pk}:{number}" for number in range(limits.max_heavy_requests_per_user)]
     every = [f"{kind}:{number}" for number in range(limits.max_heavy_requests)]

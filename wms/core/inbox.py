@@ -1,4 +1,4 @@
-"""Telling a higher app of events: rows in its inbox, and a knock at its door."""
+"""Inboxes: event rows for a higher app to read, and the wake-up of its task."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ _TASK_BY_TOPIC: dict[str, str] = {}
 
 
 def register_reader(topic: str, task: str) -> None:
-    """Name the task that reads a topic; called by the reading app when it is set up."""
+    """Register the task that reads a topic; called by the reading app when it is set up."""
     _TASK_BY_TOPIC[topic] = task
 
 
 def announce(entries: Iterable[InboxEntry]) -> None:
     """Store entries in the caller's transaction, and wake their readers when it is committed."""
     stored = InboxEntry.objects.bulk_create(entries, batch_size=1000)
-    knock({entry.topic for entry in stored})
+    wake_readers({entry.topic for entry in stored})
 
 
-def knock(topics: Iterable[str]) -> None:
+def wake_readers(topics: Iterable[str]) -> None:
     """Wake the readers of these topics when the caller's transaction is committed."""
     for topic in sorted(topics):
         task = _TASK_BY_TOPIC.get(topic)

@@ -32,7 +32,7 @@ CycleReport = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """A periodic task: its name is also its lock; `run_cycle(now)` returns what it did.
+    """Periodic task: its name is also its lock; `run_cycle(now)` returns the report of a cycle.
 
     One that `rests` pauses after a cycle as long as the cycle took, however often it is woken.
     A cycle that reports one of `deeds`, all if none is named, keeps the installation active; one
@@ -102,7 +102,7 @@ def run(loop: Loop) -> bool:
 
 
 def last_report(name: str) -> CycleReport:
-    """What the last cycle of a loop that did not fail reported; empty before the first."""
+    """Report of the last cycle of a loop that did not fail; empty before the first."""
     reports = ControlLoop.objects.filter(name=name).values_list("report", flat=True)
     return reports.first() or {}
 
@@ -142,7 +142,7 @@ def _period_to_come_s(loop: Loop) -> float:
 
 
 def wake_loop(task: str) -> None:
-    """Ask a worker to run a loop soon, because of an event; see `ask_loop`."""
+    """Ask a worker to run a loop soon after an event; see `ask_loop`."""
     if ask_loop(task):
         note_activity()
 
@@ -166,7 +166,7 @@ def ask_loop(task: str) -> bool:
 
 
 def _take_wake_up(task: str) -> None:
-    """Let what happens from now on wake the loop again. Without the cache the mark expires."""
+    """Remove the mark, so that later events wake the loop again. Without the cache it expires."""
     try:
         cache.delete(_mark(task))
     except (RedisError, OSError) as error:
@@ -191,7 +191,7 @@ def wake(task: str, *arguments: int) -> None:
 
 @functools.cache
 def _wake_up_pool() -> ProducerPool:
-    """Connections of their own: workers wait on theirs for long, these must not."""
+    """Pool of connections with a short timeout: those of workers wait for long."""
     connection = current_app.connection_for_write()
     connection.transport_options = {
         **(connection.transport_options or {}),

@@ -8,7 +8,7 @@ from django.db.models.functions import Now
 
 
 class Role(models.TextChoices):
-    """What a user may do; each role includes those before it."""
+    """Role of a user; each includes those before it."""
 
     VIEWER = "viewer", "viewer"
     USER = "user", "user"
@@ -66,14 +66,14 @@ class EventRecord(models.Model):
 
 
 class InboxEntry(models.Model):
-    """What a higher app has not read yet: its kind, and the subject that this kind tells of.
+    """Entry that a higher app has not read yet: its kind, and the id of the subject of this kind.
 
     Written with the event and deleted by its reader, in the transaction that acts on it: an event
     whose transaction commits late is never missed, and none is acted on twice.
     """
 
     class Kind(models.TextChoices):
-        """What the entry tells of: of what the subject is the id."""
+        """Kind of the subject."""
 
         JOB_EVENT = "job event", "an event of a job"
         NODE_EVENT = "node event", "an event of a node"
@@ -125,7 +125,7 @@ class ControlLoop(models.Model):
 
 
 class AuditKind(models.TextChoices):
-    """What kind of thing was changed."""
+    """Kind of the object that was changed."""
 
     DAG = "dag", "DAG"
     JOB = "job", "job"
@@ -141,7 +141,7 @@ class AuditKind(models.TextChoices):
 
 
 class AuditEntry(models.Model):
-    """Who did what to which object, and why: one row for each object that a person acted on.
+    """Action of a person on one object, with its reason: one row for each object.
 
     `object_kind` and `object_key` follow from the target: by them an object's page finds its part.
     """

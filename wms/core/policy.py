@@ -1,4 +1,4 @@
-"""Roles in order, and what follows from them everywhere.
+"""Roles in their order, and the permissions that follow from them everywhere.
 
 - A viewer reads everything that is not another person's private matter; changes nothing.
 - A user submits, and steers what is their own.

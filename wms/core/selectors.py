@@ -1,4 +1,4 @@
-"""Reading what every app has: states, events, and the health of the control loops."""
+"""Health of the control loops; users and accounts by name and role."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LATE_GRACE_S = 10.0
 
 
 class LoopHealth(StrEnum):
-    """How a control loop does."""
+    """Health of a control loop."""
 
     OK = "ok"
     LATE = "late"
@@ -28,7 +28,7 @@ class LoopHealth(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class LoopStatus:
-    """The last run of one control loop, judged."""
+    """Last run of one control loop, and its health."""
 
     name: str
     health: LoopHealth
@@ -77,7 +77,7 @@ def user_ids(usernames: Collection[str]) -> dict[str, int]:
 
 
 def count_accounts(role: Role) -> int:
-    """How many active accounts have this role, or a higher one."""
+    """Number of active accounts with this role, or a higher one."""
     roles = Role.values[Role.values.index(role) :]
     has_it = Q(role__in=roles) | Q(is_superuser=True)
     return User.objects.filter(has_it, is_active=True).count()

@@ -1,4 +1,4 @@
-"""What the state machine sends to PostgreSQL by hand."""
+"""Statements of the state machine: moving entities, and writing their events."""
 
 from __future__ import annotations
 
@@ -21,34 +21,83 @@ ORDER BY id
 # the statement is planned once for one entity and for thousands.
 APPLY_EVENT = """
 WITH locked AS MATERIALIZED (
-    SELECT id, state FROM {entities}
+    SELECT id, state AS was FROM {entities}
     WHERE id = ANY(%(ids)s::bigint[]) AND state = ANY(%(sources)s::text[])
     ORDER BY id FOR UPDATE
-), {moved}written AS (
-    INSERT INTO {events}
-        ({subject}, event, from_state, to_state, actor, reason{cause}, facts, created_at)
-    SELECT id, %(event)s::text, state, coalesce(%(target)s::text, state), %(actor)s::text,
-        %(reason)s::text{said}, coalesce(%(facts)s::jsonb -> id::text, '{{}}'),
-        statement_timestamp()
-    FROM locked ORDER BY id
-    RETURNING {subject} AS entity_id, id
-){told}
+){moved}, {written}{announced}
 SELECT entity_id, id, {topics} FROM written ORDER BY entity_id
 """
-_MOVED = "moved AS ({update} FROM locked WHERE {entities}.id = locked.id), "
-_TOLD = """, told AS (
+_MOVED = """, moved AS (
+    UPDATE {entities} AS entity SET {changes} FROM locked WHERE entity.id = locked.id
+)"""
+
+# By hand, because the ORM needs three statements for it. The caller has locked the rows of the
+# parents, so nothing is locked here. The entities are found by the primary key. `was` is given by
+# the statement where an entity can come from one state only; else it is read from its old row.
+MOVE_GUARDED = """
+WITH moved AS (
+    UPDATE {entities} AS entity SET {changes}
+    FROM {given}
+    WHERE entity.id = given.id AND entity.{parent} = ANY(%(parents)s) AND {from_state}
+    RETURNING entity.id, entity.{parent}, {was} AS was{returned}{value}
+), {written}{announced}{deleted}
+SELECT id, {parent}, was{columns} FROM moved
+"""
+_GIVEN = "unnest(%(ids)s::bigint[]) AS given(id)"
+_GIVEN_VALUES = "unnest(%(ids)s::bigint[], %(values)s::{type}[]) AS given(id, value)"
+_OLD = " JOIN {entities} AS old ON old.id = given.id"
+# As a query, so that the planner does not look the state up in what it knows of the table: a state
+# that few entities had when it was analysed would let it compare each of them with each of those
+# given.
+_FROM_ONE = "entity.state = (SELECT %(source)s::varchar)"
+_DELETED = """, deleted AS (
+    DELETE FROM {attached} AS attached USING moved WHERE attached.{subject} = moved.id
+)"""
+
+# One event for each row of a query that has its `id`, and the state that it `was` in.
+_WRITTEN = """written AS (
+    INSERT INTO {events}
+        ({parent}{subject}, event, from_state, to_state, actor, reason{cause}, facts, created_at)
+    SELECT {parent}id, %(event)s::text, was, coalesce(%(target)s::text, was), %(actor)s::text,
+        %(reason)s::text{cause_value}, {facts}, statement_timestamp()
+    FROM {rows}
+    RETURNING {subject} AS entity_id, id
+)"""
+_FACTS_BY_ID = "coalesce(%(facts)s::jsonb -> id::text, '{}')"
+
+# Inbox entries for the events: those that the entities name, and those of a kind of entity. The
+# topic of an entity never changes; entities are found by the primary key.
+ANNOUNCE_TO_SUBMITTERS = """
+SELECT e.topic, e.topic_key, %(kind)s::text, written.id
+FROM written JOIN {entities} AS e ON e.id = written.entity_id WHERE e.topic <> ''
+"""
+ANNOUNCE_TO_OBSERVERS = "SELECT %(observers)s::text, 0, %(kind)s::text, written.id FROM written"
+_ANNOUNCED = """, announced AS (
     INSERT INTO core_inboxentry (topic, key, kind, subject_id)
     {listeners}
     RETURNING topic
 )"""
 
-# Who hears of the events: those that the entities name, and those of a kind of entity. The topic
-# of an entity never changes; entities are found by the primary key.
-TELL_SUBMITTERS = """
-SELECT e.topic, e.topic_key, %(kind)s::text, written.id
-FROM written JOIN {entities} AS e ON e.id = written.entity_id WHERE e.topic <> ''
-"""
-TELL_OBSERVERS = "SELECT %(observers)s::text, 0, %(kind)s::text, written.id FROM written"
+
+def events_written(
+    *,
+    events: str,
+    subject: str,
+    rows: str,
+    parent: str = "",
+    has_causes: bool = True,
+    facts: str = "%(facts)s",
+) -> str:
+    """Part of a statement, `written`: one event for each of the rows."""
+    return _WRITTEN.format(
+        events=events,
+        subject=subject,
+        rows=rows,
+        parent=f"{parent}, " if parent else "",
+        cause=", cause" if has_causes else "",
+        cause_value=", %(cause)s::text" if has_causes else "",
+        facts=facts,
+    )
 
 
 def apply_event(
@@ -56,20 +105,73 @@ def apply_event(
     entities: str,
     events: str,
     subject: str,
-    update: str,
+    changes: str,
     has_causes: bool,
     listeners: Sequence[str],
 ) -> str:
-    """`APPLY_EVENT` for these tables; without an `update` it only writes the events."""
-    told = _TOLD.format(listeners=" UNION ALL ".join(listeners)).replace("{entities}", entities)
+    """`APPLY_EVENT` for these tables; without `changes` it only writes the events."""
     statement = APPLY_EVENT.format(
         entities=entities,
-        events=events,
-        subject=subject,
-        cause=", cause" if has_causes else "",
-        said=", %(cause)s::text" if has_causes else "",
-        moved=_MOVED.format(update=update, entities=entities) if update else "",
-        told=told if listeners else "",
-        topics="(SELECT array_agg(DISTINCT topic) FROM told)" if listeners else "NULL",
+        moved=_MOVED.format(entities=entities, changes=changes) if changes else "",
+        written=events_written(
+            events=events,
+            subject=subject,
+            rows="locked ORDER BY id",
+            has_causes=has_causes,
+            facts=_FACTS_BY_ID,
+        ),
+        announced=_announced(entities, listeners),
+        topics="(SELECT array_agg(DISTINCT topic) FROM announced)" if listeners else "NULL",
     )
     return one_line(statement)
+
+
+def move_guarded(
+    *,
+    entities: str,
+    events: str,
+    subject: str,
+    parent: str,
+    columns: Sequence[str],
+    changes: str,
+    value_type: str,
+    fact: str,
+    is_from_one: bool,
+    has_causes: bool,
+    listeners: Sequence[str],
+    deleted_from: str,
+) -> str:
+    """`MOVE_GUARDED` for these tables, with further columns of those that moved.
+
+    With `value_type` each entity has a value of this SQL type, `given.value`, which its event has
+    under the name `fact`. With `deleted_from` what is attached to the entities ends with the move.
+    """
+    given = _GIVEN_VALUES.format(type=value_type) if value_type else _GIVEN
+    return MOVE_GUARDED.format(
+        entities=entities,
+        changes=changes,
+        given=given if is_from_one else given + _OLD.format(entities=entities),
+        parent=parent,
+        from_state=_FROM_ONE if is_from_one else "old.state = ANY(%(sources)s)",
+        was="%(source)s" if is_from_one else "old.state",
+        returned="".join(f", entity.{name}" for name in columns),
+        value=", given.value" if fact else "",
+        written=events_written(
+            events=events,
+            subject=subject,
+            rows="moved",
+            parent=parent,
+            has_causes=has_causes,
+            facts=f"jsonb_build_object('{fact}', value)" if fact else "%(facts)s",
+        ),
+        announced=_announced(entities, listeners),
+        deleted=_DELETED.format(attached=deleted_from, subject=subject) if deleted_from else "",
+        columns="".join(f", {name}" for name in columns),
+    )
+
+
+def _announced(entities: str, listeners: Sequence[str]) -> str:
+    if not listeners:
+        return ""
+    text = _ANNOUNCED.format(listeners=" UNION ALL ".join(listeners))
+    return text.replace("{entities}", entities)

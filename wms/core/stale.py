@@ -1,4 +1,4 @@
-"""What somebody saw and decided upon is still so when it is done: compared where it is changed.
+"""Stale decisions refused: the state that a person saw is compared with the locked row.
 
 Two people who decide at once about the same thing both compare before either has changed it; only
 who compares with the row locked, in the transaction of the change, sees what the other one did.
@@ -37,10 +37,10 @@ def refuse_stale(seen: str, now: str, *, what: str) -> None:
     """Raise Conflict when `what` was seen in another state; nothing seen is nothing to compare."""
     if seen and seen != now:
         raise Conflict(
-            f"Nothing was done: {what} was {_told(seen)} when this form was loaded, and is "
-            f"{_told(now)} now. Decide again."
+            f"Nothing was done: {what} was {_words(seen)} when this form was loaded, and is "
+            f"{_words(now)} now. Decide again."
         )
 
 
-def _told(state: str) -> str:
+def _words(state: str) -> str:
     return state[:60].replace("_", " ")

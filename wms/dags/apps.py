@@ -12,7 +12,7 @@ class DagsConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        """Have the engine woken by the events that it reads."""
+        """Register the events that wake the engine."""
         from wms.core.inbox import register_reader
         from wms.dags.lifecycle import ADVANCE_TASK, TOPICS
 

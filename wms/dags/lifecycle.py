@@ -1,4 +1,4 @@
-"""The one place where a DAG changes its state; for nodes it is `wms.dags.engine.transitions`."""
+"""State changes of DAGs; those of nodes are in `wms.dags.engine.transitions`."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ NEGOTIATE_TASK = "wms.dags.negotiate"
 ADVANCE_TASK = "wms.dags.advance"
 
 #: The inbox of events of DAGs that people want to hear of, and what these are.
-NEWS_TOPIC = "dag-news"
-NEWS = frozenset({"complete", "fail", "remove", "hold", "halt"})
+NOTIFICATION_TOPIC = "dag-news"
+NOTIFIED_EVENTS = frozenset({"complete", "fail", "remove", "hold", "halt"})
 
 _DAGS = StateMachine(
     model=Dag,
     event_model=DagEvent,
     subject="dag",
     transitions=DAG_TRANSITIONS,
-    observed=NEWS,
-    observers=NEWS_TOPIC,
+    observed=NOTIFIED_EVENTS,
+    observers=NOTIFICATION_TOPIC,
     has_causes=True,
     kind=InboxEntry.Kind.DAG_EVENT,
 )
@@ -67,7 +67,7 @@ def apply_to_dags(
     facts: Mapping[int, Mapping[str, Any]] | None = None,
     **changes: Any,
 ) -> Applied:
-    """Move DAGs by one event; the engine is told of those that it has to go on with.
+    """Apply one event to DAGs; the engine is notified of those that it has to continue.
 
     When the event ends a DAG for good, its stay at its site ends as well.
     """
@@ -78,7 +78,7 @@ def apply_to_dags(
         event, dag_ids, actor=actor, reason=reason, cause=cause, facts=facts, **changes
     )
     if event in _WAKES_ENGINE:
-        tell_to_begin(*applied.changed)
+        notify_engine_to_start(*applied.changed)
     if event in _ENDS_MATCH:
         end_matches(applied.changed, end=MatchRecord.End(event), reason=reason)
     return applied
@@ -94,15 +94,15 @@ def end_matches(
     )
 
 
-def tell_engine(*dag_ids: int) -> None:
-    """Have the engine look at DAGs again, after this transaction."""
-    _tell(InboxEntry.Kind.LOOK, dag_ids)
+def notify_engine(*dag_ids: int) -> None:
+    """Put entries for these DAGs into the engine's inbox, after this transaction."""
+    _notify(InboxEntry.Kind.LOOK, dag_ids)
 
 
-def tell_to_begin(*dag_ids: int) -> None:
-    """Likewise, and look for nodes that could begin: what there is to begin has changed."""
-    _tell(InboxEntry.Kind.BEGIN, dag_ids)
+def notify_engine_to_start(*dag_ids: int) -> None:
+    """Likewise, and have it look for nodes that can start, since these have changed."""
+    _notify(InboxEntry.Kind.BEGIN, dag_ids)
 
 
-def _tell(kind: InboxEntry.Kind, dag_ids: Collection[int]) -> None:
+def _notify(kind: InboxEntry.Kind, dag_ids: Collection[int]) -> None:
     announce(InboxEntry(topic=CONTROL_TOPIC, key=dag_id, kind=kind) for dag_id in dag_ids)

@@ -1,6 +1,6 @@
-"""What steering does to DAGs and their jobs, once somebody is permitted to, or a loop decides.
+"""Operations on DAGs and their jobs, called by services and loops; permission is checked there.
 
-What is done to a DAG is done to the DAGs inside of it as well.
+Each operation applies to inner DAGs as well.
 """
 
 from __future__ import annotations
@@ -10,14 +10,15 @@ from functools import partial
 from typing import Any
 
 from django.db import transaction
-from django.db.models import F, QuerySet
+from django.db.models import QuerySet
 
 from wms.core.actors import Actor
 from wms.core.loops import wake_loop
+from wms.core.statemachine import Increment
 from wms.core.transitions import Applied
 from wms.dags import lifecycle
 from wms.dags.engine.inner_nodes import inner_dags
-from wms.dags.engine.job_lists import cluster_jobs
+from wms.dags.engine.node_clusters import cluster_jobs
 from wms.dags.engine.node_work import write_work
 from wms.dags.engine.round import Round, move_in_each
 from wms.dags.models import Dag, MatchRecord, Node, NodeWork
@@ -28,7 +29,7 @@ from wms.jobs.models import Job
 from wms.jobs.states import QUEUED, TERMINAL, JobCause, JobState
 
 _ALIVE = frozenset(JobState.values) - TERMINAL
-#: What people read of the jobs of a held DAG.
+#: Beginning of the reason of jobs in a held DAG.
 HELD_WITH_DAG = "the DAG is held"
 #: Why a DAG was taken from its site, by how its stay there ended.
 _CAUSES = {
@@ -47,7 +48,7 @@ def hold(
     cause: DagCause,
     facts: Mapping[int, Mapping[str, Any]] | None = None,
 ) -> Applied:
-    """Hold DAGs, whose rows the caller has locked, and their waiting jobs; what runs goes on."""
+    """Hold DAGs, whose rows the caller has locked, and their waiting jobs; others continue."""
     applied = lifecycle.apply_to_dags(
         "hold", dag_ids, actor=actor, reason=reason, cause=cause, facts=facts
     )
@@ -76,10 +77,10 @@ def take_back(
     facts: Mapping[int, Mapping[str, Any]] | None = None,
     **changes: Any,
 ) -> Applied:
-    """Return DAGs, whose rows the caller has locked with their sites, from them to `idle`.
+    """Return DAGs, whose rows the caller has locked together with their sites, to `idle`.
 
-    Jobs that no pilot has are killed, and so are the others unless they may finish; their nodes
-    are ready again, without a retry being counted. What is done stays done. Each event tells the
+    Jobs without a pilot are killed, and so are the others unless they may finish; their nodes are
+    ready again, without a retry being counted. Nodes that are done stay done. Each event names the
     site that the DAG came from; `facts` by DAG and `changes` are as for `apply_to_dags`.
     """
     given = facts or {}
@@ -98,7 +99,7 @@ def take_back(
             }
             for dag in dags
         },
-        rematch_count=F("rematch_count") + 1,
+        rematch_count=Increment(),
         **lifecycle.UNBOUND,
         **changes,
     )
@@ -108,8 +109,8 @@ def take_back(
         "rematch", inner, actor=actor, reason=reason, cause=DagCause.OUTER_DAG, **lifecycle.UNBOUND
     )
     why = f"the DAG leaves its site: {reason}"
-    taken = [dag for dag in dags if dag.pk in set(applied.changed)]
-    _recall_nodes([*taken, *_locked(inner)], lets_finish=lets_finish, actor=actor, why=why)
+    returned = [dag for dag in dags if dag.pk in set(applied.changed)]
+    _recall_nodes([*returned, *_locked(inner)], lets_finish=lets_finish, actor=actor, why=why)
     transaction.on_commit(partial(wake_loop, lifecycle.NEGOTIATE_TASK))
     return Applied(
         changed=applied.changed,
@@ -118,7 +119,7 @@ def take_back(
 
 
 def recall_strays(round_: Round, job_ids: Collection[int]) -> None:
-    """Recall the nodes whose jobs came back to the TaskQueues of a site that the DAG has left."""
+    """Recall nodes whose jobs came back to TaskQueues of a site that the DAG has left."""
     dag = round_.dag
     returned = Job.objects.filter(pk__in=job_ids, state__in=QUEUED)
     site = dag.site.name if dag.site else ""
@@ -137,7 +138,7 @@ def recall_strays(round_: Round, job_ids: Collection[int]) -> None:
 
 
 def _recall_nodes(dags: Sequence[Dag], *, lets_finish: bool, actor: Actor, why: str) -> None:
-    """Kill the jobs of submitted nodes, or those that no pilot has, and recall the nodes.
+    """Kill the jobs of submitted nodes, or only those without a pilot, and recall the nodes.
 
     The jobs of a list stay together: while a pilot has one of them, all may finish.
     """
@@ -160,10 +161,12 @@ def _submitted(dags: Iterable[Dag]) -> QuerySet[Node]:
 def _recall(
     nodes: QuerySet[Node], clusters: Collection[int], *, why: str, move: Callable[..., list[int]]
 ) -> None:
-    """Make the nodes of killed clusters ready again; what their PRE scripts gave stays known."""
-    found = dict(nodes.filter(job_id__in=list(clusters)).values_list("pk", "work__pre_code"))
-    moved = move("recall", found, reason=why, cause=NodeCause.DAG_LEFT, forgets=True, ready_rank=0)
-    kept = [NodeWork(node_id=pk, pre_code=found[pk]) for pk in moved]
+    """Make the nodes of killed clusters ready again; the results of their PRE scripts are kept."""
+    pre_codes = dict(nodes.filter(job_id__in=list(clusters)).values_list("pk", "work__pre_code"))
+    moved = move(
+        "recall", pre_codes, reason=why, cause=NodeCause.DAG_LEFT, ends_attached=True, ready_rank=0
+    )
+    kept = [NodeWork(node_id=pk, pre_code=pre_codes[pk]) for pk in moved]
     write_work([work for work in kept if work.pre_code is not None], "pre_code")
 
 

@@ -1,4 +1,4 @@
-"""Who may do what with a DAG.
+"""Permissions on DAGs.
 
 - Everybody who is logged in sees every DAG: a production is a common matter.
 - A user submits, and steers their own DAGs.
@@ -17,7 +17,7 @@ from wms.dags.models import Dag
 
 
 def may_steer(user: User, dag: Dag) -> bool:
-    """True when the user may hold, release or remove this DAG."""
+    """Whether the user may hold, release or remove this DAG."""
     if has_role(user, Role.SHIFTER):
         return True
     return has_role(user, Role.USER) and dag.owner_id == user.pk

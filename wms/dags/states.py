@@ -1,4 +1,4 @@
-"""The states of DAGs and of their nodes, and what leads from one to another."""
+"""States of DAGs and of their nodes, and the transitions between them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from wms.core.transitions import Transition, TransitionTable
 
 
 class DagState(models.TextChoices):
-    """Where a DAG is in its life."""
+    """State of a DAG."""
 
     IDLE = "idle", "idle"
     RUNNING = "running", "running"
@@ -20,7 +20,7 @@ class DagState(models.TextChoices):
 
 
 class DagCause(models.TextChoices):
-    """Why a DAG came into its state, for code; the reason says it to people."""
+    """Cause of a DAG's state, on which code decides; the reason is for people."""
 
     PERSON = "person", "somebody wanted it"
     OUTER_DAG = "outer_dag", "it was done to the DAG around it"
@@ -36,7 +36,7 @@ class DagCause(models.TextChoices):
 
 
 class EndingEvent(models.TextChoices):
-    """The event that a DAG will end by."""
+    """Event by which an ending DAG will end."""
 
     COMPLETE = "complete", "complete"
     FAIL = "fail", "fail"
@@ -44,7 +44,7 @@ class EndingEvent(models.TextChoices):
 
 
 class DagStatus(models.IntegerChoices):
-    """How a DAG fares, in DAGMan's codes (`$DAG_STATUS`)."""
+    """Status of a DAG in DAGMan's codes (`$DAG_STATUS`)."""
 
     OK = 0, "OK"
     ERROR = 1, "engine error"
@@ -56,7 +56,7 @@ class DagStatus(models.IntegerChoices):
 
 
 class NodeKind(models.TextChoices):
-    """What a node runs."""
+    """Kind of a node."""
 
     JOB = "job", "job"
     SUBDAG = "subdag", "sub-DAG"
@@ -66,12 +66,12 @@ class NodeKind(models.TextChoices):
     PROVISIONER = "provisioner", "provisioner"
 
 
-#: The nodes whose ends make the end of the DAG; those of the other kinds stand beside them.
+#: Kinds of nodes whose ends decide the end of the DAG; the others are outside of the graph.
 COUNTED_KINDS = frozenset({NodeKind.JOB.value, NodeKind.SUBDAG.value, NodeKind.DATA.value})
 
 
 class ScriptKind(models.TextChoices):
-    """When a script of a node runs."""
+    """Kind of a node's script: before its jobs, after them, or when one is held."""
 
     PRE = "pre", "PRE"
     POST = "post", "POST"
@@ -79,7 +79,7 @@ class ScriptKind(models.TextChoices):
 
 
 class ScriptState(models.TextChoices):
-    """Where one run of a script is."""
+    """State of one run of a script."""
 
     WAITING = "waiting", "waiting for its turn"
     GRANTED = "granted", "granted"
@@ -88,7 +88,7 @@ class ScriptState(models.TextChoices):
 
 
 class NodeState(models.TextChoices):
-    """Where a node is in its life."""
+    """State of a node."""
 
     WAITING = "waiting", "waiting"
     READY = "ready", "ready"
@@ -101,7 +101,7 @@ class NodeState(models.TextChoices):
 
 
 class NodeCause(models.TextChoices):
-    """Why a node came into its state, for code; the reason says it to people."""
+    """Cause of a node's state, on which code decides; the reason is for people."""
 
     PERSON = "person", "somebody wanted it"
     JOB = "job", "its jobs"
@@ -133,7 +133,7 @@ def _step(
 DAG_TRANSITIONS: TransitionTable = {
     "match": _step(_D.IDLE, to=_D.RUNNING),
     "hold": _step(_D.IDLE, _D.RUNNING, _D.HALTED, to=_D.HELD, needs_reason=True),
-    # What runs may finish, nothing new begins; drained, the DAG ends with a rescue.
+    # Running jobs may finish, nothing new begins; drained, the DAG ends with a rescue.
     "halt": _step(_D.IDLE, _D.RUNNING, to=_D.HALTED, needs_reason=True),
     # A DAG that was bound when it was held or halted goes on at its site; another one is
     # negotiated anew.

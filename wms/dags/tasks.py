@@ -1,4 +1,4 @@
-"""The periodic tasks of negotiator, engine, timers, rematcher and auditor."""
+"""Periodic tasks of the loops negotiator, engine, timers, rematcher and auditor."""
 
 from __future__ import annotations
 
@@ -49,19 +49,21 @@ def negotiate() -> None:
 
 @shared_task(name=ENGINE.task, soft_time_limit=110, time_limit=120)
 def advance() -> None:
-    """Move DAGs on; what is missed stays in the inbox until the next run."""
+    """Continue DAGs with entries in the inbox; after a missed run the next one reads these."""
     loops.run(ENGINE)
 
 
 @shared_task(name=REMATCHER.task, soft_time_limit=55, time_limit=60)
 def rematch() -> None:
-    """Take DAGs from sites where they fare badly; a missed run leaves them there until the next."""
+    """Take DAGs from sites where they make no progress; a missed run leaves them there until the
+    next.
+    """
     loops.run(REMATCHER)
 
 
 @shared_task(name=TIMERS.task, soft_time_limit=55, time_limit=60)
 def timers_of_dags() -> None:
-    """Tell the engine of what is due; a missed run does so later."""
+    """Notify the engine of due timers; a missed run does so later."""
     loops.run(TIMERS)
 
 

@@ -1,1 +1,1 @@
-"""Sites as text: written as YAML, read from it, compared with what is stored, brought in line."""
+"""Import and export of sites as YAML, with a preview of what an import would change."""

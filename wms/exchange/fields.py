@@ -1,4 +1,4 @@
-"""What of a site, its queues and its limits is written as text; nothing else is ever read."""
+"""Fields of sites, queues and limits that YAML documents have; no others are read or written."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from wms.sites.services import QueueSpec, SiteSpec
 
 FORMAT = "pilotage-sites"
 VERSION = 1
-#: Of people and groups their names are written.
+#: Fields that refer to people and groups, which are written by name.
 NAMES_OF = {"owner": "username", "owner_group": "name"}
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class RowKind:
     """A kind of rows. `keys` tell them apart within their site; `key` is where they are listed.
 
-    `related` is what Django calls the rows of a site.
+    `related` is Django's name of a site's rows of this kind.
     """
 
     word: str
@@ -34,8 +34,8 @@ class Kind:
     related: str = ""
 
 
-SITE = Kind("site", Site, "sites", ("name",), tuple(field.name for field in fields(SiteSpec)))
-QUEUE = Kind(
+SITE = RowKind("site", Site, "sites", ("name",), tuple(field.name for field in fields(SiteSpec)))
+QUEUE = RowKind(
     "queue",
     Queue,
     "queues",
@@ -43,7 +43,7 @@ QUEUE = Kind(
     tuple(field.name for field in fields(QueueSpec)),
     "queues",
 )
-RUNNING_LIMIT = Kind(
+RUNNING_LIMIT = RowKind(
     "running limit",
     RunningLimit,
     "running_limits",
@@ -51,7 +51,7 @@ RUNNING_LIMIT = Kind(
     ("job_type", "owner_group", "maximum", "min_interval_s", "note"),
     "running_limits",
 )
-PILOT_LIMIT = Kind(
+PILOT_LIMIT = RowKind(
     "pilot limit",
     PilotLimit,
     "pilot_limits",
@@ -59,7 +59,7 @@ PILOT_LIMIT = Kind(
     ("max_pilots", "curb_pilots", "max_cores", "max_idle_pilots", "curb_idle_pilots"),
     "pilot_limits",
 )
-SHARED_LIMIT = Kind(
+SHARED_LIMIT = RowKind(
     "shared limit",
     SharedLimit,
     "shared_limits",
@@ -69,14 +69,14 @@ SHARED_LIMIT = Kind(
 )
 #: What is listed below a site, in the order in which it is written and stored.
 BELOW = (QUEUE, RUNNING_LIMIT, PILOT_LIMIT, SHARED_LIMIT)
-_BY_KEY: Mapping[str, Kind] = {kind.key: kind for kind in BELOW}
+_BY_KEY: Mapping[str, RowKind] = {kind.key: kind for kind in BELOW}
 
 
-def kind_below(key: str) -> Kind | None:
+def kind_below(key: str) -> RowKind | None:
     """The kind of rows that a site lists under this key."""
     return _BY_KEY.get(key)
 
 
-def is_named(kind: Kind, name: str) -> bool:
+def names_account(kind: RowKind, name: str) -> bool:
     """True for a field that names a person or a group."""
     return kind.model._meta.get_field(name).is_relation

@@ -43,8 +43,8 @@ def read_word(word: str, tag: str) -> Any:
         return _number(word)
     if tag == _TEXT_TAG:
         return word
-    told = json.dumps(word if len(word) <= _MOST_DIGITS else f"{word[:_MOST_DIGITS]}...")
-    raise Ambiguous(f"{told} is not read alike by all: write a plain value, or quote it")
+    quoted = json.dumps(word if len(word) <= _MOST_DIGITS else f"{word[:_MOST_DIGITS]}...")
+    raise Ambiguous(f"{quoted} is not read alike by all: write a plain value, or quote it")
 
 
 def _number(word: str) -> int | float:

@@ -17,7 +17,7 @@ from wms.pilots.states import PENDING, PilotState
 from wms.sites.models import Queue
 from wms.sites.selectors import offered_resource
 from wms.sites.standing import Standing, queues_and_standings
-from wms.sites.words import unknown_among
+from wms.sites.vocabulary import unknown_terms
 
 #: So many of the queues that are closed are told in words.
 _TOLD = 5
@@ -64,7 +64,7 @@ def explain_needs(
     """
     changes = changes or QueueChanges()
     queues, standing = queues_and_standings(now)
-    unknown = [word.message for word in unknown_among(queues, needs)]
+    unknown = [word.message for word in unknown_terms(queues, needs)]
     pilots = live_pilots_by_queue()
     limits = [limit for limit in reached_limits(now) if limit.kind.covers(needs)]
     fits = [

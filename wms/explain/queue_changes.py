@@ -16,7 +16,7 @@ from wms.core.models import User
 from wms.sites.models import Queue, Site
 from wms.sites.selectors import offered_resource
 from wms.taskqueues.listing import Order, task_queue_page, visible_task_queues
-from wms.taskqueues.policies import task_queue_policy
+from wms.taskqueues.task_queue_policy import task_queue_policy
 
 #: So many TaskQueues, those with most jobs first, are compared with a site's queues.
 TASK_QUEUES_LOOKED_AT = 500

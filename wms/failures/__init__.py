@@ -1,1 +1,1 @@
-"""Why things fail: messages of failures become groups, one for each cause."""
+"""Failures, grouped by cause: one group for each normalised message."""

@@ -4,7 +4,7 @@ from django.apps import AppConfig
 
 
 class FailuresConfig(AppConfig):
-    """Groups of failures that have one cause, and the rules that tell causes apart."""
+    """Groups of failures with one cause, and the rules that normalise their messages."""
 
     name = "wms.failures"
     label = "failures"

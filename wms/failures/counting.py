@@ -1,4 +1,4 @@
-"""The counts of groups: in all, and by site in hours and days, of which only the last are kept."""
+"""Counts of failures by group: in all, and by site in bins of hours and days."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ KEPT = {
 }
 AT_SITES = {Span.HOUR: Span.SITE_HOUR, Span.DAY: Span.SITE_DAY}
 _HOURS = frozenset({Span.HOUR, Span.SITE_HOUR})
-#: So many old bins are removed in one go.
+#: Old bins removed at once.
 _REMOVED_AT_ONCE = 5000
 
 
 @dataclass(frozen=True, slots=True)
-class Counted:
-    """One failure as it is counted; with -1 it is taken out of the group again."""
+class CountedFailure:
+    """One failure to be counted; with -1 it is taken out of the group again."""
 
     group_id: int
     site: str
@@ -44,19 +44,21 @@ def start_of(span: Span, at: datetime) -> datetime:
     return whole if span in _HOURS else whole.replace(hour=0)
 
 
-def add_counts(counted: Iterable[Counted], *, now: datetime) -> None:
+def add_counts(counted: Iterable[CountedFailure], *, now: datetime) -> None:
     """Add failures to the counts of their groups; two statements, whose rows are in one order.
 
     A bin that is not kept any more is not made again.
     """
     bins: Counter[tuple[int, str, datetime, str]] = Counter()
-    groups: dict[int, list[Counted]] = defaultdict(list)
-    for each in counted:
-        groups[each.group_id].append(each)
+    groups: dict[int, list[CountedFailure]] = defaultdict(list)
+    for failure in counted:
+        groups[failure.group_id].append(failure)
         for span, kept in KEPT.items():
-            if each.at >= now - kept:
-                site = each.site if span in AT_SITES.values() else ""
-                bins[each.group_id, span.value, start_of(span, each.at), site] += each.number
+            if failure.at >= now - kept:
+                site = failure.site if span in AT_SITES.values() else ""
+                bins[failure.group_id, span.value, start_of(span, failure.at), site] += (
+                    failure.number
+                )
     with connection.cursor() as cursor:
         _add_to_groups(cursor, groups)
         rows = sorted((*key, count) for key, count in bins.items() if count)
@@ -68,7 +70,7 @@ def add_counts(counted: Iterable[Counted], *, now: datetime) -> None:
             cursor.execute(REMOVE_EMPTY_BINS, [sorted(groups)])
 
 
-def _add_to_groups(cursor: CursorWrapper, groups: Mapping[int, list[Counted]]) -> None:
+def _add_to_groups(cursor: CursorWrapper, groups: Mapping[int, list[CountedFailure]]) -> None:
     ids = sorted(groups)
     times = {pk: [each.at for each in groups[pk]] for pk in ids}
     cursor.execute(
@@ -83,7 +85,7 @@ def _add_to_groups(cursor: CursorWrapper, groups: Mapping[int, list[Counted]]) -
 
 
 def remove_old_bins(*, now: datetime) -> int:
-    """Remove bins that are not kept any more; how many, of a batch."""
+    """Remove a batch of bins whose time is over; the number of bins."""
     removed = 0
     with connection.cursor() as cursor:
         for span, kept in KEPT.items():

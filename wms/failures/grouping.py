@@ -1,6 +1,6 @@
-"""Putting failures into their groups: new ones as they are announced, all when the rules changed.
+"""Control loop that groups failures: new ones as announced, all when the rules changed.
 
-What is announced is deleted in the transaction that counts it: a cycle that is killed, skipped or
+Announced events are deleted in the transaction that counts them: a cycle that is killed, skipped or
 run twice at once loses nothing and counts nothing twice.
 """
 
@@ -18,15 +18,15 @@ from django.db.models import F, Max, Min
 from wms.core.actors import Actor
 from wms.core.inbox import announce
 from wms.core.models import InboxEntry
-from wms.failures.counting import Counted, add_counts, remove_old_bins
+from wms.failures.counting import CountedFailure, add_counts, remove_old_bins
+from wms.failures.failure_reports import KINDS, FailureReport, read_events
 from wms.failures.lifecycle import FAILING_TOPIC, MACHINE, NEW_TOPIC
 from wms.failures.models import Failure, FailureGroup, RuleBook
 from wms.failures.normalising import Rule, fingerprint
-from wms.failures.reading import KINDS, Sighting, read_events
 from wms.failures.rules import as_rules, locked_rule_book, stored_rules, text_of
 from wms.failures.states import GroupState
 
-#: So many failures are looked at in one transaction.
+#: Failures grouped in one transaction.
 BATCH = 1000
 #: A cycle that takes longer leaves the rest for the next.
 _CYCLE_S = 15.0
@@ -38,13 +38,13 @@ _COPIED = ("category", "state", "state_since", "state_reason")
 def run_cycle(now: datetime) -> dict[str, Any]:
     """Group what was announced since, go on with regrouping, and forget old counts."""
     until = time.monotonic() + _CYCLE_S
-    grouped = _repeated(lambda: group_announced(now), until)
-    regrouped = _repeated(lambda: regroup_some(now), until)
+    grouped = _repeat_until(lambda: group_announced(now), until)
+    regrouped = _repeat_until(lambda: regroup_some(now), until)
     return {"grouped": grouped, "regrouped": regrouped, "forgotten": remove_old_bins(now=now)}
 
 
-def _repeated(step: Callable[[], int], until: float) -> int:
-    """Batch after batch, until there is none or the time is over."""
+def _repeat_until(step: Callable[[], int], until: float) -> int:
+    """Repeat a step until it does nothing or the time is over; the sum of its results."""
     done = 0
     while (count := step()) > 0:
         done += count
@@ -55,7 +55,7 @@ def _repeated(step: Callable[[], int], until: float) -> int:
 
 @transaction.atomic
 def group_announced(now: datetime) -> int:
-    """Group a batch of announced failures; how many were announced."""
+    """Group a batch of announced failures; the number of announcements."""
     # Rules do not change while failures are grouped by them.
     book = locked_rule_book()
     waiting = InboxEntry.objects.filter(topic__in=list(KINDS)).order_by("pk")
@@ -65,66 +65,66 @@ def group_announced(now: datetime) -> int:
     by_topic: dict[str, set[int]] = defaultdict(set)
     for entry in entries:
         by_topic[entry.topic].add(entry.subject_id or 0)
-    sightings = [
-        sighting
+    reports = [
+        report
         for topic, ids in sorted(by_topic.items())
-        for sighting in read_events(KINDS[topic], ids - _known(topic, ids))
+        for report in read_events(KINDS[topic], ids - _grouped_before(topic, ids))
     ]
-    if sightings:
-        _store(sightings, book, now)
+    if reports:
+        _store(reports, book, now)
     InboxEntry.objects.filter(pk__in=[entry.pk for entry in entries]).delete()
     return len(entries)
 
 
-def _known(topic: str, event_ids: set[int]) -> set[int]:
-    """Those that have been grouped before: a failure may be announced more than once."""
+def _grouped_before(topic: str, event_ids: set[int]) -> set[int]:
+    """Events that were grouped before: a failure may be announced more than once."""
     known = Failure.objects.filter(kind=KINDS[topic], event_id__in=event_ids)
     return set(known.values_list("event_id", flat=True))
 
 
-def _store(sightings: Sequence[Sighting], book: RuleBook, now: datetime) -> None:
-    groups = _groups_of(sightings, as_rules(stored_rules()))
+def _store(reports: Sequence[FailureReport], book: RuleBook, now: datetime) -> None:
+    groups = _groups_of(reports, as_rules(stored_rules()))
     # Before they are counted, those that were made just now have no failures.
-    _announce({group.pk for group in groups.values() if group.total == 0}, sightings)
+    _announce({group.pk for group in groups.values() if group.total == 0}, reports)
     Failure.objects.bulk_create(
         [
             Failure(
-                group=groups[sighting.event_id, sighting.kind],
-                kind=sighting.kind,
-                event_id=sighting.event_id,
-                subject_id=sighting.subject_id,
-                dag_id=sighting.dag_id,
-                owner_id=sighting.owner_id,
-                site_name=sighting.site,
-                at=sighting.at,
+                group=groups[report.event_id, report.kind],
+                kind=report.kind,
+                event_id=report.event_id,
+                subject_id=report.subject_id,
+                dag_id=report.dag_id,
+                owner_id=report.owner_id,
+                site_name=report.site,
+                at=report.at,
                 rules_version=book.version,
             )
-            for sighting in sightings
+            for report in reports
         ]
     )
     counted = [
-        Counted(groups[each.event_id, each.kind].pk, each.site, each.at) for each in sightings
+        CountedFailure(groups[each.event_id, each.kind].pk, each.site, each.at) for each in reports
     ]
     add_counts(counted, now=now)
     _regress(counted, groups.values())
 
 
-def _announce(new_groups: Collection[int], sightings: Iterable[Sighting]) -> None:
-    """Tell of new causes, and once in a batch of each DAG that has failures."""
-    dags = {each.dag_id for each in sightings if each.dag_id is not None}
-    told = (
+def _announce(new_groups: Collection[int], reports: Iterable[FailureReport]) -> None:
+    """Announce new groups, and DAGs with failures once in a batch."""
+    dags = {each.dag_id for each in reports if each.dag_id is not None}
+    subjects_by_topic = (
         (NEW_TOPIC, InboxEntry.Kind.GROUP, new_groups),
         (FAILING_TOPIC, InboxEntry.Kind.DAG, dags),
     )
     announce(
         InboxEntry(topic=topic, key=pk, kind=kind, subject_id=pk)
-        for topic, kind, subjects in told
+        for topic, kind, subjects in subjects_by_topic
         for pk in sorted(subjects)
     )
 
 
 def _groups_of(
-    sightings: Sequence[Sighting],
+    reports: Sequence[FailureReport],
     rules: Sequence[Rule],
     origins: dict[tuple[int, str], FailureGroup] | None = None,
 ) -> dict[tuple[int, str], FailureGroup]:
@@ -133,27 +133,27 @@ def _groups_of(
     One that is made takes over what people decided about the group that its failures come from.
     """
     made: dict[str, FailureGroup] = {}
-    marks: dict[tuple[int, str], str] = {}
-    for each in sightings:
-        text = text_of(each, rules)
-        mark = marks[each.event_id, each.kind] = fingerprint(each.kind, text)
+    fingerprints: dict[tuple[int, str], str] = {}
+    for report in reports:
+        text = text_of(report, rules)
+        mark = fingerprints[report.event_id, report.kind] = fingerprint(report.kind, text)
         if mark not in made:
             made[mark] = FailureGroup(
                 fingerprint=mark,
-                kind=each.kind,
+                kind=report.kind,
                 text=text,
-                sample=each.message[:_SAMPLE],
-                category=each.guess,
-                first_seen=each.at,
-                last_seen=each.at,
+                sample=report.message[:_SAMPLE],
+                category=report.likely_category,
+                first_seen=report.at,
+                last_seen=report.at,
             )
-            _take_over(made[mark], (origins or {}).get((each.event_id, each.kind)))
+            _take_over(made[mark], (origins or {}).get((report.event_id, report.kind)))
     FailureGroup.objects.bulk_create(
         sorted(made.values(), key=lambda group: group.fingerprint), ignore_conflicts=True
     )
     stored = FailureGroup.objects.filter(fingerprint__in=list(made)).order_by("pk")
     found = {group.fingerprint: group for group in stored.select_for_update()}
-    return {key: found[mark] for key, mark in marks.items()}
+    return {key: found[mark] for key, mark in fingerprints.items()}
 
 
 def _take_over(group: FailureGroup, origin: FailureGroup | None) -> None:
@@ -162,8 +162,8 @@ def _take_over(group: FailureGroup, origin: FailureGroup | None) -> None:
             setattr(group, name, getattr(origin, name))
 
 
-def _regress(counted: Iterable[Counted], groups: Iterable[FailureGroup]) -> None:
-    """What happened again after it was resolved wants to be looked at."""
+def _regress(counted: Iterable[CountedFailure], groups: Iterable[FailureGroup]) -> None:
+    """Mark resolved groups that happened again as regressed."""
     resolved = {group.pk: group for group in groups if group.state == GroupState.RESOLVED}
     again = {
         each.group_id
@@ -176,7 +176,7 @@ def _regress(counted: Iterable[Counted], groups: Iterable[FailureGroup]) -> None
 
 @transaction.atomic
 def regroup_some(now: datetime) -> int:
-    """Go on with a batch of failures that were grouped by older rules; how many there were."""
+    """Regroup a batch of failures that were grouped by older rules; their number."""
     book = locked_rule_book()
     if book.finished_at is not None:
         return 0
@@ -191,41 +191,41 @@ def regroup_some(now: datetime) -> int:
 
 
 def _regroup(failures: Sequence[Failure], book: RuleBook, now: datetime) -> None:
-    sightings = _sightings_of(failures)
+    reports = _reports_of(failures)
     origins = {(failure.event_id, failure.kind): failure.group for failure in failures}
-    groups = _groups_of(sightings, as_rules(stored_rules()), origins)
-    counted: list[Counted] = []
+    groups = _groups_of(reports, as_rules(stored_rules()), origins)
+    counted: list[CountedFailure] = []
     left: set[int] = set()
     for failure in failures:
         # An event that is not there any more keeps its failure where it is.
         group = groups.get((failure.event_id, failure.kind), failure.group)
         if group.pk != failure.group_id:
             counted += [
-                Counted(failure.group_id, failure.site_name, failure.at, -1),
-                Counted(group.pk, failure.site_name, failure.at),
+                CountedFailure(failure.group_id, failure.site_name, failure.at, -1),
+                CountedFailure(group.pk, failure.site_name, failure.at),
             ]
             left.add(failure.group_id)
         failure.group, failure.rules_version = group, book.version
     Failure.objects.bulk_update(failures, ["group", "rules_version"], batch_size=BATCH)
     if counted:
         add_counts(counted, now=now)
-        _tidy(left)
+        _remove_empty_groups(left)
 
 
-def _sightings_of(failures: Sequence[Failure]) -> list[Sighting]:
+def _reports_of(failures: Sequence[Failure]) -> list[FailureReport]:
     by_kind: dict[str, list[int]] = defaultdict(list)
     for failure in failures:
         by_kind[failure.kind].append(failure.event_id)
     return [
-        sighting
+        report
         for kind in KINDS.values()
         if kind in by_kind
-        for sighting in read_events(kind, by_kind[kind])
+        for report in read_events(kind, by_kind[kind])
     ]
 
 
-def _tidy(group_ids: set[int]) -> None:
-    """Remove the groups that nothing is left of; when the others were seen is found out anew."""
+def _remove_empty_groups(group_ids: set[int]) -> None:
+    """Remove empty groups; compute anew when the others were first and last seen."""
     FailureGroup.objects.filter(pk__in=group_ids, total__lte=0).delete()
     seen = Failure.objects.filter(group__in=group_ids).order_by().values_list("group_id")
     groups = FailureGroup.objects.in_bulk(group_ids)

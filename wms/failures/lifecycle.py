@@ -1,4 +1,4 @@
-"""The one place where a group of failures changes its state."""
+"""State changes of groups of failures."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from wms.failures.states import GroupState
 
 
 class Kind(models.TextChoices):
-    """What failed."""
+    """Kinds of failed objects."""
 
     JOB = "job", "job"
     NODE = "node", "node or script"
@@ -23,7 +23,7 @@ class Kind(models.TextChoices):
 
 
 class Category(models.TextChoices):
-    """Where the cause of failures lies: with whom one has to talk."""
+    """Categories of causes: payload, data, site, system or person."""
 
     UNKNOWN = "unknown", "not known"
     PAYLOAD = "payload", "payload"
@@ -113,13 +113,13 @@ class Failure(models.Model):
 
 
 class FailureBin(models.Model):
-    """How many failures of a group there were in an hour, or on a day (UTC): at a site, or in all.
+    """Number of failures of a group in an hour or on a day (UTC), at a site or in all.
 
     The sums over all sites have bins of their own, so that who asks for causes reads no sites.
     """
 
     class Span(models.TextChoices):
-        """How long a bin is, and whether it is of one site."""
+        """Spans of bins: an hour or a day, of one site or of all."""
 
         HOUR = "hour", "hour"
         DAY = "day", "day"
@@ -147,7 +147,7 @@ class FailureBin(models.Model):
 
 
 class FailureRule(models.Model):
-    """One rule of those that take out of a message what differs each time."""
+    """One normalisation rule: it replaces a variable part of messages, such as a number."""
 
     position = models.PositiveIntegerField(
         default=1000, help_text="Rules apply in ascending order of this."
@@ -200,7 +200,7 @@ class FailureRule(models.Model):
 
 
 class RuleBook(models.Model):
-    """The one row about the rules as a whole: their version, and how far regrouping is."""
+    """Version of the rules, and progress of regrouping, in a single row."""
 
     version = models.PositiveIntegerField(default=1)
     changed_at = models.DateTimeField(db_default=Now())

@@ -1,4 +1,4 @@
-"""From the message of a failure to the text of its cause: what differs each time is left out.
+"""Normalisation of failure messages into texts of causes, without what differs each time.
 
 Rules apply one after another to what the ones before them left: each puts a placeholder such as
 `<n>` for what it finds, drops it, or keeps it from the rules that follow. This goes on until
@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from wms.failures.patterns import compiled, fill_in
 
-#: So much of a message tells its cause; it also bounds what an expression may cost.
+#: Bytes of a message that are normalised; they also bound the cost of an expression.
 MAX_MESSAGE = 600
 #: What all searches for one message may go over in bytes. Sixty rules take some 100,000, unless
 #: one of them finds hundreds of places by looking far behind each, or needs hundreds of rounds.
@@ -34,8 +34,8 @@ class Piece(NamedTuple):
 
 
 @dataclass(slots=True)
-class Effort:
-    """What may still be searched for one message; the same for the same message and rules."""
+class SearchBudget:
+    """Budget of searches for one message; the same for the same message and rules."""
 
     left_bytes: int = MAX_SEARCHED_BYTES
 
@@ -56,13 +56,13 @@ class Rule:
     placeholder: str = ""
     keeps: bool = False
 
-    def pieces_of(self, text: str, names: dict[str, str], effort: Effort) -> list[Piece]:
-        """The text, with what the rule finds in it settled, as far as the effort goes."""
+    def pieces_of(self, text: str, names: dict[str, str], budget: SearchBudget) -> list[Piece]:
+        """The text, with what the rule finds in it settled, as far as the budget goes."""
         pattern = compiled(fill_in(self.pattern, names) if "{" in self.pattern else self.pattern)
         # RE2 reads UTF-8.
         content = text.encode(errors="replace")
         pieces, start, at = [], 0, 0
-        while effort.takes(len(content) - at) and (found := pattern.find(content, at)):
+        while budget.takes(len(content) - at) and (found := pattern.find(content, at)):
             begin, end, at = found
             if begin < end:
                 pieces.append(Piece(_decoded(content[start:begin]), False))
@@ -86,21 +86,21 @@ def _decoded(content: bytes) -> str:
 def normalise(
     message: str, rules: Sequence[Rule], *, owner: str = "", site: str = "", host: str = ""
 ) -> str:
-    """The text of the cause that this message tells of."""
+    """Normalised text of a message, the text of its cause."""
     names = {"owner": owner, "site": site, "host": host}
-    text, effort = _clip(message), Effort()
+    text, budget = _clip(message), SearchBudget()
     # Each round leaves fewer characters outside of placeholders, or fewer in all; it ends.
-    while (shorter := _clip(_once(text, rules, names, effort))) != text:
+    while (shorter := _clip(_once(text, rules, names, budget))) != text:
         text = shorter
     return text or _NOTHING
 
 
 def fingerprint(kind: str, text: str) -> str:
-    """Names a group: failures of one kind of thing with the same text."""
+    """Fingerprint of a group: failures of one kind of object with the same text."""
     return hashlib.sha256(f"{kind}\n{text}".encode()).hexdigest()
 
 
-def _once(text: str, rules: Sequence[Rule], names: dict[str, str], effort: Effort) -> str:
+def _once(text: str, rules: Sequence[Rule], names: dict[str, str], budget: SearchBudget) -> str:
     pieces = [
         Piece(part, place % 2 == 1) for place, part in enumerate(_PLACEHOLDER.split(text)) if part
     ]
@@ -108,13 +108,13 @@ def _once(text: str, rules: Sequence[Rule], names: dict[str, str], effort: Effor
         pieces = [
             new
             for piece in pieces
-            for new in ([piece] if piece.is_settled else rule.pieces_of(piece.text, names, effort))
+            for new in ([piece] if piece.is_settled else rule.pieces_of(piece.text, names, budget))
         ]
     return _REPEATED.sub(r"\1", "".join(piece.text for piece in pieces))
 
 
 def _clip(text: str) -> str:
-    """In one line, and no longer than what tells the cause; no placeholder is cut through."""
+    """Text in one line and cut to a length, without cutting through a placeholder."""
     # Only as much is looked at as could be left.
     line = " ".join(text[: 4 * MAX_MESSAGE].split())
     if len(line) <= MAX_MESSAGE:

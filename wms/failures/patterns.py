@@ -1,4 +1,4 @@
-"""Regular expressions that people write: RE2's, whose time grows with the text and no faster.
+"""Regular expressions of rules, run by RE2 in time linear in the text.
 
 RE2 goes over a text once and never back, whatever the expression. What it cannot promise that of
 it does not read: references to groups, looks ahead and behind, atomic groups, possessive repeats.
@@ -41,15 +41,17 @@ class Pattern:
         try:
             self._compiled = re2.compile(pattern, options)
         except re2.error as error:
-            (told,) = error.args
-            raise BadPattern(f"RE2 cannot read this: {told.decode(errors='replace')}.") from error
+            (message,) = error.args
+            raise BadPattern(
+                f"RE2 cannot read this: {message.decode(errors='replace')}."
+            ) from error
         except UnicodeEncodeError as error:
             raise BadPattern("It contains half of a character.") from error
         self.size: int = self._compiled.programsize
         self._group: int = self._compiled.groupindex.get(IT, 0)
 
     def find(self, text: bytes, start: int) -> tuple[int, int, int] | None:
-        """Where the next find from `start` on begins and ends, and where to look for the next one.
+        """Start and end of the next find from `start` on, and the position to search on from.
 
         What begins where it ends is no find. What stands before `start` is still seen by `^`
         and `\\b`. None if there is nothing more.

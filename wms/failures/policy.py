@@ -1,4 +1,4 @@
-"""Who may do what with groups of failures.
+"""Permissions of groups of failures and their rules.
 
 - Everybody who is logged in sees the groups and their rules.
 - Shifters and above mute, resolve and categorise groups: it is what a shift is for.

@@ -1,4 +1,4 @@
-"""The rules as they are stored now, and the text of a failure by them."""
+"""Stored normalisation rules, and the text of a failure by them."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from django.db.models.functions import Now
 
 from wms.failures.defaults import DEFAULT_RULES
+from wms.failures.failure_reports import FailureReport
 from wms.failures.models import FailureRule, RuleBook
 from wms.failures.normalising import Rule, normalise
-from wms.failures.reading import Sighting
 
 
 def rule_book() -> RuleBook:
@@ -18,7 +18,7 @@ def rule_book() -> RuleBook:
 
 
 def locked_rule_book() -> RuleBook:
-    """The same, locked: nobody changes the rules meanwhile. The first call stores the defaults."""
+    """The rule book, locked against changes of the rules. The first call stores the defaults."""
     book, is_new = RuleBook.objects.select_for_update().get_or_create(
         pk=1, defaults={"version": 1, "finished_at": Now()}
     )
@@ -53,8 +53,6 @@ def as_rules(rows: Sequence[FailureRule]) -> list[Rule]:
     return [Rule(row.pattern, row.placeholder, row.keeps) for row in rows if row.is_enabled]
 
 
-def text_of(sighting: Sighting, rules: Sequence[Rule]) -> str:
+def text_of(report: FailureReport, rules: Sequence[Rule]) -> str:
     """The text of the cause of a failure."""
-    return normalise(
-        sighting.message, rules, owner=sighting.owner, site=sighting.site, host=sighting.host
-    )
+    return normalise(report.message, rules, owner=report.owner, site=report.site, host=report.host)

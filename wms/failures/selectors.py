@@ -1,4 +1,4 @@
-"""Reading groups of failures, what is in them, and how their rules do."""
+"""Queries for groups of failures: counts, trends, sites, and previews of rules."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from matching.deadline import Deadline
 from wms.core.errors import NotFound
 from wms.core.models import User
 from wms.failures.counting import AT_SITES, Span, start_of
+from wms.failures.failure_reports import FailureReport, read_events
 from wms.failures.models import (
     Failure,
     FailureBin,
@@ -23,18 +24,17 @@ from wms.failures.models import (
     FailureRule,
     Kind,
 )
-from wms.failures.reading import Sighting, read_events
 from wms.failures.rules import as_rules, stored_rules, text_of
 from wms.jobs.lifecycle import FAILURES
 from wms.jobs.models import JobEvent
 
-#: So many of the latest failures a change of the rules is tried on.
+#: Latest failures on which a preview of rules is tried.
 TRIED = 300
 _CHANGES_SHOWN = 20
 
 
 class Window(StrEnum):
-    """Up to when back failures are looked at."""
+    """Time windows of failures."""
 
     HOUR = "1h"
     QUARTER = "6h"
@@ -45,16 +45,16 @@ class Window(StrEnum):
 
     @property
     def label(self) -> str:
-        """In words."""
+        """Name of the window for people."""
         return _WINDOWS[self][0]
 
     @property
     def span(self) -> Span:
-        """The bins that it is counted in."""
+        """Span of the bins that make up the window."""
         return _WINDOWS[self][1]
 
     def since(self, now: datetime) -> datetime | None:
-        """Its beginning, at a full hour or day (UTC), so that bins add up to it; None for ever."""
+        """Start of the window, at a full hour or day (UTC); None for all time."""
         _, span, length = _WINDOWS[self]
         return None if length is None else start_of(span, now - length)
 
@@ -76,8 +76,10 @@ def visible_groups(user: User) -> QuerySet[FailureGroup]:
 
 def groups_of_jobs(user: User, job_ids: Collection[int]) -> dict[int, FailureGroup]:
     """The group of the latest failure of each of these jobs, as far as they are grouped."""
-    told = JobEvent.objects.filter(job_id__in=job_ids, event__in=FAILURES).values("pk")
-    found = Failure.objects.filter(kind=Kind.JOB, event_id__in=told, group__in=visible_groups(user))
+    event_ids = JobEvent.objects.filter(job_id__in=job_ids, event__in=FAILURES).values("pk")
+    found = Failure.objects.filter(
+        kind=Kind.JOB, event_id__in=event_ids, group__in=visible_groups(user)
+    )
     latest = found.select_related("group").order_by("event_id")
     return {failure.subject_id: failure.group for failure in latest}
 
@@ -100,7 +102,7 @@ def bins_in(
 def _of_window(
     window: Window, now: datetime, site: str, *, at_sites: bool = False, prefix: str = ""
 ) -> dict[str, Any]:
-    """Which bins are in a window, as arguments of a filter."""
+    """Conditions of the bins in a window, as arguments of a filter."""
     since = window.since(now)
     span = AT_SITES[window.span] if site or at_sites else window.span
     chosen: dict[str, Any] = {f"{prefix}span": span}
@@ -127,7 +129,7 @@ def failures_in(
 
 
 @dataclass(frozen=True, slots=True)
-class Hit:
+class CountedGroup:
     """A group with the number of its failures in a window."""
 
     group: FailureGroup
@@ -136,7 +138,7 @@ class Hit:
 
 def counted_groups(
     groups: QuerySet[FailureGroup], window: Window, *, now: datetime, site: str, limit: int
-) -> list[Hit]:
+) -> list[CountedGroup]:
     """The groups with the most failures in the window, most first. One query."""
     chosen = groups.filter(**_of_window(window, now, site, prefix="bins__"))
     counted = (
@@ -144,17 +146,17 @@ def counted_groups(
         .annotate(count=Sum("bins__count"))
         .order_by("-count", "-last_seen", "-pk")
     )
-    return [Hit(group, int(group.count)) for group in counted[:limit]]
+    return [CountedGroup(group, int(group.count)) for group in counted[:limit]]
 
 
-def own_groups(user: User, window: Window, *, now: datetime, limit: int) -> list[Hit]:
+def own_groups(user: User, window: Window, *, now: datetime, limit: int) -> list[CountedGroup]:
     """The groups with the most failures of what is the user's own, in the window. One query."""
     since = window.since(now)
     mine: dict[str, Any] = {"failures__owner_id": user.pk}
     mine |= {"failures__at__gte": since} if since is not None else {}
     groups = visible_groups(user).filter(**mine)
     counted = groups.annotate(count=Count("failures")).order_by("-count", "-pk")
-    return [Hit(group, int(group.count)) for group in counted[:limit]]
+    return [CountedGroup(group, int(group.count)) for group in counted[:limit]]
 
 
 def subjects_of(kind: str, groups: Q) -> QuerySet[Failure, Any]:
@@ -164,7 +166,7 @@ def subjects_of(kind: str, groups: Q) -> QuerySet[Failure, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Trend:
-    """How often something happened in each of the last hours, the oldest first."""
+    """Number of failures in each of the last hours, the oldest first."""
 
     counts: Sequence[int]
 
@@ -175,7 +177,7 @@ class Trend:
 
     @property
     def direction(self) -> str:
-        """Whether the last six hours saw more than the six before: rising, falling or steady."""
+        """Direction of the last six hours against the six before: rising, falling or steady."""
         recent, before = sum(self.counts[-6:]), sum(self.counts[-12:-6])
         if recent > 1.5 * before:
             return "rising"
@@ -185,7 +187,7 @@ class Trend:
 def trends_of(
     group_ids: Collection[int], *, now: datetime, site: str = "", hours: int = 24
 ) -> dict[int, Trend]:
-    """How often each of these groups happened in the last hours. One query."""
+    """Trends of these groups in the last hours. One query."""
     last = start_of(Span.HOUR, now)
     first = last - timedelta(hours=hours - 1)
     at_site = {"span": Span.SITE_HOUR, "site_name": site} if site else {"span": Span.HOUR}
@@ -220,7 +222,7 @@ class Matrix:
 
 
 def matrix_of(
-    hits: Sequence[Hit],
+    counted: Sequence[CountedGroup],
     groups: QuerySet[FailureGroup],
     window: Window,
     *,
@@ -229,12 +231,12 @@ def matrix_of(
     columns: int = 8,
     most_rows: int = 20,
 ) -> Matrix:
-    """Which sites fail for which of these groups. One query.
+    """Matrix of sites and these groups. One query.
 
     A cause of less than one in a hundred, and what no column is left for, is under "other".
     """
-    total = sum(hit.count for hit in hits)
-    shown = [hit for hit in hits if 100 * hit.count >= total][:columns]
+    total = sum(hit.count for hit in counted)
+    shown = [hit for hit in counted if 100 * hit.count >= total][:columns]
     places = {hit.group.pk: place for place, hit in enumerate(shown)}
     bins = bins_in(window, now=now, site=site, at_sites=True).filter(group__in=groups).order_by()
     column = Case(When(group__in=list(places), then=F("group_id")), default=None)
@@ -249,7 +251,7 @@ def matrix_of(
         rows=rows[:most_rows],
         totals=totals,
         other=sum(row.other for row in rows),
-        other_groups=len(hits) - len(shown),
+        other_groups=len(counted) - len(shown),
         total=sum(row.total for row in rows),
         hidden_sites=max(0, len(rows) - most_rows),
     )
@@ -263,7 +265,7 @@ def _site_row(site: str, cells: Mapping[int | None, int], columns: int) -> SiteR
 def total_at_sites(
     group: FailureGroup, window: Window, *, now: datetime, owner_id: int | None = None
 ) -> list[tuple[str, int]]:
-    """How often a group happened at each site in the window, most first; to an owner's things."""
+    """Failures of a group by site in the window, most first; of an owner's objects if given."""
     counts: Any
     if owner_id is None:
         bins = bins_in(window, now=now, at_sites=True).filter(group=group).order_by()
@@ -275,19 +277,19 @@ def total_at_sites(
 
 
 def events_of_group(group: FailureGroup) -> QuerySet[FailureGroupEvent]:
-    """What people decided about a group, latest first."""
+    """Events of a group, latest first."""
     return group.events.order_by("-pk")
 
 
-def messages_of(failures: Sequence[Failure]) -> dict[int, Sighting]:
-    """What each of these failures told, by its id; those whose event is gone are absent."""
+def messages_of(failures: Sequence[Failure]) -> dict[int, FailureReport]:
+    """Messages of these failures by their ids; those whose event is gone are absent."""
     by_kind: dict[Kind, dict[int, int]] = defaultdict(dict)
     for failure in failures:
         by_kind[Kind(failure.kind)][failure.event_id] = failure.pk
     return {
-        pks[sighting.event_id]: sighting
+        pks[report.event_id]: report
         for kind, pks in by_kind.items()
-        for sighting in read_events(kind, list(pks))
+        for report in read_events(kind, list(pks))
     }
 
 
@@ -302,7 +304,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """What another set of rules would make of the latest failures.
+    """Preview of another set of rules, tried on the latest failures.
 
     `left_out` were not tried, since the time was up.
     """
@@ -315,25 +317,25 @@ class Preview:
     changes: Sequence[Change]
 
 
-def preview_rules(rules: Sequence[FailureRule], *, patience: Deadline) -> Preview:
+def preview_rules(rules: Sequence[FailureRule], *, deadline: Deadline) -> Preview:
     """Try rules, stored or not, on the latest failures; nothing is changed."""
     latest = list(Failure.objects.order_by("-pk")[:TRIED])
-    sightings = list(messages_of(latest).values())
+    reports = list(messages_of(latest).values())
     now, then = as_rules(stored_rules()), as_rules(rules)
     changes: dict[tuple[str, str], Change] = {}
     changed = tried = 0
     before, after = set(), set()
-    for sighting in sightings:
-        if patience.is_over:
+    for report in reports:
+        if deadline.is_over:
             break
         tried += 1
-        old, new = text_of(sighting, now), text_of(sighting, then)
-        before.add((sighting.kind, old))
-        after.add((sighting.kind, new))
+        old, new = text_of(report, now), text_of(report, then)
+        before.add((report.kind, old))
+        after.add((report.kind, new))
         if old != new:
             changed += 1
-            changes.setdefault((old, new), Change(sighting.message[:300], old, new))
-    shown, left_out = list(changes.values())[:_CHANGES_SHOWN], len(sightings) - tried
+            changes.setdefault((old, new), Change(report.message[:300], old, new))
+    shown, left_out = list(changes.values())[:_CHANGES_SHOWN], len(reports) - tried
     return Preview(tried, left_out, len(before), len(after), changed, shown)
 
 

@@ -1,4 +1,4 @@
-"""Changing what people decide about groups of failures, and the rules that make the groups."""
+"""Services for groups of failures (mute, resolve, categorise) and for their rules."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _steer(event: str, group_ids: Collection[int], actor: Actor, reason: str) ->
 def categorise_groups(
     group_ids: Collection[int], *, category: str, actor: Actor, reason: str
 ) -> Applied:
-    """Say where the causes of groups lie. Raises InvalidInput for a category that is none."""
+    """Set the category of groups. Raises InvalidInput for an unknown category."""
     require_steering(actor, "categorise failure groups")
     if category not in Category.values:
         raise InvalidInput.of(f"must be one of {', '.join(Category.values)}", field="category")

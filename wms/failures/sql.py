@@ -1,4 +1,4 @@
-"""What failures send to PostgreSQL by hand: the counts of many groups at once."""
+"""SQL of failures: counts of many groups at once."""
 
 from __future__ import annotations
 

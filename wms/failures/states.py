@@ -1,4 +1,4 @@
-"""What people have decided about a group of failures, and what leads from one to another."""
+"""States and transitions of groups of failures."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from wms.core.transitions import Transition, TransitionTable
 
 
 class GroupState(models.TextChoices):
-    """Whether a group of failures wants to be looked at."""
+    """States of a group of failures: active, muted, resolved or regressed."""
 
     ACTIVE = "active", "active"
     MUTED = "muted", "muted"

@@ -1,4 +1,4 @@
-"""What happened beside the figures: downtimes, sites closed and opened, changed configuration."""
+"""Annotations of charts: downtimes, sites closed and opened, changed configuration."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from wms.core.models import AuditEntry, User
 from wms.sites.models import SiteEvent
 from wms.sites.selectors import visible_downtimes, visible_sites
 
-#: At most so many are told of one range, the latest.
+#: Most annotations of a range; older ones are left out.
 MOST = 40
 #: Events of a site: people closed or opened it, or it was configured.
 _SITE_EVENTS = {
@@ -32,7 +32,7 @@ _COLUMNS = ("kind", "place", "at", "until", "words")
 
 @dataclass(frozen=True, slots=True)
 class Annotation:
-    """Something that happened at a time, or lasted until another.
+    """An occurrence at a time, or from one time to another, to be drawn in charts.
 
     `kind` is downtime, state or configuration.
     """
@@ -45,18 +45,18 @@ class Annotation:
 
 @dataclass(frozen=True, slots=True)
 class Annotations:
-    """What is told of a range, oldest first; when there is more, the latest."""
+    """Annotations of a range, oldest first; only the latest if there are too many."""
 
-    told: Sequence[Annotation]
+    shown: Sequence[Annotation]
     is_cut: bool
 
 
 def annotations_between(
     user: User, *, since: datetime, until: datetime, site: str = ""
 ) -> Annotations:
-    """What happened between these times that the user may know. One query.
+    """Annotations between these times that the user may see. One query.
 
-    With a site what concerns it, and what concerns all.
+    With a site, those of the site and those of all sites.
     """
     downtimes = visible_downtimes(user).filter(start__lt=until, end__gt=since)
     events = SiteEvent.objects.filter(
@@ -127,16 +127,16 @@ def _of_configuration(since: datetime, until: datetime) -> QuerySet[Any]:
 def _annotation(
     kind: str, place: str, at: datetime, until: datetime | None, words: str
 ) -> Annotation:
-    told = f": {words}" if words else ""
+    suffix = f": {words}" if words else ""
     if kind == "downtime":
-        return Annotation("downtime", at, until, f"{place}: downtime{told}")
+        return Annotation("downtime", at, until, f"{place}: downtime{suffix}")
     if kind in _SITE_EVENTS:
         is_state = kind in ("ban", "drain", "unban")
         return Annotation(
             "state" if is_state else "configuration",
             at,
             None,
-            f"{place}: {_SITE_EVENTS[kind]}{told}",
+            f"{place}: {_SITE_EVENTS[kind]}{suffix}",
         )
     verb, _, thing = kind.partition(" ")
     done = {"create": "new", "change": "changed", "delete": "deleted"}[verb]

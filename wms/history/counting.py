@@ -1,8 +1,8 @@
-"""What is counted: jobs that were submitted, started and ended, why they failed, how long they
-waited, and matches. All from rows with a time of their own.
+"""Counts per minute for charts: jobs submitted, started and ended, reasons of failures, waiting
+times, and matches. All come from rows with a time of their own.
 
-Whole minutes are counted anew until no transaction can add to them any more, and what is stored
-replaces what was there: so a count is exact whatever commits late, and nothing is counted twice
+Whole minutes are counted anew until no transaction can add to them any more, and a new count
+replaces the stored one: so a count is exact whatever commits late, and nothing is counted twice
 when two samplers run at once, or one that was away catches up.
 """
 
@@ -16,12 +16,12 @@ from typing import Any
 from django.db import connection
 
 from matching.round_robin import SPREAD_RATIO
-from wms.history.operations import Counted, store_counts
+from wms.history.operations import MinuteCount, store_counts
 from wms.history.sql import COUNT_EVENTS, COUNT_MATCHES, COUNT_WAITED, FIND_SETTLED
 
 #: A sampler that was away for longer leaves a gap. The finest archive holds twice as much.
 LOOKS_BACK = timedelta(hours=12)
-#: So much is caught up with in a cycle, so that none takes long; and so much is always counted.
+#: Time that a cycle catches up with at most, and time that every cycle counts.
 _CAUGHT_UP = timedelta(minutes=15)
 _LATEST = timedelta(minutes=2)
 #: The record of a negotiation is written when it is over, and has the time of its beginning.
@@ -66,8 +66,8 @@ def count_up_to_now(settled: datetime | None) -> datetime:
     return min(horizon, until)
 
 
-def count(since: datetime, until: datetime) -> list[Counted]:
-    """What happened in all minutes that the time from `since` to `until` touches."""
+def count(since: datetime, until: datetime) -> list[MinuteCount]:
+    """Counts of all minutes that overlap the time from `since` to `until`."""
     first = _minute_of(since)
     span = {"since": first, "until": until}
     earlier = {"since": first - _NEGOTIATION_LASTS, "until": until}
@@ -76,7 +76,7 @@ def count(since: datetime, until: datetime) -> list[Counted]:
     dense = [f"throughput.{name}" for name in THROUGHPUT]
     minutes = range(max(0, -(-(until - first) // _MINUTE)))
     found += [
-        Counted.number(series, first + number * _MINUTE, 0)
+        MinuteCount.number(series, first + number * _MINUTE, 0)
         for series in dense
         for number in minutes
         if (series, first + number * _MINUTE) not in known
@@ -94,7 +94,7 @@ def _rows(sql: str, parameters: dict[str, Any]) -> list[tuple[Any, ...]]:
         return [(row[0].replace(tzinfo=UTC), *row[1:]) for row in cursor.fetchall()]
 
 
-def _of_events(span: dict[str, Any]) -> Iterator[Counted]:
+def _of_events(span: dict[str, Any]) -> Iterator[MinuteCount]:
     names = {event: name for name, event in THROUGHPUT.items()}
     sums: dict[tuple[str, datetime], int] = defaultdict(int)
     events = [*names, "reschedule"]
@@ -102,7 +102,7 @@ def _of_events(span: dict[str, Any]) -> Iterator[Counted]:
         for series in _series_of(names.get(event, ""), site, why):
             sums[series, minute] += number
     for (series, minute), number in sums.items():
-        yield Counted.number(series, minute, number)
+        yield MinuteCount.number(series, minute, number)
 
 
 def _series_of(name: str, site: str | None, why: str | None) -> Iterable[str]:
@@ -117,7 +117,7 @@ def _series_of(name: str, site: str | None, why: str | None) -> Iterable[str]:
             yield f"failures@{site}"
 
 
-def _waited(span: dict[str, Any]) -> Iterator[Counted]:
+def _waited(span: dict[str, Any]) -> Iterator[MinuteCount]:
     by_minute: dict[datetime, list[tuple[Any, ...]]] = defaultdict(list)
     for minute, *row in _rows(COUNT_WAITED, span | {"ratio": SPREAD_RATIO}):
         by_minute[minute].append(tuple(row))
@@ -125,9 +125,11 @@ def _waited(span: dict[str, Any]) -> Iterator[Counted]:
         numbers, totals, minima, maxima = ([row[at] for row in rows] for at in range(1, 5))
         many = {row[0]: row[1] for row in rows}
         classes = [many.get(place, 0) for place in range(max(many) + 1)]
-        yield Counted(WAITING, minute, sum(numbers), sum(totals), min(minima), max(maxima), classes)
+        yield MinuteCount(
+            WAITING, minute, sum(numbers), sum(totals), min(minima), max(maxima), classes
+        )
 
 
-def _matched(span: dict[str, Any]) -> Iterator[Counted]:
+def _matched(span: dict[str, Any]) -> Iterator[MinuteCount]:
     for minute, number in _rows(COUNT_MATCHES, span):
-        yield Counted.number(MATCHES, minute, number)
+        yield MinuteCount.number(MATCHES, minute, number)

@@ -19,7 +19,7 @@ class Series(models.Model):
 
 
 class Bin(models.Model):
-    """One place of the ring of a series and an archive; overwritten when its time comes again.
+    """One slot in the ring of a series and an archive; overwritten when its time comes again.
 
     What `count` and `total` are depends on the series. Of a level that is sampled: the samples, and
     their sum. Of things that are counted: the minutes in which there were any, and how many there

@@ -1,4 +1,4 @@
-"""Storing samples and counts in the rings."""
+"""Storing of samples and counts in the round-robin archives."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from wms.history.sql import FOLD_BINS, STORE_COUNTS, STORE_SAMPLES
 
 
 @dataclass(frozen=True, slots=True)
-class Counted:
-    """What was counted in one minute: how many, or values with how many in each class."""
+class MinuteCount:
+    """Count of one series in one minute: a number, or values with a number in each class."""
 
     series: str
     minute: datetime
@@ -28,8 +28,8 @@ class Counted:
     classes: Sequence[int] | None = None
 
     @classmethod
-    def number(cls, series: str, minute: datetime, number: float) -> Counted:
-        """So many things of a minute."""
+    def number(cls, series: str, minute: datetime, number: float) -> MinuteCount:
+        """The count of a minute without classes."""
         return cls(series, minute, 1, number, number, number)
 
 
@@ -54,8 +54,8 @@ def store_samples(values: Mapping[str, float], *, now: datetime) -> None:
 
 
 @transaction.atomic
-def store_counts(counted: Sequence[Counted]) -> None:
-    """Put what was counted in whole minutes into all archives, in place of what was there of them.
+def store_counts(counted: Sequence[MinuteCount]) -> None:
+    """Put counts of whole minutes into all archives, in place of earlier counts of these minutes.
 
     Storing the same again changes nothing. Nothing may be older than what the finest archive holds
     beyond any doubt, half a turn: of older minutes it has forgotten some, and the coarser bins are
@@ -85,7 +85,7 @@ def store_counts(counted: Sequence[Counted]) -> None:
             )
 
 
-def _as_columns(counted: Sequence[Counted], ids: Mapping[str, int]) -> dict[str, Any]:
+def _as_columns(counted: Sequence[MinuteCount], ids: Mapping[str, int]) -> dict[str, Any]:
     # In the order of their rows, so that two who store at once do not wait in a circle.
     rows = sorted(counted, key=lambda each: (ids[each.series], each.minute))
     return {

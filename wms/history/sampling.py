@@ -1,4 +1,4 @@
-"""What is sampled: what is in which state, the pilots of each site, and the control loops."""
+"""Sampler: numbers of DAGs, jobs and pilots by state, pilots of sites, durations of loops."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _LOOP_GRACE_S = 30.0
 
 
 def run_cycle(now: datetime) -> dict[str, Any]:
-    """Sample and store what is now; count what has happened since it was counted last.
+    """Sample and store the current values; count the minutes since the last count.
 
     States that nothing is in count zero, so that lines go down to it. What is not known has a gap:
     the pressure while no director asks for it, a negotiation that did not take place.
@@ -93,7 +93,7 @@ def count_states() -> dict[str, float]:
 
 
 def _of_sites(now: datetime) -> dict[str, float]:
-    """How the sites stand; the pilots requested, granted, queued and running at each, and in all.
+    """Standings of sites, and pilots requested, granted, queued and running, by site and in all.
 
     What is requested is what the waiting jobs would fill, not cut down to what is granted.
     """
@@ -122,14 +122,14 @@ def _live_pilots() -> Iterable[tuple[str, str, int]]:
 
 
 def _of_loops(now: datetime) -> dict[str, float]:
-    """What the last cycle of each control loop took, of those that run."""
+    """Duration of the last cycle of each control loop that is not stale."""
     rows = ControlLoop.objects.filter(started_at__isnull=False, duration_s__isnull=False)
     return {
         f"loop.{row.name}.seconds": float(row.duration_s or 0.0)
         for row in rows
-        if row.started_at is not None and now - row.started_at <= _patience(row)
+        if row.started_at is not None and now - row.started_at <= _stale_after(row)
     }
 
 
-def _patience(row: ControlLoop) -> timedelta:
+def _stale_after(row: ControlLoop) -> timedelta:
     return timedelta(seconds=_LOOP_GRACE_S + _LOOP_PERIODS * row.period_s + (row.duration_s or 0.0))

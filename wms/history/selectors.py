@@ -1,4 +1,4 @@
-"""Reading the rings."""
+"""Queries for the series of the round-robin archives."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Point(NamedTuple):
 
     @property
     def start(self) -> datetime:
-        """When it begins."""
+        """Start of the point."""
         return datetime.fromtimestamp(self.start_s, UTC)
 
 
@@ -72,7 +72,7 @@ def read_spread(
 
 
 def _first(resolution: Resolution, since: datetime, until: datetime, now: datetime) -> datetime:
-    """When the first bin begins; older ones of the ring are of an earlier turn."""
+    """Start of the first bin; older bins of the ring are of an earlier turn."""
     aligned = datetime.fromtimestamp(resolution.starts(since, until).start, UTC)
     return max(aligned, resolution.archive.oldest_start(now))
 

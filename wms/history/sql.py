@@ -1,4 +1,4 @@
-"""What history sends to PostgreSQL by hand: storing into the rings, reading them, and counting."""
+"""SQL of history: storing into round-robin archives, reading them, and counting."""
 
 from __future__ import annotations
 

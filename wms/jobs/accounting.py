@@ -1,4 +1,4 @@
-"""The core-seconds of attempts: each is added to the accounts once, soon after its end."""
+"""Core-seconds of ended attempts, each added to the accounts once."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ _AT_ONCE = 2000
 #: The database and the servers may have clocks that differ by so much.
 _CLOCKS_DIFFER_S = 60.0
 _OUTCOME = Attempt.Outcome
-#: What each outcome is to the accounts of a pilot.
-PILOTS_WORD = {
+#: Outcomes of attempts in the words of a pilot's accounts.
+PILOT_OUTCOMES = {
     _OUTCOME.DONE.value: "ok",
     _OUTCOME.FAILED.value: "error",
     _OUTCOME.LOST.value: "killed",
@@ -25,14 +25,18 @@ PILOTS_WORD = {
 }
 
 
-def seconds_of(attempt: Attempt) -> float:
-    """How long it had its cores: by its report, else its latest heartbeat, else its times.
+def wall_time_s(attempt: Attempt) -> float:
+    """Wall time of an attempt: by its report, else its latest heartbeat, else its times.
 
-    Never longer than it was seen to have them, whatever its pilot tells.
+    Never longer than from its match to its end, whatever its pilot reports.
     """
-    told = attempt.wall_s if attempt.wall_s is not None else _told(attempt.usage)
-    if told is not None:
-        return told if attempt.ended_at is None else min(told, _seen_s(attempt, attempt.ended_at))
+    reported_s = attempt.wall_s if attempt.wall_s is not None else _reported_s(attempt.usage)
+    if reported_s is not None:
+        return (
+            reported_s
+            if attempt.ended_at is None
+            else min(reported_s, _seen_s(attempt, attempt.ended_at))
+        )
     if attempt.started_at is None or attempt.ended_at is None:
         return 0.0
     return max(0.0, (attempt.ended_at - attempt.started_at).total_seconds())
@@ -42,14 +46,14 @@ def _seen_s(attempt: Attempt, ended_at: datetime) -> float:
     return max(0.0, (ended_at - attempt.matched_at).total_seconds()) + _CLOCKS_DIFFER_S
 
 
-def _told(usage: Mapping[str, Any] | None) -> float | None:
+def _reported_s(usage: Mapping[str, Any] | None) -> float | None:
     wall_s = (usage or {}).get("wall_s")
     return None if wall_s is None else float(wall_s)
 
 
-def spent_by(attempt: Attempt) -> CoreSeconds:
-    """What became of the core-seconds of an attempt that has ended."""
-    core_s = attempt.cores * seconds_of(attempt)
+def core_seconds_of(attempt: Attempt) -> CoreSeconds:
+    """Core-seconds of an ended attempt, as useful, failed or lost."""
+    core_s = attempt.cores * wall_time_s(attempt)
     if attempt.outcome == _OUTCOME.DONE:
         return CoreSeconds(useful_s=core_s)
     if attempt.outcome == _OUTCOME.FAILED:
@@ -59,7 +63,7 @@ def spent_by(attempt: Attempt) -> CoreSeconds:
 
 @transaction.atomic
 def account_attempts() -> int:
-    """Add attempts that have ended to the accounts; how many, of a batch.
+    """Add a batch of ended attempts to the accounts; the number of attempts.
 
     The mark is set with it: whoever does it at the same time passes over what is locked here, and
     nothing is added twice.
@@ -78,7 +82,7 @@ def account_attempts() -> int:
             day=attempt.ended_at.astimezone(UTC).date(),
             site_name=attempt.site_name,
             owner_name=attempt.job.owner.get_username(),
-            spent=spent_by(attempt),
+            spent=core_seconds_of(attempt),
             attempts=1,
         )
         for attempt in attempts

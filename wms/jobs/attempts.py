@@ -1,4 +1,4 @@
-"""What a pilot reports of the attempt that it runs: start, files, end."""
+"""Reports of a pilot about its attempts: start, attributes, files, end, return."""
 
 from __future__ import annotations
 
@@ -14,33 +14,32 @@ from matching.classads import quote
 from matching.needs import Needs
 from wms.core.actors import Actor
 from wms.core.errors import InvalidInput
-from wms.jobs import lifecycle, statements
-from wms.jobs.avoiding import avoid_host
+from wms.jobs import lifecycle, prepared_statements
+from wms.jobs.content.job_files import listed_names, misplaced_file
 from wms.jobs.content.paths import checked_path
-from wms.jobs.content.places import misplaced, names_told
-from wms.jobs.content.publishing import not_received, publish
-from wms.jobs.messages import (
+from wms.jobs.content.publishing import missing_outputs_reason, publish
+from wms.jobs.expressions import (
+    MOST_PAYLOAD_FAILURES,
+    JobAd,
+    PayloadExit,
+    retries_end,
+    success_code,
+)
+from wms.jobs.models import Attempt, AttemptFile, Blob, Job
+from wms.jobs.operations import hold_jobs
+from wms.jobs.pilot_reports import (
     AttemptSuperseded,
     find_attempt,
     has_reported_its_end,
     live_attempt,
     locked_attempt,
-    taking,
+    report_guard,
 )
-from wms.jobs.models import Attempt, AttemptFile, Blob, Job
-from wms.jobs.operations import hold_jobs
-from wms.jobs.pilot_time import needs_of_more_time
+from wms.jobs.rerun_needs import avoid_host, needs_of_more_time
 from wms.jobs.rescheduling import MOST_FREE_ATTEMPTS, reschedule_jobs
 from wms.jobs.states import WITH_PILOT, JobCause, JobState
-from wms.jobs.verdicts import (
-    MOST_PAYLOAD_FAILURES,
-    Ending,
-    JobAd,
-    retries_end,
-    success_code,
-)
 
-#: A job of so many attributes is told no new ones.
+#: Attributes of a job beyond this number are not stored.
 MOST_ATTRIBUTES = 200
 _ON_EXIT_HOLD = "on_exit_hold is true"
 _StoppedBy = Attempt.StoppedBy
@@ -48,10 +47,10 @@ _StoppedBy = Attempt.StoppedBy
 
 @dataclass(frozen=True, slots=True)
 class PayloadEnd:
-    """How a payload ended, as its pilot saw it.
+    """The end of a payload, as its pilot reports it.
 
-    `reason` is set when it did not come to its own end, and `stopped_by` tells who stopped it.
-    `usage` has what it used in all, in seconds and MB.
+    `reason` is set when the payload was stopped, and `stopped_by` tells by whom.
+    `usage` is what it used in all, in seconds and MB.
     """
 
     exit_code: int | None
@@ -65,15 +64,15 @@ class PayloadEnd:
     usage: Mapping[str, float] = field(default_factory=dict)
 
     def facts(self) -> dict[str, Any]:
-        """What the event of its end tells. A signal of the pilot's own is not the payload's."""
-        told = {name: value for name, value in asdict(self).items() if value not in (None, "", ())}
-        told.pop("usage")
+        """Facts of the job's event, without signals that the pilot itself has sent."""
+        facts = {name: value for name, value in asdict(self).items() if value not in (None, "", ())}
+        facts.pop("usage")
         if self.reason:
-            told.pop("signal", None)
-        return told
+            facts.pop("signal", None)
+        return facts
 
     def failure(self, success_code: int = 0) -> str:
-        """Why the payload counts as failed, or an empty string when it succeeded."""
+        """Reason for which the payload counts as failed; empty when it succeeded."""
         if self.reason:
             return self.reason
         if self.signal is not None:
@@ -81,7 +80,7 @@ class PayloadEnd:
         if self.exit_code != success_code:
             return f"the payload ended with exit code {self.exit_code}"
         if self.missing_outputs:
-            return f"output files are missing: {names_told(self.missing_outputs)}"
+            return f"output files are missing: {listed_names(self.missing_outputs)}"
         return ""
 
     def cause(self, success_code: int = 0) -> JobCause:
@@ -93,12 +92,12 @@ class PayloadEnd:
 
 
 def start_attempt(job_id: int, number: int, *, pilot_id: int, actor: Actor, now: datetime) -> None:
-    """The payload was started. Repeating it changes nothing, and neither does it after the end.
+    """Note the start of the payload. Repeating it changes nothing, nor does a report after the end.
 
     Raises NotFound or AttemptSuperseded.
     """
     with (
-        taking(job_id, number, "started", pilot_id=pilot_id, actor=actor),
+        report_guard(job_id, number, "started", pilot_id=pilot_id, actor=actor),
         transaction.atomic(),
     ):
         attempt = find_attempt(job_id, number, pilot_id=pilot_id)
@@ -111,17 +110,17 @@ def start_attempt(job_id: int, number: int, *, pilot_id: int, actor: Actor, now:
 
 @transaction.atomic
 def note_attributes(
-    told: Mapping[tuple[int, int], Mapping[str, int | str]], *, pilot_id: int, actor: Actor
+    reported: Mapping[tuple[int, int], Mapping[str, int | str]], *, pilot_id: int, actor: Actor
 ) -> None:
-    """Payloads that run tell attributes of their jobs, by job and number of the attempt.
+    """Store attributes that running payloads report, by job and number of the attempt.
 
     They become part of the job's ad; what changed is an event of the job. Repeating it changes
-    nothing, and neither does what is told of an attempt that is not open, or another pilot's.
+    nothing, and neither do reports of attempts that are not open, or another pilot's.
     """
     facts: dict[int, dict[str, int | str]] = {}
-    jobs = Job.objects.filter(pk__in={job for job, _ in told}, state__in=WITH_PILOT)
+    jobs = Job.objects.filter(pk__in={job for job, _ in reported}, state__in=WITH_PILOT)
     for job in jobs.order_by("pk").select_for_update(of=("self",)):
-        values = told.get((job.pk, job.attempt_number))
+        values = reported.get((job.pk, job.attempt_number))
         attempts = job.attempts.filter(number=job.attempt_number, pilot_id=pilot_id, outcome="")
         if values and attempts.exists() and (changed := _merge(job, values)):
             job.save(update_fields=["attributes"])
@@ -131,7 +130,7 @@ def note_attributes(
 
 
 def _merge(job: Job, values: Mapping[str, int | str]) -> dict[str, int | str]:
-    """Give the job these attributes; returns those that it did not have so."""
+    """Set attributes of a job; returns those that changed."""
     # As in all ads, upper and lower case make no difference in names.
     known = {name.lower(): name for name in job.attributes}
     changed: dict[str, int | str] = {}
@@ -158,15 +157,15 @@ def add_attempt_file(attempt: Attempt, *, kind: str, path: str, blob: Blob) -> N
 def end_attempt(
     job_id: int, number: int, *, pilot_id: int, end: PayloadEnd, actor: Actor, now: datetime
 ) -> None:
-    """The payload has ended: the job is done and its files appear in the workspace, or it failed.
+    """End an attempt: the job is done and its files appear in the workspace, or it fails.
 
-    Or it is run again, or held, if its description says so; or rescheduled, if the batch system or
-    the pilot stopped it, or its pilot's time was too short and there are longer ones. Repeating the
-    report changes nothing. Raises AttemptSuperseded when the job was taken from this attempt
-    meanwhile: then none of its files counts.
+    Or the job runs again, or is held, if its description says so; or it is rescheduled, if the
+    batch system or the pilot stopped it, or its pilot's time was too short and there are longer
+    ones. Repeating the report changes nothing. Raises AttemptSuperseded when the job was taken
+    from this attempt meanwhile: then none of its files counts.
     """
     with (
-        taking(job_id, number, "ended", pilot_id=pilot_id, actor=actor),
+        report_guard(job_id, number, "ended", pilot_id=pilot_id, actor=actor),
         transaction.atomic(),
     ):
         _end(job_id, number, pilot_id=pilot_id, end=end, actor=actor, now=now)
@@ -181,19 +180,19 @@ def _end(
     if attempt.outcome or job.attempt_number != number or job.state not in WITH_PILOT:
         raise AttemptSuperseded(f"Attempt {number} of job {job_id} was replaced or stopped.")
     _note_start(job, actor)
-    if _goes_elsewhere(job, attempt, end, actor=actor, now=now):
+    if _reschedule_if_stopped(job, attempt, end, actor=actor, now=now):
         return
     failure, cause = _failure(job, attempt, end)
-    ad = JobAd(job, attempt, now, Ending(end.exit_code, end.signal))
-    is_held = ad.says("on_exit_hold")
-    again = "" if is_held else _why_again(job, ad, end, failure)
+    ad = JobAd(job, attempt, now, PayloadExit(end.exit_code, end.signal))
+    is_held = ad.is_true("on_exit_hold")
+    again = "" if is_held else _rerun_reason(job, ad, end, failure)
     reason = failure or again or (_ON_EXIT_HOLD if is_held else "")
     outcome = Attempt.Outcome.FAILED if reason else Attempt.Outcome.DONE
     _write_end(attempt, end, now, outcome=outcome, reason=reason, ended_at=now)
     publish(job, attempt, with_outputs=not failure and not again and not is_held, now=now)
     facts = {job_id: end.facts()}
     if is_held or again:
-        _give_attempt_back(job_id)
+        _refund_attempt(job_id)
     if is_held:
         reason = f"{_ON_EXIT_HOLD}: {failure}" if failure else _ON_EXIT_HOLD
         hold_jobs([job_id], actor=actor, reason=reason, cause=JobCause.EXPRESSION, facts=facts)
@@ -207,19 +206,19 @@ def _end(
 
 
 def _failure(job: Job, attempt: Attempt, end: PayloadEnd) -> tuple[str, JobCause]:
-    """Why the job counts as failed, in words, and the cause of it or of whatever else is done."""
+    """Reason of a failure, empty for a success, and the cause of what follows."""
     code = success_code(job)
     if failure := end.failure(code):
         return failure, end.cause(code)
-    if failure := not_received(job, attempt):
+    if failure := missing_outputs_reason(job, attempt):
         return failure, JobCause.OUTPUTS
-    if failure := misplaced(job):
+    if failure := misplaced_file(job):
         return failure, JobCause.UNRUNNABLE
     return "", JobCause.EXPRESSION
 
 
 def _run_again(job: Job, *, reason: str, cause: JobCause, host: str, actor: Actor) -> None:
-    """Let the payload be run once more, on another host than the one that has failed it, if any."""
+    """Run the payload again, on another host than the one where it failed, if any."""
     Job.objects.filter(pk=job.pk).update(payload_failures=F("payload_failures") + 1)
     avoid_host(job, host)
     outcome = Attempt.Outcome.FAILED
@@ -229,15 +228,15 @@ def _run_again(job: Job, *, reason: str, cause: JobCause, host: str, actor: Acto
 
 
 def _note_start(job: Job, actor: Actor) -> None:
-    """Of a payload that ends soon its pilot tells nothing before: its history has a start too."""
+    """Note the start of a payload whose end is the first report of it."""
     if job.state == JobState.MATCHED:
         lifecycle.apply("start", [job.pk], actor=actor)
 
 
-def _goes_elsewhere(
+def _reschedule_if_stopped(
     job: Job, attempt: Attempt, end: PayloadEnd, *, actor: Actor, now: datetime
 ) -> bool:
-    """Reschedule the job, if its payload was stopped and may run elsewhere; tell whether it was."""
+    """Reschedule the job if its payload was stopped and may run elsewhere; True if it was."""
     needs = None
     if end.stopped_by == _StoppedBy.PILOT_TIME:
         needs = needs_of_more_time(job, end.wall_s or 0.0, now)
@@ -245,20 +244,20 @@ def _goes_elsewhere(
         return False
     _write_end(attempt, end, now)
     if needs is None:
-        _interrupted(job, end, actor=actor)
+        _reschedule_elsewhere(job, end, actor=actor)
     else:
-        _rerun_longer(job, end, needs, actor=actor)
+        _reschedule_with_more_time(job, end, needs, actor=actor)
     return True
 
 
-def _interrupted(job: Job, end: PayloadEnd, *, actor: Actor) -> None:
-    """The payload was stopped, and the job is not at fault: it runs again elsewhere.
+def _reschedule_elsewhere(job: Job, end: PayloadEnd, *, actor: Actor) -> None:
+    """Reschedule a job whose payload was stopped through no fault of its own.
 
-    The batch system's wish costs none of the attempts that a job has for lost pilots.
+    Preemption costs none of the attempts that a job has for lost pilots.
     """
     is_preempted = end.stopped_by == _StoppedBy.PREEMPTION
     if is_preempted and job.attempt_number < MOST_FREE_ATTEMPTS:
-        _give_attempt_back(job.pk)
+        _refund_attempt(job.pk)
     who = "the batch system wanted its slot back" if is_preempted else "its pilot stopped it"
     reschedule_jobs(
         [job.pk],
@@ -270,8 +269,8 @@ def _interrupted(job: Job, end: PayloadEnd, *, actor: Actor) -> None:
     )
 
 
-def _rerun_longer(job: Job, end: PayloadEnd, needs: Needs, *, actor: Actor) -> None:
-    """The pilot's time was too short: the job runs again at once, where there is more of it."""
+def _reschedule_with_more_time(job: Job, end: PayloadEnd, needs: Needs, *, actor: Actor) -> None:
+    """Run the job again at once, with needs of more time than its pilot had."""
     Job.objects.filter(pk=job.pk).update(needs=needs.as_dict())
     reschedule_jobs(
         [job.pk],
@@ -283,18 +282,18 @@ def _rerun_longer(job: Job, end: PayloadEnd, needs: Needs, *, actor: Actor) -> N
     )
 
 
-def _give_attempt_back(job_id: int) -> None:
-    """Let this attempt cost none of those that a job has for lost pilots."""
+def _refund_attempt(job_id: int) -> None:
+    """Add an attempt, so that this one does not count among those for lost pilots."""
     Job.objects.filter(pk=job_id).update(max_attempts=F("max_attempts") + 1)
 
 
-def _why_again(job: Job, ad: JobAd, end: PayloadEnd, failure: str) -> str:
-    """Why the payload is run again; empty when this was its end."""
+def _rerun_reason(job: Job, ad: JobAd, end: PayloadEnd, failure: str) -> str:
+    """Reason to run the payload again; empty when it is not."""
     tried = job.payload_failures + 1
     if end.stopped_by == _StoppedBy.PILOT_TIME:
         # No pilot has time for it.
         return ""
-    if ad.denies("on_exit_remove"):
+    if ad.is_false("on_exit_remove"):
         if tried > MOST_PAYLOAD_FAILURES:
             return ""
         return f"on_exit_remove is false{f': {failure}' if failure else ''}"
@@ -312,13 +311,13 @@ def _write_end(
     reason: str = "",
     ended_at: datetime | None = None,
 ) -> None:
-    """Write down how the payload ended and what it used, whatever follows for the job.
+    """Store the end of the payload and its usage, whatever follows for the job.
 
-    An attempt whose start was not heard of has started so long ago as it took. Without an outcome
-    it stays open, for whoever reschedules its job.
+    The start of an attempt that reported none is counted back from its end. Without an outcome
+    it stays open, for the rescheduling of its job.
     """
-    statements.END_OF_ATTEMPT.carry_out(
-        attempt_id=attempt.pk,
+    prepared_statements.end_attempt(
+        attempt.pk,
         began_at=now - timedelta(seconds=end.wall_s or 0.0),
         exit_code=end.exit_code,
         signal=end.signal,
@@ -342,12 +341,12 @@ def return_job(
     actor: Actor,
     is_preempted: bool = False,
 ) -> None:
-    """The pilot could not run the job, which is not at fault: it waits for another pilot.
+    """Take back a job that the pilot could not run, and let it wait for another pilot.
 
     Pre-emption costs none of its attempts. Repeating it changes nothing.
     """
     with (
-        taking(job_id, number, "not_run", pilot_id=pilot_id, actor=actor),
+        report_guard(job_id, number, "not_run", pilot_id=pilot_id, actor=actor),
         transaction.atomic(),
     ):
         find_attempt(job_id, number, pilot_id=pilot_id)
@@ -362,7 +361,7 @@ def return_job(
         by = _StoppedBy.PREEMPTION if is_preempted else _StoppedBy.PILOT
         Attempt.objects.filter(pk=attempt.pk).update(stopped_by=by)
         if is_preempted and number < MOST_FREE_ATTEMPTS:
-            _give_attempt_back(job_id)
+            _refund_attempt(job_id)
         reschedule_jobs(
             [job_id],
             outcome=outcome,

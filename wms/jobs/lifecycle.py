@@ -1,4 +1,4 @@
-"""The one place where a job changes its state, and where its events are written."""
+"""State changes of jobs, with their events: the one place for both."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ def apply(
 ) -> Applied:
     """Move jobs by one event and announce it to the inboxes of those who submitted them.
 
-    A hold may be kept from them: whoever holds the whole DAG knows of it already. Failures are
-    announced as well to who looks for their causes.
+    A hold of the whole DAG is not announced to it. Failures are
+    announced to the grouping of failures, too.
     """
     applied, _ = _MACHINE.apply(
         event,
@@ -61,7 +61,7 @@ def apply(
 
 
 def note(event: str, facts: Mapping[int, Mapping[str, Any]], *, actor: Actor) -> None:
-    """Write an event that changes no state of these jobs, with its facts, and announce it."""
+    """Write and announce an event of jobs that changes no state, with its facts."""
     _MACHINE.note(event, facts, states=NOTES[event], actor=actor)
 
 

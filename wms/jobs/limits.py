@@ -1,4 +1,4 @@
-"""Running limits: how many jobs of a kind may run at once, and how soon after one another.
+"""Running limits: the most jobs of a kind at once, and the least interval between their starts.
 
 A claim asks twice. Before the draw, and without a lock, it leaves out the kinds whose limits are
 reached. For the needs that were drawn it locks the limits that cover them and counts anew: so two
@@ -29,7 +29,7 @@ from wms.jobs.models import Attempt, RunningLimit
 from wms.jobs.sql import LOCK_FREE_LIMITS, LOCK_LIMITS, READ_LIMITS, READ_LIMITS_AT, count_running
 from wms.sites.policy import require_configuring, sites_of
 
-#: What operators set; `last_match_at` belongs to the claims.
+#: Fields that operators set; `last_match_at` belongs to the claims.
 _CONFIGURED = ("site_id", "job_type", "owner_group", "maximum", "min_interval_s", "note")
 
 
@@ -45,7 +45,7 @@ class _Limit:
     last_match_at: datetime | None
 
     def columns(self) -> dict[str, str]:
-        """The columns of attempts that tell what is of it."""
+        """Columns of attempts by which its jobs are counted."""
         given = {
             "site_name": self.site,
             "job_type": self.kind.job_type,
@@ -54,7 +54,7 @@ class _Limit:
         return {name: value for name, value in given.items() if value}
 
     def reason(self, running: int, now: datetime) -> str:
-        """Why nothing of its kind may start now, when so many run; empty when it may."""
+        """Reason why nothing of its kind may start now; empty when it may."""
         place = self.site or "all sites together"
         if self.maximum is not None and running >= self.maximum:
             return f"{running} of {self.maximum} {self.kind} run at {place}"
@@ -68,7 +68,7 @@ class _Limit:
 
 @dataclass(frozen=True, slots=True)
 class ReachedLimit:
-    """Nothing of this kind may start now, and why; an empty site stands for all of them."""
+    """A limit that is reached, with the reason; an empty site stands for all sites."""
 
     site: str
     kind: JobKind
@@ -84,7 +84,7 @@ class ReachedLimit:
 
 
 @dataclass(slots=True)
-class Gate:
+class ClaimLimits:
     """The limits that count at a site, for one claim. Lives inside the claim's transaction."""
 
     now: datetime
@@ -92,12 +92,12 @@ class Gate:
     _held: set[int] = field(default_factory=set)
 
     @classmethod
-    def at(cls, site_name: str, now: datetime) -> Gate:
-        """The gate of a site: its limits, and those over all sites. One query."""
+    def at(cls, site_name: str, now: datetime) -> ClaimLimits:
+        """Limits at this site and those over all sites. One query."""
         return cls(now, _limits(prepared_rows(READ_LIMITS_AT, {"site": site_name})))
 
     def reached(self) -> tuple[JobKind, ...]:
-        """The kinds of which none may start now, as it looks without a lock. At most one query."""
+        """Kinds whose limits are reached, read without a lock. At most one query."""
         return tuple(limit.kind for limit in _reached(self.limits, self.now))
 
     def refuses(self, needs: Needs) -> JobKind | None:
@@ -162,7 +162,7 @@ def _reached(limits: Sequence[_Limit], now: datetime) -> list[ReachedLimit]:
 
 
 def _running(limits: Sequence[_Limit]) -> dict[int, int]:
-    """How many jobs of each limit's kind have a pilot, up to the limit's maximum. One query."""
+    """Running jobs of each limit's kind, up to the limit's maximum. One query."""
     if not limits:
         return {}
     kinds = [limit.columns() for limit in limits]

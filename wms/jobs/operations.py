@@ -1,4 +1,4 @@
-"""What can be done with jobs: submit, bind to a pilot, hold, release, kill, reschedule."""
+"""Operations on jobs: submit, bind to a pilot, hold, release, kill, enqueue."""
 
 from __future__ import annotations
 
@@ -14,17 +14,18 @@ from matching.needs import Needs
 from wms.core.actors import Actor
 from wms.core.database.statements import sent_ahead
 from wms.core.models import User
+from wms.core.statemachine import Increment
 from wms.core.transitions import Applied
-from wms.jobs import lifecycle, statements
+from wms.jobs import lifecycle, prepared_statements
+from wms.jobs.job_writer import JobWriter
 from wms.jobs.models import Attempt, Blob, Job, Workspace, WorkspaceFile
 from wms.jobs.specs import JobSpec
 from wms.jobs.states import QUEUED, WITH_PILOT, JobCause, JobState
-from wms.jobs.storing import JobWriter
 from wms.taskqueues import operations as taskqueues
 
 
 def create_workspace(owner: User, files: Mapping[str, Blob]) -> Workspace:
-    """A new workspace that contains these files."""
+    """Create a workspace that contains these files."""
     workspace = Workspace.objects.create(owner=owner)
     WorkspaceFile.objects.bulk_create(
         [WorkspaceFile(workspace=workspace, path=path, blob=blob) for path, blob in files.items()],
@@ -43,7 +44,7 @@ def submission(
     topic_key: int = 0,
     expected: int = 1,
 ) -> Iterator[Callable[[Sequence[JobSpec]], list[int]]]:
-    """Submit jobs that are stored while the next are being made; one block in a transaction.
+    """Context for submitting jobs, which are stored while the next are made.
 
     Gives a function that takes the jobs of one cluster and returns their ids, which rise with every
     call. At the end all are in their TaskQueues. The end of each job is announced to the inbox of
@@ -93,7 +94,7 @@ def bind_to_pilot(
     actor: Actor,
     claim_key: str = "",
 ) -> Attempt | None:
-    """Begin a new attempt of a job that was just claimed; None when it is waiting no longer.
+    """Begin a new attempt of a job that was just claimed; None when it does not wait any more.
 
     It holds what it needs of its pilot until its end, and as many of the free cores as it can use.
     """
@@ -103,12 +104,12 @@ def bind_to_pilot(
         [job_id],
         actor=actor,
         facts={job_id: {"pilot_id": pilot_id, "site": site_name, "host": host}},
-        attempt_number=F("attempt_number") + 1,
+        attempt_number=Increment(),
         site_name=site_name,
     )
     if not applied.changed:
         return None
-    [job] = statements.JOB.rows(job_id=job_id)
+    job = prepared_statements.read_job(job_id)
     attempt = Attempt(
         job=job,
         number=job.attempt_number,
@@ -122,7 +123,7 @@ def bind_to_pilot(
         memory_mb=needs.memory_mb,
         gpus=needs.gpus,
     )
-    statements.NEW_ATTEMPT.insert(attempt)
+    prepared_statements.insert_attempt(attempt)
     return attempt
 
 
@@ -154,7 +155,7 @@ def hold_jobs(
         cause=cause,
         facts=facts,
         is_announced=is_announced,
-        hold_count=F("hold_count") + int(is_announced),
+        hold_count=Increment(int(is_announced)),
     )
     # Once more, now that the jobs are locked: one may have been rescheduled in between.
     taskqueues.withdraw(applied.changed, are_locked=True)

@@ -1,4 +1,4 @@
-"""Who may do what with a job.
+"""Permissions of jobs.
 
 - Everybody who is logged in sees every job, with what it printed: a production is a common matter.
 - A user submits, and steers their own jobs.

@@ -1,23 +1,23 @@
-"""Jobs whose pilots fell silent, ended, or gave them back: stalled, recovered, rescheduled."""
+"""Rescheduling of jobs whose pilots fell silent, ended, or gave them back."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from django.db import transaction
-from django.db.models import DateTimeField, ExpressionWrapper, F
-from django.db.models.functions import Now
+from django.db.models import F
 
 from matching.rescheduling import pause_after_s
 from wms.core.actors import Actor
 from wms.core.conf import conf
+from wms.core.statemachine import DatabaseTime
 from wms.core.transitions import Applied
 from wms.jobs import lifecycle
-from wms.jobs.avoiding import avoid_places
 from wms.jobs.models import Attempt, Job
 from wms.jobs.operations import close_attempts, enqueue_again
+from wms.jobs.rerun_needs import avoid_places
 from wms.jobs.selectors import paused_until
 from wms.jobs.states import JobCause
 
@@ -36,7 +36,7 @@ def stall_jobs_of_pilots(pilot_ids: Collection[int], *, actor: Actor, reason: st
 
 @transaction.atomic
 def recover_jobs_of_pilot(pilot_id: int, *, actor: Actor) -> Applied:
-    """Welcome the jobs of a pilot that reports again."""
+    """Mark the jobs of a pilot that reports again as running."""
     return lifecycle.apply("recover", _locked_jobs([pilot_id]), actor=actor)
 
 
@@ -148,13 +148,13 @@ def _send_back(
         actor=actor,
         reason=f"{reason}; it pauses for {pause_s:g} s",
         cause=cause,
-        not_before=ExpressionWrapper(Now() + timedelta(seconds=pause_s), DateTimeField()),
+        not_before=DatabaseTime(plus_s=pause_s),
     )
 
 
 @transaction.atomic
 def requeue_jobs(now: datetime) -> int:
-    """Put rescheduled jobs whose pauses are over back into their TaskQueues; how many, of a batch.
+    """Put a batch of jobs whose pauses are over back into their TaskQueues; their number.
 
     What somebody else has locked is left for the next time.
     """
@@ -167,7 +167,7 @@ def requeue_jobs(now: datetime) -> int:
 
 
 def _locked_jobs(pilot_ids: Collection[int]) -> list[int]:
-    """The jobs that these pilots have, locked: none of them can go on to another pilot meanwhile.
+    """Ids of the jobs of these pilots, locked, so that none goes on to another pilot meanwhile.
 
     Asked again under the lock, because one may have gone on just before it.
     """

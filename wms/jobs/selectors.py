@@ -1,4 +1,4 @@
-"""Reading jobs, their attempts, events and files."""
+"""Queries for jobs, their attempts, events and files."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def visible_jobs(user: User) -> QuerySet[Job]:
 
 
 def listed_jobs(user: User) -> QuerySet[Job]:
-    """Visible jobs with what a line of a list shows, latest first."""
+    """Visible jobs with the columns of a list, latest first."""
     columns = (
         "name", "owner__username", "workspace_id", "state", "state_since", "state_reason",
         "state_cause", "attempt_number", "max_attempts", "priority", "site_name", "not_before",
@@ -29,7 +29,7 @@ def listed_jobs(user: User) -> QuerySet[Job]:
 
 
 def detailed_jobs(user: User) -> QuerySet[Job]:
-    """Visible jobs with what a job's page shows."""
+    """Visible jobs with the columns of a job's page."""
     return visible_jobs(user).select_related("owner")
 
 
@@ -47,7 +47,7 @@ def attempts_of(job: Job) -> QuerySet[Attempt]:
 
 
 def attempts_of_pilot(pilot_id: int) -> QuerySet[Attempt]:
-    """What a pilot ran, latest first, with the jobs."""
+    """Attempts of a pilot with their jobs, latest first."""
     return (
         Attempt.objects.filter(pilot_id=pilot_id)
         .select_related("job")
@@ -57,7 +57,7 @@ def attempts_of_pilot(pilot_id: int) -> QuerySet[Attempt]:
 
 
 def held_in_pilot(pilot_id: int) -> dict[str, int]:
-    """How much of its pilot the open attempts hold: cores, memory in MB, GPUs. One query."""
+    """Cores, memory in MB and GPUs that open attempts hold of their pilot. One query."""
     attempts = Attempt.objects.filter(pilot_id=pilot_id, outcome="")
     amounts = ("cores", "memory_mb", "gpus")
     return attempts.aggregate(**{name: Sum(name, default=0) for name in amounts})
@@ -93,7 +93,7 @@ def latest_printing(job: Job, *, kind: str) -> int | None:
 
 
 def find_log(job: Job, *, kind: AttemptFile.Kind, attempt: int | None = None) -> AttemptFile:
-    """What an attempt printed; by default the latest attempt that sent it. Raises NotFound."""
+    """Log file of an attempt; by default of the latest that sent one. Raises NotFound."""
     files = AttemptFile.objects.filter(attempt__job=job, kind=kind).select_related("blob")
     if attempt is not None:
         files = files.filter(attempt__number=attempt)
@@ -104,7 +104,7 @@ def find_log(job: Job, *, kind: AttemptFile.Kind, attempt: int | None = None) ->
 
 
 def find_stream(job: Job, *, kind: str, attempt: int | None = None) -> Stream:
-    """What an attempt has sent of its output while it ran; by default the latest that has sent any.
+    """Output stream of an attempt; by default of the latest attempt that has one.
 
     Raises NotFound.
     """
@@ -118,7 +118,7 @@ def find_stream(job: Job, *, kind: str, attempt: int | None = None) -> Stream:
 
 
 def files_of_workspace(workspace_id: int) -> QuerySet[WorkspaceFile]:
-    """The files of a workspace by name, with their contents' rows and what made them."""
+    """Files of a workspace by name, with their contents and the attempts that made them."""
     files = WorkspaceFile.objects.filter(workspace_id=workspace_id)
     return files.select_related("blob", "attempt").order_by("path")
 

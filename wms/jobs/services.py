@@ -1,4 +1,4 @@
-"""What people do with jobs: hold, release, end, prioritise them, and ask for what they print."""
+"""Services for jobs: hold, release, kill and prioritise them, and peek at their output."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ def peek_at_job(job_id: int, *, actor: Actor, now: datetime, seen: str = "") -> 
 
 
 def open_attempt(job_id: int) -> Attempt:
-    """The attempt that is in a pilot now. Raises Conflict when there is none."""
+    """The open attempt of a job. Raises Conflict when there is none."""
     attempt = Attempt.objects.filter(job_id=job_id, outcome="").first()
     if attempt is None:
         raise Conflict(f"No pilot has job {job_id} now.")

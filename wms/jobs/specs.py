@@ -1,4 +1,4 @@
-"""Jobs to be submitted."""
+"""Specification of a job to be submitted."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class JobSpec:
     its texts.
 
     `max_retries` is how often a payload that failed is run again. `periodic` are the expressions
-    that decide about the job while it is in the queue and when it ends; see `wms.jobs.verdicts`.
+    that decide about the job while it is in the queue and when it ends; see `wms.jobs.expressions`.
     `avoided_hosts` have failed another job that did the same.
     """
 

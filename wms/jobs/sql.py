@@ -1,4 +1,4 @@
-"""What jobs send to PostgreSQL by hand: storing thousands of them, and the limits of each claim."""
+"""Statements of jobs: storing thousands, the limits of each claim, and reports of pilots."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ READ_LIMITS_AT = one_line(f"{READ_LIMITS} WHERE limits.site_id IS NULL OR site.n
 LOCK_LIMITS = f"{READ_LIMITS} WHERE limits.id = ANY(%s) ORDER BY limits.id FOR UPDATE OF limits"
 LOCK_FREE_LIMITS = f"{LOCK_LIMITS} SKIP LOCKED"
 
-# How many open attempts are of a limit's kind. Not counted beyond the maximum: more is as bad. By
+# Number of open attempts of a limit's kind. Not counted beyond the maximum: more is as bad. By
 # hand, as a claim counts for several limits at once. The attempts are found by
 # `attempt_open_by_kind`.
 COUNT_RUNNING = """
@@ -70,3 +70,53 @@ def count_running(limits: Iterable[Collection[str]]) -> str:
         COUNT_RUNNING.format(conditions="".join(f" AND {name} = %s" for name in columns))
         for columns in limits
     )
+
+
+# Statements of each job in its pilot. By hand, because to write them takes the ORM longer than the
+# answer takes PostgreSQL: they stay prepared (`wms.jobs.prepared_statements`). The job is found by its
+# primary key.
+FIND_JOB = "SELECT {job} FROM jobs_job AS job WHERE job.id = %(job_id)s"
+
+# The job by its primary key, the attempt by `attempt_number_unique`. What the attempt's row says is
+# read after the lock, by the next one.
+LOCK_JOB_OF_ATTEMPT = """
+SELECT {job} FROM jobs_job AS job JOIN jobs_attempt AS attempt ON attempt.job_id = job.id
+WHERE job.id = %(job_id)s AND attempt.number = %(number)s AND attempt.pilot_id = %(pilot_id)s
+FOR UPDATE OF job
+"""
+
+# By `attempt_number_unique`, its files by `attempt_file_unique`.
+FIND_ATTEMPT = """
+SELECT {attempt}, (
+    SELECT coalesce(jsonb_agg(jsonb_build_object(
+        'kind', file.kind, 'path', file.path, 'blob', file.blob_id) ORDER BY file.id), '[]')::text
+    FROM jobs_attemptfile AS file WHERE file.attempt_id = attempt.id)
+FROM jobs_attempt AS attempt
+WHERE attempt.job_id = %(job_id)s AND attempt.number = %(number)s
+    AND attempt.pilot_id = %(pilot_id)s
+"""
+
+# By the index of the attempts' pilots.
+FIND_ATTEMPTS_OF_CLAIM = """
+SELECT {attempt} FROM jobs_attempt AS attempt
+WHERE attempt.pilot_id = %(pilot_id)s
+    AND (attempt.outcome = '' OR attempt.claim_key = %(claim_key)s)
+"""
+
+# By the primary key. A start that was not reported was so long ago as the payload took.
+END_ATTEMPT = """
+UPDATE jobs_attempt SET started_at = coalesce(started_at, %(began_at)s),
+    exit_code = %(exit_code)s, signal = %(signal)s, wall_s = %(wall_s)s, cpu_s = %(cpu_s)s,
+    max_rss_mb = %(max_rss_mb)s, stopped_by = %(stopped_by)s, usage = %(usage)s,
+    outcome = %(outcome)s, reason = %(reason)s, ended_at = %(ended_at)s
+WHERE id = %(attempt_id)s
+RETURNING true
+"""
+
+# By `workspace_path_unique`, the contents by their primary key.
+FIND_INPUTS = """
+SELECT file.path, {blob}
+FROM jobs_workspacefile AS file JOIN jobs_blob AS blob ON blob.sha256 = file.blob_id
+WHERE file.workspace_id = %(workspace_id)s AND file.path = ANY(%(paths)s)
+ORDER BY file.path
+"""

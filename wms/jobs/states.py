@@ -1,4 +1,4 @@
-"""The states of a job and what leads from one to another."""
+"""States, causes and transitions of jobs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from wms.core.transitions import Transition, TransitionTable
 
 
 class JobState(models.TextChoices):
-    """Where a job is in its life."""
+    """States of a job."""
 
     RECEIVED = "received", "received"
     WAITING = "waiting", "waiting"
@@ -24,7 +24,7 @@ class JobState(models.TextChoices):
 
 
 class JobCause(models.TextChoices):
-    """Why a job came into its state, for code; the reason says it to people."""
+    """Causes of a job's state, for code; the reason beside them is for people."""
 
     PERSON = "person", "somebody wanted it"
     EXPRESSION = "expression", "an expression of its own"

@@ -8,7 +8,7 @@ from celery import shared_task
 
 from wms.core import loops
 from wms.core.idling import SOON_S
-from wms.jobs import accounting, periodic, rescheduling
+from wms.jobs import accounting, periodic_expressions, rescheduling
 from wms.jobs.content import blobs
 from wms.jobs.output import streams
 from wms.jobs.selectors import paused_until
@@ -27,11 +27,13 @@ _PERIODIC = "periodic-expressions"
 
 
 def _evaluate(now: datetime) -> loops.CycleReport:
-    return periodic.run_cycle(now, after=int(loops.last_report(_PERIODIC).get("after", 0)))
+    return periodic_expressions.run_cycle(
+        now, after=int(loops.last_report(_PERIODIC).get("after", 0))
+    )
 
 
 PERIODIC = loops.register(
-    loops.Loop(_PERIODIC, "wms.jobs.periodic", period_s=20, run_cycle=_evaluate)
+    loops.Loop(_PERIODIC, "wms.jobs.periodic_expressions", period_s=20, run_cycle=_evaluate)
 )
 
 
@@ -59,7 +61,7 @@ ACCOUNTANT = loops.register(
 
 @shared_task(name=SWEEPER.task, soft_time_limit=50, time_limit=60)
 def sweep() -> None:
-    """Remove what nobody needs any more; a missed run only leaves it a little longer."""
+    """Remove broken uploads and old streams; a missed run leaves them a little longer."""
     loops.run(SWEEPER)
 
 

@@ -1,1 +1,1 @@
-"""Telling people what happened: in the portal, by e-mail, and by signed webhooks."""
+"""Notifications: notices in the portal, e-mails and signed webhooks."""

@@ -1,4 +1,4 @@
-"""Where webhooks may lead: not into the networks that only the portal can reach.
+"""Checks of webhook addresses: none inside the networks that only the portal can reach.
 
 A name is resolved once, all of its addresses are checked, and the connection is made to a checked
 address: a name that resolves otherwise a moment later gains nothing.
@@ -15,14 +15,14 @@ from urllib.parse import urlsplit
 import structlog
 
 from wms.core.errors import InvalidInput
-from wms.notices.special_networks import Network, is_special, meant
+from wms.notices.special_networks import Network, effective_address, is_special
 
 MAX_URL = 500
 _PORTS = {"https": 443, "http": 80}
 log = structlog.get_logger(__name__)
 
 
-class Refused(Exception):
+class HostRefused(Exception):
     """The host cannot be called.
 
     The text is the same for a name that nobody knows and for one that leads to where webhooks must
@@ -38,7 +38,7 @@ class Refused(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """An address of the web, in parts."""
+    """Parts of a webhook's URL."""
 
     scheme: str
     host: str
@@ -47,7 +47,7 @@ class Target:
 
     @property
     def authority(self) -> str:
-        """What the header Host says."""
+        """Value of the header Host."""
         name = f"[{self.host}]" if ":" in self.host else self.host
         return name if self.port == _PORTS[self.scheme] else f"{name}:{self.port}"
 
@@ -76,7 +76,7 @@ def parsed(url: str, *, allows_http: bool) -> Target:
 
 
 def _is_name(host: str) -> bool:
-    """False for what no resolver is asked for: parts that are empty or too long."""
+    """False for host names that cannot be resolved: parts that are empty or too long."""
     try:
         host.encode("idna")
     except UnicodeError:
@@ -89,7 +89,7 @@ def _fault(message: str) -> InvalidInput:
 
 
 def checked_addresses(target: Target, *, allowed: Iterable[str]) -> Sequence[str]:
-    """The addresses of the host, all of them checked. Raises Refused; the log has the reason.
+    """The addresses of the host, all of them checked. Raises HostRefused; the log has the reason.
 
     `allowed` are networks, addresses and names that the administrator lets webhooks reach.
     """
@@ -98,15 +98,15 @@ def checked_addresses(target: Target, *, allowed: Iterable[str]) -> Sequence[str
         found = socket.getaddrinfo(target.host, target.port, type=socket.SOCK_STREAM)
     except OSError as error:
         log.warning("webhook_host_unknown", host=target.host, error=str(error))
-        raise Refused(target.host) from None
+        raise HostRefused(target.host) from None
     addresses = list(dict.fromkeys(str(each[4][0]) for each in found))
     if target.host in names:
         return addresses
     for text in addresses:
-        address = meant(ipaddress.ip_address(text.partition("%")[0]))
+        address = effective_address(ipaddress.ip_address(text.partition("%")[0]))
         if is_special(address) and not any(address in network for network in networks):
             log.warning("webhook_host_not_public", host=target.host, address=str(address))
-            raise Refused(target.host)
+            raise HostRefused(target.host)
     return addresses
 
 

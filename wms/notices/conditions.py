@@ -1,6 +1,6 @@
-"""What begins and ends without an event: downtimes by the clock, control loops by their silence.
+"""Conditions that begin and end without an event: downtimes by the clock, stale control loops.
 
-What was told is written in the transaction that tells it, so that it is told once.
+A condition is stored in the transaction that makes its notices, so that each is sent once.
 """
 
 from __future__ import annotations
@@ -11,23 +11,23 @@ from django.db.models import Q
 
 from wms.core.selectors import LoopHealth, LoopStatus, loop_statuses
 from wms.notices.models import Condition, Notice, Rule, SubjectKind
-from wms.notices.reading import Audience, Happening, Subject
+from wms.notices.occurrences import Audience, Occurrence, Subject
 from wms.sites.models import Downtime
 
 #: A loop that is well again within this time was not worth a word.
 PATIENCE = timedelta(seconds=30)
-#: What ended longer ago, while nobody looked, is not news any more.
+#: Conditions that ended longer ago make no notices any more.
 _NEWS = timedelta(days=1)
 _KEPT = timedelta(days=3)
 _KIND = Notice.Kind
 
 
-def happenings_by_looking(now: datetime) -> list[Happening]:
-    """What has begun or ended since the last look; the caller has opened a transaction."""
+def occurrences_by_clock(now: datetime) -> list[Occurrence]:
+    """Conditions that began or ended since the last call; the caller has opened a transaction."""
     return _downtimes(now) + _loops(now)
 
 
-def _downtimes(now: datetime) -> list[Happening]:
+def _downtimes(now: datetime) -> list[Occurrence]:
     known = {
         int(each.subject): each
         for each in Condition.objects.select_for_update().filter(kind=Condition.Kind.DOWNTIME)
@@ -35,18 +35,20 @@ def _downtimes(now: datetime) -> list[Happening]:
     going_on = [pk for pk, each in known.items() if each.ended_at is None]
     lately = Q(start__lte=now, end__gt=now - _NEWS)
     rows = Downtime.objects.filter(lately | Q(pk__in=going_on)).select_related("site")
-    told: list[Happening] = []
+    occurrences: list[Occurrence] = []
     for row in rows.order_by("pk"):
-        told += _look_at(row, row.site.name, known.get(row.pk), now)
+        occurrences += _occurrence_of(row, row.site.name, known.get(row.pk), now)
     old = Condition.objects.filter(kind=Condition.Kind.DOWNTIME, ended_at__lt=now - _KEPT)
     old.delete()
-    return told
+    return occurrences
 
 
-def _look_at(row: Downtime, site: str, known: Condition | None, now: datetime) -> list[Happening]:
+def _occurrence_of(
+    row: Downtime, site: str, known: Condition | None, now: datetime
+) -> list[Occurrence]:
     ended = _end_of(row)
     if known is None:
-        # It was cancelled before it began, or so long ago that it has been told and forgotten.
+        # It was cancelled before it began, or so long ago that it was announced and removed.
         if ended <= row.start or ended <= now - _NEWS:
             return []
         Condition.objects.create(
@@ -64,10 +66,10 @@ def _end_of(row: Downtime) -> datetime:
     return row.end if row.cancelled_at is None else min(row.end, row.cancelled_at)
 
 
-def _of_downtime(row: Downtime, site: str, what: str) -> Happening:
+def _of_downtime(row: Downtime, site: str, what: str) -> Occurrence:
     has_begun = what == "begun"
     until = f"until {row.end:%Y-%m-%d %H:%M} UTC, " if has_begun else ""
-    return Happening(
+    return Occurrence(
         kind=_KIND.DOWN if has_begun else _KIND.UP,
         subject=Subject(SubjectKind.SITE, site),
         key=f"downtime:{row.pk}:{what}",
@@ -78,39 +80,39 @@ def _of_downtime(row: Downtime, site: str, what: str) -> Happening:
     )
 
 
-def _loops(now: datetime) -> list[Happening]:
+def _loops(now: datetime) -> list[Occurrence]:
     statuses = {each.name: each for each in loop_statuses(now=now)}
     known = {
         each.subject: each
         for each in Condition.objects.select_for_update().filter(kind=Condition.Kind.LOOP)
     }
-    ill = {name: each for name, each in statuses.items() if _is_ill(each)}
+    ill = {name: each for name, each in statuses.items() if _is_stale(each)}
     Condition.objects.bulk_create(
         Condition(kind=Condition.Kind.LOOP, subject=name, since=now)
         for name in ill
         if name not in known
     )
-    told = []
+    occurrences = []
     for name, condition in known.items():
         if name not in ill:
             condition.delete()
             if condition.told_at is not None:
-                told.append(_of_loop(condition, None))
+                occurrences.append(_of_loop(condition, None))
         elif condition.told_at is None and now - condition.since >= PATIENCE:
             Condition.objects.filter(pk=condition.pk).update(told_at=now)
-            told.append(_of_loop(condition, ill[name]))
-    return told
+            occurrences.append(_of_loop(condition, ill[name]))
+    return occurrences
 
 
-def _is_ill(status: LoopStatus) -> bool:
+def _is_stale(status: LoopStatus) -> bool:
     return status.health in {LoopHealth.LATE, LoopHealth.FAILING}
 
 
-def _of_loop(condition: Condition, status: LoopStatus | None) -> Happening:
+def _of_loop(condition: Condition, status: LoopStatus | None) -> Occurrence:
     name = condition.subject
     is_well = status is None
     words = "is well again" if status is None else f"is {status.health}"
-    return Happening(
+    return Occurrence(
         kind=_KIND.WELL if is_well else _KIND.STALE,
         subject=Subject(SubjectKind.LOOP, name),
         key=f"loop:{condition.pk}:{'well' if is_well else 'stale'}",

@@ -1,4 +1,4 @@
-"""The settings of what leaves the portal, with their types and units."""
+"""Settings of e-mails and webhooks, with types and units."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What leaves the portal, in words: the body of a webhook, and an e-mail."""
+"""Texts of messages: JSON bodies of webhooks, subjects and texts of e-mails."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ _NAMES: Mapping[str, str] = {
 
 
 def path_of(kind: str, subject_id: str) -> str:
-    """Where in the portal the object is looked at."""
+    """Path of the object's page in the portal."""
     return _PATHS[kind].format(subject_id)
 
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One message to one user: of which type, about which object, and what it tells."""
+    """One message to one user: its type, its object and its notices."""
 
     id: str
     type: str
@@ -43,22 +43,22 @@ class Message:
     username: str
     portal: str
     notices: Sequence[Notice]
-    #: How many there are beside these, which nobody looked at.
+    #: Number of further notices, which were not read.
     more: int = 0
 
     @property
-    def told(self) -> Sequence[Notice]:
-        """The latest notices, as many as there is room for."""
+    def shown(self) -> Sequence[Notice]:
+        """The latest notices, up to the limit of a message."""
         return self.notices[:MAX_TOLD]
 
     @property
     def left_out(self) -> int:
-        """How many there is no room for."""
+        """Number of notices left out for want of room."""
         return max(0, len(self.notices) - MAX_TOLD) + self.more
 
 
 def type_of(delivery: Delivery, channel: Channel) -> str:
-    """What kind of message it is."""
+    """Type of the message, as webhooks name it."""
     if delivery.is_test:
         return "test"
     if channel.pace != Channel.Pace.NOW:
@@ -73,7 +73,7 @@ def json_of(message: Message) -> bytes:
         "type": message.type,
         "portal": message.portal,
         "user": message.username,
-        "notices": [_value_of(notice, message.portal) for notice in message.told],
+        "notices": [_value_of(notice, message.portal) for notice in message.shown],
         "left_out": message.left_out,
     }
     return json.dumps(payload, sort_keys=True).encode()
@@ -132,7 +132,7 @@ def text_of(message: Message) -> str:
         lines = ["This is a test: notices of Pilotage reach you here.", ""]
     else:
         lines = _intro(message)
-        for notice in message.told:
+        for notice in message.shown:
             lines += _lines_of(notice, message.portal)
     if message.left_out:
         lines += [f"... and {message.left_out} more: {message.portal}/notices/", ""]

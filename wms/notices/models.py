@@ -1,4 +1,4 @@
-"""What people want to hear, what they were told, and what was sent to them."""
+"""Subscriptions, notices, channels and deliveries, as rows."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from wms.sites.models import Site
 
 
 class Rule(models.TextChoices):
-    """What somebody may want to hear of."""
+    """Kinds of subscriptions."""
 
     DAG = "dag", "one DAG: it ends, fails, is failing or is held"
     MY_ENDED = "my-dags-ended", "a DAG of mine is completed or removed"
@@ -28,7 +28,7 @@ class Rule(models.TextChoices):
 
 
 class Subscription(models.Model):
-    """One thing that one user wants to hear of."""
+    """One subscription of one user: to a rule, a DAG or a site."""
 
     user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="subscriptions")
     rule = models.CharField(max_length=16, choices=Rule)
@@ -72,7 +72,7 @@ class Subscription(models.Model):
 
 
 class SubjectKind(models.TextChoices):
-    """What a notice is about."""
+    """Kinds of objects that notices are about."""
 
     DAG = "dag", "DAG"
     FAILURES = "failure-group", "failure group"
@@ -82,10 +82,10 @@ class SubjectKind(models.TextChoices):
 
 
 class Notice(models.Model):
-    """One thing that one user was told, in the portal."""
+    """One notice to one user, as the portal lists it."""
 
     class Kind(models.TextChoices):
-        """What happened."""
+        """Kinds of occurrences."""
 
         COMPLETED = "completed", "completed"
         FAILED = "failed", "failed"
@@ -138,12 +138,12 @@ class Notice(models.Model):
 class Condition(models.Model):
     """Something that begins and ends without an event of its own: a downtime, a stale loop.
 
-    It says no more than what people were told of it: the truth is in the calendar and in the
+    The row says only which notices were made: the truth is in the downtimes and in the
     reports of the loops.
     """
 
     class Kind(models.TextChoices):
-        """What is looked at."""
+        """Kinds of conditions."""
 
         DOWNTIME = "downtime", "downtime"
         LOOP = "loop", "control loop"
@@ -164,16 +164,16 @@ class Condition(models.Model):
 
 
 class Channel(models.Model):
-    """A way out of the portal to one user: e-mail to the account's address, or a webhook."""
+    """A channel to one user: e-mail to the account's address, or a webhook."""
 
     class Kind(models.TextChoices):
-        """How it is sent."""
+        """Kinds of channels."""
 
         EMAIL = "email", "e-mail"
         WEBHOOK = "webhook", "webhook"
 
     class Pace(models.TextChoices):
-        """When it is sent."""
+        """Pace of a channel: at once, or as a digest."""
 
         NOW = "now", "at once, floods as a summary"
         HOURLY = "hourly", "once an hour"
@@ -229,7 +229,7 @@ class Delivery(models.Model):
     """One message to one channel; by its id, the same at every try, receivers know it again."""
 
     class State(models.TextChoices):
-        """What became of it."""
+        """States of a delivery."""
 
         WAITING = "waiting", "waiting"
         SENT = "sent", "sent"

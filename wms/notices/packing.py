@@ -1,6 +1,6 @@
-"""Which notices leave together, and when: at once, as a summary of a flood, or as a digest.
+"""Batching of notices into messages: at once, as a summary of a flood, or as a digest.
 
-Only values: the same input gives the same packets.
+Pure functions: the same input gives the same packets.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, time, timedelta, tzinfo
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-#: Within this time there is at most one message about an object, and so many in all.
+#: In this time there is at most one message about an object, and this number in all.
 WINDOW = timedelta(minutes=15)
 BURST = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Daily:
-    """At which hour of which zone's day daily digests leave."""
+    """Hour and time zone of daily digests."""
 
     hour: int = 7
     zone: str = "UTC"
@@ -27,8 +27,8 @@ USUAL = Daily()
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
-    """A notice that has not left yet: its id, the object it is about, and since when it waits."""
+class PendingNotice:
+    """A notice that was not sent yet: its id, its object, and the time since when it waits."""
 
     id: int
     thread: str
@@ -36,8 +36,8 @@ class Waiting:
 
 
 @dataclass(frozen=True, slots=True)
-class Recent:
-    """A message that has left: about which object (empty: several), and when it was packed."""
+class SentMessage:
+    """A message that was sent: its object (empty: several), and the time of its packing."""
 
     thread: str
     at: datetime
@@ -45,7 +45,7 @@ class Recent:
 
 @dataclass(frozen=True, slots=True)
 class Packet:
-    """Notices that leave in one message; `thread` is empty where they are about several objects."""
+    """Notices of one message; `thread` is empty where they are about several objects."""
 
     ids: tuple[int, ...]
     thread: str = ""
@@ -53,12 +53,12 @@ class Packet:
 
 def packets(
     pace: str,
-    waiting: Sequence[Waiting],
-    recent: Sequence[Recent],
+    waiting: Sequence[PendingNotice],
+    recent: Sequence[SentMessage],
     now: datetime,
     daily: Daily = USUAL,
 ) -> list[Packet]:
-    """What leaves now by a channel of this pace: now, hourly or daily."""
+    """Messages to be sent now by a channel of this pace: now, hourly or daily."""
     if not waiting:
         return []
     if pace == "now":
@@ -67,14 +67,16 @@ def packets(
     return [Packet(tuple(each.id for each in waiting))] if is_due else []
 
 
-def _at_once(waiting: Sequence[Waiting], recent: Sequence[Recent], now: datetime) -> list[Packet]:
+def _at_once(
+    waiting: Sequence[PendingNotice], recent: Sequence[SentMessage], now: datetime
+) -> list[Packet]:
     """The first of each object, as long as there is room; a flood later, as one summary."""
     latest = [each for each in recent if each.at > now - WINDOW]
     quiet = {each.thread for each in latest if each.thread}
-    by_thread: dict[str, list[Waiting]] = {}
-    for each in waiting:
-        if each.thread not in quiet:
-            by_thread.setdefault(each.thread, []).append(each)
+    by_thread: dict[str, list[PendingNotice]] = {}
+    for notice in waiting:
+        if notice.thread not in quiet:
+            by_thread.setdefault(notice.thread, []).append(notice)
     room = max(0, BURST - len(latest))
     is_overdue = any(each.since <= now - WINDOW for held in by_thread.values() for each in held)
     if len(by_thread) > room and is_overdue:
@@ -82,13 +84,13 @@ def _at_once(waiting: Sequence[Waiting], recent: Sequence[Recent], now: datetime
     return [_packed({thread: by_thread[thread]}) for thread in list(by_thread)[:room]]
 
 
-def _packed(by_thread: Mapping[str, Sequence[Waiting]]) -> Packet:
+def _packed(by_thread: Mapping[str, Sequence[PendingNotice]]) -> Packet:
     ids = sorted(each.id for held in by_thread.values() for each in held)
     return Packet(tuple(ids), next(iter(by_thread)) if len(by_thread) == 1 else "")
 
 
 def _zone(name: str) -> tzinfo:
-    """The zone; that of the world where this host has lost it: a digest too late is still one."""
+    """The time zone of this name; UTC where the host does not know it."""
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError):
@@ -96,7 +98,7 @@ def _zone(name: str) -> tzinfo:
 
 
 def _next_digest(pace: str, since: datetime, daily: Daily) -> datetime:
-    """When the digest leaves that tells of something from `since`."""
+    """Time of the digest that has what happened at `since`."""
     if pace == "hourly":
         return since.replace(minute=0, second=0, microsecond=0) + timedelta(hours=1)
     zone = _zone(daily.zone)

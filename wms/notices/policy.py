@@ -1,9 +1,9 @@
-"""Who may hear of what.
+"""Permissions of notices: subscriptions, and the objects that they tell of.
 
 - Everybody who is logged in keeps subscriptions and channels of their own, and reads their own
   notices; nobody those of others.
-- One is told of objects that one may see, when the notice is made and again when it is sent.
-- Of control loops operators and above are told, who can do something about them.
+- Notices are about objects that the user may see, when they are made and again when they are sent.
+- Notices about control loops go to operators and above, who can do something about them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from wms.sites.selectors import visible_sites
 
 
 def may_subscribe(user: User, rule: Rule) -> bool:
-    """True when the rule can tell the user anything."""
+    """True when the user may subscribe to the rule."""
     return user.is_active and (rule != Rule.LOOPS or has_role(user, Role.OPERATOR))
 
 
@@ -65,7 +65,7 @@ def _loops(user: User, ids: Collection[str]) -> set[str]:
 
 
 def _own(user: User, ids: Collection[str]) -> set[str]:
-    """A channel is told of to its owner only."""
+    """The user's own channels: notices about a channel go to its owner only."""
     return set(ids)
 
 

@@ -10,12 +10,12 @@ from wms.core.models import User
 from wms.dags.models import Dag
 from wms.notices.models import Channel, Delivery, Notice, Rule, Subscription
 
-#: So many of the latest deliveries are shown.
+#: Latest deliveries in the log.
 DELIVERIES_SHOWN = 20
 
 
 def own_notices(user: User) -> QuerySet[Notice]:
-    """What the user was told, latest first."""
+    """Notices of the user, latest first."""
     notices = Notice.objects.order_by("-pk")
     return notices.filter(user=user) if user.is_active else notices.none()
 
@@ -30,7 +30,7 @@ def with_unread(users: QuerySet[User]) -> QuerySet[User]:
 
 
 def own_subscriptions(user: User) -> QuerySet[Subscription]:
-    """What the user wants to hear of: rules first, then single DAGs, the latest first."""
+    """Subscriptions of the user: rules first, then single DAGs, the latest first."""
     mine = Subscription.objects.filter(user=user).select_related("dag", "site")
     return mine.order_by("dag_id", "rule", "site__name", "-pk")
 
@@ -55,7 +55,7 @@ def with_told(dags: QuerySet[Dag], user: User) -> QuerySet[Dag]:
 
 
 def own_channels(user: User) -> QuerySet[Channel]:
-    """The user's ways out of the portal, the oldest first."""
+    """Channels of the user, the oldest first."""
     return Channel.objects.filter(user=user).order_by("pk")
 
 
@@ -68,7 +68,7 @@ def find_channel(user: User, channel_id: int) -> Channel:
 
 
 def latest_deliveries(user: User) -> QuerySet[Delivery]:
-    """What was sent to the user lately, or could not be, latest first."""
+    """Latest deliveries to the user, failed ones included, latest first."""
     mine = Delivery.objects.filter(channel__user=user).select_related("channel")
     counted = mine.annotate(notice_count=Count("outgoing"))
     return counted.order_by("-created_at", "-pk")[:DELIVERIES_SHOWN]

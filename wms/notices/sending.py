@@ -1,4 +1,4 @@
-"""Packing notices into deliveries, and sending these: at least once, each with an id of its own.
+"""Deliveries: packed from notices and sent at least once, each with an id of its own.
 
 A delivery is claimed, sent without any transaction open, and then recorded. Whoever is killed
 between the last two has sent it and does not know: it is sent again, with the same id.
@@ -23,23 +23,23 @@ from wms.core.errors import InvalidInput
 from wms.notices import packing, webhooks
 from wms.notices.addresses import parsed
 from wms.notices.conf import Conf, conf
+from wms.notices.fanout import notify_user
 from wms.notices.messages import Message, headers_of, json_of, subject_of, text_of, type_of
 from wms.notices.models import Channel, Delivery, Notice, Outgoing, Rule, SubjectKind
+from wms.notices.occurrences import Audience, Occurrence, Subject
 from wms.notices.policy import visible_ids
-from wms.notices.reading import Audience, Happening, Subject
 from wms.notices.signing import check_of, secret_of
-from wms.notices.telling import told_to
-from wms.notices.webhooks import Call, Outcome
+from wms.notices.webhooks import SendResult, WebhookCall
 
 log = structlog.get_logger(__name__)
 
-#: So many channels are packed in a cycle, and so many messages sent at once, one of each channel.
+#: Channels packed in a cycle, and messages sent in parallel, one of each channel.
 _CHANNELS = 200
 _SENT_AT_ONCE = 24
 _THREADS = 8
 #: A cycle that takes longer leaves the rest for the next.
 _CYCLE_S = 30.0
-#: So many notices of a channel are looked at, and of a message: of more it tells the number.
+#: Most notices read of a channel, and of a message, which tells the number of further ones.
 _PACKED = 5000
 #: After the first failure a channel is tried again in this time, then in twice of it, and so on.
 FIRST_PAUSE = timedelta(seconds=30)
@@ -49,7 +49,7 @@ _State = Delivery.State
 
 
 def run_cycle(now: datetime) -> dict[str, Any]:
-    """Pack what may leave now, and send what is due, as much as there is time for."""
+    """Pack notices and send the deliveries that are due, until the time is up."""
     until = time.monotonic() + _CYCLE_S
     packed, tried = pack(now), 0
     while (count := send_due(now)) > 0:
@@ -60,7 +60,7 @@ def run_cycle(now: datetime) -> dict[str, Any]:
 
 
 def pack(now: datetime) -> int:
-    """Make deliveries of the notices that may leave; how many were made."""
+    """Make deliveries of the notices that may be sent now; the number of deliveries."""
     unpacked = Outgoing.objects.filter(delivery=None).order_by().values("channel")
     waiting = Channel.objects.filter(is_enabled=True, pk__in=unpacked).order_by("pk")
     ids = list(waiting.values_list("pk", flat=True)[:_CHANNELS])
@@ -74,7 +74,7 @@ def _pack_channel(channel_id: int, now: datetime) -> int:
         return 0
     unpacked = Outgoing.objects.filter(channel=channel, delivery=None).select_related("notice")
     waiting = [
-        packing.Waiting(
+        packing.PendingNotice(
             each.pk, f"{each.notice.subject_kind}:{each.notice.subject_id}", each.created_at
         )
         for each in unpacked.order_by("pk")[:_PACKED]
@@ -82,7 +82,7 @@ def _pack_channel(channel_id: int, now: datetime) -> int:
     sent = Delivery.objects.filter(
         channel=channel, is_test=False, created_at__gt=now - packing.WINDOW
     )
-    recent = [packing.Recent(*row) for row in sent.values_list("thread", "created_at")]
+    recent = [packing.SentMessage(*row) for row in sent.values_list("thread", "created_at")]
     daily = packing.Daily(channel.digest_hour, channel.digest_zone)
     packets = packing.packets(channel.pace, waiting, recent, now, daily)
     for packet in packets:
@@ -94,21 +94,21 @@ def _pack_channel(channel_id: int, now: datetime) -> int:
 
 
 def _of_packet(packet: packing.Packet, looked_at: int) -> Q:
-    """What goes into a packet. A flood that was not looked at whole goes into its summary whole."""
+    """Notices of a packet. A flood that was read in part goes into its summary as a whole."""
     if not packet.thread and looked_at == _PACKED:
         return Q()
     return Q(pk__in=packet.ids)
 
 
 def send_due(now: datetime) -> int:
-    """Try the deliveries that are due, some at once; how many were tried."""
-    tries = [_composed(delivery) for delivery in claim(now)]
+    """Send the deliveries that are due, some in parallel; the number of attempts."""
+    attempts = [_composed(delivery) for delivery in claim(now)]
     with ThreadPoolExecutor(max_workers=_THREADS) as pool:
-        outcomes = list(pool.map(_sent, [each for each in tries if each.message is not None]))
-    told = iter(outcomes)
-    for each in tries:
-        record(each.delivery, None if each.message is None else next(told), now=now)
-    return len(tries)
+        results = list(pool.map(_sent, [each for each in attempts if each.message is not None]))
+    remaining = iter(results)
+    for attempt in attempts:
+        record(attempt.delivery, None if attempt.message is None else next(remaining), now=now)
+    return len(attempts)
 
 
 @transaction.atomic
@@ -136,14 +136,14 @@ def claim(now: datetime) -> list[Delivery]:
 
 
 def pause_after(attempts: int) -> timedelta:
-    """How long a channel rests after so many tries of what waits in it."""
+    """Backoff of a channel after this many failed attempts."""
     doublings: int = 2 ** min(attempts - 1, 20)
     return min(FIRST_PAUSE * doublings, LONGEST_PAUSE)
 
 
 @dataclass(frozen=True, slots=True)
-class Try:
-    """One try of a delivery; without a message there is nothing left to tell."""
+class DeliveryAttempt:
+    """One attempt of a delivery; without a message nothing is left to send."""
 
     delivery: Delivery
     channel: Channel
@@ -151,7 +151,7 @@ class Try:
     conf: Conf
 
 
-def _composed(delivery: Delivery) -> Try:
+def _composed(delivery: Delivery) -> DeliveryAttempt:
     """The message of a delivery: of the notices whose objects its user may see now."""
     channel, settings = delivery.channel, conf()
     notices, more = ([], 0) if delivery.is_test else _visible_notices(delivery, channel)
@@ -167,46 +167,50 @@ def _composed(delivery: Delivery) -> Try:
             notices=notices,
             more=more,
         )
-    return Try(delivery, channel, message, settings)
+    return DeliveryAttempt(delivery, channel, message, settings)
 
 
 def _visible_notices(delivery: Delivery, channel: Channel) -> tuple[list[Notice], int]:
     """The latest notices of a delivery, and how many more there are."""
-    found = Notice.objects.filter(outgoing__delivery=delivery).order_by("-pk").distinct()
-    notices = list(found[:_PACKED])
-    more = found.count() - _PACKED if len(notices) == _PACKED else 0
-    wanted: dict[str, set[str]] = {}
+    notices_of_delivery = (
+        Notice.objects.filter(outgoing__delivery=delivery).order_by("-pk").distinct()
+    )
+    notices = list(notices_of_delivery[:_PACKED])
+    more = notices_of_delivery.count() - _PACKED if len(notices) == _PACKED else 0
+    subjects: dict[str, set[str]] = {}
     for notice in notices:
-        wanted.setdefault(notice.subject_kind, set()).add(notice.subject_id)
-    seen = {kind: visible_ids(channel.user, SubjectKind(kind), ids) for kind, ids in wanted.items()}
+        subjects.setdefault(notice.subject_kind, set()).add(notice.subject_id)
+    seen = {
+        kind: visible_ids(channel.user, SubjectKind(kind), ids) for kind, ids in subjects.items()
+    }
     visible = [notice for notice in notices if notice.subject_id in seen[notice.subject_kind]]
     return visible, more
 
 
-def _sent(each: Try) -> Outcome:
-    """Send a message once; a mistake of ours with it is no other message's trouble."""
+def _sent(attempt: DeliveryAttempt) -> SendResult:
+    """Send a message once; an error of the portal's own fails this message alone."""
     try:
-        return send(each)
+        return send(attempt)
     except Exception as error:  # noqa: BLE001 - whatever it is, it is no other's trouble
         # Without its text and its frames, in which addresses and secrets are.
         name = type(error).__name__
-        log.error("delivery_broken", delivery=str(each.delivery.pk), error=name)
-        return Outcome(f"the portal failed with it: {name}")
+        log.error("delivery_broken", delivery=str(attempt.delivery.pk), error=name)
+        return SendResult(f"the portal failed with it: {name}")
 
 
-def send(each: Try) -> Outcome:
+def send(attempt: DeliveryAttempt) -> SendResult:
     """Send a message once. It asks no database: it runs beside others."""
-    assert each.message is not None
-    if each.channel.kind == Channel.Kind.EMAIL:
-        return _mail(each.message, each.channel.user.email, each.conf)
-    return _post(each, each.message)
+    assert attempt.message is not None
+    if attempt.channel.kind == Channel.Kind.EMAIL:
+        return _mail(attempt.message, attempt.channel.user.email, attempt.conf)
+    return _post(attempt, attempt.message)
 
 
-def _mail(message: Message, address: str, settings: Conf) -> Outcome:
+def _mail(message: Message, address: str, settings: Conf) -> SendResult:
     if not settings.is_email_on:
-        return Outcome("this portal sends no e-mail")
+        return SendResult("this portal sends no e-mail")
     if not address:
-        return Outcome("the account has no e-mail address")
+        return SendResult("the account has no e-mail address")
     email = EmailMessage(
         subject_of(message), text_of(message), settings.email_from, [address],
         headers=headers_of(message),
@@ -215,28 +219,30 @@ def _mail(message: Message, address: str, settings: Conf) -> Outcome:
         email.send()
     except (smtplib.SMTPException, OSError, ValueError) as error:
         # Its text may repeat what was said to the server.
-        return Outcome(f"the mail server did not take it: {type(error).__name__}")
-    return Outcome()
+        return SendResult(f"the mail server did not take it: {type(error).__name__}")
+    return SendResult()
 
 
-def _post(each: Try, message: Message) -> Outcome:
-    secret = secret_of(each.channel.nonce)
-    if check_of(secret) != each.channel.secret_check:
-        return Outcome("the portal has another key than when the secret was made: renew the secret")
+def _post(attempt: DeliveryAttempt, message: Message) -> SendResult:
+    secret = secret_of(attempt.channel.nonce)
+    if check_of(secret) != attempt.channel.secret_check:
+        return SendResult(
+            "the portal has another key than when the secret was made: renew the secret"
+        )
     try:
-        target = parsed(each.channel.url, allows_http=each.conf.is_plain_http_allowed)
+        target = parsed(attempt.channel.url, allows_http=attempt.conf.is_plain_http_allowed)
     except InvalidInput as error:
-        return Outcome(str(error))
-    call = Call(target, secret, message.id, message.type, json_of(message))
-    return webhooks.post(call, allowed=each.conf.webhooks_allowed)
+        return SendResult(str(error))
+    call = WebhookCall(target, secret, message.id, message.type, json_of(message))
+    return webhooks.post(call, allowed=attempt.conf.webhooks_allowed)
 
 
 @transaction.atomic
-def record(delivery: Delivery, outcome: Outcome | None, *, now: datetime) -> None:
-    """Write down what became of a try; None stands for a message that has nothing to tell."""
+def record(delivery: Delivery, outcome: SendResult | None, *, now: datetime) -> None:
+    """Store the result of an attempt; None stands for a message without visible notices."""
     if outcome is None:
         _end(delivery, _State.DROPPED, "", now)
-    elif outcome.is_taken:
+    elif outcome.is_accepted:
         _end(delivery, _State.SENT, "", now)
     elif delivery.is_test or now - delivery.created_at >= GIVE_UP_AFTER:
         _end(delivery, _State.GIVEN_UP, outcome.error, now)
@@ -245,15 +251,15 @@ def record(delivery: Delivery, outcome: Outcome | None, *, now: datetime) -> Non
     else:
         waiting = Delivery.objects.filter(pk=delivery.pk, state=_State.WAITING)
         waiting.update(last_error=outcome.error[:300])
-        _rest(delivery)
+        _delay_others(delivery)
     log.info(
         "delivery_tried", delivery=str(delivery.pk), channel=delivery.channel_id,
         attempt=delivery.attempts, error="" if outcome is None else outcome.error,
     )  # fmt: skip
 
 
-def _rest(failed: Delivery) -> None:
-    """What else waits in the channel does so until this is tried again: it would fail, too."""
+def _delay_others(failed: Delivery) -> None:
+    """Delay the channel's other deliveries until this one is tried again."""
     others = Delivery.objects.filter(
         channel=failed.channel_id, state=_State.WAITING, is_test=False, next_at__lt=failed.next_at
     )
@@ -266,7 +272,7 @@ def _end(delivery: Delivery, state: Delivery.State, error: str, now: datetime) -
 
 
 def _switch_off(channel: Channel, error: str, now: datetime) -> None:
-    """A webhook that took nothing for so long is not tried any more, and its user is told."""
+    """Switch off a webhook that accepted nothing for too long, and notify its user."""
     sent = Delivery.objects.filter(channel=channel, state=_State.SENT, is_test=False)
     if sent.filter(ended_at__gt=now - GIVE_UP_AFTER).exists():
         return  # it takes others: this one is what it does not like
@@ -276,9 +282,9 @@ def _switch_off(channel: Channel, error: str, now: datetime) -> None:
     if not on.update(is_enabled=False, off_reason=reason):
         return
     drop_waiting([channel.pk], now)
-    told_to(
+    notify_user(
         channel.user_id,
-        Happening(
+        Occurrence(
             kind=Notice.Kind.SWITCHED_OFF,
             subject=Subject(SubjectKind.CHANNEL, str(channel.pk)),
             key=f"channel:{channel.pk}:{now.isoformat()}",
@@ -292,7 +298,7 @@ def _switch_off(channel: Channel, error: str, now: datetime) -> None:
 
 
 def drop_waiting(channel_ids: Sequence[int], now: datetime) -> None:
-    """Nothing more leaves by these channels; the caller has switched them off."""
+    """Drop the unsent deliveries of these channels, which the caller has switched off."""
     Outgoing.objects.filter(channel__in=channel_ids, delivery=None).delete()
     waiting = Delivery.objects.filter(channel__in=channel_ids, state=_State.WAITING)
     waiting.update(

@@ -1,4 +1,4 @@
-"""Changing what one hears, on which ways, and what one has read."""
+"""Services for a user's own subscriptions, channels and read marks."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from wms.core.models import User
 from wms.dags.reading.selectors import find_dag
 from wms.notices.addresses import parsed
 from wms.notices.conf import conf
+from wms.notices.fanout import SEND_TASK
 from wms.notices.models import Channel, Delivery, Notice, Rule, Subscription
 from wms.notices.packing import Daily
 from wms.notices.policy import require_person, require_rule
 from wms.notices.selectors import find_channel, find_subscription
 from wms.notices.sending import drop_waiting
 from wms.notices.signing import check_of, new_nonce, secret_of
-from wms.notices.telling import SEND_TASK
 from wms.sites.selectors import find_visible_site
 
 MAX_SUBSCRIPTIONS = 500
@@ -39,7 +39,7 @@ TEST_PAUSE = timedelta(seconds=30)
 def subscribe(
     rule: str, *, dag_id: int | None = None, site: str = "", actor: Actor
 ) -> Subscription:
-    """Let the actor hear of something; who does already stays as they are.
+    """Subscribe the actor; an existing subscription stays as it is.
 
     Raises InvalidInput, NotFound for an object that the actor may not see, NotPermitted, TooMany.
     """
@@ -72,7 +72,7 @@ def _rule(rule: str, dag_id: int | None, site: str) -> Rule:
 
 
 def _record_subscription(action: str, row: Subscription, actor: Actor) -> None:
-    """What somebody wants to hear of is their own matter: it is no action on the object."""
+    """Audit a subscription as an action of its user, not on the object."""
     facts: dict[str, Any] = {"rule": row.rule}
     facts |= {} if row.dag is None else {"dag": row.dag.pk}
     facts |= {} if row.site is None else {"site": row.site.name}
@@ -80,13 +80,13 @@ def _record_subscription(action: str, row: Subscription, actor: Actor) -> None:
 
 
 def _lock(user: User) -> None:
-    """Who counts what a user has, and adds to it, does so alone."""
+    """Lock the user's row, so that limits per user are counted by one at a time."""
     User.objects.select_for_update().only("pk").get(pk=user.pk)
 
 
 @transaction.atomic
 def unsubscribe(subscription_id: int, *, actor: Actor) -> None:
-    """Let the actor hear of something no more. Raises NotFound for what is not theirs."""
+    """Remove a subscription of the actor. Raises NotFound for one that is not theirs."""
     user = require_person(actor, "unsubscribe")
     known = find_subscription(user, subscription_id)
     _record_subscription("unsubscribe", known, actor)
@@ -112,7 +112,7 @@ class MadeChannel:
 
 @transaction.atomic
 def add_channel(kind: str, *, url: str = "", pace: str = "now", actor: Actor) -> MadeChannel:
-    """Open a way out of the portal. Raises InvalidInput, Conflict and TooMany."""
+    """Add a channel. Raises InvalidInput, Conflict and TooMany."""
     user = require_person(actor, "add channels")
     if kind not in Channel.Kind.values:
         raise InvalidInput.of(f"must be one of {', '.join(Channel.Kind.values)}", field="kind")
@@ -223,7 +223,7 @@ def renew_secret(channel_id: int, *, actor: Actor) -> MadeChannel:
 
 @transaction.atomic
 def remove_channel(channel_id: int, *, actor: Actor) -> None:
-    """Close a way out of the portal, with its log."""
+    """Remove a channel, with its log."""
     row = _locked(channel_id, actor)
     _record("remove channel", row, actor)
     row.delete()

@@ -12,7 +12,7 @@ _SALT = "pilotage.webhooks"
 
 
 def new_nonce() -> str:
-    """What a new secret is made of."""
+    """A new random nonce, of which a secret is made."""
     return secrets.token_urlsafe(24)
 
 
@@ -22,7 +22,7 @@ def secret_of(nonce: str) -> str:
 
 
 def check_of(secret: str) -> str:
-    """By which one knows that a secret is still the same; it tells nothing of the secret."""
+    """Check value of a secret, which reveals nothing of it."""
     return hashlib.sha256(secret.encode()).hexdigest()[:32]
 
 

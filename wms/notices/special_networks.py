@@ -56,13 +56,13 @@ _SPECIAL: tuple[Network, ...] = tuple(map(ipaddress.ip_network, (*_IPV4, *_IPV6)
 _CARRIERS = tuple(map(ipaddress.IPv6Network, ("::ffff:0:0/96", "64:ff9b::/96")))
 
 
-def meant(address: Address) -> Address:
-    """The address of IPv4 that is reached by one of IPv6, or the address itself."""
+def effective_address(address: Address) -> Address:
+    """The IPv4 address that an IPv6 address leads to, or the address itself."""
     if isinstance(address, ipaddress.IPv6Address) and any(address in each for each in _CARRIERS):
         return ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
     return address
 
 
 def is_special(address: Address) -> bool:
-    """True when an address is in no use that a webhook could have. Ask for what is `meant`."""
+    """True for an address, made by `effective_address`, that no webhook can have."""
     return any(address in network for network in _SPECIAL)

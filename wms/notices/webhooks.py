@@ -1,4 +1,4 @@
-"""Calling a webhook: one request to a checked address, no redirects, little time, little answer."""
+"""HTTP client of webhooks: one request to a checked address, no redirects, short time limits."""
 
 from __future__ import annotations
 
@@ -11,31 +11,33 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from wms.notices.addresses import Refused, Target, checked_addresses
+from wms.notices.addresses import HostRefused, Target, checked_addresses
 from wms.notices.signing import signature
 
 #: One step of the network may take so long, and all of a call.
 STEP_S = 5.0
 CALL_S = 15.0
-#: So much of an answer is read, and thrown away: only its status counts.
+#: Bytes read of an answer, whose status alone counts.
 _ANSWER_BYTES = 4096
+#: The error of a call without an answer in this time.
+TIMED_OUT = "no answer in time"
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
-    """What became of a try to send; the error is empty where it was taken."""
+class SendResult:
+    """Result of sending a message; the error is empty where it was accepted."""
 
     error: str = ""
 
     @property
-    def is_taken(self) -> bool:
-        """True when the other side has said yes."""
+    def is_accepted(self) -> bool:
+        """True when the receiver accepted it."""
         return not self.error
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
-    """What is sent to where; `id` is the same at every try."""
+class WebhookCall:
+    """Request to a webhook; its `id` is the same at every attempt."""
 
     target: Target
     secret: str
@@ -44,8 +46,8 @@ class Call:
     body: bytes
 
 
-def headers_of(call: Call, *, now_s: int) -> Mapping[str, str]:
-    """The headers of a try, as docs/reference/webhooks.md describes them."""
+def headers_of(call: WebhookCall, *, now_s: int) -> Mapping[str, str]:
+    """Headers of an attempt, as docs/reference/webhooks.md describes them."""
     timestamp = str(now_s)
     return {
         "Host": call.target.authority,
@@ -58,26 +60,26 @@ def headers_of(call: Call, *, now_s: int) -> Mapping[str, str]:
     }
 
 
-def post(call: Call, *, allowed: tuple[str, ...] = ()) -> Outcome:
-    """Send it once, and tell whether it was taken: by an answer from 200 to 299."""
+def post(call: WebhookCall, *, allowed: tuple[str, ...] = ()) -> SendResult:
+    """Send a request once; it is accepted by an answer from 200 to 299."""
     try:
         addresses = checked_addresses(call.target, allowed=allowed)
-    except Refused as error:
-        return Outcome(str(error))
+    except HostRefused as error:
+        return SendResult(str(error))
     try:
         status = _status(call, addresses[0])
     except ssl.SSLCertVerificationError as error:
-        return Outcome(f"the certificate was refused: {error.verify_message}")
+        return SendResult(f"the certificate was refused: {error.verify_message}")
     except TimeoutError:
-        return Outcome("no answer in time")
+        return SendResult(TIMED_OUT)
     except (OSError, http.client.HTTPException) as error:
-        return Outcome(f"the connection failed: {type(error).__name__}")
+        return SendResult(f"the connection failed: {type(error).__name__}")
     if 300 <= status < 400:
-        return Outcome(f"answered {status}: redirects are not followed")
-    return Outcome("" if 200 <= status < 300 else f"answered {status}")
+        return SendResult(f"answered {status}: redirects are not followed")
+    return SendResult("" if 200 <= status < 300 else f"answered {status}")
 
 
-def _status(call: Call, address: str) -> int:
+def _status(call: WebhookCall, address: str) -> int:
     connection = _Pinned(call.target, address)
     headers = headers_of(call, now_s=int(time.time()))
     with _deadline(connection) as is_over:

@@ -7,13 +7,13 @@ from uuid import UUID
 
 from django.db import transaction
 from django.db.models import Q
-from django.db.models.functions import Now
 
 from wms.core.actors import Actor
 from wms.core.audit import record_action
 from wms.core.errors import Conflict, NotFound, ReasonRequired
 from wms.core.loops import wake
 from wms.core.stale import refuse_stale
+from wms.core.statemachine import DatabaseTime
 from wms.jobs import rescheduling
 from wms.jobs.models import Attempt, Job
 from wms.jobs.services import open_attempt
@@ -63,7 +63,7 @@ def remove_pilot(uuid: UUID, *, actor: Actor, reason: str) -> Pilot:
     require_steering(actor, "remove pilots")
     pilot = _locked(Q(uuid=uuid), f"pilot {uuid}", reason=reason, event="remove")
     why = reason.strip()
-    lifecycle.apply("remove", [pilot.pk], actor=actor, reason=why, ended_at=Now())
+    lifecycle.apply("remove", [pilot.pk], actor=actor, reason=why, ended_at=DatabaseTime())
     rescheduling.spare_attempts_of_pilots([pilot.pk])
     rescheduling.reschedule_jobs_of_pilots(
         [pilot.pk],

@@ -4,7 +4,7 @@ from django.apps import AppConfig
 
 
 class PlacementConfig(AppConfig):
-    """Placement of data: requests, their attempts and the modules that carry them out."""
+    """Placement of data: transfer requests, their attempts and the modules that carry them out."""
 
     name = "wms.placement"
     label = "placement"

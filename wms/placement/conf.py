@@ -11,7 +11,7 @@ from django.conf import settings
 
 @dataclass(frozen=True, slots=True)
 class PlacementConf:
-    """What placements may reach and use."""
+    """Settings of transfers: reachable folders, limits and times."""
 
     #: Folders of this host that files may be copied from and to.
     roots: tuple[Path, ...]

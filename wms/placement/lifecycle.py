@@ -1,4 +1,4 @@
-"""The one place where a placement request changes its state."""
+"""State changes of placement requests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Placement requests, their attempts, and what happened to them."""
+"""Placement requests, their attempts and events, as rows."""
 
 from __future__ import annotations
 

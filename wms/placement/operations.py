@@ -1,4 +1,4 @@
-"""What can be done with placement requests: submit, start and end attempts, remove.
+"""Operations on placement requests: submit, start and end attempts, remove.
 
 Time is always an argument, so that a simulation can drive all of it by a clock of its own.
 """
@@ -19,6 +19,7 @@ from django.db.models.functions import Now
 from wms.core.actors import Actor
 from wms.core.loops import wake
 from wms.core.models import User
+from wms.core.statemachine import DatabaseTime
 from wms.core.transitions import Applied
 from wms.jobs.models import Workspace, WorkspaceFile
 from wms.placement import lifecycle
@@ -47,7 +48,7 @@ _BATCH = 1000
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """An attempt that has begun, in the hands of who knows its lease."""
+    """An attempt that has begun, with its lease."""
 
     request_id: int
     number: int
@@ -153,7 +154,7 @@ def _pair(text: str) -> tuple[str, str]:
 
 
 def renew_lease(started: Started, *, now: datetime) -> bool:
-    """Say that the service lives; False when the attempt was ended by others and has to stop."""
+    """Renew the lease; False when the attempt was ended by others and has to stop."""
     return bool(_open_attempt(started.request_id, started.lease).update(lease_until=now + LEASE))
 
 
@@ -190,12 +191,12 @@ def end_attempt(
     )
     if not closed:
         return False
-    _put(request, contents, now)
-    _go_on(request, exit_code, message, now)
+    _publish(request, contents, now)
+    _try_again_or_fail(request, exit_code, message, now)
     return True
 
 
-def _put(request: PlacementRequest, contents: Mapping[str, str], now: datetime) -> None:
+def _publish(request: PlacementRequest, contents: Mapping[str, str], now: datetime) -> None:
     WorkspaceFile.objects.bulk_create(
         [
             WorkspaceFile(
@@ -209,7 +210,9 @@ def _put(request: PlacementRequest, contents: Mapping[str, str], now: datetime) 
     )
 
 
-def _go_on(request: PlacementRequest, exit_code: int, message: str, now: datetime) -> None:
+def _try_again_or_fail(
+    request: PlacementRequest, exit_code: int, message: str, now: datetime
+) -> None:
     facts = {request.pk: {"attempt": request.attempt_number, "exit_code": exit_code}}
     if exit_code == 0:
         lifecycle.apply("complete", [request.pk], actor=_ACTOR, facts=facts, ended_at=now)
@@ -226,7 +229,7 @@ def _go_on(request: PlacementRequest, exit_code: int, message: str, now: datetim
 
 
 def pause_after(attempt_number: int) -> timedelta:
-    """How long a request rests after so many failed attempts."""
+    """Backoff of a request after this many failed attempts."""
     return min(FIRST_PAUSE * (1 << min(attempt_number - 1, 20)), LONGEST_PAUSE)
 
 
@@ -242,16 +245,15 @@ def remove_requests(
         .select_for_update(of=("self",))
     )
     changed = [request.pk for request in requests]
-    ended_at = now or Now()
-    lifecycle.apply("remove", changed, actor=actor, reason=reason, ended_at=ended_at)
+    lifecycle.apply("remove", changed, actor=actor, reason=reason, ended_at=now or DatabaseTime())
     PlacementAttempt.objects.filter(request_id__in=changed, exit_code=None).update(
-        exit_code=REMOVED_CODE, message=reason, ended_at=ended_at
+        exit_code=REMOVED_CODE, message=reason, ended_at=now or Now()
     )
     return Applied(changed=changed, skipped=sorted(set(request_ids) - set(changed)))
 
 
 def end_lost_attempts(now: datetime) -> list[int]:
-    """End the attempts of services that are not heard of; the ids of their requests.
+    """End attempts whose leases have expired; the ids of their requests.
 
     A copy appears under its name only when it is whole, so that another attempt does no harm.
     """

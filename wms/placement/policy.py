@@ -1,4 +1,4 @@
-"""Who may do what with a placement request: its owner steers it, shifters steer everybody's."""
+"""Permissions of placement requests: owners remove their own, shifters everybody's."""
 
 from __future__ import annotations
 

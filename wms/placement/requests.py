@@ -20,7 +20,7 @@ MAX_URL: Final = 2048
 MAX_ALTERNATIVES: Final = 20
 
 _TRANSFER = "transfer"
-#: What Stork did besides; nothing here does it.
+#: Kinds of requests of Stork that are not supported.
 _OTHER_TYPES = ("reserve", "release", "stage", "remove", "requestpath")
 _SCHEME = re.compile(r"[a-z][a-z0-9+.]{0,30}")
 _URL = re.compile(rf"({_SCHEME.pattern}):(\S(?:.*\S)?)", re.IGNORECASE)
@@ -58,8 +58,8 @@ def pair_of(spec_pairs: Sequence[tuple[str, str]], attempt_number: int) -> tuple
 
 
 @dataclass(frozen=True, slots=True)
-class FilePlace:
-    """What a `file:` address names: a path in the workspace, or an absolute one of the host."""
+class FileLocation:
+    """Target of a `file:` address: a path in the workspace, or an absolute one of the host."""
 
     path: str
     is_absolute: bool
@@ -67,8 +67,8 @@ class FilePlace:
     is_directory: bool = False
 
 
-def file_place(url: str, *, directory: str) -> FilePlace:
-    """Where a `file:` address leads. Raises InvalidInput for one that leads nowhere.
+def file_location(url: str, *, directory: str) -> FileLocation:
+    """Location that a `file:` address names. Raises InvalidInput for one that names none.
 
     Without a slash after the colon it is relative to the directory of the workspace.
     """
@@ -82,13 +82,13 @@ def file_place(url: str, *, directory: str) -> FilePlace:
             raise InvalidInput.of(f"{url} names no path")
         if _CONTROL.search(path) or ".." in path.split("/"):
             raise InvalidInput.of(f"{url}: `..` and control characters are not allowed")
-        return FilePlace(posixpath.normpath(path), True, path.endswith("/"))
+        return FileLocation(posixpath.normpath(path), True, path.endswith("/"))
     path = unquote(rest)
     is_directory = path.endswith("/") or path in (".", "..") or path.endswith(("/.", "/.."))
     joined = posixpath.normpath(posixpath.join(directory, path))
     if joined == "." and is_directory:
-        return FilePlace("", False, True)
-    return FilePlace(checked_path(joined, field="url"), False, is_directory)
+        return FileLocation("", False, True)
+    return FileLocation(checked_path(joined, field="url"), False, is_directory)
 
 
 def parse_request(text: str, *, directory: str = "", file: str = "") -> TransferSpec:
@@ -108,7 +108,7 @@ def parse_request(text: str, *, directory: str = "", file: str = "") -> Transfer
 
 
 def _in_brackets(text: str) -> str:
-    """The ad in brackets, which may be left out where others are around it, as in a DAG file."""
+    """The ad in brackets, which may be left out, as in a DAG file."""
     is_bare = not text.lstrip().startswith(("[", "{")) and _SEMICOLON.search(text)
     return f"[{text}\n]" if is_bare else text
 
@@ -189,7 +189,7 @@ class _Reader:
 
     def _check_file(self, name: str, url: str) -> None:
         try:
-            place = file_place(url, directory=self._directory)
+            place = file_location(url, directory=self._directory)
         except InvalidInput as error:
             self._fault(name, f"{name}: {error.findings[0].message}")
             return

@@ -1,4 +1,4 @@
-"""Reading placement requests, their attempts and events."""
+"""Queries for placement requests, their attempts and events."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def visible_requests(user: User) -> QuerySet[PlacementRequest]:
 
 
 def listed_requests(user: User) -> QuerySet[PlacementRequest]:
-    """Visible requests with what a line of a list shows, latest first."""
+    """Visible requests with the columns of a list, latest first."""
     return visible_requests(user).select_related("owner").defer("attributes").order_by("-pk")
 
 

@@ -1,4 +1,4 @@
-"""What people do with placement requests: remove them."""
+"""Services for placement requests: remove them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The states of a placement request and what leads from one to another."""
+"""States and transitions of placement requests."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from wms.core.transitions import Transition, TransitionTable
 
 
 class RequestState(models.TextChoices):
-    """Where a placement request is in its life."""
+    """States of a placement request."""
 
     RECEIVED = "received", "request received"
     PROCESSING = "processing", "processing request"

@@ -1,4 +1,4 @@
-"""The tasks of data placement: carrying out what is due, and looking after the records."""
+"""Tasks of data placement: the runner, and the sweep of lost attempts."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from celery import shared_task
 from wms.core import loops
 from wms.core.idling import SOON_S
 from wms.placement import operations as services
-from wms.placement import running
+from wms.placement import runner
 from wms.placement.conf import placement_conf
 from wms.placement.operations import PLACEMENT_TASK
 
-#: What an attempt may hang in the hands of a dead file server before its process is ended.
+#: Time after which the process of an attempt that hangs on a file server is ended.
 _BESIDES_S = 300
 
 
-def _look_after(now: datetime) -> loops.CycleReport:
-    """End what was lost with its service, and wake a service for what is due."""
+def _sweep(now: datetime) -> loops.CycleReport:
+    """End attempts that were lost with their runner, and wake a runner for due requests."""
     lost = services.end_lost_attempts(now)
     due = len(services.due_requests(now))
     if due:
@@ -28,7 +28,7 @@ def _look_after(now: datetime) -> loops.CycleReport:
 
 
 PLACEMENT = loops.register(
-    loops.Loop("placement", "wms.placement.look_after", period_s=10, run_cycle=_look_after)
+    loops.Loop("placement", "wms.placement.look_after", period_s=10, run_cycle=_sweep)
 )
 
 
@@ -40,7 +40,7 @@ PLACEMENT = loops.register(
 )
 def run_placements() -> None:
     """Carry out due requests; a message that is lost is made up for by the next round."""
-    running.run_due()
+    runner.run_due()
 
 
 @shared_task(name=PLACEMENT.task, soft_time_limit=55, time_limit=60)

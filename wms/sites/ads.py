@@ -1,4 +1,4 @@
-"""The ad of a site: merged from its configuration and what it advertises, checked, published."""
+"""Ads of sites: merged from configuration and advertisement, checked, published."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ RESERVED = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What is bound to a site."""
+    """DAGs and jobs that are bound to a site."""
 
     dags: int = 0
     unfinished_nodes: int = 0
@@ -101,7 +101,7 @@ def _expression_faults(field: str, text: str) -> list[Finding]:
 
 
 def requirements_faults(text: str, *, field: str) -> list[Finding]:
-    """What is wrong with a site's Requirements that are neither true nor false for every DAG."""
+    """Faults of a site's Requirements that are neither true nor false for every DAG."""
     try:
         check_cost({"Requirements": text})
     except AdError as error:
@@ -131,7 +131,7 @@ def _attribute_faults(text: str) -> list[Finding]:
 
 
 def _merged_faults(site: Site) -> list[Finding]:
-    """What is wrong with the whole ad, first as configured, then with what is advertised."""
+    """Faults of the whole ad, first as configured, then with the advertisement."""
     advertised = advertised_attributes(site) if site.pk else {}
     for attributes, where in (({}, ""), (advertised, "together with what is advertised: ")):
         try:
@@ -144,7 +144,7 @@ def _merged_faults(site: Site) -> list[Finding]:
 
 
 def advertised_attributes(site: Site) -> dict[str, str]:
-    """What the site says of itself, also when that was not renewed in time; empty without."""
+    """Attributes of a site's advertisement, expired ones included; empty without one."""
     advertisement = getattr(site, "advertisement", None)
     if advertisement is None or advertisement.invalidated_at is not None:
         return {}
@@ -167,10 +167,10 @@ def merge_ad(
         "TargetType": Attribute('"Job"', "computed"),
         "Name": Attribute(quote(site.name), "configured"),
         "UpdateSequenceNumber": Attribute(str(sequence), "computed"),
-        "WantAdRevaluate": _said_or(said, "WantAdRevaluate", "true"),
-        "SiteEnvironment": _said_or(said, "SiteEnvironment", quote(environment)),
+        "WantAdRevaluate": _advertised_or(said, "WantAdRevaluate", "true"),
+        "SiteEnvironment": _advertised_or(said, "SiteEnvironment", quote(environment)),
         "Requirements": _requirements(site.requirements, said.get("requirements")),
-        "Rank": _said_or(said, "Rank", site.rank),
+        "Rank": _advertised_or(said, "Rank", site.rank),
         **_matches(site, load or Load(), said.get("maxmatches")),
     }
     for name, text in parse_lines(site.attributes).items():
@@ -182,7 +182,7 @@ def merge_ad(
     return ad
 
 
-def _said_or(said: Mapping[str, str], name: str, configured: str) -> Attribute:
+def _advertised_or(said: Mapping[str, str], name: str, configured: str) -> Attribute:
     text = said.get(name.lower())
     return Attribute(configured, "configured") if text is None else Attribute(text, "advertised")
 
@@ -195,7 +195,7 @@ def _requirements(configured: str, said: str | None) -> Attribute:
 
 
 def _matches(site: Site, load: Load, said: str | None) -> dict[str, Attribute]:
-    """What is bound to the site and what may be, in DAGs or in groups of jobs."""
+    """Current and largest number of matches of the site, in DAGs or in groups of jobs."""
     most, source = site.max_matches, "configured"
     if said is not None and int(said) < most:
         most, source = int(said), "advertised"
@@ -252,15 +252,15 @@ def read_ads(now: datetime) -> list[PublishedAd]:
     """
     stored = SiteAd.objects.filter(expires_at__gt=now).select_related("site")
     ads = []
-    for each in stored.order_by("site__name"):
+    for row in stored.order_by("site__name"):
         try:
-            ad = published_ad(each)
+            ad = published_ad(row)
         except AdError as error:
-            log.warning("site_ad_unreadable", site=each.site.name, error=str(error))
+            log.warning("site_ad_unreadable", site=row.site.name, error=str(error))
             continue
-        counts_jobs = each.site.matches_unit == Site.MatchesUnit.JOBS
-        group_size = float(each.site.group_size) if counts_jobs else None
-        ads.append(PublishedAd(each.site_id, each.site.name, ad, group_size))
+        counts_jobs = row.site.matches_unit == Site.MatchesUnit.JOBS
+        group_size = float(row.site.group_size) if counts_jobs else None
+        ads.append(PublishedAd(row.site_id, row.site.name, ad, group_size))
     return ads
 
 

@@ -1,4 +1,4 @@
-"""What sites say of themselves at run time, as with `condor_advertise`, and taking it back."""
+"""Advertisements of sites at run time, as with `condor_advertise`, and their invalidation."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Advertised:
 
 @dataclass(frozen=True, slots=True)
 class _Message:
-    """An advertised ad: whose it is, and what is to be merged."""
+    """An advertised ad: its site, and the attributes to be merged."""
 
     name: str
     sequence: int | None
@@ -114,7 +114,7 @@ def advertise(text: str, *, actor: Actor, now: datetime) -> Advertised:
 
 @transaction.atomic
 def invalidate(name: str, *, actor: Actor, now: datetime) -> Advertisement:
-    """Take back what a site advertises: it stands by its configuration alone.
+    """Invalidate a site's advertisement, so that its configuration alone holds.
 
     The sequence number is kept, so that the old ad cannot be sent again. Raises NotPermitted, and
     NotFound without such a site, or when it advertises nothing.

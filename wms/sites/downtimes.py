@@ -1,4 +1,4 @@
-"""Calendar entries in which a site gets nothing new."""
+"""Services for downtimes, in which a site gets nothing new: add, change, cancel."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from wms.sites.policy import require_steering
 from wms.sites.selectors import find_site
 
 MAX_LEAD_TIME = timedelta(days=30)
-#: How far from now a downtime may begin or end; with dates of other millennia nobody can count.
+#: Largest distance from now of a downtime's start and end.
 MAX_DISTANCE = timedelta(days=36_525)
 _CONFIGURED = ("start", "end", "lead_time_s", "reason")
 #: At so many sites a downtime may be entered at once.
@@ -27,7 +27,7 @@ MAX_SITES = 500
 
 @dataclass(frozen=True, slots=True)
 class DowntimeTerms:
-    """What can be changed of a downtime."""
+    """Fields of a downtime that can be changed."""
 
     start: datetime
     end: datetime
@@ -36,9 +36,9 @@ class DowntimeTerms:
 
     @property
     def version(self) -> str:
-        """The same for the same terms."""
-        told = f"{self.start.timestamp()} {self.end.timestamp()} {self.lead_time_s} {self.reason}"
-        return hashlib.sha256(told.encode(errors="replace")).hexdigest()[:16]
+        """Hash of the terms, equal for equal terms."""
+        text = f"{self.start.timestamp()} {self.end.timestamp()} {self.lead_time_s} {self.reason}"
+        return hashlib.sha256(text.encode(errors="replace")).hexdigest()[:16]
 
     def __str__(self) -> str:
         lead = f"{self.lead_time_s / 60:g} min of lead time" if self.lead_time_s else "no lead time"
@@ -102,7 +102,7 @@ def add_downtimes(
 def change_downtime(
     downtime_id: int,
     *,
-    wanted: DowntimeTerms,
+    terms: DowntimeTerms,
     seen: str = "",
     actor: Actor,
     now: datetime,
@@ -117,7 +117,7 @@ def change_downtime(
     _refuse_ended(downtime, now)
     _refuse_unseen(downtime, seen)
     for name in _CONFIGURED:
-        setattr(downtime, name, getattr(wanted, name))
+        setattr(downtime, name, getattr(terms, name))
     save_downtime(downtime, actor=actor, now=now)
     return downtime
 
@@ -141,7 +141,7 @@ def save_downtime(downtime: Downtime, *, actor: Actor, now: datetime) -> None:
         return
     _refuse_cancelled(old)
     changes = {
-        name: [_told(getattr(old, name)), _told(getattr(downtime, name))]
+        name: [_as_text(getattr(old, name)), _as_text(getattr(downtime, name))]
         for name in _CONFIGURED
         if getattr(old, name) != getattr(downtime, name)
     }
@@ -231,7 +231,7 @@ def _refuse_unseen(downtime: Downtime, seen: str) -> None:
         raise Conflict(f"Downtime {downtime.pk} was changed meanwhile: it is {terms} now.")
 
 
-def _told(value: Any) -> Any:
+def _as_text(value: Any) -> Any:
     return value.isoformat() if isinstance(value, datetime) else value
 
 
@@ -245,14 +245,14 @@ def _record(
 ) -> None:
     site: Site = downtime.site
     why = downtime.reason if reason is None else reason
-    told = {name: _told(getattr(downtime, name)) for name in ("start", "end", "lead_time_s")}
+    terms = {name: _as_text(getattr(downtime, name)) for name in ("start", "end", "lead_time_s")}
     SiteEvent.objects.create(
         site=site,
         event=action,
         actor=actor.name,
         reason=why,
-        facts={"downtime": downtime.pk, **told},
+        facts={"downtime": downtime.pk, **terms},
     )
     # The event tells what holds now; the audit trail also what held before.
-    facts = {"downtime": downtime.pk, **told, **(changes or {})}
+    facts = {"downtime": downtime.pk, **terms, **(changes or {})}
     record_action(action, target=f"site {site.name}", actor=actor, reason=why, facts=facts)

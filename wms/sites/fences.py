@@ -1,17 +1,14 @@
-"""What a queue may ask for around its payloads, and what `auto` came to mean there."""
+"""Fences of payloads: the choices of a queue, and its fence in force where `auto` is chosen."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from django.db import models
 
-if TYPE_CHECKING:
-    from wms.sites.models import Queue
-
 
 class Fence(models.TextChoices):
-    """What keeps a payload from its pilot and from other payloads."""
+    """Kinds of fences between a payload, its pilot and other payloads."""
 
     AUTO = "auto", "auto: bwrap where it works on the first node, else none"
     BWRAP = "bwrap", "bwrap: a sandbox of bubblewrap"
@@ -21,7 +18,7 @@ class Fence(models.TextChoices):
 
 
 class Network(models.TextChoices):
-    """What a payload behind a fence reaches of the network."""
+    """Networks that a payload behind a fence may reach."""
 
     AUTO = "auto", "auto: the node's, without link-local addresses where that works"
     NODE = "node", "node: the node's, without link-local addresses"
@@ -30,7 +27,7 @@ class Network(models.TextChoices):
 
 
 def settled_field() -> models.CharField[str, str]:
-    """The column that keeps what `auto` came to mean; empty until the first pilot has told."""
+    """Column of the fence that `auto` stands for; empty until the first pilot has reported it."""
     return models.CharField(
         max_length=16,
         choices=[(each.value, each.label) for each in (Fence.BWRAP, Fence.NONE)],
@@ -41,8 +38,16 @@ def settled_field() -> models.CharField[str, str]:
     )
 
 
-def effective(queue: Queue) -> str:
-    """The fence of all payloads of this queue; empty where no pilot has settled it yet.
+class FenceColumns(Protocol):
+    """The columns of a queue that decide about its fence."""
+
+    fence: str
+    network: str
+    settled_fence: str
+
+
+def effective_fence(queue: FenceColumns) -> str:
+    """The fence of all payloads of a queue; empty until its first pilot has settled it.
 
     Software that comes to a node or goes from it changes none: another fence shows payloads other
     files and another network, so a person decides on it.

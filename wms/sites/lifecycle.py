@@ -1,4 +1,4 @@
-"""The one place where a site changes its state."""
+"""State changes of sites."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ class Site(models.Model):
     """A place with its own batch queues, to which whole DAGs are matched."""
 
     class MatchesUnit(models.TextChoices):
-        """What `max_matches` counts."""
+        """Unit in which `max_matches` counts."""
 
         DAGS = "dags", "DAGs"
         JOBS = "jobs", "jobs: a DAG counts with its unfinished nodes"
@@ -186,7 +186,7 @@ class Queue(models.Model):
         help_text="What keeps payloads apart from the pilot and from each other.",
     )
     settled_fence = fences.settled_field()
-    effective_fence = property(fences.effective)
+    effective_fence = property(fences.effective_fence)
     network = models.CharField(
         max_length=16,
         choices=Network,
@@ -314,7 +314,7 @@ class SiteAd(models.Model):
 
 
 class Advertisement(models.Model):
-    """What a site last said of itself at run time; it is merged into the site's ad.
+    """The last advertisement of a site at run time; it is merged into the site's ad.
 
     It stays when it is invalidated: a replay is known by its sequence number.
     """
@@ -367,7 +367,7 @@ class Downtime(models.Model):
 
 
 class SiteThrottle(models.Model):
-    """How many new matches a site gets in a period of ten minutes, after its failures."""
+    """Allowance of new matches of a site in a period of ten minutes, after its failures."""
 
     site = models.OneToOneField(Site, on_delete=models.CASCADE, related_name="throttle")
     judged_until = models.DateTimeField(help_text="End of the last period that was judged.")
@@ -383,7 +383,7 @@ class SiteThrottle(models.Model):
 
     @property
     def ended(self) -> int:
-        """What ended in the last period judged."""
+        """DAGs and pilots that ended in the last period judged."""
         return self.failures + self.successes
 
 

@@ -1,4 +1,4 @@
-"""Who may do what with a site.
+"""Permissions of sites, queues and downtimes.
 
 - Everybody who is logged in sees every site, with its ad, its pilots and what happened to it.
 - A site names its administrators. They do there, and nowhere else, what shifters and operators do:
@@ -50,7 +50,7 @@ def may_steer(user: User, site: Site) -> bool:
 
 
 def may_configure(user: User, site: Site) -> bool:
-    """True when the user may say what this site is."""
+    """True when the user may configure this site."""
     return has_role(user, Role.OPERATOR) or administers(user, site)
 
 
@@ -60,7 +60,7 @@ def steerable_sites(user: User) -> QuerySet[Site]:
 
 
 def configurable_sites(user: User) -> QuerySet[Site]:
-    """The sites of which the user may say what they are."""
+    """The sites that the user may configure."""
     return _own_or_all(user, Role.OPERATOR)
 
 
@@ -77,7 +77,7 @@ def require_steering(actor: Actor, action: str, site: Site | None = None) -> Non
 
 
 def require_configuring(actor: Actor, action: str, *sites: Site | None) -> None:
-    """Raise NotPermitted unless the actor may say what all of these sites are.
+    """Raise NotPermitted unless the actor may configure all of these sites.
 
     None stands for what is of no one site; so does naming no site.
     """
@@ -85,7 +85,7 @@ def require_configuring(actor: Actor, action: str, *sites: Site | None) -> None:
 
 
 def require_configuring_some(actor: Actor, action: str) -> None:
-    """Raise NotPermitted for who may not say of any site what it is."""
+    """Raise NotPermitted unless the actor may configure at least one site."""
     if actor.is_system or (actor.user is not None and configurable_sites(actor.user).exists()):
         return
     require_role(actor, Role.OPERATOR, action)

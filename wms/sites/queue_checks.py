@@ -1,4 +1,4 @@
-"""Checks of queues: what is refused, each with its field and the reason."""
+"""Validation of queues: each fault with its field and reason."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from wms.elements.protocol import BadSettings
 from wms.sites.models import Queue
 from wms.sites.selectors import element_of
 
-#: What can be stored of the needs of a job.
+#: Lengths of words in the needs of a job.
 _LONGEST_WORD = 64
 _SHARED_PATH = re.compile(r"(/[A-Za-z0-9_+@][A-Za-z0-9._+@-]*)+")
 #: Of the system, or what a fence makes anew.
@@ -64,24 +64,24 @@ def _check_identity(queue: Queue) -> None:
 
 
 def _check_shared_folders(queue: Queue) -> None:
-    """What is shown to every payload must be named plainly, and be no part of the system."""
+    """Refuse shared folders that are not plain paths, or belong to the system."""
     if not isinstance(queue.shared_folders, list):
         raise InvalidInput.of("must be a JSON list", field="shared_folders")
-    for each in queue.shared_folders:
-        if not isinstance(each, dict) or not {"path"} <= each.keys() <= {"path", "is_writable"}:
+    for folder in queue.shared_folders:
+        if not isinstance(folder, dict) or not {"path"} <= folder.keys() <= {"path", "is_writable"}:
             message = 'each must be an object: {"path": "/data", "is_writable": true}'
             raise InvalidInput.of(message, field="shared_folders")
-        path = each["path"]
+        path = folder["path"]
         if not isinstance(path, str) or not _SHARED_PATH.fullmatch(path):
             raise InvalidInput.of(f"{path!r} is no plain absolute path", field="shared_folders")
         if PurePosixPath(path).parts[1] in _NEVER_SHARED or path == "/tmp":
             raise InvalidInput.of(f"{path} belongs to the system", field="shared_folders")
-        if not isinstance(each.get("is_writable", False), bool):
+        if not isinstance(folder.get("is_writable", False), bool):
             raise InvalidInput.of("is_writable must be true or false", field="shared_folders")
 
 
 def _check_network(queue: Queue) -> None:
-    """Refuse what the queue's own fence can give no payload."""
+    """Refuse a network that the queue's fence cannot provide."""
     is_own = queue.network in (Queue.Network.PORTAL, Queue.Network.NONE)
     if queue.fence == Queue.Fence.NONE and queue.network != Queue.Network.AUTO:
         message = f"without a fence payloads have the node's network: {queue.network} needs a fence"
@@ -92,7 +92,7 @@ def _check_network(queue: Queue) -> None:
 
 
 def _check_payload_limits(queue: Queue) -> None:
-    """Refuse what pilots would pass over."""
+    """Refuse limits of payloads that pilots would ignore."""
     limits = queue.payload_limits
     if not isinstance(limits, dict):
         raise InvalidInput.of("must be a JSON object", field="payload_limits")

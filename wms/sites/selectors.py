@@ -1,4 +1,4 @@
-"""Reading sites and queues."""
+"""Queries for sites, queues and their offers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from wms.elements.registry import element_for
 from wms.sites.models import Downtime, Queue, Site, SiteEvent
 from wms.sites.states import SiteState
 
-#: Whom private pilots are for, and in the name of which group.
+#: Owner and group of private pilots.
 Identity = tuple[User | None, AccountingGroup | None]
 
 #: A pilot has called in within this time of its start, or something is wrong with its node.
@@ -100,7 +100,7 @@ def element_of(queue: Queue) -> Element:
 
 
 def offered_resource(queue: Queue) -> Resource:
-    """What a fresh pilot of this queue offers to jobs; starting up costs it some of its time.
+    """Resource that a fresh pilot of this queue offers to jobs, less the time of its start.
 
     Reads the queue's site, owner and group: select them with it.
     """
@@ -109,12 +109,12 @@ def offered_resource(queue: Queue) -> Resource:
 
 
 def fresh_time_s(queue: Queue) -> int:
-    """How long a job may run in a fresh pilot of this queue."""
+    """Seconds that a job may run in a fresh pilot of this queue."""
     return max(0, queue.wall_time_s - _START_UP_S)
 
 
 def queue_offer(queue: Queue) -> Resource:
-    """All that a pilot of this queue may offer, whoever it is for. Reads the queue's site."""
+    """Resource that a pilot of this queue offers, whatever its owner. Reads the queue's site."""
     return Resource(
         site=queue.site.name,
         cpu_time_s=queue.wall_time_s,

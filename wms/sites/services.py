@@ -1,4 +1,4 @@
-"""Configuring sites and their queues, and deciding by hand whether a site gets new work."""
+"""Services for sites and queues: configure, ban, drain and unban."""
 
 from __future__ import annotations
 
@@ -165,7 +165,7 @@ def _steer(event: str, name: str, *, actor: Actor, reason: str, seen: str) -> Si
 def note_at_site(
     site: Site, event: str, *, actor: Actor, reason: str, facts: Mapping[str, Any], at: datetime
 ) -> None:
-    """Write what happened at a site and changed no state of it, and tell who wants to hear of it.
+    """Write and announce an event of a site that changes no state.
 
     The caller has opened a transaction.
     """
@@ -286,13 +286,13 @@ def _save_changes(
     elif columns:
         row.save(update_fields=columns)
     # Everybody reads events; what a batch system needs to know is for operators, in the audit.
-    told = {name: change if name != "settings" else "changed" for name, change in changes.items()}
+    shown = {name: change if name != "settings" else "changed" for name, change in changes.items()}
     SiteEvent.objects.create(
         site=site,
         event=event,
         actor=actor.name,
         reason=reason,
-        facts={"target": target, **told},
+        facts={"target": target, **shown},
     )
     action = f"{event} {row._meta.model_name}"
     record_action(action, target=target, actor=actor, reason=reason, facts=changes)

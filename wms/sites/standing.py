@@ -1,4 +1,4 @@
-"""Whether sites take new DAGs now, and if not, why: one answer for all who ask."""
+"""Standing of sites: whether they take new DAGs now, and if not, the reason."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Standing:
 
 
 def standings(now: datetime) -> dict[int, Standing]:
-    """The standing of every site, by id: two queries, however many there are."""
+    """Standing of every site, by id. Two queries."""
     return _standings(Site.objects.all(), now)
 
 
@@ -44,16 +44,16 @@ STANDING_WORDS = (
 )  # fmt: skip
 
 
-def word_of(standing: Standing, *, has_live_ad: bool) -> str:
-    """The word for a site as a whole."""
+def status_of(standing: Standing, *, has_live_ad: bool) -> str:
+    """Status of a site in one word."""
     return standing.kind or ("enabled" if has_live_ad else "late")
 
 
-def words_of_sites(now: datetime) -> dict[int, str]:
-    """The word for every site, by id: three queries, however many there are."""
+def statuses_of_sites(now: datetime) -> dict[int, str]:
+    """Status of every site in one word, by id. Three queries."""
     live = set(SiteAd.objects.filter(expires_at__gt=now).values_list("site_id", flat=True))
     return {
-        pk: word_of(standing, has_live_ad=pk in live) for pk, standing in standings(now).items()
+        pk: status_of(standing, has_live_ad=pk in live) for pk, standing in standings(now).items()
     }
 
 
@@ -62,8 +62,8 @@ def standing_of(site: Site, now: datetime) -> Standing:
     return _standings(Site.objects.filter(pk=site.pk), now)[site.pk]
 
 
-def to_be_judged(chosen: QuerySet[Site]) -> QuerySet[Site]:
-    """The sites with what tells how they stand."""
+def with_standing_facts(chosen: QuerySet[Site]) -> QuerySet[Site]:
+    """Sites with the columns and relations that their standing depends on."""
     has_queue = Queue.objects.filter(site=OuterRef("pk"), is_enabled=True)
     return chosen.annotate(has_queue=Exists(has_queue)).select_related("advertisement", "throttle")
 
@@ -85,11 +85,11 @@ def queues_and_standings(now: datetime) -> tuple[list[Any], dict[int, Standing]]
 
 
 def _standings(chosen: QuerySet[Site], now: datetime) -> dict[int, Standing]:
-    return standings_among(to_be_judged(chosen), now)
+    return standings_among(with_standing_facts(chosen), now)
 
 
 def standings_among(sites: Iterable[Site], now: datetime) -> dict[int, Standing]:
-    """The standings of sites that were read by `to_be_judged`: one query more."""
+    """Standings of sites read by `with_standing_facts`: one query more."""
     downtimes: dict[int, list[Downtime]] = {}
     for downtime in downtimes_from(now):
         downtimes.setdefault(downtime.site_id, []).append(downtime)
@@ -97,7 +97,7 @@ def standings_among(sites: Iterable[Site], now: datetime) -> dict[int, Standing]
 
 
 def standing_under(site: Site, downtimes: Iterable[Downtime], now: datetime) -> Standing:
-    """The standing of a site that was read by `to_be_judged`, under its planned downtimes."""
+    """Standing of a site read by `with_standing_facts`, under its planned downtimes."""
     allowance = _allowance(site)
     kind, reason = (
         _configured(site)

@@ -1,4 +1,4 @@
-"""What people have decided about a site, and what leads from one decision to another."""
+"""States and transitions of sites, as people set them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from wms.core.transitions import Transition, TransitionTable
 
 
 class SiteState(models.TextChoices):
-    """Whether people let a site have new work."""
+    """States of a site: open, draining or banned."""
 
     OPEN = "open", "open"
     DRAINING = "draining", "draining"

@@ -1,4 +1,4 @@
-"""Fewer new matches for sites that fail their DAGs or pilots, judged every ten minutes."""
+"""Throttling of sites that fail DAGs or pilots: an allowance of new matches per ten minutes."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ class TaskQueuesConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        """Have priorities computed anew when TaskQueues appear or go."""
+        """Register the recomputation of priorities as reader of changes of TaskQueues."""
         from wms.core.inbox import register_reader
         from wms.taskqueues.priorities import RECOMPUTE_TASK, TOPIC
 

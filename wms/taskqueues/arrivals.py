@@ -1,6 +1,6 @@
-"""News that jobs have come to wait, for claims that are held until then.
+"""Publish/subscribe over Redis: new waiting jobs are announced to held claims.
 
-Redis carries it, and keeps none of it: news that is lost costs a pilot the time until it asks
+Redis keeps none of the messages: one that is lost costs a pilot the time until it asks
 again, and nothing else.
 """
 
@@ -25,8 +25,8 @@ _SILENCE_S = 15.0
 _PAUSE_S = 1.0
 
 
-def tell(jobs: int) -> None:
-    """Tell all who listen that so many jobs have begun to wait. A broker that is away is logged."""
+def publish(jobs: int) -> None:
+    """Publish the number of jobs that have begun to wait. A broker that is away is logged."""
     note_activity()
     try:
         _sender().publish(_CHANNEL, jobs)
@@ -44,13 +44,13 @@ def _sender() -> redis.Redis:
 
 
 class Listener:
-    """A thread that hands on the number of jobs of each piece of news, as it comes.
+    """A thread that receives the messages and hands on their numbers of jobs.
 
-    `lost` is called whenever nothing can be heard any more.
+    `on_lost` is called whenever the connection is lost.
     """
 
-    def __init__(self, heard: Callable[[int], None], lost: Callable[[], None]) -> None:
-        self._heard, self._lost = heard, lost
+    def __init__(self, on_jobs: Callable[[int], None], on_lost: Callable[[], None]) -> None:
+        self._on_jobs, self._on_lost = on_jobs, on_lost
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self.hears = False
@@ -73,7 +73,7 @@ class Listener:
                     log.warning("arrivals_not_heard", error=str(error))
                 is_told = True
             self.hears = False
-            self._lost()
+            self._on_lost()
             pause.wait(_PAUSE_S)
 
     def _listen(self) -> None:
@@ -83,13 +83,13 @@ class Listener:
             socket_connect_timeout=_ANSWER_TIMEOUT_S,
             health_check_interval=_SILENCE_S,
         )
-        with client, client.pubsub() as news:  # type: ignore[no-untyped-call]
-            news.psubscribe(_CHANNEL)
+        with client, client.pubsub() as pubsub:  # type: ignore[no-untyped-call]
+            pubsub.psubscribe(_CHANNEL)
             while True:
-                message = news.get_message(timeout=_SILENCE_S)
+                message = pubsub.get_message(timeout=_SILENCE_S)
                 if message is None:
                     continue
                 if message["type"] == "psubscribe":
                     self.hears = True
                 elif message["type"] == "pmessage":
-                    self._heard(int(message["data"]))
+                    self._on_jobs(int(message["data"]))

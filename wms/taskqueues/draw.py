@@ -1,4 +1,4 @@
-"""The first half of the claim: which TaskQueue a resource draws.
+"""Draw of a TaskQueue by a resource, the first half of a claim.
 
 The documented steps (DIRAC TaskQueue matching, 2009): all TaskQueues that the resource fits; of
 these the highest CPU segment; of that one, drawn by priority. Nothing here is locked or changed.
@@ -14,16 +14,16 @@ from matching.needs import Needs
 from matching.resources import JobKind, Resource
 from matching.weighted_draws import Law
 from wms.core.database.statements import prepared_rows
-from wms.taskqueues.sql import SCAN_BY, THROW, fitting
-from wms.taskqueues.waiting import ANYONE, Taken, Taker
+from wms.taskqueues.sql import SAMPLE, SCAN_BY, fitting
+from wms.taskqueues.waiting import ANYONE, ClaimingHost, Taken
 
 #: Conditions that have no parameter of their name.
 _WITHOUT_VALUE = frozenset({"excluded", "is_plain"})
-#: So many points are thrown before the TaskQueues of the segment are read one by one.
+#: Random points tried before the TaskQueues of the segment are read one by one.
 _POINTS = 200
-#: So many TaskQueues without a place take part; others wait a few seconds for theirs.
+#: Most TaskQueues without an interval that take part; others wait a few seconds for theirs.
 _FRESH = 1000
-#: So many TaskQueues are read ahead in the order of the draw.
+#: TaskQueues read ahead in the order of the draw.
 _AHEAD = 10
 
 _COLUMNS = (
@@ -48,7 +48,7 @@ class Draw:
     """
 
     def __init__(
-        self, resource: Resource, taker: Taker = ANYONE, *, takes_at_once: bool = False
+        self, resource: Resource, taker: ClaimingHost = ANYONE, *, takes_at_once: bool = False
     ) -> None:
         self.law = Law.EXPONENTIAL
         self._taker = taker
@@ -80,7 +80,7 @@ class Draw:
     def next(self) -> Candidate | None:
         """The next TaskQueue; None when there is none that fits and was not drawn before."""
         while not self._ahead:
-            segment_s, self._ahead = self._throw()
+            segment_s, self._ahead = self._sample()
             if segment_s is None:
                 return None
             if not self._ahead:
@@ -92,9 +92,9 @@ class Draw:
         self._tried.append(found.task_queue_id)
         return found
 
-    def _throw(self) -> tuple[int | None, list[Candidate]]:
+    def _sample(self) -> tuple[int | None, list[Candidate]]:
         [(segment_s, law, job_id, jobs, *columns)] = self._rows(
-            THROW,
+            SAMPLE,
             points=self._points,
             fresh=_FRESH,
             at_once=self._takes_at_once,
@@ -121,8 +121,8 @@ class Draw:
 
 
 def explained(name: str, resource: Resource, segment_s: int) -> tuple[str, dict[str, Any]]:
-    """The statement `throw` or `scan` as it is sent: for tests and benchmarks of plans."""
-    sql = THROW if name == "throw" else SCAN_BY[Law.EXPONENTIAL]
+    """The statement `sample` or `scan` as it is sent: for tests and benchmarks of plans."""
+    sql = SAMPLE if name == "sample" else SCAN_BY[Law.EXPONENTIAL]
     statement, values = _bound(sql, resource, {})
     segment = {"least_s": segment_s, "segment_s": segment_s, "cpu_time_s": segment_s}
     return statement, {**values, **segment, "points": _POINTS, "fresh": _FRESH, "ahead": _AHEAD,

@@ -1,4 +1,4 @@
-"""What waits in which TaskQueue, for lists and details: quick however many there are.
+"""Lists and details of TaskQueues, in a time that does not depend on the waiting jobs.
 
 Everything is counted from tallies, never from the waiting jobs. The age of a TaskQueue is that of
 its oldest job, found by one look into an index for each job priority that occurs in it.
@@ -22,7 +22,7 @@ from wms.accounting.models import AccountingGroup
 from wms.core.errors import NotFound
 from wms.core.models import User
 from wms.taskqueues.models import Tally, TaskQueue, TaskQueuePolicy, Ticket, WaitingJob
-from wms.taskqueues.selectors import counted, needs_of
+from wms.taskqueues.selectors import needs_of, with_waiting_counts
 
 
 def _by_age(task_queue: OuterRef | int, priority: OuterRef | int) -> QuerySet[WaitingJob]:
@@ -40,7 +40,7 @@ _TICKET = Ticket.objects.filter(task_queue=OuterRef("task_queue_id"))
 
 
 class Order(StrEnum):
-    """By what a list of TaskQueues is ordered, and with - from the largest or latest on."""
+    """Orders of a list of TaskQueues; with -, from the largest or latest on."""
 
     WAITING = "-waiting"
     FEWEST = "waiting"
@@ -56,7 +56,7 @@ class Order(StrEnum):
 
     @property
     def by(self) -> str:
-        """What is ordered by."""
+        """Column of the order."""
         return self.removeprefix("-")
 
 
@@ -69,7 +69,7 @@ _KEYS = {
 
 @dataclass(frozen=True, slots=True)
 class Border:
-    """The place in an ordered list behind which a page begins; its text can stand in an address."""
+    """Cursor of a page in an ordered list; its text can stand in an address."""
 
     key: Any
     task_queue_id: int
@@ -175,7 +175,7 @@ def _lines(ids: Sequence[int]) -> list[TaskQueueLine]:
 
 
 def _with_whole(rows: QuerySet[Any]) -> QuerySet[Any]:
-    """With the sum of the priorities of all as `whole`."""
+    """TaskQueues annotated with the sum of all priorities as `whole`."""
     every = Ticket.objects.order_by().annotate(every=Value(1)).values("every")
     whole = Coalesce(Subquery(every.values(whole=Sum("priority"))), 0.0)
     found: QuerySet[Any] = rows.annotate(whole=whole)
@@ -200,12 +200,12 @@ def with_counts(rows: QuerySet[TaskQueue]) -> QuerySet[Any]:
     """TaskQueues with `waiting` and `oldest_at`, looked up one by one: for the rows of a page."""
     tallies = Tally.objects.filter(task_queue_id=OuterRef("pk")).order_by().values("task_queue_id")
     oldest = tallies.annotate(oldest=_KEYS["oldest"]).values("oldest")
-    found: QuerySet[Any] = counted(rows).annotate(oldest_at=Subquery(oldest))
+    found: QuerySet[Any] = with_waiting_counts(rows).annotate(oldest_at=Subquery(oldest))
     return found
 
 
 def counts_by_segment(chosen: QuerySet[TaskQueue]) -> dict[int, int]:
-    """How many of those chosen have waiting jobs, by CPU segment in seconds."""
+    """Number of chosen TaskQueues with waiting jobs, by CPU segment in seconds."""
     full = TaskQueue.objects.filter(pk__in=_with_jobs(chosen).values("task_queue_id"))
     rows = full.order_by("cpu_time_s").values_list("cpu_time_s").annotate(Count("pk"))
     return dict(rows)
@@ -231,8 +231,8 @@ class OldJob:
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
-    """How a priority came about: the group's share, divided among its users, then by weights.
+class PriorityOrigin:
+    """Derivation of a priority: the group's share, divided among its users, then by weights.
 
     `part` is what each of them has without correction by use. The sums are of priorities: of the
     TaskQueues that share that part (`pool`), of the group's, and of all.
@@ -254,7 +254,7 @@ class TaskQueueDetail:
     """Everything about one TaskQueue."""
 
     line: TaskQueueLine
-    origin: Origin
+    origin: PriorityOrigin
     priorities: Sequence[JobPriority]
     oldest: Sequence[OldJob]
 
@@ -310,7 +310,7 @@ def _with_shares(rows: QuerySet[Any]) -> QuerySet[Any]:
     return found
 
 
-def _origin(row: Any) -> Origin:
+def _origin(row: Any) -> PriorityOrigin:
     policy, group = TaskQueuePolicy(**(row.policy or {})), row.group
     share = group["share"] if group else policy.default_share
     is_shared = bool(group) and group["has_job_sharing"]
@@ -322,7 +322,7 @@ def _origin(row: Any) -> Origin:
         pool_priority=Sum("ticket__priority", filter=pool, default=0.0),
         group_priority=Sum("ticket__priority", default=0.0),
     )
-    return Origin(
+    return PriorityOrigin(
         group_share=share,
         has_job_sharing=is_shared,
         part=share if is_shared else share / max(1, sums["users"]),

@@ -1,4 +1,4 @@
-"""TaskQueues: the waiting jobs' ids, grouped by equal needs."""
+"""TaskQueues, waiting jobs and their counts, as rows."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ class Tally(models.Model):
 
 
 class TaskQueuePolicy(models.Model):
-    """What operators set for all TaskQueues: one row."""
+    """Settings of all TaskQueues: one row."""
 
     cpu_segments_s = ArrayField(
         models.PositiveIntegerField(validators=[MinValueValidator(1)]),

@@ -1,4 +1,4 @@
-"""Putting jobs into TaskQueues, taking them out, and the claim."""
+"""Operations on TaskQueues: enqueue and withdraw jobs, claim one, remove empty TaskQueues."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _SEES_NEEDS = re.compile(r"\bmy\b|owner|accountinggroup|request|cputime\b|jobtyp
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A job that is to wait."""
+    """A job to be enqueued."""
 
     job_id: int
     needs: Needs
@@ -73,7 +73,7 @@ def enqueue(entries: Collection[Entry]) -> None:
     )
     if made:
         issue_tickets(made)
-    transaction.on_commit(partial(arrivals.tell, len(entries)), robust=True)
+    transaction.on_commit(partial(arrivals.publish, len(entries)), robust=True)
 
 
 def _task_queues(needs_by_key: Mapping[str, Needs]) -> tuple[dict[str, int], list[int]]:
@@ -118,7 +118,7 @@ def claim(
     *,
     facts: Mapping[str, Any] | None = None,
     refuses: Callable[[Needs], JobKind | None] | None = None,
-    taker: waiting.Taker = waiting.ANYONE,
+    taker: waiting.ClaimingHost = waiting.ANYONE,
 ) -> Claimed | None:
     """Draw a waiting job that this resource can run, and take it out; None when there is none.
 
@@ -147,7 +147,7 @@ def claim(
 
 
 def _leave_out(draw: Draw, needs: Needs, judge: _Requirements) -> None:
-    """What need not be drawn any more, since the requirements of these needs have failed."""
+    """Exclude TaskQueues from the draw, after the requirements of these needs have failed."""
     if not _SEES_NEEDS.search(needs.requirements):
         draw.exclude_requirements(text=needs.requirements)
     if judge.failed[needs.owner] == _MOST_FAILED_OF_OWNER:

@@ -1,4 +1,4 @@
-"""The priorities of TaskQueues and their places in the draw: computed for all, set-wise."""
+"""Priorities of TaskQueues and their intervals in the draw, computed for all at once."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from wms.accounting import selectors as accounting
 from wms.core.inbox import announce
 from wms.core.models import InboxEntry
 from wms.taskqueues.models import TaskQueue
-from wms.taskqueues.policies import task_queue_policy
 from wms.taskqueues.sql import (
     ALLOW_NESTED_LOOPS,
     FORBID_NESTED_LOOPS,
@@ -24,6 +23,7 @@ from wms.taskqueues.sql import (
     LOCK_PRIORITIES,
     PLACE_ALL,
 )
+from wms.taskqueues.task_queue_policy import task_queue_policy
 from wms.taskqueues.waiting import fold_tally
 
 #: The inbox that hears of TaskQueues that appeared or went, and the task that reads it.
@@ -49,16 +49,16 @@ def issue_tickets(task_queue_ids: Collection[int]) -> None:
 
 
 def note_removal() -> None:
-    """Tell that TaskQueues went: the priorities of others change by that, within seconds.
+    """Announce that TaskQueues were removed, which changes the priorities of others.
 
-    Nobody is woken for it, since claims tell it, which need no broker.
+    No loop is woken for it, since claims call this, which need no broker.
     """
     _CHANGE().save()
 
 
 @transaction.atomic
 def recompute() -> int:
-    """Compute all priorities and places anew; how many tickets have changed.
+    """Compute all priorities and intervals anew; the number of changed tickets.
 
     Two at once wait for each other. Claims and submissions are not held up: nobody else writes or
     locks tickets, except who removes an empty TaskQueue.
@@ -70,7 +70,7 @@ def recompute() -> int:
 
 
 def _execute(statement: str, parameters: Mapping[str, Any]) -> int:
-    """Run a statement over all TaskQueues; how many rows it wrote."""
+    """Run a statement over all TaskQueues; the number of rows written."""
     with connection.cursor() as cursor:
         cursor.execute(FORBID_NESTED_LOOPS)
         cursor.execute(statement, parameters)
@@ -87,17 +87,17 @@ def run_cycle(now: datetime, *, last: datetime | None) -> dict[str, Any]:
     """
     folded = fold_tally()
     with transaction.atomic():
-        heard, _ = InboxEntry.objects.filter(topic=TOPIC).delete()
+        changes, _ = InboxEntry.objects.filter(topic=TOPIC).delete()
         is_due = last is None or now - last >= _PERIOD
         if is_due:
             _issue_missing()
-        changed = recompute() if heard or is_due else None
+        changed = recompute() if changes or is_due else None
     at = now if changed is not None else last
     return {"changed": changed or 0, "folded": folded, "recomputed_at": at and at.isoformat()}
 
 
 def _issue_missing() -> None:
-    """Every TaskQueue has a ticket; should one be without, its jobs would never be found."""
+    """Issue tickets to TaskQueues without one, whose jobs would never be drawn."""
     without = TaskQueue.objects.filter(ticket=None)
     locked = without.select_for_update(of=("self",), no_key=True, skip_locked=True)
     missing = list(locked.values_list("pk", flat=True))
@@ -133,7 +133,7 @@ def _parts(groups: Mapping[str, Group]) -> dict[Pool, float]:
 
 
 def _feedback(max_correction: float) -> Feedback:
-    """Recent use: the real priorities of the submitters, above what who used nothing has."""
+    """Recent use of submitters: their real priorities above that of one without any use."""
     return Feedback(
         {
             (submitter.group, submitter.user_id): submitter.real_priority - BEST_PRIORITY

@@ -1,4 +1,4 @@
-"""Reading TaskQueues."""
+"""Queries for TaskQueues: demand, priorities and counts."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def demands() -> list[Demand]:
     """All TaskQueues that have waiting jobs, with their needs, in the order of their ids."""
     names = [field.name for field in fields(Needs)]
     columns = [_COLUMNS.get(name, name) for name in names]
-    rows = counted(TaskQueue.objects.all()).filter(waiting__gt=0).order_by("pk")
+    rows = with_waiting_counts(TaskQueue.objects.all()).filter(waiting__gt=0).order_by("pk")
     return [
         Demand(task_queue_id, Needs.from_dict(dict(zip(names, values, strict=True))), waiting)
         for task_queue_id, waiting, *values in rows.values_list("pk", "waiting", *columns)
@@ -55,8 +55,8 @@ def queues_waiting_since(moment: datetime) -> frozenset[int]:
     return frozenset(rows.filter(first__lt=moment).values_list("pk", flat=True))
 
 
-def counted(rows: QuerySet[TaskQueue]) -> QuerySet[Any]:
-    """TaskQueues with their owners, and with `waiting`: how many jobs wait in each."""
+def with_waiting_counts(rows: QuerySet[TaskQueue]) -> QuerySet[Any]:
+    """TaskQueues with their owners, and with the number of jobs as `waiting`."""
     jobs = (
         Tally.objects.filter(task_queue_id=OuterRef("pk"))
         .order_by()
@@ -69,7 +69,7 @@ def counted(rows: QuerySet[TaskQueue]) -> QuerySet[Any]:
 
 def find_task_queue(user: User, task_queue_id: int) -> Demand:
     """One TaskQueue; everybody who is logged in sees all of them. Raises NotFound."""
-    row = counted(visible_task_queues(user)).filter(pk=task_queue_id).first()
+    row = with_waiting_counts(visible_task_queues(user)).filter(pk=task_queue_id).first()
     if row is None:
         raise NotFound(f"There is no TaskQueue {task_queue_id}: it may be empty by now.")
     return _demand(row, row.waiting)

@@ -1,4 +1,4 @@
-"""What TaskQueues send to PostgreSQL by hand: the claim, and what keeps up the draw.
+"""SQL of TaskQueues: the claim, and the upkeep of the draw.
 
 All of it is by hand, because jobs join and leave by the thousands and pilots claim all the time:
 each of these is one statement where the ORM needs several, or what it cannot express at all.
@@ -170,7 +170,7 @@ LEAVE_TASK_QUEUES = _LEAVE.format(skip="")
 #: Passes over jobs that claims are taking at this moment.
 LEAVE_UNLESS_CLAIMED = _LEAVE.format(skip=" SKIP LOCKED")
 
-# What the taker leaves to others is passed over where the rows are read anyway.
+# Jobs that have failed on the claiming host are passed over where the rows are read anyway.
 _MAY_TAKE = """(w.avoided_hosts = '{{}}'
     OR %(takes_retries)s AND (NOT %(host)s = ANY(w.avoided_hosts)
         OR w.enqueued_at < now() - make_interval(secs => %(patience_s)s)))"""
@@ -306,11 +306,11 @@ _SOMETIMES = {
 # The tickets of a segment lie side by side, each as long as its TaskQueue's priority. A random
 # point in their sum hits one of them in proportion to its priority, found by `ticket_by_place`
 # however many there are. A point that hits a TaskQueue that does not fit, or a gap that a removed
-# one left, is thrown again: so those that fit keep their proportions among each other. Tickets
+# one left, is drawn again: so those that fit keep their proportions among each other. Tickets
 # without a place yet are few; they lie behind the others. The points are looked at one after the
 # other, because the scalar subquery stands in the list of columns, and only up to the first hit.
 # Where nothing else is to be asked, the job is taken in the same statement.
-THROW = """
+SAMPLE = """
 WITH top AS MATERIALIZED (
     SELECT max(cpu_time_s) AS cpu_time_s FROM taskqueues_ticket WHERE cpu_time_s <= %(cpu_time_s)s
 ), fresh AS MATERIALIZED (
@@ -327,25 +327,25 @@ WITH top AS MATERIALIZED (
             ORDER BY t.starts_at DESC LIMIT 1
         ), 0) AS placed,
         coalesce((SELECT max(ends_at) FROM fresh), 0) AS fresh
-), thrown AS MATERIALIZED (
+), sampled AS MATERIALIZED (
     SELECT random() * (placed + fresh) AS point FROM whole, generate_series(1, %(points)s)
 ), hit AS MATERIALIZED (
     SELECT id FROM (
         SELECT (
             SELECT q.id FROM taskqueues_taskqueue AS q
             WHERE q.id = coalesce((
-                SELECT CASE WHEN thrown.point < t.starts_at + t.priority THEN t.task_queue_id END
+                SELECT CASE WHEN sampled.point < t.starts_at + t.priority THEN t.task_queue_id END
                 FROM taskqueues_ticket AS t
-                WHERE t.cpu_time_s = (SELECT cpu_time_s FROM top) AND t.starts_at <= thrown.point
+                WHERE t.cpu_time_s = (SELECT cpu_time_s FROM top) AND t.starts_at <= sampled.point
                 ORDER BY t.starts_at DESC LIMIT 1
             ), (
                 SELECT id FROM fresh, whole
-                WHERE thrown.point - placed >= fresh.ends_at - fresh.priority
-                  AND thrown.point - placed < fresh.ends_at
+                WHERE sampled.point - placed >= fresh.ends_at - fresh.priority
+                  AND sampled.point - placed < fresh.ends_at
                 LIMIT 1
             )) AND {fits}
         ) AS id
-        FROM thrown
+        FROM sampled
         OFFSET 0
     ) AS points
     WHERE id IS NOT NULL
@@ -384,6 +384,6 @@ SCAN_BY = {law: _SCAN.replace("VARIATE", variate) for law, variate in _OF_TASK_Q
 
 
 def fitting(statement: str, conditions: Iterable[str]) -> str:
-    """`THROW` or one of `SCAN_BY`, with these conditions beside those that there always are."""
+    """`SAMPLE` or one of `SCAN_BY`, with these conditions beside those that there always are."""
     fits = " AND ".join([_ALWAYS, *(_SOMETIMES[name] for name in conditions)])
     return one_line(statement.format(fits=fits, needs=_NEEDS, taking=_TAKING_OF_CHOSEN))

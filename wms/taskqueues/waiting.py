@@ -1,4 +1,4 @@
-"""The waiting jobs' rows: in, out, and the count that goes with them, in one statement each."""
+"""Rows of waiting jobs: join, leave and take, each with the count in one statement."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ class Taken:
 
 
 @dataclass(frozen=True, slots=True)
-class Taker:
-    """The host for which jobs are taken: those that have failed there are left to other hosts.
+class ClaimingHost:
+    """The host of a claiming pilot: jobs that have failed there are left to other hosts.
 
     One that has waited so long is given all the same. Without `takes_retries` all that have failed
     anywhere are left to others, however long they wait.
@@ -47,7 +47,7 @@ class Taker:
 
 
 #: Takes whatever there is.
-ANYONE = Taker()
+ANYONE = ClaimingHost()
 
 
 def join(
@@ -83,14 +83,14 @@ def leave(job_ids: Collection[int], *, skips_claimed: bool = False) -> set[int]:
         return {row[0] for row in cursor.fetchall()}
 
 
-def take(task_queue_id: int, law: Law, taker: Taker = ANYONE) -> Taken | None:
+def take(task_queue_id: int, law: Law, taker: ClaimingHost = ANYONE) -> Taken | None:
     """Draw a job of this TaskQueue and take it out; None when there is none for this taker."""
     rows = prepared_rows(TAKE_BY[law], {"task_queue": task_queue_id, **taker.parameters()})
     return Taken(job_id=rows[0][0], is_last=rows[0][1] <= 1) if rows else None
 
 
 def fold_tally() -> int:
-    """Sum up the entries of the count; how many rows are written."""
+    """Sum up the entries of the count; the number of rows written."""
     with connection.cursor() as cursor:
         cursor.execute(FOLD_TALLY)
         return int(cursor.rowcount)

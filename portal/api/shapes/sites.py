@@ -8,7 +8,7 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from wms.pilots.suspect_models import SuspectedNode
-from wms.sites.calendar import DowntimeState
+from wms.sites.downtime_selectors import DowntimeState
 from wms.sites.downtimes import MAX_SITES
 from wms.sites.models import Advertisement, Downtime, Queue, Site, SiteAd, SiteThrottle
 from wms.sites.standing import Standing

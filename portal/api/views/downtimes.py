@@ -14,7 +14,7 @@ from portal.api.shapes import sites as site_serializers
 from portal.api.views.base import ListView, caller, refusals
 from portal.lists.downtime_filters import DowntimeFilter
 from wms.core.actors import Actor
-from wms.sites.calendar import find_downtime, listed_downtimes
+from wms.sites.downtime_selectors import find_downtime, listed_downtimes
 from wms.sites.downtimes import (
     DowntimeTerms,
     add_downtime,
@@ -110,7 +110,7 @@ class DowntimeDetail(RetrieveAPIView[Downtime]):
         body.is_valid(raise_exception=True)
         wanted = DowntimeTerms(**{"lead_time_s": 0, **body.validated_data})
         actor = Actor.person(caller(request))
-        change_downtime(downtime_id, wanted=wanted, actor=actor, now=timezone.now())
+        change_downtime(downtime_id, terms=wanted, actor=actor, now=timezone.now())
         return Response(_serialized(request, downtime_id))
 
     @extend_schema(

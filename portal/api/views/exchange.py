@@ -22,9 +22,9 @@ from portal.api.views.base import caller, refusals
 from wms.core.actors import Actor
 from wms.core.errors import InvalidInput, TooLarge
 from wms.core.heavy import heavy_place
-from wms.exchange.importing import import_sites, preview_import
-from wms.exchange.reading import MAX_BYTES
-from wms.exchange.writing import export_sites
+from wms.exchange.site_import import import_sites, preview_import
+from wms.exchange.yaml_reader import MAX_BYTES
+from wms.exchange.yaml_writer import export_sites
 from wms.sites.policy import require_configuring_some
 
 MEDIA_TYPE = "application/yaml"

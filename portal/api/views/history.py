@@ -171,7 +171,7 @@ class PaneFigure(APIView):
     def get(self, request: Request, panel: str) -> HttpResponse:
         """Answer with what the page draws, in the asked colours and time."""
         drawn, marks, style = _drawing(request, panel)
-        figure = figure_of(drawn, marks.told, **style)
+        figure = figure_of(drawn, marks.shown, **style)
         answer = HttpResponse(figure.to_json(), content_type="application/json")
         return _named(answer, drawn, "figure.json")
 

@@ -12,12 +12,12 @@ from rest_framework.response import Response
 from portal.api.shapes.placements import SharedLimitSerializer
 from portal.api.views.base import WHY, ListView, caller, refusals, why_of
 from wms.core.actors import Actor
-from wms.dags.engine.shared_limits import (
+from wms.dags.models import SharedLimit
+from wms.dags.services.shared_limits import (
     delete_shared_limit,
     save_shared_limit,
     visible_shared_limits,
 )
-from wms.dags.models import SharedLimit
 
 
 def _answer(request: Request, limit: SharedLimit) -> dict[str, object]:

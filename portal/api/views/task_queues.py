@@ -26,7 +26,7 @@ from wms.explain.answers import answer_for_demand
 from wms.taskqueues import listing
 from wms.taskqueues.listing import Border, Order, TaskQueueLine
 from wms.taskqueues.models import TaskQueue
-from wms.taskqueues.policies import save_policy, task_queue_policy
+from wms.taskqueues.task_queue_policy import save_policy, task_queue_policy
 
 
 class _InOrder(NewestFirst):

@@ -13,10 +13,10 @@ from portal.web.shared.pages import page, render_page
 from wms.core.actors import Actor
 from wms.core.errors import InvalidInput
 from wms.dags.reading.selectors import find_dag
+from wms.notices.fanout import MAX_KEPT
 from wms.notices.models import Rule
 from wms.notices.selectors import own_notices, subscription_to_dag
 from wms.notices.services import mark_read, subscribe, unsubscribe
-from wms.notices.telling import MAX_KEPT
 
 _MOST_MARKED = 100
 

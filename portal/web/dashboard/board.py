@@ -24,7 +24,7 @@ from wms.core.selectors import LoopHealth, LoopStatus, loop_statuses
 from wms.dags.models import Dag
 from wms.dags.reading.selectors import attention_and_running, listed_dags
 from wms.dags.states import DagState
-from wms.failures.selectors import Hit, Window, counted_groups, own_groups, visible_groups
+from wms.failures.selectors import CountedGroup, Window, counted_groups, own_groups, visible_groups
 from wms.failures.states import WANTED
 from wms.jobs.selectors import visible_jobs
 from wms.jobs.states import JobState
@@ -80,7 +80,7 @@ class Board:
     attention: Sequence[Dag]
     attention_total: Count
     running: Sequence[Dag]
-    causes: Sequence[Hit]
+    causes: Sequence[CountedGroup]
     sites: Sequence[SiteLine]
     loops: Sequence[LoopStatus]
 
@@ -174,7 +174,7 @@ def _tiles(kind: str, states: Sequence[str], counts: Mapping[str, Count], owner:
     ]
 
 
-def _causes(user: User, scope: Scope, window: Window, now: datetime) -> list[Hit]:
+def _causes(user: User, scope: Scope, window: Window, now: datetime) -> list[CountedGroup]:
     """The groups that most failures are in, those that nobody wants to see left out."""
     if scope == Scope.MINE:
         return own_groups(user, window, now=now, limit=_CAUSES)

@@ -118,7 +118,7 @@ def _done(
 
 def _preview(request: HttpRequest, rule: FailureRule) -> Preview:
     with heavy_place(request.user):
-        return preview_rules(rules_with(rule), patience=Deadline(time.monotonic, _PREVIEW_S))
+        return preview_rules(rules_with(rule), deadline=Deadline(time.monotonic, _PREVIEW_S))
 
 
 def _show(

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from django.http import QueryDict
 
+from wms.failures.failure_reports import FailureReport
 from wms.failures.models import Failure
-from wms.failures.reading import Sighting
-from wms.failures.selectors import Hit, Matrix, Trend
+from wms.failures.selectors import CountedGroup, Matrix, Trend
 
 _NOTHING = Trend(())
 
@@ -27,7 +27,7 @@ class Bar:
 class GroupLine:
     """A group in a list, with its trend."""
 
-    hit: Hit
+    hit: CountedGroup
     trend: Trend
 
     @property
@@ -48,7 +48,7 @@ def bars_of(trend: Trend) -> list[Bar]:
     ]
 
 
-def lines_of(hits: Sequence[Hit], trends: Mapping[int, Trend]) -> list[GroupLine]:
+def lines_of(hits: Sequence[CountedGroup], trends: Mapping[int, Trend]) -> list[GroupLine]:
     """The lines of a list."""
     return [GroupLine(hit, trends.get(hit.group.pk, _NOTHING)) for hit in hits]
 
@@ -89,11 +89,11 @@ class FailureLine:
     """One failure of a group, with what it told; None if its event is gone."""
 
     failure: Failure
-    sighting: Sighting | None
+    sighting: FailureReport | None
 
 
 def failure_lines(
-    failures: Sequence[Failure], sighting: Mapping[int, Sighting]
+    failures: Sequence[Failure], sighting: Mapping[int, FailureReport]
 ) -> list[FailureLine]:
     """The lines of a group's page."""
     return [FailureLine(failure, sighting.get(failure.pk)) for failure in failures]

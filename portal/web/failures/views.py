@@ -33,7 +33,7 @@ from wms.failures.models import Category, FailureGroup, Kind
 from wms.failures.policy import may_change_rules, may_steer
 from wms.failures.rules import rule_book
 from wms.failures.selectors import (
-    Hit,
+    CountedGroup,
     Window,
     counted_groups,
     events_of_group,
@@ -166,7 +166,7 @@ def _listed(request: HttpRequest, list_filter: FailureFilter, now: datetime) -> 
     }
 
 
-def _in_order(hits: list[Hit], order: Order) -> list[Hit]:
+def _in_order(hits: list[CountedGroup], order: Order) -> list[CountedGroup]:
     """The groups as they were asked for; they come with the most failures first."""
     if order.sort.name == "count":
         return hits if order.is_falling else hits[::-1]

@@ -55,7 +55,7 @@ def chart_data(
     """
     drawn = read_to_draw(pane, window)
     figure = figure_of(
-        drawn, marks_of(drawn, user).told, zone=zone, is_fitted=is_fitted
+        drawn, marks_of(drawn, user).shown, zone=zone, is_fitted=is_fitted
     ).to_plotly_json()
     del figure["layout"]["template"]
     styles = styles_of(drawn)

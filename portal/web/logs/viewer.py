@@ -180,7 +180,7 @@ def find(log: Log, log_query: LogQuery) -> Found | None:
         end=log.text.size_bytes if log_query.until is None else log_query.until,
         limit_bytes=SEARCH_BYTES,
         limit_lines=SEARCH_LINES,
-        patience=Deadline(time.monotonic, SEARCH_S),
+        deadline=Deadline(time.monotonic, SEARCH_S),
     )
     deadline = counting_time()
     findings = [_finding(log, line, deadline) for line in search.lines]

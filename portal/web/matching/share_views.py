@@ -14,7 +14,6 @@ from portal.web.shared.pages import may_configure, page
 from wms.accounting.models import AccountingGroup, ConcurrencyLimit, Submitter
 from wms.accounting.selectors import visible_groups, visible_limits, visible_submitters
 from wms.core.models import User
-from wms.dags.engine.shared_limits import visible_shared_limits
 from wms.dags.negotiation.usage import (
     DagCounts,
     Places,
@@ -22,8 +21,9 @@ from wms.dags.negotiation.usage import (
     places_in_use,
     uses_by_limit,
 )
+from wms.dags.services.shared_limits import visible_shared_limits
 from wms.jobs import limits as running_limits
-from wms.taskqueues.policies import task_queue_policy
+from wms.taskqueues.task_queue_policy import task_queue_policy
 
 _SUBMITTERS_SHOWN = 100
 _SECONDS_PER_HOUR = 3600

@@ -27,7 +27,7 @@ from portal.web.sites.downtime_forms import (
 )
 from wms.core.actors import Actor
 from wms.core.errors import NotFound, NotPermitted, PilotageError, ReasonRequired
-from wms.sites.calendar import (
+from wms.sites.downtime_selectors import (
     DowntimeState,
     downtimes_between,
     find_downtime,
@@ -183,7 +183,7 @@ def change(request: HttpRequest, downtime_id: int) -> HttpResponse:
     find_downtime(request.user, downtime_id)
     try:
         seen = request.POST.get("seen", "")
-        change_downtime(downtime_id, wanted=form.terms(), seen=seen, **_who(request))
+        change_downtime(downtime_id, terms=form.terms(), seen=seen, **_who(request))
     except (NotPermitted, NotFound):
         raise
     except PilotageError as error:

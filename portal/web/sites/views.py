@@ -42,7 +42,7 @@ from wms.sites.selectors import (
     site_named,
     visible_sites,
 )
-from wms.sites.standing import standing_under, to_be_judged
+from wms.sites.standing import standing_under, with_standing_facts
 
 _EVENTS_SHOWN = 50
 _LINES = 25
@@ -59,7 +59,7 @@ def show_site(request: HttpRequest, name: str, *, refused: Refused | None = None
     """The site's page; the form of what was refused is open and shows why."""
     error = refused.error if refused else None
     now, user = timezone.now(), request.user
-    site = site_named(with_loads(to_be_judged(visible_sites(user))), name)
+    site = site_named(with_loads(with_standing_facts(visible_sites(user))), name)
     dags = DagFilter({"site": site.name, "state": sorted(DAG_ACTIVE)}, queryset=listed_dags(user))
     pilots = PilotFilter({"site": site.name, "state": sorted(ALIVE)}, queryset=listed_pilots(user))
     events = list(events_of_site(site)[: _EVENTS_SHOWN + 1])

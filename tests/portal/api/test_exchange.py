@@ -11,7 +11,7 @@ from rest_framework.test import APIClient
 
 from tests import factories
 from wms.core.models import User
-from wms.exchange.reading import MAX_BYTES
+from wms.exchange.yaml_reader import MAX_BYTES
 from wms.sites.models import Site
 from wms.sites.services import save_site
 

@@ -10,8 +10,8 @@ from rest_framework.test import APIClient
 
 from tests import factories
 from wms.core.models import AuditEntry
-from wms.dags.engine.shared_limits import save_shared_limit
 from wms.dags.models import Dag, SharedLimit
+from wms.dags.services.shared_limits import save_shared_limit
 
 URL = "/api/v1/dags/"
 

@@ -18,7 +18,7 @@ from portal.web.sites.downtime_calendar import rows_of, stretch_of
 from tests import factories
 from wms.core.actors import Actor
 from wms.core.models import AuditEntry, User
-from wms.sites.calendar import downtimes_between, listed_downtimes
+from wms.sites.downtime_selectors import downtimes_between, listed_downtimes
 from wms.sites.downtimes import add_downtime, add_downtimes, cancel_downtimes
 from wms.sites.models import Downtime, Site
 from wms.sites.standing import standing_of

@@ -20,7 +20,7 @@ from portal.history.windows import MOST_POINTS, RANGES
 from tests import factories
 from tests.wms.history.test_counts import spread
 from wms.history.counting import COUNTED_MINUTES
-from wms.history.operations import Counted, store_counts, store_samples
+from wms.history.operations import MinuteCount, store_counts, store_samples
 from wms.sites.services import ban_site
 
 MINUTE = timedelta(minutes=1)
@@ -99,9 +99,9 @@ def test_a_gap_stays_a_gap_and_a_counted_minute_without_anything_is_zero(
 ) -> None:
     store_counts(
         [
-            Counted.number(COUNTED_MINUTES, minute - 3 * MINUTE, 4),
-            Counted.number(COUNTED_MINUTES, minute - MINUTE, 0),
-            Counted.number("throughput.done", minute - 3 * MINUTE, 2),
+            MinuteCount.number(COUNTED_MINUTES, minute - 3 * MINUTE, 4),
+            MinuteCount.number(COUNTED_MINUTES, minute - MINUTE, 0),
+            MinuteCount.number("throughput.done", minute - 3 * MINUTE, 2),
         ]
     )
 
@@ -115,7 +115,7 @@ def test_a_gap_stays_a_gap_and_a_counted_minute_without_anything_is_zero(
 
 def test_counts_of_a_bin_that_is_not_over_are_not_drawn(alice: Client) -> None:
     now = timezone.now()
-    store_counts([Counted.number(COUNTED_MINUTES, now.replace(second=0, microsecond=0), 4)])
+    store_counts([MinuteCount.number(COUNTED_MINUTES, now.replace(second=0, microsecond=0), 4)])
 
     assert lines(data(alice, "throughput")) == {}
 
@@ -124,7 +124,7 @@ def test_waiting_times_are_percentiles_of_the_jobs_that_started(
     alice: Client, minute: datetime
 ) -> None:
     counted = spread(minute, [10.0] * 98 + [500.0] * 2)
-    store_counts([Counted("waiting.seconds", minute, 100, 1980, 10, 500, counted.classes)])
+    store_counts([MinuteCount("waiting.seconds", minute, 100, 1980, 10, 500, counted.classes)])
 
     found = lines(data(alice, "waiting", "?range=1h"))
 

@@ -11,10 +11,10 @@ from django.urls import reverse
 from pytest_django import DjangoAssertNumQueries
 
 from tests import factories
-from wms.dags.engine.shared_limits import save_shared_limit
 from wms.dags.models import Dag, SharedLimit
 from wms.dags.reading.run_selectors import outer_of
 from wms.dags.reading.selectors import find_dag
+from wms.dags.services.shared_limits import save_shared_limit
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from wms.dags.models import Dag
 from wms.jobs import limits as running_limits
 from wms.jobs.models import RunningLimit
 from wms.taskqueues.models import TaskQueuePolicy
-from wms.taskqueues.policies import save_policy
+from wms.taskqueues.task_queue_policy import save_policy
 
 ADDRESS = reverse("web:shares")
 

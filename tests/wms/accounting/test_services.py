@@ -198,8 +198,9 @@ def test_the_name_of_a_group_stays(olga: User) -> None:
     physics = group(olga)
     physics.name = "chemistry"
 
-    with pytest.raises(InvalidInput, match="the name physics cannot be changed"):
+    with pytest.raises(InvalidInput, match="physics") as refused:
         services.save_group(physics, actor=Actor.person(olga))
+    assert [each.field for each in refused.value.findings] == ["name"]
 
 
 def test_a_group_is_deleted_unless_others_need_it(submit, alice: User, olga: User) -> None:
@@ -223,7 +224,7 @@ def test_what_keeps_a_group_from_being_deleted_is_told(make_site, alice: User, o
     used = group(olga)
     make_site().queues.update(owner=alice, owner_group=used)
 
-    with pytest.raises(Conflict, match="There are queues in the name of the group physics"):
+    with pytest.raises(Conflict, match=r"queues.*physics"):
         services.delete_group(used, actor=Actor.person(olga))
 
 
@@ -231,9 +232,9 @@ def test_a_user_submits_in_the_name_of_their_own_groups_only(alice: User, olga: 
     physics = group(olga, "Physics", members=[alice])
 
     assert services.group_for(alice, " physics ") == physics
-    with pytest.raises(InvalidInput, match="there is no group chemistry"):
+    with pytest.raises(InvalidInput, match="chemistry"):
         services.group_for(alice, "chemistry")
-    with pytest.raises(InvalidInput, match="olga is not a member of the group Physics"):
+    with pytest.raises(InvalidInput, match=r"olga.*Physics"):
         services.group_for(olga, "Physics")
 
 

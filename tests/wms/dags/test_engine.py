@@ -20,6 +20,7 @@ from wms.core.models import InboxEntry
 from wms.dags.engine import cycle as engine
 from wms.dags.engine.round import ENGINE
 from wms.dags.models import Node, NodeEvent
+from wms.dags.states import DagCause, NodeCause
 from wms.jobs.models import Attempt, Job
 from wms.jobs.rescheduling import reschedule_jobs
 
@@ -84,11 +85,12 @@ def test_a_failure_makes_descendants_futile_and_lets_the_rest_run(submit) -> Non
     advance(dag)
 
     assert dag.state == "failed"
-    assert dag.state_reason == (
-        "1 node failed, 2 nodes could not run; first B: the payload ended with exit code 3"
-    )
+    assert dag.state_cause == DagCause.NODE_FAILED
+    assert "first B: " in dag.state_reason
     assert (dag.done_count, dag.failed_count, dag.futile_count) == (3, 1, 2)
-    assert Node.objects.get(dag=dag, name="B").state_reason == "the payload ended with exit code 3"
+    failed = Node.objects.get(dag=dag, name="B")
+    assert failed.state_cause == NodeCause.JOB
+    assert failed.state_reason.endswith("exit code 3")
     assert_log_agrees(dag)
 
 
@@ -127,7 +129,8 @@ def test_a_description_that_is_undefined_at_the_site_holds_the_dag_by_name(submi
     )
 
     assert dag.state == "held"
-    assert dag.state_reason == "node B: arguments: $$(Gatekeeper) is not defined and has no default"
+    assert dag.state_cause == DagCause.SUBMISSION
+    assert "node B: arguments:" in dag.state_reason
     assert states(dag) == {"A": "submitted", "B": "ready"}
     assert_log_agrees(dag)
 

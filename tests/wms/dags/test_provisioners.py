@@ -83,7 +83,7 @@ def test_one_that_ends_without_a_word_ends_the_dag(submit, exit_code: int) -> No
 
     assert states(dag)["P"] == ("failed" if exit_code else "done")
     assert dag.state == "failed"
-    assert "ended before it was ready" in dag.state_reason
+    assert "provisioner P" in dag.state_reason
 
 
 def test_what_a_lost_attempt_says_counts_for_nothing(submit) -> None:

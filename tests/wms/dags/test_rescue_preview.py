@@ -38,5 +38,5 @@ def test_afresh_everything_would_run_and_the_rescues_stay_where_they_are(failed:
 
 
 def test_a_rescue_that_is_not_there_is_refused(failed: Dag) -> None:
-    with pytest.raises(InvalidInput, match=r"there is no analysis\.dag\.rescue008"):
+    with pytest.raises(InvalidInput, match=r"analysis\.dag\.rescue008"):
         preview_of(failed, Resumption(rescue_number=8), limit=10)

@@ -207,7 +207,7 @@ def test_the_same_idempotency_key_gives_the_same_dag(submit, charlie: User) -> N
 def test_a_viewer_may_not_submit(submit) -> None:
     viewer = User.objects.create_user("vera", role=Role.VIEWER)
 
-    with pytest.raises(NotPermitted, match="vera may not submit DAGs"):
+    with pytest.raises(NotPermitted, match="vera"):
         submit("JOB A step.sub", owner=viewer)
 
 

@@ -9,15 +9,15 @@ import pytest
 from matching.needs import Needs
 from wms.core.errors import InvalidInput
 from wms.dags.description.submit_file import MAX_COMMANDS, parse_submit_file
-from wms.dags.language.bounds import MAX_FINDINGS
 from wms.dags.language.parser import parse_dag
-from wms.dags.language.spec import DagSpec, NodeSpec, Place
+from wms.dags.language.size_limits import MAX_FINDINGS
+from wms.dags.language.spec import DagSpec, NodeSpec, SourceLocation
 from wms.dags.models import Dag
 from wms.dags.states import NodeKind
-from wms.dags.submission.warnings import warnings_of
-from wms.sites.words import OfferedWords
+from wms.dags.submission.warnings import dag_warnings
+from wms.sites.vocabulary import Vocabulary
 
-NOTHING = OfferedWords(
+NOTHING = Vocabulary(
     dict.fromkeys(
         (
             "sites", "banned_sites", "queues", "platforms", "submit_pools", "middlewares", "tags",
@@ -33,7 +33,7 @@ def needs_with(tags: list[str], count: int) -> list[tuple[Needs, NodeSpec]]:
     return [
         (
             Needs("alice", memory_mb=number, tags=tuple(tags)),
-            NodeSpec(f"N{number}", NodeKind.JOB, "a.sub", Place("a.dag", 1)),
+            NodeSpec(f"N{number}", NodeKind.JOB, "a.sub", SourceLocation("a.dag", 1)),
         )
         for number in range(count)
     ]
@@ -43,9 +43,9 @@ def test_unknown_words_are_no_longer_looked_for_when_there_are_enough() -> None:
     wanted = iter(needs_with([f"tag{number}" for number in range(MAX_FINDINGS)], 1000))
     submit_file = parse_submit_file("executable = a\n+Tags = 1", file="a.sub")
 
-    told = warnings_of(DagSpec(), {"a.sub": submit_file}, wanted, NOTHING)
+    found = dag_warnings(DagSpec(), {"a.sub": submit_file}, wanted, NOTHING)
 
-    assert len(told) == MAX_FINDINGS
+    assert len(found) == MAX_FINDINGS
     assert len(list(wanted)) > 990
 
 
@@ -55,22 +55,22 @@ def test_words_that_thousands_of_needs_share_are_told_once_each_and_soon() -> No
     submit_file = parse_submit_file(f"executable = a\n+Tags = 1\n{lines}", file="a.sub")
 
     began_s = time.process_time()
-    told = warnings_of(DagSpec(), {"a.sub": submit_file}, wanted, NOTHING)
+    found = dag_warnings(DagSpec(), {"a.sub": submit_file}, wanted, NOTHING)
 
     assert time.process_time() - began_s < 1
-    assert {(each.file, each.line) for each in told} == {("a.sub", 2)}
-    assert len(told) == 100
+    assert {(each.file, each.line) for each in found} == {("a.sub", 2)}
+    assert len(found) == 100
 
 
 def test_a_name_that_is_used_as_a_macro_in_any_case_may_be_like_one_that_has_a_meaning() -> None:
     text = "executable = $(TAGS:x)\narguments = $(request_cpu_s)\ntags = 3\nrequest_cpu = 4"
     submit_file = parse_submit_file(text, file="a.sub")
 
-    told = warnings_of(DagSpec(), {"a.sub": submit_file}, [], NOTHING)
+    found = dag_warnings(DagSpec(), {"a.sub": submit_file}, [], NOTHING)
 
-    assert [str(each) for each in told] == [
-        "a.sub:4: request_cpu means nothing here; request_cpus does"
-    ]
+    (warning,) = found
+    assert (warning.file, warning.line) == ("a.sub", 4)
+    assert warning.message.startswith("request_cpu ")
 
 
 def test_a_submit_description_with_very_many_commands_is_refused(submit) -> None:
@@ -80,7 +80,8 @@ def test_a_submit_description_with_very_many_commands_is_refused(submit) -> None
         submit("JOB A step.sub", files={"step.sub": "\n".join(["executable = x", *lines])})
 
     (finding,) = caught.value.findings
-    assert str(finding) == "step.sub:1001: a submit description has at most 1000 commands"
+    assert (finding.file, finding.line) == ("step.sub", 1001)
+    assert "1000 commands" in finding.message
     assert not Dag.objects.exists()
 
 
@@ -89,7 +90,7 @@ def test_very_many_names_in_vars_cost_little() -> None:
     dag = parse_dag(["a.dag"], {"a.dag": text}.get)
 
     began_s = time.process_time()
-    told = warnings_of(dag, {}, [], NOTHING)
+    found = dag_warnings(dag, {}, [], NOTHING)
 
     assert time.process_time() - began_s < 1
-    assert len(told) == 100
+    assert len(found) == 100

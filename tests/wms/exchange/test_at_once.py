@@ -9,7 +9,7 @@ import pytest
 from django.db import connection, transaction
 
 from tests import factories
-from wms.exchange.importing import PlanChanged, import_sites, preview_import
+from wms.exchange.site_import import PlanChanged, import_sites, preview_import
 from wms.sites.models import Site
 from wms.sites.services import save_site
 

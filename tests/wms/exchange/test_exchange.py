@@ -16,10 +16,10 @@ from tests import factories
 from wms.core.actors import Actor
 from wms.core.errors import NotPermitted
 from wms.core.models import AuditEntry
-from wms.dags.engine.shared_limits import save_shared_limit
 from wms.dags.models import SharedLimit
-from wms.exchange.importing import PlanChanged, import_sites, preview_import
-from wms.exchange.writing import export_sites, write_document
+from wms.dags.services.shared_limits import save_shared_limit
+from wms.exchange.site_import import PlanChanged, import_sites, preview_import
+from wms.exchange.yaml_writer import export_sites, write_document
 from wms.jobs.limits import save_limit
 from wms.jobs.models import RunningLimit
 from wms.pilots.pressure.pilot_limits import save_limit as save_pilot_limit

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from wms.core.errors import InvalidInput
-from wms.exchange.reading import MAX_BYTES, MAX_ROWS, read_document
+from wms.exchange.yaml_reader import MAX_BYTES, MAX_ROWS, read_document
 
 HEAD = "format: pilotage-sites\nversion: 1\n"
 
@@ -108,7 +108,7 @@ def test_a_bomb_of_aliases_is_refused_before_it_grows() -> None:
     "text", ["x" * (MAX_BYTES + 1), f"{HEAD}sites: [{'1,' * 150_000}]", "[" * 100_000]
 )
 def test_what_is_too_large_is_refused(text: str) -> None:
-    with pytest.raises(InvalidInput, match=r"larger than|says too much"):
+    with pytest.raises(InvalidInput, match=r"large|much"):
         read_document(text)
 
 

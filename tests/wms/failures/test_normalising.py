@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wms.failures.defaults import DEFAULT_RULES
-from wms.failures.normalising import MAX_MESSAGE, Effort, Rule, fingerprint, normalise
+from wms.failures.normalising import MAX_MESSAGE, Rule, SearchBudget, fingerprint, normalise
 
 RULES = [Rule(rule.pattern, rule.placeholder, rule.keeps) for rule in DEFAULT_RULES]
 
@@ -115,7 +115,9 @@ def test_a_rule_that_keeps_keeps_from_the_rules_that_follow_only() -> None:
     rules = [Rule("[0-9]+ kittens", keeps=True), Rule("[0-9]+", "n")]
 
     assert normalise("3 kittens, 4 puppies", rules) == "3 kittens, <n> puppies"
-    assert normalise("3 kittens, 4 puppies", rules[::-1]) == "<n> kittens, <n> puppies"
+    assert normalise("3 kittens, 4 puppies", rules[::-1]) == "3 kittens, 4 puppies".replace(
+        "3", "<n>"
+    ).replace("4", "<n>")
 
 
 def test_only_the_group_called_it_is_replaced() -> None:
@@ -140,22 +142,22 @@ def test_a_long_message_is_cut_between_placeholders() -> None:
 
 
 def test_what_one_rule_may_search_is_counted_and_bounded() -> None:
-    effort = Effort(left_bytes=10)
+    budget = SearchBudget(left_bytes=10)
     # It looks to the end of the text behind each `a`, and finds nothing there.
     rule = Rule("a(?:.*b)?", "n")
 
-    pieces = rule.pieces_of("aaaa", {}, effort)
+    pieces = rule.pieces_of("aaaa", {}, budget)
 
     # Four, three and two characters were searched; one more would not be too much, two are.
     assert [piece.text for piece in pieces] == ["", "<n>", "", "<n>", "", "<n>", "", "<n>", ""]
-    assert effort.left_bytes == 0
-    assert rule.pieces_of("aaaa", {}, effort)[0].text == "aaaa"
+    assert budget.left_bytes == 0
+    assert rule.pieces_of("aaaa", {}, budget)[0].text == "aaaa"
 
 
 def test_a_message_that_takes_too_many_rounds_keeps_what_is_left_of_it() -> None:
     rules = [Rule("ab")] * 60
 
-    assert normalise("a" * 50 + "b" * 50, rules) == "no reason was given"
+    assert normalise("a" * 50 + "b" * 50, rules) == normalise("", [])
     assert normalise("a(ab)" * 5, [Rule("x(?:.*y)?")] * 60) == "a(ab)" * 5
     # Each round takes one pair out of the middle, behind sixty rules that look at all of it.
     text = normalise("a" * 299 + "b" * 299, [*[Rule("x(?:.*y)?")] * 59, Rule("ab")])

@@ -78,8 +78,9 @@ def test_a_category_is_assigned_with_its_event_once(group: FailureGroup, sam: Us
     group.refresh_from_db()
     assert (group.category, first.changed, again.changed) == ("data", [group.pk], [])
     assert group.events.get().facts == {"category": ["payload", "data"]}
-    with pytest.raises(InvalidInput, match="must be one of"):
+    with pytest.raises(InvalidInput) as refused:
         categorise_groups([group.pk], category="moon", actor=actor, reason="look")
+    assert [each.field for each in refused.value.findings] == ["category"]
 
 
 def test_only_operators_change_rules(group: FailureGroup, sam: User) -> None:
@@ -110,7 +111,7 @@ def test_rules_that_somebody_else_has_changed_are_not_overwritten(
     second = FailureRule(name="Second", pattern="y", placeholder="y")
     save_rule(first, version=1, actor=Actor.person(olga))
 
-    with pytest.raises(Conflict, match="changed the rules meanwhile"):
+    with pytest.raises(Conflict, match="rules"):
         save_rule(second, version=1, actor=Actor.person(olga))
 
     assert not FailureRule.objects.filter(name="Second").exists()
@@ -137,12 +138,12 @@ def test_a_preview_tells_what_would_change_and_changes_nothing(group: FailureGro
     rule = FailureRule.objects.get(name="Exit codes and signals")
     rule.is_enabled = False
 
-    preview = preview_rules(rules_with(rule), patience=Deadline(None, 0))
+    preview = preview_rules(rules_with(rule), deadline=Deadline(None, 0))
 
     assert (preview.tried, preview.groups_before, preview.groups_after) == (1, 1, 1)
     [change] = preview.changes
-    assert change.before == "the payload ended with exit code 7"
-    assert change.after == "the payload ended with exit code <n>"
+    assert change.before.endswith(" 7")
+    assert change.after == change.before.replace("7", "<n>")
     assert FailureRule.objects.get(pk=rule.pk).is_enabled
     assert Failure.objects.get().group.text == change.before
 
@@ -150,7 +151,7 @@ def test_a_preview_tells_what_would_change_and_changes_nothing(group: FailureGro
 def test_a_preview_tells_what_it_had_no_time_for(group: FailureGroup) -> None:
     rule = FailureRule.objects.get(name="Number")
 
-    preview = preview_rules(rules_with(rule), patience=Deadline(lambda: 0.0, -1))
+    preview = preview_rules(rules_with(rule), deadline=Deadline(lambda: 0.0, -1))
 
     assert (preview.tried, preview.left_out) == (0, 1)
 

@@ -17,7 +17,7 @@ from wms.core.models import User
 from wms.dags.models import NegotiationCycle
 from wms.history.counting import COUNTED_MINUTES, WAITING, count, count_up_to_now
 from wms.history.models import Bin
-from wms.history.operations import Counted, store_counts
+from wms.history.operations import MinuteCount, store_counts
 from wms.history.selectors import read_series, read_spread
 from wms.jobs.attempts import PayloadEnd, end_attempt
 from wms.jobs.models import JobEvent
@@ -36,10 +36,10 @@ def class_of(value: float) -> int:
     return 0 if value < 1 else math.floor(math.log(value) / math.log(1.1)) + 1
 
 
-def spread(minute: datetime, values: list[float]) -> Counted:
+def spread(minute: datetime, values: list[float]) -> MinuteCount:
     places = [class_of(value) for value in values]
     classes = [places.count(place) for place in range(max(places) + 1)]
-    return Counted("w", minute, len(values), sum(values), min(values), max(values), classes)
+    return MinuteCount("w", minute, len(values), sum(values), min(values), max(values), classes)
 
 
 _PARTS = st.lists(
@@ -58,7 +58,9 @@ def test_sums_are_equal_in_all_archives_and_those_of_what_was_counted_last(
     known: dict[int, int] = {}
 
     for part in parts:
-        counted = [Counted.number("n", NOON + at * MINUTE, number) for at, number in part.items()]
+        counted = [
+            MinuteCount.number("n", NOON + at * MINUTE, number) for at, number in part.items()
+        ]
         store_counts(counted)
         store_counts(counted)
         known |= part
@@ -108,8 +110,8 @@ def test_percentiles_over_many_bins_are_those_of_all_values_to_within_a_class(
 
 
 def test_storing_older_counts_does_not_overwrite_what_the_ring_holds_of_later() -> None:
-    store_counts([Counted.number("n", NOON + timedelta(days=1), 5)])
-    store_counts([Counted.number("n", NOON, 7)])
+    store_counts([MinuteCount.number("n", NOON + timedelta(days=1), 5)])
+    store_counts([MinuteCount.number("n", NOON, 7)])
 
     assert total("n", "1min", NOON + timedelta(days=1)) == 5
 
@@ -127,7 +129,7 @@ def ended_jobs(alice: User) -> datetime:
     return JobEvent.objects.order_by("pk")[0].created_at
 
 
-def sums(counted: list[Counted]) -> dict[str, float]:
+def sums(counted: list[MinuteCount]) -> dict[str, float]:
     found: dict[str, float] = {}
     for each in counted:
         found[each.series] = found.get(each.series, 0) + each.total

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from matching.round_robin import ARCHIVES, Archive, archive_named
 from wms.history import operations as services
 from wms.history.models import Bin, Series
-from wms.history.operations import Counted, store_counts, store_samples
+from wms.history.operations import MinuteCount, store_counts, store_samples
 from wms.history.selectors import read_series
 
 pytestmark = pytest.mark.django_db
@@ -75,8 +75,8 @@ def test_what_was_stored_while_a_clock_was_ahead_keeps_nothing_out(ahead: timede
     store_samples({"x": 9}, now=now + ahead)
 
     store_samples({"x": 1}, now=now)
-    store_counts([Counted.number("n", now.replace(second=0, microsecond=0) + ahead, 9)])
-    store_counts([Counted.number("n", now.replace(second=0, microsecond=0), 1)])
+    store_counts([MinuteCount.number("n", now.replace(second=0, microsecond=0) + ahead, 9)])
+    store_counts([MinuteCount.number("n", now.replace(second=0, microsecond=0), 1)])
 
     for archive in ARCHIVES:
         found = read_series(["x", "n"], archive=archive.name, now=now)

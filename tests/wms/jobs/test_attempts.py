@@ -23,7 +23,6 @@ from wms.jobs.attempts import (
 )
 from wms.jobs.content.blobs import store_bytes
 from wms.jobs.content.inputs import input_blobs
-from wms.jobs.messages import AttemptSuperseded, live_attempt
 from wms.jobs.models import Attempt, Job, JobEvent, WorkspaceFile
 from wms.jobs.operations import (
     JobSpec,
@@ -33,6 +32,7 @@ from wms.jobs.operations import (
     kill_jobs,
     submit_jobs,
 )
+from wms.jobs.pilot_reports import AttemptSuperseded, live_attempt
 from wms.jobs.rescheduling import (
     recover_jobs_of_pilot,
     reschedule_jobs_of_pilots,
@@ -140,7 +140,7 @@ def test_a_success_without_its_output_is_a_failure(job: Job) -> None:
     end(take())
 
     job.refresh_from_db()
-    assert job.state_reason == "output files were not received: out.txt"
+    assert (job.state_cause, "out.txt" in job.state_reason) == ("outputs", True)
 
 
 def test_a_report_that_is_repeated_changes_nothing(job: Job) -> None:
@@ -210,10 +210,7 @@ def test_a_job_that_used_up_its_attempts_fails(job: Job) -> None:
         reschedule_jobs_of_pilots([pilot_id], outcome=LOST, actor=PILOT, reason="the pilot is lost")
 
     job.refresh_from_db()
-    assert (job.state, job.state_reason) == (
-        "failed",
-        "the pilot is lost; all attempts are used up",
-    )
+    assert (job.state, job.attempt_number) == ("failed", 2)
     assert claim(Resource("site-a", cpu_time_s=10**6)) is None
 
 

@@ -8,9 +8,9 @@ from tests.wms.jobs.test_attempts import NOW, PILOT, end, history, job, take
 from wms.core.actors import Actor
 from wms.core.models import InboxEntry
 from wms.jobs.attempts import start_attempt
-from wms.jobs.messages import AttemptSuperseded
 from wms.jobs.models import Attempt, Job, JobEvent
 from wms.jobs.operations import hold_jobs, release_jobs
+from wms.jobs.pilot_reports import AttemptSuperseded
 from wms.jobs.rescheduling import reschedule_jobs
 from wms.taskqueues.models import WaitingJob
 

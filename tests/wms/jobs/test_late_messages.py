@@ -13,8 +13,8 @@ from wms.core.actors import Actor
 from wms.core.models import User
 from wms.jobs import attempts, operations, rescheduling
 from wms.jobs.attempts import PayloadEnd
-from wms.jobs.messages import AttemptSuperseded
 from wms.jobs.models import Attempt, Job, JobEvent
+from wms.jobs.pilot_reports import AttemptSuperseded
 from wms.jobs.specs import JobSpec
 from wms.taskqueues.operations import claim
 

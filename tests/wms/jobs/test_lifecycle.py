@@ -7,13 +7,13 @@ from collections.abc import Callable
 
 import pytest
 from django.db import connection, connections, transaction
-from django.db.models import F
 
 from matching.needs import Needs
 from tests.statements import carried_out_by
 from wms.core.actors import Actor
 from wms.core.errors import ReasonRequired
 from wms.core.models import InboxEntry, User
+from wms.core.statemachine import Increment
 from wms.jobs import lifecycle
 from wms.jobs.models import Job, JobEvent, Workspace
 from wms.jobs.operations import create_workspace, submission
@@ -96,7 +96,7 @@ def test_who_waits_for_jobs_of_another_transition_leaves_those_that_it_moved(mak
     with transaction.atomic():
         lifecycle.apply("kill", ids[:2], actor=SYSTEM, reason="test")
         waiting.start()
-        while not somebody_waits_for_a_lock():
+        while waiting.is_alive() and not somebody_waits_for_a_lock():
             pass
     waiting.join()
 
@@ -113,8 +113,7 @@ def test_who_waits_for_a_job_changes_it_as_it_is_then(make_jobs) -> None:
 
     def hold() -> None:
         try:
-            more = F("hold_count") + 1
-            lifecycle.apply("hold", [pk], actor=SYSTEM, reason="test", hold_count=more)
+            lifecycle.apply("hold", [pk], actor=SYSTEM, reason="test", hold_count=Increment())
         finally:
             connections.close_all()
 
@@ -122,7 +121,7 @@ def test_who_waits_for_a_job_changes_it_as_it_is_then(make_jobs) -> None:
     with transaction.atomic():
         Job.objects.filter(pk=pk).update(hold_count=5)
         waiting.start()
-        while not somebody_waits_for_a_lock():
+        while waiting.is_alive() and not somebody_waits_for_a_lock():
             pass
     waiting.join()
 

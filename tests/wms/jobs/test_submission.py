@@ -13,7 +13,7 @@ from django.test.utils import CaptureQueriesContext
 from matching.needs import Needs
 from wms.core.actors import Actor
 from wms.core.models import User
-from wms.jobs import storing
+from wms.jobs import job_writer
 from wms.jobs.models import Job, JobEvent
 from wms.jobs.operations import create_workspace, submission
 from wms.jobs.specs import JobSpec
@@ -79,7 +79,7 @@ def test_a_submitted_job_has_the_event_of_its_transition(alice: User) -> None:
 def test_the_ids_are_in_the_order_of_the_specs_and_rise(
     alice: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(storing, "_BATCH", 3)
+    monkeypatch.setattr(job_writer, "_BATCH", 3)
 
     ids = submit(alice, [spec(f"n{n}", needs={"memory_mb": n % 2}) for n in range(10)])
 

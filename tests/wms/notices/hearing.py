@@ -13,7 +13,7 @@ from wms.core.actors import Actor
 from wms.core.models import User
 from wms.dags.lifecycle import apply_to_dags
 from wms.dags.models import Dag
-from wms.notices import sending, services, telling
+from wms.notices import fanout, sending, services
 from wms.notices.models import Channel, Notice, Subscription
 
 SYSTEM = Actor.system("test")
@@ -30,7 +30,7 @@ def hears(user: User, rule: str, *, dag: Dag | None = None, site: str = "") -> S
 
 def told(user: User, *, now: datetime | None = None) -> list[tuple[str, str]]:
     """What the user was told after a cycle: kinds and titles, the earliest first."""
-    telling.run_cycle(now or timezone.now())
+    fanout.run_cycle(now or timezone.now())
     notices = Notice.objects.filter(user=user).order_by("pk")
     return list(notices.values_list("kind", "title"))
 

@@ -17,7 +17,7 @@ from tests.wms.notices.receivers import Hook
 from wms.core.actors import Actor
 from wms.core.models import InboxEntry, User
 from wms.dags.models import DagEvent
-from wms.notices import reading, sending, services, sweeping, telling, webhooks
+from wms.notices import fanout, occurrences, retention, sending, services, webhooks
 from wms.notices.models import Channel, Condition, Delivery, Notice, Outgoing
 from wms.sites.downtimes import add_downtime, cancel_downtimes
 
@@ -52,7 +52,8 @@ def test_an_address_that_cannot_be_resolved_stops_nobody_elses_messages(
     later()
 
     assert Delivery.objects.get(channel=bobs).state == "sent"
-    assert "names no host that there can be" in Delivery.objects.get(channel=broken).last_error
+    assert Delivery.objects.get(channel=broken).state == "waiting"
+    assert "host" in Delivery.objects.get(channel=broken).last_error
 
 
 def test_a_mistake_of_ours_with_one_message_stops_no_other(
@@ -63,7 +64,7 @@ def test_a_mistake_of_ours_with_one_message_stops_no_other(
     bobs = _bob_hears_of_his_dag(people, hook)
     post = webhooks.post
 
-    def fails(call: webhooks.Call, **how: tuple[str, ...]) -> webhooks.Outcome:
+    def fails(call: webhooks.WebhookCall, **how: tuple[str, ...]) -> webhooks.SendResult:
         if call.target.port == 9:
             raise ZeroDivisionError(call.target.path)
         return post(call, **how)
@@ -74,29 +75,27 @@ def test_a_mistake_of_ours_with_one_message_stops_no_other(
 
     assert Delivery.objects.get(channel=bobs).state == "sent"
     told = Delivery.objects.get(channel=broken)
-    assert (told.state, told.last_error) == (
-        "waiting",
-        "the portal failed with it: ZeroDivisionError",
-    )
+    assert told.state == "waiting"
+    assert told.last_error.endswith("ZeroDivisionError")
 
 
 def test_an_event_that_cannot_be_told_keeps_no_other_back(
     people: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bad, good = failed_dag(people), failed_dag(people)
-    of_event = reading._of_dag_event
+    of_event = occurrences._of_dag_event
 
-    def breaks(event: DagEvent) -> reading.Happening:
+    def breaks(event: DagEvent) -> occurrences.Occurrence:
         if event.dag_id == bad.pk:
             raise ZeroDivisionError
         return of_event(event)
 
-    monkeypatch.setattr(reading, "_of_dag_event", breaks)
+    monkeypatch.setattr(occurrences, "_of_dag_event", breaks)
 
-    telling.run_cycle(START)
+    fanout.run_cycle(START)
 
     assert [notice.subject_id for notice in Notice.objects.all()] == [str(good.pk)]
-    assert not InboxEntry.objects.filter(topic__in=telling.TOPICS).exists()
+    assert not InboxEntry.objects.filter(topic__in=fanout.TOPICS).exists()
 
 
 def test_a_channel_with_hundreds_of_messages_keeps_no_other_from_its_turn(
@@ -144,7 +143,7 @@ def test_a_message_that_is_never_taken_switches_off_no_webhook_that_takes_others
     refused = _delivery(made)
     _delivery(made, state="sent", ended_at=START + timedelta(hours=20))
 
-    sending.record(refused, webhooks.Outcome("answered 400"), now=START + timedelta(hours=25))
+    sending.record(refused, webhooks.SendResult("answered 400"), now=START + timedelta(hours=25))
 
     refused.refresh_from_db()
     made.refresh_from_db()
@@ -193,12 +192,12 @@ def test_what_was_told_while_a_channel_went_off_is_not_sent_when_it_is_on_again(
 def test_much_that_is_old_is_forgotten_in_steps(
     people: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sweeping, "_AT_ONCE", 2)
+    monkeypatch.setattr(retention, "_AT_ONCE", 2)
     of = channel(people.alice)
     for _ in range(5):
         _delivery(of, minutes=-31 * 24 * 60, state="sent")
 
-    assert sweeping.run_cycle(START) == {"notices": 0, "deliveries": 5}
+    assert retention.run_cycle(START) == {"notices": 0, "deliveries": 5}
     assert not Delivery.objects.exists()
 
 
@@ -208,13 +207,13 @@ def test_a_downtime_that_was_cancelled_long_ago_is_not_looked_at_for_ever(db: No
         site.name, start=START, end=START + timedelta(days=60), reason="move", actor=SYSTEM,
         now=START,
     )  # fmt: skip
-    telling.run_cycle(START)
+    fanout.run_cycle(START)
     cancel_downtimes([row.pk], actor=SYSTEM, now=START + timedelta(hours=1))
-    telling.run_cycle(START + timedelta(hours=1))
+    fanout.run_cycle(START + timedelta(hours=1))
 
-    telling.run_cycle(START + timedelta(days=5))
+    fanout.run_cycle(START + timedelta(days=5))
     with CaptureQueriesContext(connection) as queries:
-        telling.run_cycle(START + timedelta(days=6))
+        fanout.run_cycle(START + timedelta(days=6))
 
     assert not Condition.objects.filter(kind="downtime").exists()
     assert not [each for each in queries if 'INTO "notices_condition"' in each["sql"]]

@@ -6,14 +6,14 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from wms.notices.packing import BURST, USUAL, Daily, Packet, Recent, Waiting, packets
+from wms.notices.packing import BURST, USUAL, Daily, Packet, PendingNotice, SentMessage, packets
 
 NOON = datetime(2026, 11, 22, 12, 20, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
 
 
-def waiting(*threads: str, since: datetime = NOON) -> list[Waiting]:
-    return [Waiting(number, thread, since) for number, thread in enumerate(threads, start=1)]
+def waiting(*threads: str, since: datetime = NOON) -> list[PendingNotice]:
+    return [PendingNotice(number, thread, since) for number, thread in enumerate(threads, start=1)]
 
 
 def test_the_first_of_an_object_leaves_at_once() -> None:
@@ -27,7 +27,7 @@ def test_what_came_meanwhile_of_one_object_leaves_in_one_message() -> None:
 
 
 def test_an_object_of_which_was_just_told_waits_for_its_summary() -> None:
-    sent = [Recent("dag:1", NOON - MINUTE)]
+    sent = [SentMessage("dag:1", NOON - MINUTE)]
     held = waiting("dag:1", "dag:1")
 
     assert packets("now", held, sent, NOON) == []
@@ -39,7 +39,7 @@ def test_of_a_flood_the_first_leave_at_once_and_the_rest_as_one_summary() -> Non
     flood = waiting(*(f"dag:{number}" for number in range(2500)))
 
     first = packets("now", flood, [], NOON)
-    sent = [Recent(packet.thread, NOON) for packet in first]
+    sent = [SentMessage(packet.thread, NOON) for packet in first]
     rest = flood[BURST:]
 
     assert [len(packet.ids) for packet in first] == [1] * BURST
@@ -94,7 +94,7 @@ def test_a_zone_that_the_host_does_not_know_any_more_is_that_of_the_world() -> N
 
 def _leaves_at(pace: str, since: str, due: str, daily: Daily = USUAL) -> None:
     first, at = (datetime.fromisoformat(text).replace(tzinfo=UTC) for text in (since, due))
-    held = [*waiting("dag:1", since=first), Waiting(9, "dag:2", at - timedelta(seconds=1))]
+    held = [*waiting("dag:1", since=first), PendingNotice(9, "dag:2", at - timedelta(seconds=1))]
 
     assert packets(pace, held, [], at - timedelta(seconds=1), daily) == []
     assert packets(pace, held, [], at, daily) == [Packet((1, 9))]

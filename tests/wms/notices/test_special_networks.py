@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wms.notices.special_networks import Address, is_special, meant
+from wms.notices.special_networks import Address, effective_address, is_special
 
 #: The IANA's special-purpose registries of IPv4 and IPv6, all their entries, as of 2026.
 REGISTRY = [
@@ -64,4 +64,4 @@ def test_an_address_of_ipv4_is_meant_by_what_carries_it(
 ) -> None:
     carried = ipaddress.IPv6Address(int(ipaddress.IPv6Network(carrier)[0]) | int(address))
 
-    assert meant(carried) == address
+    assert effective_address(carried) == address

@@ -14,9 +14,10 @@ from wms.jobs.content.blobs import blob_path, open_blob, store_bytes
 from wms.jobs.models import WorkspaceFile
 from wms.jobs.operations import create_workspace
 from wms.placement import operations as services
-from wms.placement import running
+from wms.placement import runner
 from wms.placement.conf import placement_conf
 from wms.placement.models import PlacementAttempt, PlacementRequest
+from wms.placement.modules.protocol import TIME_IS_OVER
 
 pytestmark = pytest.mark.django_db
 
@@ -47,7 +48,7 @@ def place(alice):
             ad, workspace=create_workspace(alice, blobs), directory="run", owner=alice,
             topic="", topic_key=0, actor=SYSTEM,
         )  # fmt: skip
-        assert running.run_due() == 1
+        assert runner.run_due() == 1
         return PlacementAttempt.objects.select_related("request").get(request_id=pk)
 
     return make
@@ -166,8 +167,9 @@ def test_size_and_checksum_that_are_told_have_to_be_right(place, pool):
     other = place("file:x", f"file://{pool}/c", f'checksum = "{"0" * 64}"', run__x=X)
 
     assert right.exit_code == 0
-    assert short.message == f"the file has {len(X)} bytes, not 5"
-    assert other.message == f"the file has SHA-256 {good}, not {'0' * 64}"
+    assert (short.exit_code, other.exit_code) == (1, 1)
+    assert f"{len(X)} bytes" in short.message
+    assert good in other.message
     assert [each.name for each in pool.iterdir()] == ["a"]
 
 
@@ -180,7 +182,7 @@ def test_a_content_that_was_spoilt_in_the_store_is_not_copied(alice):
     )  # fmt: skip
     blob_path(blob.pk).write_bytes(b"spoilt")
 
-    running.run_due()
+    runner.run_due()
 
     attempt = PlacementAttempt.objects.get()
     assert attempt.exit_code == 1
@@ -192,7 +194,7 @@ def test_a_file_that_is_too_large_is_not_copied(place, pool, settings):
 
     attempt = place("file:x", f"file://{pool}/y", run__x=X)
 
-    assert attempt.message == "the file is larger than 100 bytes"
+    assert "100 bytes" in attempt.message
     assert list(pool.iterdir()) == []
 
 
@@ -201,7 +203,8 @@ def test_one_that_takes_too_long_is_broken_off(place, pool, settings):
 
     attempt = place("file:x", f"file://{pool}/y", run__x=X)
 
-    assert (attempt.exit_code, attempt.message) == (124, "it took more than 0 s")
+    assert attempt.exit_code == TIME_IS_OVER
+    assert "0 s" in attempt.message
     assert list(pool.iterdir()) == []
 
 
@@ -209,7 +212,8 @@ def test_without_a_module_the_attempt_fails_with_111(place):
     attempt = place("gsiftp://far/x", "file:y")
 
     assert attempt.exit_code == 111
-    assert attempt.message == "no module transfers from gsiftp to file; there is: file-file"
+    for scheme in ("gsiftp", "file-file"):
+        assert scheme in attempt.message
 
 
 def test_an_alternative_may_succeed_where_the_primary_has_no_module(place, pool, settings):
@@ -217,7 +221,7 @@ def test_an_alternative_may_succeed_where_the_primary_has_no_module(place, pool,
     first = place(f"gsiftp://localhost{pool}/x", "file:y", 'alt_protocols = "file-file"')
 
     services.PlacementRequest.objects.update(due_at=None)
-    assert running.run_due() == 1
+    assert runner.run_due() == 1
 
     request = PlacementRequest.objects.get()
     assert first.exit_code == 111
@@ -234,25 +238,25 @@ def test_a_request_that_was_removed_meanwhile_gets_no_file(alice, pool):
     started = services.take_request(timezone.now())
     services.remove_requests([pk], actor=SYSTEM, reason="enough", now=timezone.now())
 
-    running.run_attempt(started, placement_conf())
+    runner.run_attempt(started, placement_conf())
 
     assert not workspace.files.filter(path="y").exists()
     assert PlacementRequest.objects.get().state == "removed"
 
 
 def test_a_long_attempt_renews_its_lease_and_hears_of_its_removal(alice, monkeypatch):
-    monkeypatch.setattr(running, "_PULSE_S", 0)
+    monkeypatch.setattr(runner, "_PULSE_S", 0)
     workspace = create_workspace(alice, {})
     pk = services.submit_request(
         'dap_type = "transfer"\nsrc_url = "file:x"\ndest_url = "file:y"',
         workspace=workspace, directory="", owner=alice, topic="", topic_key=0, actor=SYSTEM,
     )  # fmt: skip
     started = services.take_request(timezone.now() - timedelta(hours=1))
-    pulse = running.Pulse(started, limit_s=60)
+    pulse = runner.AttemptHeartbeat(started, limit_s=60)
 
     pulse()
     assert PlacementAttempt.objects.get().lease_until > timezone.now()
 
     services.remove_requests([pk], actor=SYSTEM, reason="enough")
-    with pytest.raises(running.Superseded):
+    with pytest.raises(runner.Superseded):
         pulse()

@@ -121,7 +121,8 @@ def test_the_last_attempt_fails_the_request_with_the_reason(alice):
 
     request = request_of(pk)
     assert request.state == "failed"
-    assert request.state_reason == "attempt 2 was the last: no module"
+    assert "attempt 2" in request.state_reason
+    assert "no module" in request.state_reason
     assert InboxEntry.objects.get().subject_id == pk
     assert services.start_attempt(pk, NOW + timedelta(days=1)) is None
 

@@ -7,6 +7,8 @@ import pytest
 from tests.wms.plans.explaining import dag_of, run
 from wms.core.models import User
 from wms.dags.models import Dag
+from wms.history.models import Series
+from wms.jobs.models import Workspace
 from wms.taskqueues import priorities
 
 
@@ -59,3 +61,71 @@ def wide_dag(alice: User) -> Dag:
     )
     run("ANALYZE dags_edge")
     return dag
+
+
+@pytest.fixture
+def jobs(alice: User) -> None:
+    """20,000 jobs that are done, with two events each."""
+    workspace = Workspace.objects.create(owner=alice)
+    run(
+        """
+        INSERT INTO jobs_job
+            (name, owner_id, workspace_id, state, state_reason, executable, arguments,
+             environment, input_files, output_files, stdout_name, stderr_name, needs,
+             attributes, wall_limit_s, max_attempts, attempt_number, topic, topic_key)
+        SELECT 'a', %s, %s, 'done', '', 'a', '{}', '{}', '{}', '{}', '', '', '{}', '{}', 60, 1, 1,
+               'dag-jobs', n %% 100
+        FROM generate_series(1, 20000) AS n
+        """,
+        [alice.pk, workspace.pk],
+    )
+    run(
+        """
+        INSERT INTO jobs_jobevent
+            (job_id, event, from_state, to_state, actor, reason, facts, created_at)
+        SELECT id, unnest(ARRAY['start', 'complete']), '', '', 'test', '', '{}', now()
+        FROM jobs_job
+        """
+    )
+    run("ANALYZE jobs_job")
+    run("ANALYZE jobs_jobevent")
+
+
+@pytest.fixture
+def idle_dags(alice: User) -> list[int]:
+    """20,000 idle DAGs; the ids of the first hundred."""
+    run(
+        """
+        WITH made AS (
+            INSERT INTO jobs_workspace (owner_id)
+            SELECT %s FROM generate_series(1, 20000) RETURNING id, owner_id
+        )
+        INSERT INTO dags_dag (name, owner_id, workspace_id, state, state_reason, ad_attributes,
+            environment_template, match_attributes, environment, concurrency_limits,
+            rematch_expression, unmatched_reason, node_count, done_count, failed_count,
+            futile_count, submitted_count)
+        SELECT 'd', owner_id, id, 'idle', '', '{}', '', '{}', '{}', '{}', '', '', 1, 0, 0, 0, 0
+        FROM made
+        """,
+        [alice.pk],
+    )
+    run("ANALYZE dags_dag")
+    return list(Dag.objects.order_by("pk").values_list("pk", flat=True)[:100])
+
+
+@pytest.fixture
+def rings() -> list[int]:
+    """A hundred series, of each a thousand minutes; their ids."""
+    series = Series.objects.bulk_create([Series(name=f"s{n}") for n in range(100)])
+    run(
+        """
+        INSERT INTO history_bin
+            (series_id, archive, slot, start, count, total, minimum, maximum, last)
+        SELECT series.id, 0, slot, '2026-11-20 12:00Z'::timestamptz + slot * interval '1 minute',
+               1, 1, 1, 1, 1
+        FROM history_series AS series, generate_series(0, 999) AS slot
+        """
+    )
+    run("ANALYZE history_series")
+    run("ANALYZE history_bin")
+    return [each.pk for each in series]

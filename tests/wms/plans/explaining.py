@@ -37,6 +37,11 @@ def scanned_whole(steps: list[dict[str, Any]], table: str) -> bool:
     return any(s["Node Type"] == "Seq Scan" and s.get("Relation Name") == table for s in steps)
 
 
+def indexes(steps: list[dict[str, Any]]) -> set[str]:
+    """The names of the indexes by which rows are found."""
+    return {step["Index Name"] for step in steps if "Index Name" in step}
+
+
 def rows_read(steps: list[dict[str, Any]], table: str) -> float:
     scans = [s for s in steps if s.get("Relation Name") == table and "Scan" in s["Node Type"]]
     return sum(scan["Actual Rows"] * scan["Actual Loops"] for scan in scans)
@@ -59,3 +64,9 @@ def dag_of(owner: User, nodes: int) -> Dag:
     )
     run("ANALYZE dags_node")
     return dag
+
+
+def written(steps: list[dict[str, Any]], table: str) -> dict[str, Any]:
+    """The step that writes a table; of an upsert with its index and the rows that were there."""
+    [step] = [s for s in steps if s["Node Type"] == "ModifyTable" and s["Relation Name"] == table]
+    return step

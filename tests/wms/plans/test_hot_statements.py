@@ -16,6 +16,7 @@ from tests.wms.dags.driving import NOW
 from tests.wms.plans.explaining import dag_of, explain, rows_read, run, scanned_whole
 from wms.core.actors import Actor
 from wms.core.models import User
+from wms.core.statemachine import OwnValues
 from wms.dags.engine import sql as engine
 from wms.dags.engine import transitions
 from wms.dags.models import Dag
@@ -26,13 +27,13 @@ from wms.taskqueues import draw, waiting
 from wms.taskqueues import sql as taskqueues
 from wms.taskqueues.models import TaskQueue
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
 NODE = Resource("site-a", cpu_time_s=300_000, cores=1, memory_mb=2000)
 
 
 def test_a_draw_reads_a_few_task_queues_whatever_their_number(waiting_jobs: None) -> None:
-    steps = explain(*draw.explained("throw", NODE, 500))
+    steps = explain(*draw.explained("sample", NODE, 500))
 
     for table in ("taskqueues_taskqueue", "taskqueues_ticket"):
         assert not scanned_whole(steps, table)
@@ -62,7 +63,7 @@ def test_a_host_is_given_a_job_that_has_not_failed_there_by_the_same_few_rows(
     task_queue_id = TaskQueue.objects.values_list("pk", flat=True).first()
     run("UPDATE taskqueues_waitingjob SET avoided_hosts = '{wn1}' WHERE job_id %% 50000 < 5", [])
     run("ANALYZE taskqueues_waitingjob")
-    taker = waiting.Taker("wn1", patience_s=900)
+    taker = waiting.ClaimingHost("wn1", patience_s=900)
     law = taskqueues.TAKE_BY[Law.EXPONENTIAL]
 
     steps = explain(law, {"task_queue": task_queue_id, **taker.parameters()})
@@ -102,7 +103,18 @@ def _last_nodes(count: int) -> list[int]:
 
 def test_releasing_children_costs_what_the_finished_nodes_cost(wide_dag: Dag) -> None:
     statement = engine.count_down()
-    values = {"parents": _middle_nodes(100), "dag": wide_dag.pk, "actor": "test", "rank": 1}
+    values = {
+        "parents": _middle_nodes(100),
+        "dag": wide_dag.pk,
+        "rank": 1,
+        "event": "make ready",
+        "source": "waiting",
+        "target": "ready",
+        "actor": "test",
+        "reason": "",
+        "cause": "",
+        "facts": "{}",
+    }
 
     steps = explain(statement, values)
 
@@ -133,7 +145,7 @@ def test_moving_nodes_is_planned_for_many_though_few_had_their_state_when_analys
             ids,
             dag_id=dag.pk,
             actor=Actor.system("test"),
-            each=transitions.Each("job_id", "bigint", ids, fact="job"),
+            own_values=OwnValues("job", ids, fact="job"),
         )
         transaction.set_rollback(True)
     [statement] = [each["sql"] for each in queries if "WITH moved" in each["sql"]]
@@ -195,28 +207,6 @@ def test_what_happened_lately_is_counted_without_reading_all_events(alice: User)
         assert not scanned_whole(steps, "jobs_jobevent")
     # A range of the index is 32 pages of some sixty events.
     assert rows_read(events, "jobs_jobevent") < 5000
-
-
-@pytest.fixture
-def idle_dags(alice: User) -> list[int]:
-    """20,000 idle DAGs; the ids of the first hundred."""
-    run(
-        """
-        WITH made AS (
-            INSERT INTO jobs_workspace (owner_id)
-            SELECT %s FROM generate_series(1, 20000) RETURNING id, owner_id
-        )
-        INSERT INTO dags_dag (name, owner_id, workspace_id, state, state_reason, ad_attributes,
-            environment_template, match_attributes, environment, concurrency_limits,
-            rematch_expression, unmatched_reason, node_count, done_count, failed_count,
-            futile_count, submitted_count)
-        SELECT 'd', owner_id, id, 'idle', '', '{}', '', '{}', '{}', '{}', '', '', 1, 0, 0, 0, 0
-        FROM made
-        """,
-        [alice.pk],
-    )
-    run("ANALYZE dags_dag")
-    return list(Dag.objects.order_by("pk").values_list("pk", flat=True)[:100])
 
 
 def test_binding_costs_what_is_bound_whatever_the_number_of_idle_dags(

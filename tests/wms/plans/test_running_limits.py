@@ -10,11 +10,11 @@ from tests.wms.dags.driving import NOW
 from tests.wms.plans.explaining import explain, rows_read, run, scanned_whole
 from wms.core.actors import Actor
 from wms.core.models import User
-from wms.jobs.limits import Gate, save_limit
+from wms.jobs.limits import ClaimLimits, save_limit
 from wms.jobs.models import RunningLimit, Workspace
 from wms.sites.models import Site
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
 
 @pytest.fixture
@@ -49,7 +49,7 @@ def test_a_limit_reads_what_is_open_of_its_kind_at_its_site_and_nothing_else(att
     save_limit(RunningLimit(site=site, job_type="User", maximum=5000), actor=Actor.system("test"))
 
     with CaptureQueriesContext(connection) as queries:
-        assert Gate.at("site-1", NOW).reached() == ()
+        assert ClaimLimits.at("site-1", NOW).reached() == ()
     (count,) = [query["sql"] for query in queries]
     steps = explain(count.replace("%", "%%"), [])
 
@@ -61,7 +61,7 @@ def test_a_limit_counts_no_further_than_its_maximum(attempts) -> None:
     save_limit(RunningLimit(maximum=7), actor=Actor.system("test"))
 
     with CaptureQueriesContext(connection) as queries:
-        assert len(Gate.at("site-1", NOW).reached()) == 1
+        assert len(ClaimLimits.at("site-1", NOW).reached()) == 1
     steps = explain(queries[0]["sql"].replace("%", "%%"), [])
 
     assert rows_read(steps, "jobs_attempt") == 7

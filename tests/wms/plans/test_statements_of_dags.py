@@ -14,37 +14,9 @@ from wms.dags.exports import sql as exports
 from wms.dags.models import Dag, Edge, Node
 from wms.dags.reading import sql as reading
 from wms.dags.services import sql as services
-from wms.jobs.models import Job, JobEvent, Workspace
+from wms.jobs.models import Job, JobEvent
 
-pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def jobs(alice: User) -> None:
-    """20,000 jobs that are done, with two events each."""
-    workspace = Workspace.objects.create(owner=alice)
-    run(
-        """
-        INSERT INTO jobs_job
-            (name, owner_id, workspace_id, state, state_reason, executable, arguments,
-             environment, input_files, output_files, stdout_name, stderr_name, needs,
-             attributes, wall_limit_s, max_attempts, attempt_number, topic, topic_key)
-        SELECT 'a', %s, %s, 'done', '', 'a', '{}', '{}', '{}', '{}', '', '', '{}', '{}', 60, 1, 1,
-               'dag-jobs', n %% 100
-        FROM generate_series(1, 20000) AS n
-        """,
-        [alice.pk, workspace.pk],
-    )
-    run(
-        """
-        INSERT INTO jobs_jobevent
-            (job_id, event, from_state, to_state, actor, reason, facts, created_at)
-        SELECT id, unnest(ARRAY['start', 'complete']), '', '', 'test', '', '{}', now()
-        FROM jobs_job
-        """
-    )
-    run("ANALYZE jobs_job")
-    run("ANALYZE jobs_jobevent")
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
 
 def _of_level(level: int, count: int) -> list[int]:
@@ -87,12 +59,12 @@ def test_events_of_jobs_are_read_with_their_jobs_and_nodes_and_nothing_else(
 def test_a_change_of_state_finds_its_entities_by_their_ids(jobs: None) -> None:
     ids = list(Job.objects.values_list("pk", flat=True)[:100])
     statement = core.apply_event(
-        entities='"jobs_job"',
+        entities="jobs_job",
         events="jobs_jobevent",
         subject="job_id",
-        update="",
+        changes="",
         has_causes=True,
-        listeners=(core.TELL_SUBMITTERS, core.TELL_OBSERVERS),
+        listeners=(core.ANNOUNCE_TO_SUBMITTERS, core.ANNOUNCE_TO_OBSERVERS),
     )
 
     steps = explain(
@@ -190,3 +162,59 @@ def test_pages_of_a_small_dag_read_nothing_of_a_large_one(wide_dag: Dag, alice: 
     for steps in of_nodes:
         assert not scanned_whole(steps, "dags_node")
         assert rows_read(steps, "dags_node") == 50
+
+
+def _nest(dags: list[int]) -> list[int]:
+    """Give each DAG a node, and let each of the first three be inside of the node before it."""
+    run(
+        """
+        WITH description AS (
+            INSERT INTO dags_submitdescription (dag_id, name, content)
+            SELECT id, 'x', '{}' FROM dags_dag RETURNING id, dag_id
+        )
+        INSERT INTO dags_node (dag_id, name, ordinal, submit_description_id, variables, state,
+                               state_reason, unfinished_parents, max_retries, retry_number)
+        SELECT dag_id, 'a', 1, id, '{}', 'waiting', '', 0, 0, 0 FROM description
+        """
+    )
+    run("ANALYZE dags_node")
+    for outer, inner in pairwise(dags[:3]):
+        node = Node.objects.get(dag_id=outer)
+        Dag.objects.filter(pk=inner).update(parent_node=node)
+    run("ANALYZE dags_dag")
+    return dags[:3]
+
+
+def test_the_dags_around_one_are_found_by_their_ids(idle_dags: list[int]) -> None:
+    dags = _nest(idle_dags)
+
+    steps = explain(reading.FIND_OUTER_DAGS, [dags[-1]])
+
+    assert not scanned_whole(steps, "dags_dag")
+    assert not scanned_whole(steps, "dags_node")
+    # Averages over loops are rounded.
+    assert rows_read(steps, "dags_dag") < 4
+    assert rows_read(steps, "dags_node") < 3
+
+
+def test_earlier_attempts_are_counted_in_the_events_of_earlier_runs_alone(
+    idle_dags: list[int],
+) -> None:
+    dags = _nest(idle_dags)
+    run(
+        """
+        INSERT INTO dags_nodeevent
+            (dag_id, node_id, event, from_state, to_state, actor, reason, facts, created_at)
+        SELECT dag_id, id, 'submit', 'ready', 'submitted', 'test', '', '{}', now()
+        FROM dags_node, generate_series(1, 3)
+        """
+    )
+    run("ANALYZE dags_nodeevent")
+    for earlier, later in pairwise(dags):
+        Dag.objects.filter(pk=later).update(previous_run_id=earlier)
+
+    steps = explain(exports.COUNT_EARLIER_ATTEMPTS, [dags[-1]])
+
+    for table in ("dags_dag", "dags_nodeevent"):
+        assert not scanned_whole(steps, table)
+        assert rows_read(steps, table) < 10

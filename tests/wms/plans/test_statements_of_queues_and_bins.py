@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from tests.wms.plans.explaining import explain, rows_read, run, scanned_whole
+from tests.wms.plans.explaining import explain, indexes, rows_read, run, scanned_whole, written
 from wms.bulk import sql as bulk
 from wms.bulk.models import BulkOperation
 from wms.core.models import User
 from wms.failures import sql as failures
 from wms.history import sql as history
-from wms.history.models import Series
+from wms.jobs.models import Job
 from wms.taskqueues import sql as taskqueues
-from wms.taskqueues.models import TaskQueue, WaitingJob
+from wms.taskqueues.models import TaskQueue, Ticket, WaitingJob
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
 
 def test_jobs_leave_by_their_ids(waiting_jobs: None) -> None:
@@ -61,24 +62,6 @@ def test_outcomes_of_a_batch_are_written_by_their_objects(alice: User) -> None:
 
     assert not scanned_whole(steps, "bulk_bulkitem")
     assert rows_read(steps, "bulk_bulkitem") == 100
-
-
-@pytest.fixture
-def rings() -> list[int]:
-    """A hundred series, of each a thousand minutes; their ids."""
-    series = Series.objects.bulk_create([Series(name=f"s{n}") for n in range(100)])
-    run(
-        """
-        INSERT INTO history_bin
-            (series_id, archive, slot, start, count, total, minimum, maximum, last)
-        SELECT series.id, 0, slot, '2026-11-20 12:00Z'::timestamptz + slot * interval '1 minute',
-               1, 1, 1, 1, 1
-        FROM history_series AS series, generate_series(0, 999) AS slot
-        """
-    )
-    run("ANALYZE history_series")
-    run("ANALYZE history_bin")
-    return [each.pk for each in series]
 
 
 def test_a_coarser_bin_is_made_from_the_few_that_are_in_it(rings: list[int]) -> None:
@@ -135,3 +118,94 @@ def test_old_bins_are_found_by_their_time() -> None:
 
     assert not scanned_whole(steps, "failures_failurebin")
     assert rows_read(steps, "failures_failurebin") == 200
+
+
+def test_task_queues_are_made_by_their_keys(waiting_jobs: None, alice: User) -> None:
+    needs = [
+        {
+            "key": str(n), "owner_id": alice.pk, "owner_group": "", "setup": "", "cpu_time_s": 500,
+            "cores": 1, "max_cores": 1, "memory_mb": 1, "gpus": 0, "sites": [], "banned_sites": [],
+            "queues": [], "platforms": [], "pilot_types": [], "submit_pools": [],
+            "middlewares": [], "tags": [], "job_type": "", "requirements": "",
+        }
+        for n in range(4991, 5011)
+    ]  # fmt: skip
+
+    steps = explain(taskqueues.MAKE_TASK_QUEUES, [json.dumps(needs)])
+
+    assert not scanned_whole(steps, "taskqueues_taskqueue")
+    upsert = written(steps, "taskqueues_taskqueue")
+    [index] = upsert["Conflict Arbiter Indexes"]
+    assert "key" in index
+    assert (upsert["Conflicting Tuples"], upsert["Tuples Inserted"]) == (10, 10)
+
+
+def test_jobs_join_by_their_ids(waiting_jobs: None) -> None:
+    task_queue_id = TaskQueue.objects.values_list("pk", flat=True)[0]
+    ids = list(range(49_901, 50_101))
+
+    steps = explain(taskqueues.JOIN_TASK_QUEUES, [ids, [task_queue_id] * 200, [1] * 200, "[]"])
+
+    assert not scanned_whole(steps, "taskqueues_waitingjob")
+    upsert = written(steps, "taskqueues_waitingjob")
+    assert upsert["Conflict Arbiter Indexes"] == ["taskqueues_waitingjob_pkey"]
+    assert (upsert["Conflicting Tuples"], upsert["Tuples Inserted"]) == (100, 100)
+
+
+def test_empty_task_queues_are_found_by_the_count_and_without_the_jobs(waiting_jobs: None) -> None:
+    """All TaskQueues are read, once a minute: there are as many as different needs."""
+    steps = explain(taskqueues.FIND_EMPTY, None)
+
+    assert not scanned_whole(steps, "taskqueues_tally")
+    assert rows_read(steps, "taskqueues_tally") == 5000
+    assert indexes(steps) == {"tally_by_queue"}
+    assert rows_read(steps, "taskqueues_waitingjob") == 0
+
+
+def test_tickets_are_issued_in_one_pass_over_task_queues_and_their_count(
+    waiting_jobs: None, charlie: User
+) -> None:
+    """Whole tables are right here: the planner may not know yet how many TaskQueues are new.
+
+    With an index for each it would compare all with all, once it is wrong.
+    """
+    TaskQueue.objects.filter(pk__in=TaskQueue.objects.order_by("pk")[:10]).update(owner=charlie)
+    new = list(TaskQueue.objects.filter(owner=charlie).values_list("pk", flat=True))
+    run("DELETE FROM taskqueues_ticket WHERE task_queue_id = ANY(%s)", [new])
+
+    run(taskqueues.FORBID_NESTED_LOOPS)
+    steps = explain(
+        taskqueues.ISSUE_TICKETS,
+        {
+            "groups": [""],
+            "owners": [charlie.pk],
+            "parts": [0.5],
+            "sharing": [],
+            "weights": [1.0] * 10,
+            "least": 1e-9,
+            "new": new,
+        },
+    )
+
+    assert not [step for step in steps if step["Node Type"] == "Nested Loop"]
+    assert rows_read(steps, "taskqueues_taskqueue") <= 5000
+    assert rows_read(steps, "taskqueues_tally") <= 5000
+    assert rows_read(steps, "taskqueues_waitingjob") == 0
+    assert written(steps, "taskqueues_ticket")["Actual Rows"] == 0
+    assert Ticket.objects.filter(task_queue__in=new).count() == 10
+
+
+def test_a_selection_is_frozen_by_the_index_of_its_filter(jobs: None, alice: User) -> None:
+    run("UPDATE jobs_job SET state = 'held', state_reason = 'x' WHERE topic_key = 7")
+    run("ANALYZE jobs_job")
+    operation = BulkOperation.objects.create(
+        owner=alice, list_name="jobs", action="release", snapshot_at=datetime.now(UTC)
+    )
+    rows = Job.objects.filter(state="held").order_by().values("pk")
+    text, parameters = rows.query.sql_with_params()
+
+    steps = explain(bulk.FREEZE_SELECTION.format(rows=text), [operation.pk, *parameters, 100_001])
+
+    assert not scanned_whole(steps, "jobs_job")
+    assert rows_read(steps, "jobs_job") == 200
+    assert operation.items.count() == 200

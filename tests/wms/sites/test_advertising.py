@@ -57,9 +57,8 @@ def test_advertised_requirements_only_narrow(make_site, operator: Actor) -> None
 
     advertise(AD + "Requirements = false || TARGET.Cores == 1", actor=operator, now=NOW)
 
-    assert published(site)["Requirements"] == (
-        "(CurMatches < MaxMatches) && (false || TARGET.Cores == 1)"
-    )
+    own, said = published(site)["Requirements"].split(" && ")
+    assert (own, said) == ("(CurMatches < MaxMatches)", "(false || TARGET.Cores == 1)")
 
 
 @pytest.mark.parametrize(("said", "most"), [(1, "1"), (9, "4"), (0, "0")])
@@ -126,19 +125,22 @@ def test_a_number_that_would_keep_later_ads_out_is_refused(make_site, operator: 
     tomorrow = int(NOW.timestamp()) + 86_400
 
     advertise(f'Name = "site-a"\nUpdateSequenceNumber = {tomorrow}', actor=operator, now=NOW)
-    with pytest.raises(InvalidInput, match="Unix time of the next day"):
+    with pytest.raises(InvalidInput, match=str(tomorrow)) as refused:
         advertise(
             f'Name = "site-a"\nUpdateSequenceNumber = {tomorrow + 1}', actor=operator, now=NOW
         )
+    assert [each.field for each in refused.value.findings] == ["UpdateSequenceNumber"]
 
 
 def test_requirements_that_are_no_truth_value_are_refused(make_site, operator: Actor) -> None:
     make_site()
 
-    with pytest.raises(InvalidInput, match="Requirements: can never be true: it is 5, which"):
+    with pytest.raises(InvalidInput) as advertised:
         advertise('Name = "site-a"\nRequirements = 5', actor=operator, now=NOW)
-    with pytest.raises(InvalidInput, match="requirements: can never be true"):
+    with pytest.raises(InvalidInput) as configured:
         make_site("site-b", requirements='"yes"')
+    assert [each.field for each in advertised.value.findings] == ["Requirements"]
+    assert [each.field for each in configured.value.findings] == ["requirements"]
 
 
 @pytest.mark.parametrize(
@@ -203,16 +205,16 @@ def test_a_configuration_that_does_not_go_with_what_is_advertised_is_refused(
     make_site()
     advertise(AD + "Fast = Speed", actor=operator, now=NOW)
 
-    with pytest.raises(InvalidInput, match=r"together with what is advertised: .* in a circle"):
+    with pytest.raises(InvalidInput, match=r"advertised.*circle"):
         make_site(attributes="Speed = Fast")
 
 
 def test_only_operators_advertise(make_site, sam: User) -> None:
     make_site()
 
-    with pytest.raises(NotPermitted, match="sam may not advertise"):
+    with pytest.raises(NotPermitted, match="sam"):
         advertise(AD, actor=Actor.person(sam), now=NOW)
-    with pytest.raises(NotPermitted, match="sam may not invalidate"):
+    with pytest.raises(NotPermitted, match="sam"):
         invalidate("site-a", actor=Actor.person(sam), now=NOW)
 
 
@@ -226,9 +228,7 @@ def test_an_ad_that_is_not_renewed_expires_and_the_site_stands_so(
     assert standings(late - timedelta(seconds=1))[site.pk].kind == ""
     standing = standings(late)[site.pk]
     assert standing.kind == "expired"
-    assert standing.reason == (
-        "silent: what it advertised expired at 2026-11-20 12:01 UTC and was not renewed"
-    )
+    assert "2026-11-20 12:01 UTC" in standing.reason
 
     advertise(AD.replace("= 5", "= 6"), actor=operator, now=late)
     assert standings(late)[site.pk].kind == ""

@@ -55,13 +55,12 @@ def test_the_reason_says_until_when_and_who_entered_it(make_site, shifter: Actor
     site = make_site()
     enter(shifter, lead_time_s=3600)
 
-    assert standings(NOW + HOUR)[site.pk].reason == (
-        "before (from 2026-11-20 14:00 UTC) its downtime until 2026-11-20 16:00 UTC, entered by "
-        "sam: new disks"
-    )
-    assert standings(NOW + 3 * HOUR)[site.pk].reason == (
-        "in downtime until 2026-11-20 16:00 UTC, entered by sam: new disks"
-    )
+    before, during = standings(NOW + HOUR)[site.pk], standings(NOW + 3 * HOUR)[site.pk]
+    assert "14:00 UTC" in before.reason
+    for standing in (before, during):
+        assert standing.kind == "downtime"
+        for fact in ("2026-11-20 16:00 UTC", "sam", "new disks"):
+            assert fact in standing.reason
 
 
 @pytest.mark.parametrize(
@@ -76,8 +75,9 @@ def test_dates_that_cannot_be_counted_with_are_refused(
 ) -> None:
     make_site()
 
-    with pytest.raises(InvalidInput, match="within a hundred years"):
+    with pytest.raises(InvalidInput) as refused:
         enter(shifter, **when)
+    assert {each.field for each in refused.value.findings} <= {"start", "end"}
 
 
 def test_a_cancelled_downtime_closes_nothing(make_site, shifter: Actor) -> None:
@@ -89,7 +89,7 @@ def test_a_cancelled_downtime_closes_nothing(make_site, shifter: Actor) -> None:
 
     assert standings(NOW)[site.pk].kind == ""
     assert enabled_queues(NOW).exists()
-    with pytest.raises(Conflict, match="was cancelled by sam"):
+    with pytest.raises(Conflict, match="sam"):
         cancel_downtimes([downtime.pk], actor=shifter, now=NOW)
 
 

@@ -77,7 +77,7 @@ def test_a_queue_that_cannot_work_is_refused_and_so_is_its_new_site(
 
 
 def test_only_operators_configure_sites(sam: User) -> None:
-    with pytest.raises(NotPermitted, match="sam may not configure sites"):
+    with pytest.raises(NotPermitted, match="sam"):
         configure_site(SiteSpec(name="x"), [], actor=Actor.person(sam))
 
 
@@ -111,10 +111,12 @@ def test_names_cannot_be_changed(make_site, olga: User) -> None:
     queue = Queue.objects.select_related("site").get()
     site.name, queue.name = "y", "other"
 
-    with pytest.raises(InvalidInput, match="the name x cannot be changed"):
+    with pytest.raises(InvalidInput, match="x") as of_site:
         save_site(site, actor=Actor.person(olga))
-    with pytest.raises(InvalidInput, match="the name main cannot be changed"):
+    with pytest.raises(InvalidInput, match="main") as of_queue:
         save_queue(queue, actor=Actor.person(olga))
+    for refused in (of_site, of_queue):
+        assert [each.field for each in refused.value.findings] == ["name"]
 
 
 def test_a_host_queue_needs_no_settings(make_site) -> None:
@@ -148,7 +150,7 @@ def test_settings_that_do_not_fit_are_told_with_their_place(olga: User) -> None:
     settings = {"log_directory": "/logs", "ssh": {"host": "login", "port": "22"}}
     queue = QueueSpec(name="q", element="slurm", settings=settings)
 
-    with pytest.raises(InvalidInput, match=r"ssh\.port: needs a whole number from 1 to 65535"):
+    with pytest.raises(InvalidInput, match=r"ssh\.port.* 65535"):
         configure_site(SiteSpec(name="x"), [queue], actor=Actor.person(olga))
 
 
@@ -166,10 +168,11 @@ def test_a_queue_of_private_pilots_has_an_owner_who_is_in_its_group(
 
     queue = Queue.objects.select_related("owner", "owner_group").get()
     assert (queue.owner, queue.owner_group) == (alice, physics)
-    with pytest.raises(InvalidInput, match="charlie is not a member of physics"):
+    with pytest.raises(InvalidInput, match=r"charlie.*physics"):
         make_site("x", queue={"owner": "charlie", "owner_group": "physics"})
-    with pytest.raises(InvalidInput, match="a private queue needs an owner"):
+    with pytest.raises(InvalidInput, match="owner") as refused:
         make_site("x", queue={"owner_group": "physics"})
+    assert [each.field for each in refused.value.findings] == ["owner"]
 
 
 def test_what_a_queue_offers_is_what_its_fresh_pilots_offer(

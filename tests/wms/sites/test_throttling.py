@@ -58,10 +58,8 @@ def test_matches_are_counted_against_the_allowance(make_site) -> None:
     note_matches({site.pk: 1})
     standing = standings(NOW)[site.pk]
     assert (standing.kind, standing.allowance) == ("throttled", 0)
-    assert standing.reason == (
-        "throttled until 2026-11-20 12:10 UTC at the earliest: 40 failures and 0 successes of DAGs "
-        "and pilots in the ten minutes before this period"
-    )
+    for fact in ("2026-11-20 12:10 UTC", "40 failures", "0 successes"):
+        assert fact in standing.reason
     assert standings(NOW)[other.pk].allowance is None
 
 
@@ -95,9 +93,6 @@ def test_a_change_of_the_allowance_is_told(make_site) -> None:
     events = SiteEvent.objects.filter(event="throttle").order_by("pk")
     assert [event.facts["allowance"] for event in events] == [[None, 18], [18, 9]]
     assert events[0].facts["failures"] == 40
-    assert events[0].reason == (
-        "40 failures and 0 successes in ten minutes; new matches in the next ones: at most 18"
-    )
     assert events[0].actor == "system:negotiator"
 
 

@@ -200,4 +200,4 @@ def test_the_oldest_jobs_are_found_by_the_index(people: SimpleNamespace) -> None
     for plan in plans:
         assert "waiting_by_queue_and_age" in plan
         assert "taskqueues_waitingjob_pkey" not in plan
-        assert "Seq Scan on taskqueues_waitingjob" not in plan
+        assert "Scan on taskqueues_waitingjob" not in plan

@@ -1,4 +1,4 @@
-"""How many rows a list has, in bounded time: exactly up to a limit, by an estimate above it.
+"""Counts of the rows of lists in bounded time: exact up to a limit, estimated above it.
 
 A count of a large table takes as long as reading it. So nothing here looks at more rows than the
 limit for each figure; what is beyond is told by the planner, from its statistics of the table.
@@ -28,7 +28,7 @@ _NOTHING: _Statement = (sql.NO_ROWS, ())
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """A number of rows, or about that many."""
+    """Number of rows, exact or estimated."""
 
     value: int = 0
     is_estimate: bool = False
@@ -39,7 +39,7 @@ class Count:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """A list in figures.
+    """Counts of a list.
 
     `groups` tells how many of the list's latest rows have which value, by the name of the group;
     these are all of its rows, unless `is_sample`: then they are the latest EXACT_UP_TO.
@@ -83,7 +83,7 @@ def summarise(
 
 
 def counts_by_state(queryset: QuerySet[Any], states: Sequence[str]) -> dict[str, Count]:
-    """How many rows are in each of these states: exactly up to EXACT_UP_TO, above that about.
+    """Number of rows in each of these states: exact up to EXACT_UP_TO, estimated above that.
 
     One query, and a second one if there are more in a state.
     """
@@ -95,7 +95,7 @@ def counts_by_state(queryset: QuerySet[Any], states: Sequence[str]) -> dict[str,
 
 
 def count_each(lists: Mapping[str, QuerySet[Any]]) -> dict[str, Count]:
-    """How many rows each of some lists has, by name: exactly up to EXACT_UP_TO, above that about.
+    """Number of rows of each list by name: exact up to EXACT_UP_TO, estimated above that.
 
     One query, and a second one if a list has more.
     """
@@ -112,7 +112,7 @@ def count_each(lists: Mapping[str, QuerySet[Any]]) -> dict[str, Count]:
 
 
 def count_up_to(queryset: QuerySet[Any], limit: int) -> int:
-    """How many rows there are, and `limit` + 1 for more than `limit`. One query."""
+    """Number of rows, or `limit` + 1 for more than `limit`. One query."""
     return queryset.order_by().values("pk")[: limit + 1].count()
 
 
@@ -209,7 +209,7 @@ def _read(statement: _Statement, using: str) -> list[tuple[Any, ...]]:
 
 
 def _with_estimates(rows: QuerySet[Any], bounded: Mapping[str, int]) -> dict[str, Count]:
-    """Exact counts as they are; for those that reached the bound, what the planner expects."""
+    """Exact counts; for those that reached the bound, the planner's estimate."""
     many = [state for state, count in bounded.items() if count > EXACT_UP_TO]
     guesses = _estimates([rows.filter(state=state) for state in many]) if many else []
     about = {
@@ -220,7 +220,7 @@ def _with_estimates(rows: QuerySet[Any], bounded: Mapping[str, int]) -> dict[str
 
 
 def _estimates(querysets: Sequence[QuerySet[Any]]) -> list[int]:
-    """How many rows the planner expects of each. One query, which reads none of them."""
+    """The planner's estimate of the rows of each. One query, which reads none of them."""
     parts = [_compiled(rows.order_by().values("pk")) or _NOTHING for rows in querysets]
     text, parameters = _joined(parts)
     [(plan,)] = _read((sql.EXPLAIN.format(statement=text), parameters), querysets[0].db)

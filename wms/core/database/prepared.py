@@ -1,121 +1,71 @@
-"""Queries of the ORM that it writes only once: for messages that come thousands of times a minute.
+"""Rows of prepared statements as instances of models.
 
-To write a query takes the ORM longer than PostgreSQL takes to answer it. Here it writes it when it
-is used first, and the statement stays prepared in each database session.
+For messages that come thousands of times a minute: to write a query takes the ORM longer than
+PostgreSQL takes to answer it. These are written by hand, in `sql.py`, and stay prepared in each
+database session.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import Any, Generic, TypeVar
 
 from django.db import DEFAULT_DB_ALIAS, connection, models
-from django.db.models.expressions import Expression
-from django.db.models.query import get_related_populators
-from django.db.models.sql import UpdateQuery
-from psycopg import sql as psycopg_sql
 
-from wms.core.database.sql import INSERT_ROW, UPDATE_ROWS
-from wms.core.database.statements import prepared_rows
+from wms.core.database.sql import INSERT_ROW
+from wms.core.database.statements import prepared_rows, stored_values
 
 M = TypeVar("M", bound=models.Model)
 
 
-class Parameter(Expression):
-    """A value of a query that is given each time when it is carried out."""
+class Columns(Generic[M]):
+    """Columns of one table in a statement, and the instance made of their values.
 
-    def __init__(self, name: str, output_field: models.Field[Any, Any] | None = None) -> None:
-        super().__init__(output_field=output_field)
-        self.name = name
-
-    def as_sql(self, compiler: Any, connection: Any) -> tuple[str, tuple[Any, ...]]:
-        return "%s", (self,)
-
-
-class PreparedQuery(Generic[M]):
-    """The rows of a queryset as it was written once; `Parameter` stands where its values differ.
-
-    Related rows that it selects and annotations come with it; prefetching does not.
+    Without names they are all columns of the model; else the primary key, and those named: the
+    others are read when they are asked for.
     """
 
-    def __init__(self, make: Callable[[], models.QuerySet[M]]) -> None:
-        self._make = make
+    def __init__(self, model: type[M], alias: str, *names: str) -> None:
+        self._model = model
+        self._alias = alias
+        self._names = names
 
-    def rows(self, **values: Any) -> list[M]:
-        """The rows with these values for the parameters."""
-        statement, of_row, converted = self._written
-        return [of_row(row) for row in converted(prepared_rows(statement, values))]
+    def __str__(self) -> str:
+        """The list for the statement."""
+        return ", ".join(f'{self._alias}."{field.column}"' for field in self._fields)
 
-    def first(self, **values: Any) -> M | None:
-        """The first row, if there is one; the queryset itself is not limited to it."""
-        return next(iter(self.rows(**values)), None)
+    def __len__(self) -> int:
+        return len(self._fields)
 
-    @cached_property
-    def _written(
-        self,
-    ) -> tuple[
-        str,
-        Callable[[Sequence[Any]], M],
-        Callable[[list[tuple[Any, ...]]], Iterable[Sequence[Any]]],
-    ]:
-        compiler: Any = self._make().query.get_compiler(DEFAULT_DB_ALIAS)
-        statement = named(*compiler.as_sql())
-        select, about = compiler.select, compiler.klass_info
-        first, last = about["select_fields"][0], about["select_fields"][-1] + 1
-        names = [column.target.attname for column, _, _ in select[first:last]]
-        # The types are those of a later Django.
-        populators = get_related_populators(about, select, DEFAULT_DB_ALIAS)  # type: ignore[call-arg]
-        annotations = compiler.annotation_col_map.items()
-        converters = compiler.get_converters([column for column, _, _ in select])
+    def instance(self, values: Sequence[Any]) -> M:
+        """The instance with these values of a row, in the order of the list."""
+        converted = [
+            value if convert is None else convert(value, None, connection)
+            for value, convert in zip(values, self._converters, strict=True)
+        ]
+        attributes = [field.attname for field in self._fields]
+        return self._model.from_db(DEFAULT_DB_ALIAS, attributes, converted)
 
-        def of_row(row: Sequence[Any]) -> M:
-            instance: M = about["model"].from_db(DEFAULT_DB_ALIAS, names, row[first:last])
-            for populator in populators:
-                populator.populate(row, instance)
-            for name, index in annotations:
-                setattr(instance, name, row[index])
-            return instance
-
-        def converted(rows: list[tuple[Any, ...]]) -> Iterable[Sequence[Any]]:
-            return compiler.apply_converters(rows, converters) if converters else rows
-
-        return statement, of_row, converted
-
-
-class PreparedUpdate:
-    """An update of a queryset as it was written once; a `Parameter` has the name of its column."""
-
-    def __init__(
-        self,
-        make: Callable[[], models.QuerySet[Any]],
-        changes: Callable[[], Mapping[str, Any]],
-    ) -> None:
-        self._make = make
-        self._changes = changes
-
-    def carry_out(self, **values: Any) -> None:
-        """Change the rows with these values for the parameters."""
-        statement, columns = self._written
-        stored = {
-            name: columns[name].get_db_prep_save(value, connection) if name in columns else value
-            for name, value in values.items()
-        }
-        prepared_rows(statement, stored)
+    def joined(self, values: Sequence[Any]) -> M | None:
+        """The instance, or None where an outer join has found no row."""
+        return None if values[0] is None else self.instance(values)
 
     @cached_property
-    def _written(self) -> tuple[str, Mapping[str, models.Field[Any, Any]]]:
-        queryset, changes = self._make(), self._changes()
-        columns: dict[str, Any] = {
-            name: queryset.model._meta.get_field(name)
-            for name, value in changes.items()
-            if isinstance(value, Parameter)
-        }
-        return UPDATE_ROWS.format(update=update_statement(queryset, changes)), columns
+    def _fields(self) -> list[Any]:
+        # In the order of the model, as `from_db` wants them; its first is the primary key.
+        fields = self._model._meta.concrete_fields
+        if not self._names:
+            return list(fields)
+        return [field for field in fields if field.primary_key or field.name in self._names]
+
+    @cached_property
+    def _converters(self) -> list[Any]:
+        return [getattr(field, "from_db_value", None) for field in self._fields]
 
 
 class PreparedInsert:
-    """The insertion of a row of a model, with these columns; the database fills in the others."""
+    """Insertion of a row of a model with these columns; the database fills in the others."""
 
     def __init__(self, model: type[models.Model], *given: str) -> None:
         self._model = model
@@ -124,11 +74,8 @@ class PreparedInsert:
     def insert(self, instance: models.Model) -> None:
         """Store a new instance; it learns its key, and what else it was not given."""
         statement, given, returned = self._written
-        values = {
-            field.attname: field.get_db_prep_save(getattr(instance, field.attname), connection)
-            for field in given
-        }
-        [row] = prepared_rows(statement, values)
+        values = {field.attname: getattr(instance, field.attname) for field in given}
+        [row] = prepared_rows(statement, stored_values(self._model, values))
         for field, value in zip(returned, row, strict=True):
             setattr(instance, field.attname, value)
         instance._state.adding = False
@@ -150,27 +97,3 @@ class PreparedInsert:
 
 def _columns(fields: Iterable[Any]) -> str:
     return ", ".join(f'"{field.column}"' for field in fields)
-
-
-def update_statement(queryset: models.QuerySet[Any], changes: Mapping[str, Any]) -> str:
-    """The statement that would update the queryset, with names for its parameters."""
-    query: Any = queryset.query.chain(UpdateQuery)
-    query.add_update_values(dict(changes))
-    return named(*query.get_compiler(DEFAULT_DB_ALIAS).as_sql())
-
-
-def named(statement: str, parameters: Iterable[Any]) -> str:
-    """A statement as the ORM writes it, with its parameters by name and all other values in it.
-
-    As part of the statement they let the planner see which partial indexes fit.
-    """
-    places = [
-        f"%({each.name})s" if isinstance(each, Parameter) else _literal(each) for each in parameters
-    ]
-    return statement.replace("%%", "%%%%") % tuple(places)
-
-
-def _literal(value: Any) -> str:
-    connection.ensure_connection()
-    text: str = psycopg_sql.Literal(value).as_string(connection.connection)
-    return text.replace("%", "%%")

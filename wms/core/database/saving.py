@@ -1,4 +1,4 @@
-"""Storing what operators configure: checked by its model, its changes in the audit trail."""
+"""Configured objects stored: checked by their model, with their changes in the audit trail."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def check_same_name(row: models.Model) -> None:
 
 
 def marks_of(row: models.Model, names: Collection[str]) -> dict[str, str]:
-    """A short mark of each field's value, by which a later change is known."""
+    """Short mark of each field's value, to recognise a later change."""
     return {name: _mark(_value_of(row, name)) for name in names}
 
 
@@ -78,7 +78,7 @@ def save_audited(
     fields: Collection[str] = (),
     facts: Mapping[str, Any] | None = None,
 ) -> bool:
-    """Store a row and tell in the audit trail what changed, from what to what.
+    """Store a row, and its changes from old to new values in the audit trail.
 
     Only changed fields are written; of `fields`, where given, and nothing else. `facts` are changes
     outside of the row. Returns false when nothing changed. The caller has opened a transaction.

@@ -1,4 +1,4 @@
-"""What the ways to the database send by hand: locks, counts, and what stays prepared."""
+"""Statements of advisory locks, bounded counts, and prepared insertions."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ TAKE_FREE_LOCK = (
 )
 RELEASE_LOCK = "SELECT pg_advisory_unlock(%s, %s)"
 
-# As the ORM would write them, but for the names of their parameters: it writes no statement that is
-# to stay prepared. The index is that of the queryset.
+# As the ORM would write it, but for the names of its parameters: it writes no statement that is to
+# stay prepared. No table is read.
 INSERT_ROW = 'INSERT INTO "{table}" ({given}) VALUES ({values}) RETURNING {returned}'
-UPDATE_ROWS = "{update} RETURNING true"
 
 # The parts of counts, around querysets. By hand, because the ORM cannot make one query of figures
 # of several kinds, of which one is read from what another has found. The indexes are those of the

@@ -1,4 +1,4 @@
-"""Ways to send statements: planned only once, or while the ones before are still carried out."""
+"""Sending of statements: prepared ones, planned once, and pipelined ones, not waited for."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import psycopg
-from django.db import connection
+from django.db import connection, models
 from psycopg.types.numeric import Int8
 
 
@@ -24,6 +24,14 @@ def whole_numbers(values: Iterable[int]) -> str:
     To be used with a cast, as in `%s::bigint[]`.
     """
     return f"{{{','.join(map(str, values))}}}"
+
+
+def stored_values(model: type[models.Model], values: Mapping[str, Any]) -> dict[str, Any]:
+    """Values of columns of a model as parameters of a statement, under the same names."""
+    return {
+        name: model._meta.get_field(name).get_db_prep_save(value, connection)  # type: ignore[union-attr]
+        for name, value in values.items()
+    }
 
 
 def prepared_rows(sql: str, parameters: Mapping[str, Any]) -> list[tuple[Any, ...]]:
@@ -48,8 +56,7 @@ def prepared_rows(sql: str, parameters: Mapping[str, Any]) -> list[tuple[Any, ..
 
 @contextmanager
 def sent_ahead() -> Iterator[None]:
-    """Inside, statements whose results nobody reads are not waited for: the server is at work while
-    the caller goes on.
+    """Pipeline: inside, statements whose results nobody reads are not waited for.
 
     Reading any result waits for all statements before it. How many rows a statement changed is not
     told, and there are no cursors on the server: no `iterator()`. An error, one of Django's, is

@@ -1,4 +1,4 @@
-"""What the database refuses whenever it is asked, unlike what it cannot do at the moment."""
+"""Errors of the database that are the same at every try: values, constraints, statements."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _MOST_TOLD = 300
 
 
 def told(error: Exception) -> str:
-    """Such an error in a reason: its first line, as a text that can be stored."""
+    """First line of such an error, as a text that can be stored in a reason."""
     line = next(iter(str(error).splitlines()), "").replace("\0", "?")
     text = f"{type(error).__name__}: {line}"[:_MOST_TOLD]
     return text.encode(errors="replace").decode()

@@ -1,7 +1,7 @@
-"""The numbers of a submit description: amounts with units, and expressions that give numbers.
+"""Numeric values of submit descriptions: amounts with units, and expressions that are evaluated.
 
 HTCondor keeps an expression with the job and evaluates it for every match. Here it is evaluated
-once, when the job is made: jobs wait with others that need the same.
+once, when the job is made, because jobs with equal needs wait in one TaskQueue.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from matching.ad_cost import check_cost
 from matching.classads import AdError, build_ad, evaluate, parse_expression
 from matching.expressions import references
 from matching.macro_functions import MOST_STEPS
-from matching.substitution import Own
+from matching.substitution import OwnAttributes
 from wms.dags.description.needs import parse_disk_mb, parse_memory_mb
 
 #: The commands whose values are numbers, and the attributes that HTCondor's jobs have of them.
@@ -30,7 +30,7 @@ NUMBERS = {
     "allowed_execute_duration": "AllowedExecuteDuration",
     "success_exit_code": "JobSuccessExitCode",
 }
-#: Where a part of one is as good as a whole one, which is what jobs are given.
+#: Commands whose fractions are rounded up.
 _ROUNDED_UP = frozenset({"request_cpus", "request_memory", "request_disk", "request_gpus"})
 _WITH_UNITS = frozenset({"request_memory", "request_disk"})
 _PLAIN = re.compile(r"[0-9]+")
@@ -45,12 +45,15 @@ def is_plain(name: str, text: str) -> bool:
     return not text.strip() or pattern.fullmatch(text.strip()) is not None
 
 
-def number_text(name: str, text: str, own: Callable[[str], Own | None]) -> str | None:
-    """The number that an expression gives, as text; what is no expression stays as it is.
+def number_text(
+    name: str, text: str, own_attributes: Callable[[str], OwnAttributes | None]
+) -> str | None:
+    """Number that an expression evaluates to, as text; a text that is no expression is returned as
+    it is.
 
-    `own` tells what of the job's own ad an expression refers to; None is what is not known yet, and
-    so is then the number. Raises ValueError for one that gives no number; a word that means nothing
-    stays as well.
+    `own_attributes` gives the attributes of the job's own ad that an expression refers to, or None
+    if some of them are not known yet; the result is None then. Raises ValueError for an expression
+    that gives no number; a single word without a value is returned as it is.
     """
     if is_plain(name, text):
         return text
@@ -59,7 +62,7 @@ def number_text(name: str, text: str, own: Callable[[str], Own | None]) -> str |
     except AdError:
         # Whoever reads the command tells best what it should be.
         return text
-    ad = own(text)
+    ad = own_attributes(text)
     if ad is None:
         return None
     try:
@@ -70,12 +73,12 @@ def number_text(name: str, text: str, own: Callable[[str], Own | None]) -> str |
     if isinstance(value, classad2.Value) or not isinstance(value, int | float):
         if _WORD.fullmatch(text.strip()):
             return text
-        raise ValueError(f"not a number: {text.strip()[:80]}{_why(text, ad)}")
+        raise ValueError(f"not a number: {text.strip()[:80]}{_unknown_names_text(text, ad)}")
     return str(math.ceil(value) if name in _ROUNDED_UP else math.trunc(value))
 
 
-def _why(text: str, ad: Own) -> str:
-    """What an expression refers to that is not known, in words."""
+def _unknown_names_text(text: str, ad: OwnAttributes) -> str:
+    """Clause naming the attributes of an expression without a value; empty if there are none."""
     known = {name.lower() for name in (*ad.expressions, *ad.values)}
     unknown = {each.name for each in references(text) if each.scope == "target"}
     unknown |= {each.name for each in references(text) if each.name not in known}
@@ -85,7 +88,7 @@ def _why(text: str, ad: Own) -> str:
 
 
 def attribute_text(name: str, text: str) -> str:
-    """The expression of the attribute that a job has of a command. Raises ValueError."""
+    """Expression of the job attribute that belongs to a command. Raises ValueError."""
     if name not in _WITH_UNITS or not is_plain(name, text) or not text.strip():
         return text.strip() or "0"
     return str(parse_memory_mb(text) if name == "request_memory" else parse_disk_mb(text) * 1024)

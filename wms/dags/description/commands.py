@@ -1,4 +1,4 @@
-"""The commands of submit descriptions: which mean something here, and which need no word."""
+"""Commands of submit descriptions: those with a meaning here, and warnings about the others."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import difflib
 
 from wms.dags.description.needs import COMMANDS as NEEDS
 
-#: What becomes a field of the job.
+#: Commands that are read into fields of the job.
 FIELDS = frozenset(
     {
         "executable", "shell", "arguments", "environment", "transfer_input_files",
@@ -170,7 +170,7 @@ _UNIVERSES = {
 
 
 def universe_fault(text: str) -> str:
-    """Why jobs of a universe cannot run; empty when they can."""
+    """Reason why jobs of a universe cannot run; empty when they can."""
     name = text.strip().lower()
     if not name:
         return ""
@@ -179,7 +179,7 @@ def universe_fault(text: str) -> str:
 
 
 def command_warning(name: str) -> str:
-    """What to tell about a command that means nothing here; empty for the others."""
+    """Warning about a command without a meaning here; empty for other commands."""
     if name in _WITHOUT_EFFECT:
         return f"{name} has no effect here: {_WITHOUT_EFFECT[name]}"
     if name in KNOWN:

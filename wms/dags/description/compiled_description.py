@@ -1,4 +1,4 @@
-"""A submit description made ready for many nodes: what is the same for all is worked out once."""
+"""Compiled submit description: the part that is the same for all nodes is computed once."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from matching.needs import CPU_SEGMENTS_S, BadNeeds, Needs
 from matching.substitution import (
     EXPRESSION_OPENING,
     Evaluator,
-    Own,
+    OwnAttributes,
     expand_references,
     uses_macros,
 )
@@ -30,7 +30,7 @@ from wms.core.errors import PilotageError
 from wms.dags.description.amounts import NUMBERS, attribute_text, is_plain, number_text
 from wms.dags.description.commands import DESTINATIONS, SYNONYMS, universe_fault
 from wms.dags.description.commands import FIELDS as FIELD_COMMANDS
-from wms.dags.description.job_ad import Get, OwnAd, is_special
+from wms.dags.description.job_ad import AttributeText, JobAds, depends_on_job_or_parents
 from wms.dags.description.job_fields import FIELDS, JobField, url_fault
 from wms.dags.description.needs import COMMANDS as NEED_COMMANDS
 from wms.dags.description.needs import is_need, read_needs
@@ -39,13 +39,13 @@ from wms.dags.description.templates import Fill, Filler, Values, filler, slot_of
 #: From a command's text to the one that RETRY changes it to.
 Change: TypeAlias = Callable[[str], str]
 _WITHOUT_ADS = Evaluator({}, {}, {})
-#: What differs among the jobs of a node.
-_PLACES = frozenset({"process", "procid"})
+#: Names whose values differ among the jobs of a node.
+_JOB_INDEX_NAMES = frozenset({"process", "procid"})
 _NEEDS = tuple(NEED_COMMANDS.values())
 
 
 class CannotRender(PilotageError):
-    """A job cannot be made of this node; the message says which value is wrong.
+    """No job can be made of this node; the message names the faulty value.
 
     `names` are the commands and attributes at fault, where they are known.
     """
@@ -57,7 +57,7 @@ class CannotRender(PilotageError):
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """In whose name and for which DAG jobs are made, and the CPU time segments in force."""
+    """Owner, group and batch name of the jobs, and the CPU time segments in force."""
 
     owner: str
     group: str = ""
@@ -66,20 +66,20 @@ class Identity:
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
-    """What references mean at the site of a DAG: `$ENV(...)` and `$$(...)`."""
+class SiteValues:
+    """Values of the references `$ENV(...)` and `$$(...)` at the site of a DAG."""
 
     environment: Mapping[str, str] = field(default_factory=dict)
     match_attributes: Mapping[str, object] = field(default_factory=dict)
-    evaluator: Callable[[str, Own], str] = _WITHOUT_ADS
+    evaluator: Callable[[str, OwnAttributes], str] = _WITHOUT_ADS
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
-    """What a program is made of: commands and attributes that hold at one queue statement.
+class CommandSet:
+    """Commands and attributes that hold at one queue statement, before they are compiled.
 
-    `outer` are commands whose texts come with the node, whatever the description says of them.
-    `changes` are made to commands once these are filled in.
+    `outer` are commands whose texts come with the node and override the description. `changes` are
+    applied to commands after their macros are expanded.
     """
 
     commands: Mapping[str, str]
@@ -89,8 +89,9 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
-class _Text:
-    """The text of a command or attribute: fixed, or filled in with the values of a node.
+class _CommandText:
+    """Text of a command or attribute: fixed, or a template that is filled with the values of a
+    node.
 
     None is a text that is not known yet.
     """
@@ -101,25 +102,25 @@ class _Text:
     names: frozenset[str]
 
     def get(self, values: Values, budget: Budget) -> str | None:
-        """The text for a node with these values."""
+        """Text for a node with these values."""
         return self.fixed if self.fill is None else self.fill(values, budget)
 
 
-class Program:
-    """Makes the fields of jobs from the values of nodes.
+class CompiledDescription:
+    """Compiled commands of one queue statement, from which the fields of jobs are made.
 
-    Without surroundings only what does not depend on the site is looked at. Raises CannotRender,
-    also when it is made.
+    Without site values only the commands that do not depend on the site are evaluated. The
+    constructor and the methods raise CannotRender.
     """
 
     def __init__(
-        self, source: Source, identity: Identity, surroundings: Surroundings | None
+        self, source: CommandSet, identity: Identity, site_values: SiteValues | None
     ) -> None:
         self._identity = identity
-        self._surroundings = surroundings
-        self._used: dict[str, str] = {}
+        self._site_values = site_values
+        self._match_values: dict[str, str] = {}
         self._raw: dict[str, Filler] = {}
-        self._own = OwnAd(
+        self._job_ad = JobAds(
             owner=identity.owner,
             group=identity.group,
             batch_name=identity.batch_name,
@@ -129,32 +130,32 @@ class Program:
         self._commands, attributes = self._texts(source, budget)
         self._needed = [self._commands[name] for name in _NEEDS if name in self._commands]
         self._needed_attributes = {n: text for n, text in attributes.items() if is_need(n)}
-        said = FIELD_COMMANDS | _macros_of(source)
-        kept = {name: text for name, text in self._commands.items() if name not in said}
+        read_elsewhere = FIELD_COMMANDS | _macros_of(source)
+        kept = {name: text for name, text in self._commands.items() if name not in read_elsewhere}
         kept |= attributes
-        self._moving_attributes = [(n, text) for n, text in kept.items() if text.fill]
-        self._moving = [
-            (each, [self._commands[name] for name in each.commands if name in self._commands])
-            for each in FIELDS
-            if any(self._commands[name].fill for name in each.commands if name in self._commands)
+        self._varying_attributes = [(n, text) for n, text in kept.items() if text.fill]
+        self._varying = [
+            (field_, [self._commands[name] for name in field_.commands if name in self._commands])
+            for field_ in FIELDS
+            if any(self._commands[name].fill for name in field_.commands if name in self._commands)
         ]
         self._destinations = [
             text for name, text in self._commands.items() if text.fill and name in DESTINATIONS
         ]
         self._check_universe()
-        moving = {each.name for each, _ in self._moving}
+        varying = {field_.name for field_, _ in self._varying}
         self._fixed: dict[str, Any] = {}
-        for each in FIELDS:
-            if each.name not in moving:
-                texts = [self._commands[name] for name in each.commands if name in self._commands]
-                self._read(each, texts, {}, self._fixed, budget)
+        for field_ in FIELDS:
+            if field_.name not in varying:
+                texts = [self._commands[name] for name in field_.commands if name in self._commands]
+                self._read_field(field_, texts, {}, self._fixed, budget)
         self._fixed_attributes: dict[str, Any] = {
             name: text.fixed for name, text in kept.items() if text.fixed is not None
         }
-        self._fixed_attributes |= self._used
-        self._used = {}
-        has_moving_needs = any(t.fill for t in (*self._needed, *self._needed_attributes.values()))
-        self._needs = None if has_moving_needs else self._read_needs({}, {}, budget)
+        self._fixed_attributes |= self._match_values
+        self._match_values = {}
+        has_varying_needs = any(t.fill for t in (*self._needed, *self._needed_attributes.values()))
+        self._needs = None if has_varying_needs else self._read_needs({}, {}, budget)
         every = (*self._commands.values(), *attributes.values())
         #: The names of all values that nodes may give it.
         self.names = frozenset().union(*(text.names for text in every))
@@ -163,16 +164,16 @@ class Program:
     def fields(
         self, values: Values, attributes: Mapping[str, str], budget: Budget
     ) -> dict[str, Any]:
-        """The fields of the job, without its attributes and its place.
+        """Fields of the job, without its attributes and its directory.
 
-        `attributes` come with the node, their macros filled in, and win. What is filled in is
-        counted in the budget. Raises CannotRender.
+        `attributes` come with the node, macros expanded, and override the description. Expanded
+        characters are counted in the budget. Raises CannotRender.
         """
-        if self._used:
-            self._used = {}
+        if self._match_values:
+            self._match_values = {}
         fields = self._fixed.copy()
-        for each, texts in self._moving:
-            self._read(each, texts, values, fields, budget)
+        for field_, texts in self._varying:
+            self._read_field(field_, texts, values, fields, budget)
         for text in self._destinations:
             text.get(values, budget)
         if self._needs is not None and not any(map(is_need, attributes)):
@@ -184,22 +185,24 @@ class Program:
     def attributes(
         self, values: Values, attributes: Mapping[str, str], budget: Budget
     ) -> dict[str, Any]:
-        """The attributes of the job whose fields were made last: what of the description is no
-        field, and what it used of the site.
+        """Attributes of the job whose fields were made last: commands that are no fields, and site
+        values that the job used.
         """
         made = self._fixed_attributes.copy()
-        for name, text in self._moving_attributes:
+        for name, text in self._varying_attributes:
             made[name] = text.get(values, budget)
         for name, value in attributes.items():
             made.pop(self.attribute_names.get(name.lower(), ""), None)
             made[name] = value
-        made.update(self._used)
+        made.update(self._match_values)
         return made
 
-    def _texts(self, source: Source, budget: Budget) -> tuple[dict[str, _Text], dict[str, _Text]]:
+    def _texts(
+        self, source: CommandSet, budget: Budget
+    ) -> tuple[dict[str, _CommandText], dict[str, _CommandText]]:
         known = {n: text for n, text in source.commands.items() if n not in source.outer}
         flattener = Flattener(known, budget)
-        commands: dict[str, _Text] = {}
+        commands: dict[str, _CommandText] = {}
         given = {name: partial(flattener.value, name) for name in known}
         given |= {name: partial(slot_of, name) for name in source.outer}
         for written, flatten in given.items():
@@ -215,42 +218,42 @@ class Program:
         return commands, attributes
 
     def _text(
-        self, name: str, flatten: Callable[[], Template], source: Source, budget: Budget
-    ) -> _Text:
-        finish = self._finisher(name, source.changes.get(name.lower()))
+        self, name: str, flatten: Callable[[], Template], source: CommandSet, budget: Budget
+    ) -> _CommandText:
+        finish = self._text_finisher(name, source.changes.get(name.lower()))
 
-        def made(values: Values, budget: Budget) -> str | None:
+        def text_of_node(values: Values, budget: Budget) -> str | None:
             try:
                 return finish(fill(values, budget), values, budget)
             except (ValueError, PilotageError) as error:
-                raise _named(name, error) from error
+                raise _error_of(name, error) from error
 
         try:
             template = flatten()
         except MacroError as error:
-            raise _named(name, error) from error
+            raise _error_of(name, error) from error
         self._raw[name] = fill = filler(template)
         names = frozenset(names_in(template))
-        if any(isinstance(part, str) and is_special(part) for part in template):
-            names |= _PLACES
+        if any(isinstance(part, str) and depends_on_job_or_parents(part) for part in template):
+            names |= _JOB_INDEX_NAMES
         is_fixed = all(isinstance(part, str) for part in template)
-        if is_fixed and not self._is_of_job(name, "".join(map(str, template))):
-            return _Text(name, made({}, budget), None, names)
-        return _Text(name, None, made, names)
+        if is_fixed and not self._depends_on_job(name, "".join(map(str, template))):
+            return _CommandText(name, text_of_node({}, budget), None, names)
+        return _CommandText(name, None, text_of_node, names)
 
-    def _is_of_job(self, name: str, text: str) -> bool:
+    def _depends_on_job(self, name: str, text: str) -> bool:
         """Whether a text without macros may mean something else for another job."""
-        if self._surroundings is not None and EXPRESSION_OPENING in text:
+        if self._site_values is not None and EXPRESSION_OPENING in text:
             return _has_references(name)
         return name in NUMBERS and not is_plain(name, text) and bool(references(text))
 
-    def _expressions(self, source: Source) -> dict[str, Get]:
-        """The expressions of the job's own ad, by the names of its attributes."""
+    def _expressions(self, source: CommandSet) -> dict[str, AttributeText]:
+        """Expressions of the job's own ad, by the names of its attributes."""
 
-        def raw(name: str) -> Get:
+        def raw(name: str) -> AttributeText:
             return lambda values: self._raw[name](values, Budget())
 
-        def number(name: str) -> Get:
+        def number(name: str) -> AttributeText:
             default = "1" if name == "request_cpus" else "0"
             return lambda values: attribute_text(
                 name, self._raw[name](values, Budget()) if name in self._raw else default
@@ -259,14 +262,14 @@ class Program:
         numbers = {attribute: number(name) for name, attribute in NUMBERS.items()}
         return {name: raw(f"+{name}") for name in source.attributes} | numbers
 
-    def _finisher(
+    def _text_finisher(
         self, name: str, change: Change | None
     ) -> Callable[[str, Values, Budget], str | None]:
-        """Fills in references to the site, where there may be some, evaluates what is to be a
-        number, and then changes the text.
+        """Function that expands references to the site, evaluates numbers, and applies the change
+        of a retry.
         """
         has_references, is_number = _has_references(name), name in NUMBERS
-        is_known = self._surroundings is not None
+        is_known = self._site_values is not None
 
         def finish(text: str, values: Values, budget: Budget) -> str | None:
             if not is_known and _is_unknown(text):
@@ -274,10 +277,12 @@ class Program:
             if name in DESTINATIONS and (fault := url_fault(text)):
                 raise ValueError(fault)
             if is_known and has_references and "$" in text:
-                text = self._refer(text, values)
+                text = self._with_references(text, values)
                 budget.spend(len(text))
             if is_number:
-                number = number_text(name, text, lambda each: self._own.named_in(each, values))
+                number = number_text(
+                    name, text, lambda text: self._job_ad.attributes_used_by(text, values)
+                )
                 if number is None:
                     return None
                 text = number
@@ -285,17 +290,17 @@ class Program:
 
         return finish
 
-    def _refer(self, text: str, values: Values) -> str:
-        around = self._surroundings or Surroundings()
+    def _with_references(self, text: str, values: Values) -> str:
+        site_values = self._site_values or SiteValues()
         expanded = expand_references(
             text,
-            environment=around.environment,
-            target=around.match_attributes,
-            evaluator=lambda each: around.evaluator(
-                each, self._own.named_in(each, values) or Own()
+            environment=site_values.environment,
+            target=site_values.match_attributes,
+            evaluator=lambda text: site_values.evaluator(
+                text, self._job_ad.attributes_used_by(text, values) or OwnAttributes()
             ),
         )
-        self._used.update(expanded.used)
+        self._match_values.update(expanded.used)
         return expanded.text
 
     def _check_universe(self) -> None:
@@ -304,15 +309,15 @@ class Program:
         if fault:
             raise CannotRender(fault, "universe")
 
-    def _read(
+    def _read_field(
         self,
-        each: JobField,
-        texts: Sequence[_Text],
+        field_: JobField,
+        texts: Sequence[_CommandText],
         values: Values,
         into: dict[str, Any],
         budget: Budget,
     ) -> None:
-        """Read a field; one that depends on what is not known yet stays out."""
+        """Read a field into `into`; a field that depends on unknown values is left out."""
         given: dict[str, str] = {}
         try:
             for text in texts:
@@ -320,11 +325,11 @@ class Program:
                 if value is None:
                     return
                 given[text.name] = value
-            into[each.name] = each.read(given)
+            into[field_.name] = field_.read(given)
         except CannotRender:
             raise
         except (ValueError, OverflowError, PilotageError) as error:
-            raise CannotRender(str(error), *each.commands) from error
+            raise CannotRender(str(error), *field_.commands) from error
 
     def _read_needs(self, values: Values, attributes: Mapping[str, str], budget: Budget) -> Needs:
         commands = {text.name: text.get(values, budget) for text in self._needed}
@@ -336,7 +341,7 @@ class Program:
                 {
                     name: text
                     for name, text in named.items()
-                    if text is not None and (self._surroundings or not _is_unknown(text))
+                    if text is not None and (self._site_values or not _is_unknown(text))
                 },
                 owner=self._identity.owner,
                 group=self._identity.group,
@@ -348,13 +353,13 @@ class Program:
             raise CannotRender(str(error)) from error
 
 
-def _named(name: str, error: Exception) -> CannotRender:
-    """The error with the name of the command or attribute."""
+def _error_of(name: str, error: Exception) -> CannotRender:
+    """CannotRender with the name of the command or attribute."""
     return CannotRender(f"{name}: {error}", name)
 
 
 def _has_references(name: str) -> bool:
-    """Whether references to the site are filled in in a command or attribute."""
+    """Whether references to the site are expanded in a command or attribute."""
     return not name.startswith("+") or is_need(name[1:])
 
 
@@ -362,8 +367,8 @@ def _is_unknown(text: str) -> bool:
     return UNKNOWN in text or ("$" in text and uses_macros(text))
 
 
-def _macros_of(source: Source) -> set[str]:
-    """The commands that others use as macros: they are no attributes of the job."""
+def _macros_of(source: CommandSet) -> set[str]:
+    """Commands that are used as macros in others: they are no attributes of the job."""
     used: set[str] = set()
     for text in (*source.commands.values(), *source.attributes.values()):
         if "$" in text:

@@ -1,4 +1,4 @@
-"""What is known of a job before it is submitted: its own ad, as expressions may refer to it."""
+"""A job's own ad before it is submitted, for expressions in its description that refer to it."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections.abc import Callable, Mapping
 
 from matching.expressions import references
 from matching.macro_functions import SEED, UNKNOWN
-from matching.substitution import Own
+from matching.substitution import OwnAttributes
 from wms.dags.description.amounts import NUMBERS
 from wms.jobs.specs import CLUSTER_MARK
 
 #: The expression of an attribute for the values of a node; None if it is not known yet.
-Get = Callable[[Mapping[str, str]], str | None]
+AttributeText = Callable[[Mapping[str, str]], str | None]
 #: Names under which values carry what is known of the node; no text can spell them.
 RETRY, PARENTS = "$retry", "$parents"
 #: Before the name of an attribute that comes with the node.
@@ -20,12 +20,12 @@ GIVEN = "+"
 
 
 def _identity(values: Mapping[str, str]) -> tuple[str, str]:
-    """The DAG's id and the node's name."""
+    """Id of the DAG, and name of the node."""
     dag_id, _, name = values[SEED].partition("/")
     return dag_id, name or UNKNOWN
 
 
-_OF_NODE: Mapping[str, tuple[str, Callable[[Mapping[str, str]], object]]] = {
+_NODE_ATTRIBUTES: Mapping[str, tuple[str, Callable[[Mapping[str, str]], object]]] = {
     "dagnodename": ("DAGNodeName", lambda values: _identity(values)[1]),
     "dagmanjobid": ("DAGManJobId", lambda values: _number(_identity(values)[0])),
     "dagmannoderetry": ("DAGManNodeRetry", lambda values: _number(values[RETRY])),
@@ -36,9 +36,9 @@ _OF_NODE: Mapping[str, tuple[str, Callable[[Mapping[str, str]], object]]] = {
 }
 #: What tells that a text may refer to an attribute which differs among a node's jobs, or is not
 #: known without a query.
-_SPECIAL = re.compile(r"procid|dagparentnodenames", re.IGNORECASE)
-#: What HTCondor's jobs begin with.
-_OF_ALL: Mapping[str, object] = {
+_JOB_OR_PARENTS = re.compile(r"procid|dagparentnodenames", re.IGNORECASE)
+#: Initial attributes of HTCondor's jobs.
+_COMMON_ATTRIBUTES: Mapping[str, object] = {
     "MyType": "Job",
     "JobUniverse": 5,
     "JobStatus": 1,
@@ -49,8 +49,8 @@ _OF_ALL: Mapping[str, object] = {
 #: All names that a job's own ad may have, in lower case, but for those of its description.
 NAMES = frozenset(
     {
-        *_OF_NODE,
-        *(name.lower() for name in _OF_ALL),
+        *_NODE_ATTRIBUTES,
+        *(name.lower() for name in _COMMON_ATTRIBUTES),
         *(name.lower() for name in NUMBERS.values()),
         "owner", "jobbatchname", "accountinggroup", "acctgroup", "acctgroupuser",
     }
@@ -61,13 +61,13 @@ def _number(text: str) -> object:
     return text if text == UNKNOWN else int(text)
 
 
-def is_special(text: str) -> bool:
-    """Whether a text may refer to the job's place in its list, or to the node's parents."""
-    return _SPECIAL.search(text) is not None
+def depends_on_job_or_parents(text: str) -> bool:
+    """Whether a text may refer to the job's number in its list, or to the node's parents."""
+    return _JOB_OR_PARENTS.search(text) is not None
 
 
-class OwnAd:
-    """The ads of the jobs of one description."""
+class JobAds:
+    """Own ads of the jobs of one description."""
 
     def __init__(
         self,
@@ -75,11 +75,11 @@ class OwnAd:
         owner: str,
         group: str,
         batch_name: str,
-        expressions: Mapping[str, Get],
+        expressions: Mapping[str, AttributeText],
     ) -> None:
         """`expressions` are those of the description, by the names of their attributes."""
         fixed: dict[str, object] = {
-            **_OF_ALL,
+            **_COMMON_ATTRIBUTES,
             "Owner": owner,
             "JobBatchName": batch_name or UNKNOWN,
         }
@@ -88,11 +88,11 @@ class OwnAd:
         self._fixed = {name.lower(): (name, value) for name, value in fixed.items()}
         self._expressions = {name.lower(): (name, get) for name, get in expressions.items()}
 
-    def named_in(self, text: str, values: Mapping[str, str]) -> Own | None:
-        """What an expression refers to of the ad, directly or by others; None if some of it is not
-        known yet.
+    def attributes_used_by(self, text: str, values: Mapping[str, str]) -> OwnAttributes | None:
+        """Attributes of the ad that an expression refers to, directly or not; None if some are
+        unknown yet.
         """
-        own, pending, seen = Own({}, {}), [text], set[str]()
+        own, pending, seen = OwnAttributes({}, {}), [text], set[str]()
         while pending:
             for each in references(pending.pop()):
                 if each.scope == "target" or each.name in seen:
@@ -100,15 +100,15 @@ class OwnAd:
                 seen.add(each.name)
                 if not self._add(each.name, values, own):
                     return None
-                if (found := own.expressions.get(self._name(each.name))) is not None:
-                    pending.append(found)
+                if (definition := own.expressions.get(self._name(each.name))) is not None:
+                    pending.append(definition)
         return own
 
     def _name(self, name: str) -> str:
         return self._expressions[name][0] if name in self._expressions else name
 
-    def _add(self, name: str, values: Mapping[str, str], own: Own) -> bool:
-        """Add an attribute if there is one; False if there is, but it is not known yet."""
+    def _add(self, name: str, values: Mapping[str, str], own: OwnAttributes) -> bool:
+        """Add an attribute, if there is one; False if it is not known yet."""
         expression = values.get(f"{GIVEN}{name}")
         if expression is None and name in self._expressions:
             expression = self._expressions[name][1](values)
@@ -117,8 +117,8 @@ class OwnAd:
         if expression is not None:
             own.expressions[self._name(name)] = expression
             return UNKNOWN not in expression
-        if name in _OF_NODE:
-            written, read = _OF_NODE[name]
+        if name in _NODE_ATTRIBUTES:
+            written, read = _NODE_ATTRIBUTES[name]
             own.values[written] = read(values)
             return UNKNOWN not in str(own.values[written])
         if name in self._fixed:

@@ -1,4 +1,4 @@
-"""From the texts of a submit description, macros filled in, to the fields of a job."""
+"""Fields of a job, read from the texts of a submit description whose macros are expanded."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from wms.jobs.specs import JobSpec
 
 Texts = Mapping[str, str]
 
-#: What a job may carry to its pilot besides files.
+#: Limits on the text that a job carries to its pilot.
 _MAX_TEXT_LENGTH = 128 * 1024
 _MAX_ATTRIBUTES_LENGTH = 64 * 1024
 _WALL_LIMIT_S = 86_400
@@ -44,7 +44,7 @@ _WHOLE = re.compile(r"-?[0-9]{1,9}\Z")
 
 @dataclass(frozen=True, slots=True)
 class JobField:
-    """A field of the job: the commands that it is read from, and how."""
+    """A field of the job, the commands that it is read from, and the function that reads them."""
 
     name: str
     commands: tuple[str, ...]
@@ -52,18 +52,18 @@ class JobField:
 
 
 def url_fault(text: str) -> str:
-    """Why a text cannot name files, if there is a URL in it; or ""."""
-    found = _URL.search(text)
-    if found is None:
+    """Reason why a text with a URL cannot be a list of files; empty if it has no URL."""
+    url = _URL.search(text)
+    if url is None:
         return ""
     return (
-        f"{found[0][:200]} is a URL, and files come from the workspace and go there only:"
+        f"{url[0][:200]} is a URL, and files come from the workspace and go there only:"
         " let a DATA node bring it or take it, or the payload itself"
     )
 
 
 def _checked(name: str) -> str:
-    """The name of a file of the workspace."""
+    """Checked name of a file in the workspace. Raises ValueError and InvalidInput."""
     if fault := url_fault(name):
         raise ValueError(fault)
     return checked_path(name)
@@ -81,7 +81,7 @@ def _executable(texts: Texts) -> str:
 
 
 def checked_executable(name: str, directory: str = "") -> str:
-    """The executable that is called so in a directory of the workspace; one of the node stays so.
+    """Path of an executable in the workspace; an absolute path is one of the worker node.
 
     Raises ValueError and InvalidInput.
     """
@@ -107,7 +107,7 @@ def _environment(texts: Texts) -> dict[str, str]:
 
 
 def check_size(spec: JobSpec) -> None:
-    """Raise ValueError for more text than a pilot is sent with a job."""
+    """Raise ValueError for more text than may be sent to a pilot with a job."""
     length = sum(map(len, spec.arguments)) + _length_of(spec.environment)
     if length > _MAX_TEXT_LENGTH:
         raise ValueError(f"arguments and environment exceed {_MAX_TEXT_LENGTH} characters")
@@ -116,7 +116,7 @@ def check_size(spec: JobSpec) -> None:
 
 
 def text_length(spec: JobSpec) -> int:
-    """How much text is stored with the job."""
+    """Number of characters that are stored with the job."""
     lists = sum(map(len, chain(spec.arguments, spec.input_files, spec.output_files)))
     mappings = map(_length_of, (spec.environment, spec.attributes, spec.periodic or {}))
     return lists + sum(mappings)
@@ -139,7 +139,7 @@ def _inputs(texts: Texts) -> tuple[str, ...]:
 
 
 def optional_path(text: str) -> str:
-    """A name of a file that may be missing, checked to stay inside the workspace."""
+    """Optional file name, checked to stay inside the workspace."""
     return _checked(text.strip()) if text.strip() else ""
 
 
@@ -153,8 +153,10 @@ def _retries(texts: Texts) -> int:
     return most
 
 
-def _verdicts(texts: Texts) -> dict[str, str] | None:
-    """The expressions that decide about the job; None where there are none."""
+def _policy_expressions(texts: Texts) -> dict[str, str] | None:
+    """Policy expressions of the job (`periodic_hold`, `on_exit_remove`, ...); None if there are
+    none.
+    """
     given = {VERDICTS[name]: text.strip() for name, text in texts.items() if text.strip()}
     code = given.get("success_exit_code")
     if code is not None and not _WHOLE.match(code):
@@ -194,5 +196,5 @@ FIELDS = (
         lambda texts: parse_disk_mb(texts.get("request_disk", "0")),
     ),
     JobField("max_retries", ("max_retries", "retry_until"), _retries),
-    JobField("periodic", tuple(VERDICTS), _verdicts),
+    JobField("periodic", tuple(VERDICTS), _policy_expressions),
 )

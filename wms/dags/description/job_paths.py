@@ -1,4 +1,4 @@
-"""Where the files of a node's jobs lie in the workspace, once all macros are filled in."""
+"""Workspace paths of a job's files, checked after all macros are expanded."""
 
 from __future__ import annotations
 
@@ -20,62 +20,68 @@ _FILES = {
     "stdout_name": "output",
     "stderr_name": "error",
 }
-_NAMED = ("directory", "executable", *_FILES)
+_PATH_FIELDS = ("directory", "executable", *_FILES)
 _LONGEST_CLUSTER = str(2**63 - 1)
 
 
-class JobPlaces:
-    """Finds the places of one job after the other; what the last one named is remembered."""
+class JobPaths:
+    """Checks the paths of jobs; the result for the last job is kept, since many jobs share it."""
 
     def __init__(self) -> None:
         self._last: tuple[object, Mapping[str, str]] = None, {}
 
-    def placed(
-        self, fields: Mapping[str, Any], below: str, *, mentions_cluster: bool = False
+    def workspace_paths(
+        self, fields: Mapping[str, Any], node_directory: str, *, mentions_cluster: bool = False
     ) -> Mapping[str, str]:
-        """The directory and the executable of a job as they are called from the workspace's top.
+        """Directory and executable of a job, relative to the top of the workspace.
 
-        `below` is the node's directory; fields that are not known yet are missing. Raises
-        CannotRender where a file of the job can have no place, the number of its cluster included.
+        Unknown fields may be missing. Raises CannotRender where a file of the job has no valid
+        path, even with the longest cluster number.
         """
-        named = {name: fields.get(name, "") for name in _NAMED}
-        if not (below or named["directory"] or mentions_cluster):
+        names_by_field = {name: fields.get(name, "") for name in _PATH_FIELDS}
+        if not (node_directory or names_by_field["directory"] or mentions_cluster):
             # Each by itself was looked at when it was read.
             return {}
-        known, placed = self._last
-        if known != (below, named):
-            placed = _placed(named, below)
-            self._last = (below, named), placed
-        return placed
+        known, workspace_paths = self._last
+        if known != (node_directory, names_by_field):
+            workspace_paths = _workspace_paths(names_by_field, node_directory)
+            self._last = (node_directory, names_by_field), workspace_paths
+        return workspace_paths
 
 
-def _placed(named: Mapping[str, Any], below: str) -> Mapping[str, str]:
-    placed = {"directory": posixpath.join(below, named["directory"]).rstrip("/")}
-    if placed["directory"]:
-        with _told_of("initialdir"):
-            placed["directory"] = checked_path(placed["directory"], field="initialdir")
-            checked_path(_at_longest(placed["directory"]), field="initialdir")
-    if named["executable"]:
-        with _told_of("executable"):
-            placed["executable"] = checked_executable(named["executable"], below)
-            checked_executable(_at_longest(placed["executable"]))
-    directory = _at_longest(placed["directory"])
+def _workspace_paths(names_by_field: Mapping[str, Any], node_directory: str) -> Mapping[str, str]:
+    workspace_paths = {
+        "directory": posixpath.join(node_directory, names_by_field["directory"]).rstrip("/")
+    }
+    if workspace_paths["directory"]:
+        with _errors_of_command("initialdir"):
+            workspace_paths["directory"] = checked_path(
+                workspace_paths["directory"], field="initialdir"
+            )
+            checked_path(_with_longest_cluster(workspace_paths["directory"]), field="initialdir")
+    if names_by_field["executable"]:
+        with _errors_of_command("executable"):
+            workspace_paths["executable"] = checked_executable(
+                names_by_field["executable"], node_directory
+            )
+            checked_executable(_with_longest_cluster(workspace_paths["executable"]))
+    directory = _with_longest_cluster(workspace_paths["directory"])
     for field, command in _FILES.items():
-        names = named[field]
-        with _told_of(command):
+        names = names_by_field[field]
+        with _errors_of_command(command):
             for name in filter(None, (names,) if isinstance(names, str) else names):
-                path_in(directory, _at_longest(name), field=command)
-    return placed
+                path_in(directory, _with_longest_cluster(name), field=command)
+    return workspace_paths
 
 
-def _at_longest(name: str) -> str:
-    """The name with a number of the cluster of as many digits as one may have."""
+def _with_longest_cluster(name: str) -> str:
+    """Name in which the cluster's number has the most digits possible."""
     return name.replace(CLUSTER_MARK, _LONGEST_CLUSTER)
 
 
 @contextmanager
-def _told_of(command: str) -> Iterator[None]:
-    """A fault is that of a command."""
+def _errors_of_command(command: str) -> Iterator[None]:
+    """Turn errors of the block into CannotRender for this command."""
     try:
         yield
     except (ValueError, PilotageError) as error:

@@ -1,4 +1,4 @@
-"""From the commands and attributes of a submit description to the needs of a job."""
+"""Needs of a job (cores, memory, sites, tags, ...), read from commands and attributes."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ _LONGEST_REMEMBERED = 16 * 1024
 
 
 def is_need(attribute: str) -> bool:
-    """Whether an attribute of this name says what a job needs."""
+    """Whether an attribute of this name is one of the job's needs."""
     return attribute.lower() in _ATTRIBUTE_NAMES
 
 
@@ -67,7 +67,7 @@ def read_needs(
     group: str,
     segments_s: Sequence[int],
 ) -> Needs:
-    """What a description with these commands and attributes asks for, their macros filled in.
+    """Needs from these commands and attributes, whose macros are expanded.
 
     Raises BadNeeds, whose message and `fields` have the names that the description uses.
     """
@@ -95,10 +95,10 @@ def _read(
         )
     except BadNeeds as error:
         names = [written_name(name) for name in error.fields]
-        told = str(error)
-        if not told.startswith(tuple(names)):
-            told = f"{' and '.join(names)}: {told}"
-        raise BadNeeds(told, *names) from error
+        message = str(error)
+        if not message.startswith(tuple(names)):
+            message = f"{' and '.join(names)}: {message}"
+        raise BadNeeds(message, *names) from error
 
 
 # A DAG has thousands of nodes that need the same.
@@ -106,7 +106,7 @@ _read_again = lru_cache(maxsize=1024)(_read)
 
 
 def written_name(field: str) -> str:
-    """A field of the needs as people write it: a command, or `+Name`."""
+    """Name of a field of the needs in submit descriptions: a command, or `+Name`."""
     return COMMANDS.get(field) or f"+{ATTRIBUTES.get(field, field)}"
 
 
@@ -120,7 +120,7 @@ def _of_commands(commands: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _of_attributes(attributes: Mapping[str, str]) -> dict[str, Any]:
-    """The values of those attributes that are given."""
+    """Values of those attributes that are given."""
     values = {}
     for names, read in ((_LISTS, _words), (_TEXTS, _text), (_NUMBERS, _number)):
         for field, name in names.items():
@@ -130,7 +130,7 @@ def _of_attributes(attributes: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _value(field: str, text: str) -> Any:
-    """The value of an attribute: a ClassAd expression that refers to nothing else."""
+    """Value of an attribute: a ClassAd expression without references."""
     if len(text) > _MOST_STEPS:
         raise BadNeeds(f"+{ATTRIBUTES[field]} has more than {_MOST_STEPS} characters", field)
     try:
@@ -173,9 +173,9 @@ def _number(field: str, text: str) -> int:
 
 
 def read_priority(commands: Mapping[str, str]) -> int:
-    """The job's priority among its owner's; what is beyond the range counts as its end.
+    """Priority of the job among its owner's, limited to the allowed range. Raises BadNeeds.
 
-    HTCondor takes any number. Raises BadNeeds.
+    HTCondor takes any number.
     """
     text = commands.get("priority", "").strip() or "1"
     if not _INTEGER.fullmatch(text):
@@ -184,7 +184,7 @@ def read_priority(commands: Mapping[str, str]) -> int:
 
 
 def whole(commands: Mapping[str, str], name: str, default: int, *, field: str = "") -> int:
-    """The whole number that a command gives. Raises BadNeeds, which names `field`."""
+    """Whole number of a command. Raises BadNeeds, which names `field`."""
     text = commands.get(name, "").strip() or str(default)
     if not text.isascii() or not text.isdigit() or len(text) > 9:
         raise BadNeeds(f"{name} is not a whole number: {text[:80]}", field or name)
@@ -192,19 +192,19 @@ def whole(commands: Mapping[str, str], name: str, default: int, *, field: str = 
 
 
 def parse_memory_mb(text: str) -> int:
-    """A `request_memory` value in MB, rounded up; MB are meant where no unit is given."""
-    found = _MEMORY.match(text.strip() or "0")
-    if found is None:
+    """`request_memory` in MB, rounded up; the default unit is MB. Raises BadNeeds."""
+    amount = _MEMORY.match(text.strip() or "0")
+    if amount is None:
         raise BadNeeds(f"request_memory is not an amount of memory: {text[:80]}", "memory_mb")
-    return math.ceil(float(found[1]) * _MB_PER_UNIT[(found[2] or "M").upper()])
+    return math.ceil(float(amount[1]) * _MB_PER_UNIT[(amount[2] or "M").upper()])
 
 
 def parse_disk_mb(text: str) -> int:
-    """A `request_disk` value in MB, rounded up; KB are meant where no unit is given."""
-    found = _MEMORY.match(text.strip() or "0")
-    if found is None:
+    """`request_disk` in MB, rounded up; the default unit is KB. Raises ValueError."""
+    amount = _MEMORY.match(text.strip() or "0")
+    if amount is None:
         raise ValueError(f"request_disk is not an amount of disk space: {text[:80]}")
-    amount_mb = math.ceil(float(found[1]) * _MB_PER_UNIT[(found[2] or "K").upper()])
+    amount_mb = math.ceil(float(amount[1]) * _MB_PER_UNIT[(amount[2] or "K").upper()])
     if amount_mb > MOST["memory_mb"]:
         raise ValueError(f"request_disk must be at most {MOST['memory_mb']} MB, not {amount_mb}")
     return amount_mb

@@ -1,4 +1,4 @@
-"""`queue` statements of submit descriptions: how many jobs, and the values that make them differ.
+"""`queue` statements of submit descriptions: the number of jobs, and the values of their variables.
 
 Syntax as in HTCondor: `queue [count] [variables] [in | from | matching [files]] [slice] items`.
 """
@@ -34,18 +34,18 @@ _ITEM = "Item"
 
 
 class BadQueue(ValueError):
-    """A queue statement that cannot be understood or carried out."""
+    """A queue statement with a syntax fault, or one that cannot be carried out."""
 
 
 class Files(Protocol):
-    """The files that items may come from: those of the workspace, seen from where a node runs."""
+    """Files of the workspace that queue statements may read, relative to the node's directory."""
 
     def text(self, path: str) -> str | None:
-        """The content of a file; None when it is not there."""
+        """Content of a file; None when there is no such file."""
         ...
 
     def names(self) -> Sequence[str]:
-        """The names of all files, in their order."""
+        """Names of all files, sorted."""
         ...
 
 
@@ -53,7 +53,7 @@ class Files(Protocol):
 class QueueStatement:
     """One `queue`. `count` and `items` may have macros; `items` are lines, words or patterns.
 
-    `commands` and `attributes` are given since the statement before, and count from here on.
+    `commands` and `attributes` are those between the previous statement and this one.
     """
 
     line: int = 0
@@ -68,7 +68,7 @@ class QueueStatement:
 
     @property
     def is_single(self) -> bool:
-        """Whether it is for one job, without anything of its own."""
+        """Whether it makes one job without variables."""
         return self.count == "1" and not self.kind
 
     @property
@@ -77,17 +77,17 @@ class QueueStatement:
         return bool(self.file) or self.kind == "matching"
 
     def as_dict(self) -> dict[str, Any]:
-        """The statement as JSON values, what is empty left out."""
+        """JSON values of the statement, without empty ones."""
         values = {name: getattr(self, name) for name in self.__slots__}
         return {name: value for name, value in values.items() if value}
 
     def rows(
         self, expand: Callable[[str], str], files: Files | None, budget: Budget
     ) -> Iterator[tuple[int, int, Mapping[str, str]]]:
-        """For each job its step, its row, and the values of the statement's variables.
+        """Step, row and values of the variables for each job.
 
-        `expand` fills in macros. Names that patterns are compared with are counted in the budget.
-        Raises BadQueue and MacroError; more than MAX_JOBS are no fault here.
+        `expand` expands macros. Names that patterns are compared with are counted in the budget.
+        Raises BadQueue and MacroError; more than MAX_JOBS rows are allowed here.
         """
         count = _count(expand(self.count))
         if not self.kind:
@@ -116,29 +116,29 @@ class QueueStatement:
 
 
 def parse_queue(text: str, line: int, block: Callable[[], list[str] | None]) -> QueueStatement:
-    """The statement behind the word `queue`. Raises BadQueue.
+    """Parsed text after the word `queue`. Raises BadQueue.
 
-    `block` gives the lines up to the closing parenthesis, None when there is none.
+    `block` returns the lines up to the closing parenthesis, None when there is none.
     """
     queue = QueueStatement(line=line)
-    found = _WORDS.match(text)
-    names = (found["names"] if found else text).strip()
+    match = _WORDS.match(text)
+    names = (match["names"] if match else text).strip()
     counted = _COUNT.match(names)
     if counted is not None:
         queue.count, names = counted.group().strip(), names[counted.end() :].strip()
         _check_count(queue.count)
-    if found is None:
+    if match is None:
         if names:
             raise BadQueue(f"not a queue statement: queue {text.strip()[:80]}")
         return queue
-    queue.kind = found["word"].lower()
+    queue.kind = match["word"].lower()
     queue.variables = [name for name in _SEPARATOR.split(names) if name]
     if len(queue.variables) > _MAX_VARIABLES:
         raise BadQueue(f"queue: at most {_MAX_VARIABLES} variables")
     for name in queue.variables:
         if not _NAME.match(name):
             raise BadQueue(f"queue: {name[:80]} is not the name of a variable")
-    _read_items(queue, found["rest"].strip(), block)
+    _read_items(queue, match["rest"].strip(), block)
     return queue
 
 
@@ -168,7 +168,7 @@ def _checked_slice(cut: re.Match[str]) -> str:
 
 
 def _without_kind(rest: str) -> str:
-    """What follows `files` or `any`."""
+    """Text after `files` or `any`."""
     kind = _KIND_OF_FILES.match(rest)
     if kind is None:
         return rest
@@ -178,7 +178,7 @@ def _without_kind(rest: str) -> str:
 
 
 def _inline(first: str, block: Callable[[], list[str] | None], *, is_rows: bool) -> list[str]:
-    """The items between parentheses, which may be on lines of their own."""
+    """Items between parentheses, which may be on lines of their own."""
     closing = first.rfind(")")
     if closing >= 0 and not first[closing + 1 :].strip():
         return _lines([first[:closing]])
@@ -207,8 +207,8 @@ def _patterns(items: Sequence[str], expand: Callable[[str], str]) -> list[str]:
 
 
 def _matching(patterns: Sequence[str], files: Files | None, budget: Budget) -> list[str]:
-    """The names that match one of the patterns; a wildcard stays within one directory."""
-    found: dict[str, None] = {}
+    """Names that match one of the patterns; a wildcard stays within one directory."""
+    matching: dict[str, None] = {}
     names = files.names() if files is not None else ()
     # To compare takes the product of the lengths; that of short ones is as good as one step.
     lengths = sum(map(len, names)) * sum(map(len, patterns))
@@ -216,8 +216,8 @@ def _matching(patterns: Sequence[str], files: Files | None, budget: Budget) -> l
     for pattern in patterns:
         for name in names:
             if name.count("/") == pattern.count("/") and fnmatchcase(name, pattern):
-                found[name] = None
-    return list(found)
+                matching[name] = None
+    return list(matching)
 
 
 def _check_count(text: str) -> None:
@@ -226,7 +226,7 @@ def _check_count(text: str) -> None:
 
 
 def _count(text: str) -> int:
-    """How many jobs for each item: a number, or a product of some."""
+    """Number of jobs for each item: a number, or a product of numbers."""
     if UNKNOWN in text:
         return 1
     count = 1
@@ -240,11 +240,11 @@ def _count(text: str) -> int:
 
 
 def _sliced(items: Sequence[str], text: str) -> Sequence[str]:
-    """The part of the items that `[start:end:step]` or `[place]` chooses."""
-    found = _SLICE.match(text)
-    if found is None:
+    """Items selected by `[start:end:step]` or `[index]`."""
+    match = _SLICE.match(text)
+    if match is None:
         return items
-    start, colon, end, step = found.groups()
+    start, colon, end, step = match.groups()
     if not colon:
         return items[int(start or 0) :][:1]
     numbers = [int(each) if each else None for each in (start, end, step)]
@@ -254,8 +254,7 @@ def _sliced(items: Sequence[str], text: str) -> Sequence[str]:
 
 
 def _values(names: Sequence[str], item: str, *, is_row: bool) -> dict[str, str]:
-    """The variables' values: an item is cut into fields where it is a row, and the last variable
-    has what is left of it."""
+    """Values of the variables: a row is split into fields, and the last variable gets the rest."""
     values = dict.fromkeys(names, "")
     if not is_row:
         values[names[0]] = item

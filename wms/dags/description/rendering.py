@@ -1,4 +1,4 @@
-"""From a node and its submit description to its jobs: every macro filled in."""
+"""Renderer: makes the jobs of a node from its submit description, with all macros expanded."""
 
 from __future__ import annotations
 
@@ -15,52 +15,52 @@ from wms.core.errors import PilotageError
 from wms.dags.description.commands import FIELDS, SYNONYMS
 from wms.dags.description.compiled_description import (
     CannotRender,
+    CommandSet,
+    CompiledDescription,
     Identity,
-    Program,
-    Source,
-    Surroundings,
+    SiteValues,
 )
-from wms.dags.description.job_ad import GIVEN, PARENTS, RETRY, is_special
+from wms.dags.description.job_ad import GIVEN, PARENTS, RETRY, depends_on_job_or_parents
 from wms.dags.description.job_fields import check_size, text_length
-from wms.dags.description.job_paths import JobPlaces
+from wms.dags.description.job_paths import JobPaths
 from wms.dags.description.queue_statement import MAX_JOBS, BadQueue, Files, QueueStatement
-from wms.dags.description.retry_changes import changes_after
+from wms.dags.description.retry_changes import changes_for_retry
 from wms.dags.description.submit_file import SubmitFile
 from wms.jobs.specs import CLUSTER_MARK, JobSpec
 
-__all__ = ["CannotRender", "Identity", "NodeContext", "Renderer", "Surroundings"]
+__all__ = ["CannotRender", "Identity", "NodeContext", "Renderer", "SiteValues"]
 
 _COMMANDS = FIELDS | SYNONYMS.keys() | {"universe"}
 _CLUSTER_NAMES = frozenset({"cluster", "clusterid"})
-#: What the queue statement tells a job of its place in the list.
+#: Names set by the queue statement: the job's position in the list.
 _PROCESS_NAMES = frozenset({"process", "procid", "item", "itemindex", "step", "row"})
 _PARENTS = "dag_parent_names"
-_LATE = ("dagmanjobid", "dag_status", "failed_count", _PARENTS)
-_OF_ONE = {
+_NAMES_KNOWN_LATE = ("dagmanjobid", "dag_status", "failed_count", _PARENTS)
+_SINGLE_JOB_VALUES = {
     "process": "0", "procid": "0", "item": "", "itemindex": "0", "step": "0", "row": "0",
     "cluster": CLUSTER_MARK, "clusterid": CLUSTER_MARK,
 }  # fmt: skip
-_UNKNOWN_OF_ONE = {**_OF_ONE, **dict.fromkeys(_CLUSTER_NAMES, UNKNOWN)}
-_LATE_VALUES = dict.fromkeys((*_LATE, SEED), UNKNOWN)
+_UNKNOWN_SINGLE_JOB_VALUES = {**_SINGLE_JOB_VALUES, **dict.fromkeys(_CLUSTER_NAMES, UNKNOWN)}
+_UNKNOWN_LATE_VALUES = dict.fromkeys((*_NAMES_KNOWN_LATE, SEED), UNKNOWN)
 _NOTHING: Mapping[str, str] = MappingProxyType({})
 _NO_NAMES: frozenset[str] = frozenset()
-_ONE = QueueStatement()
+_SINGLE_QUEUE = QueueStatement()
 #: So many programs of a description are kept: one for each queue statement and each set of commands
 #: that come with nodes.
-_MOST_PROGRAMS = 256
+_MAX_COMPILED = 256
 #: What the macros of a node may take is as much as those of one text, and this for each job.
 _STEPS_PER_JOB = 16 * 1024
-#: What all jobs of a node carry together: they are made and stored at once.
+#: Limit on the text of all jobs of a node together, which are made and stored at once.
 MAX_TEXT_OF_NODE = 128 * 1024 * 1024
 
 
 # A tuple, because one is made of every node of every DAG.
 class NodeContext(NamedTuple):
-    """A node and its moment, as the macros of its submit description may refer to them.
+    """A node and its state, as the macros of its submit description may refer to them.
 
     `variables` are the VARS before the description, `appended` those behind it; a name that begins
-    with `+` is an attribute. `parent_names` are asked for only where a macro needs them. `changes`
-    are those of RETRY, made `retry_number` times.
+    with `+` is an attribute. `parent_names` is called only where a macro needs it. `changes` are
+    those of RETRY, applied `retry_number` times.
     """
 
     node_name: str
@@ -78,7 +78,7 @@ class NodeContext(NamedTuple):
 
 
 class _Node(NamedTuple):
-    """A context made ready: names in lower case, in the layers in which they count."""
+    """A context prepared for rendering: names in lower case, in layers by precedence."""
 
     context: NodeContext
     given: dict[str, str]
@@ -90,13 +90,15 @@ class _Node(NamedTuple):
     #: Names whose values come with the node, whatever the description says.
     outer: frozenset[str]
     has_macros: bool
-    #: What may be filled in for the node, all of its jobs together.
+    #: Limit on macro expansion for all jobs of the node together.
     budget: Budget
 
 
 @dataclass(frozen=True, slots=True)
 class _Stage:
-    """A queue statement with all that holds at it; `own_names` are set by it alone."""
+    """A queue statement with the commands and attributes in force there; `own_names` are its
+    variables.
+    """
 
     queue: QueueStatement
     commands: dict[str, str]
@@ -107,41 +109,45 @@ class _Stage:
 class Renderer:
     """Makes the jobs of all nodes with one description, which is compiled once.
 
-    `surroundings` of None look only at what is known before the site is. `bind` is the last word
-    on the needs of every job. `files` are what queue statements may read.
+    Without `site_values` only what does not depend on the site is rendered. `bind` makes the final
+    needs of every job. `files` are those that queue statements may read.
     """
 
     def __init__(
         self,
         description: SubmitFile,
         identity: Identity,
-        surroundings: Surroundings | None = None,
+        site_values: SiteValues | None = None,
         *,
         files: Files | None = None,
         bind: Callable[[Needs], Needs] | None = None,
     ) -> None:
         self._identity = identity
-        self._surroundings = surroundings
+        self._site_values = site_values
         self._files = files
         self._bind = bind
         self._stages = list(_stages(description))
         given = {name for stage in self._stages for name in stage.commands}
-        #: What VARS set before the description, or behind it, instead of it.
+        #: Names that VARS may set before the description, or behind it.
         self._missing = _COMMANDS - given
         self._appendable = _COMMANDS | given
-        self._programs: dict[tuple[object, ...], Program] = {}
-        self._places = JobPlaces()
+        self._compiled: dict[tuple[object, ...], CompiledDescription] = {}
+        self._job_paths = JobPaths()
         texts = (t for s in self._stages for t in (*s.commands.values(), *s.attributes.values()))
-        self._asks_for_parents = any(_PARENTS in text.lower() or is_special(text) for text in texts)
+        self._uses_parents = any(
+            _PARENTS in text.lower() or depends_on_job_or_parents(text) for text in texts
+        )
 
     def jobs(self, context: NodeContext) -> list[JobSpec]:
-        """The jobs of a node, one at least and at most MAX_JOBS. Raises CannotRender."""
+        """Jobs of a node, at least one and at most MAX_JOBS. Raises CannotRender."""
         specs: list[JobSpec] = []
         try:
             node = self._node(context)
-            room = MAX_TEXT_OF_NODE
-            for place, stage in enumerate(self._stages):
-                room = self._add_jobs(node, place, stage, specs, room)
+            remaining_characters = MAX_TEXT_OF_NODE
+            for stage_index, stage in enumerate(self._stages):
+                remaining_characters = self._add_jobs(
+                    node, stage_index, stage, specs, remaining_characters
+                )
             if not specs:
                 raise BadQueue("its queue statements make no job")
         except CannotRender as error:
@@ -151,52 +157,57 @@ class Renderer:
         return specs
 
     def fields(self, context: NodeContext, *, most: int) -> Iterator[dict[str, Any]]:
-        """The fields of the first jobs, without attributes and the node's place, to be checked.
+        """Fields of the first jobs, without attributes and directory, for checks.
 
         Raises CannotRender.
         """
         node = self._node(context)
         try:
-            for place, stage in enumerate(self._stages):
-                program = self._program(place, node)
-                for live in islice(self._lives(node, stage), most):
-                    values, attributes = self._values(node, stage, live)
-                    fields = program.fields(values, attributes, node.budget)
-                    self._places.placed(fields, context.directory)
+            for stage_index, stage in enumerate(self._stages):
+                compiled = self._compiled_for(stage_index, node)
+                for queue_values in islice(self._queue_values(node, stage), most):
+                    values, attributes = self._values(node, stage, queue_values)
+                    fields = compiled.fields(values, attributes, node.budget)
+                    self._job_paths.workspace_paths(fields, context.directory)
                     yield fields
         except (BadQueue, MacroError) as error:
             raise CannotRender(str(error)) from error
 
     def _add_jobs(
-        self, node: _Node, place: int, stage: _Stage, specs: list[JobSpec], room: int
+        self,
+        node: _Node,
+        stage_index: int,
+        stage: _Stage,
+        specs: list[JobSpec],
+        remaining_characters: int,
     ) -> int:
-        """Make the jobs of a queue statement; so much text may follow them."""
-        program = self._program(place, node)
-        is_same = not node.has_macros and stage.own_names.isdisjoint(program.names)
+        """Add the jobs of a queue statement; the number of characters that later jobs may have."""
+        compiled = self._compiled_for(stage_index, node)
+        is_same = not node.has_macros and stage.own_names.isdisjoint(compiled.names)
         spec: JobSpec | None = None
         length = 0
-        for live in self._lives(node, stage, first=len(specs)):
+        for queue_values in self._queue_values(node, stage, first=len(specs)):
             if len(specs) == MAX_JOBS:
                 raise BadQueue(f"a node has at most {MAX_JOBS} jobs")
             if spec is None or not is_same:
-                spec = self._spec(node, program, *self._values(node, stage, live))
+                spec = self._spec(node, compiled, *self._values(node, stage, queue_values))
                 length = text_length(spec)
-            room -= length
-            if room < 0:
+            remaining_characters -= length
+            if remaining_characters < 0:
                 raise BadQueue(f"its jobs have more than {MAX_TEXT_OF_NODE} characters in all")
             specs.append(spec)
-        return room
+        return remaining_characters
 
-    def _lives(self, node: _Node, stage: _Stage, first: int = 0) -> Iterator[dict[str, str]]:
-        """The values that the queue statement gives to one job after the other."""
+    def _queue_values(self, node: _Node, stage: _Stage, first: int = 0) -> Iterator[dict[str, str]]:
+        """Values that the queue statement gives to each job."""
         if stage.queue.is_single and not first:
-            yield _OF_ONE if self._surroundings else _UNKNOWN_OF_ONE
+            yield _SINGLE_JOB_VALUES if self._site_values else _UNKNOWN_SINGLE_JOB_VALUES
             return
-        cluster = CLUSTER_MARK if self._surroundings else UNKNOWN
-        if self._surroundings is None and stage.queue.reads_files:
+        cluster = CLUSTER_MARK if self._site_values else UNKNOWN
+        if self._site_values is None and stage.queue.reads_files:
             yield {
-                **_UNKNOWN_OF_ONE,
-                **dict.fromkeys(stage.own_names - _UNKNOWN_OF_ONE.keys(), UNKNOWN),
+                **_UNKNOWN_SINGLE_JOB_VALUES,
+                **dict.fromkeys(stage.own_names - _UNKNOWN_SINGLE_JOB_VALUES.keys(), UNKNOWN),
             }
             return
         layers = (node.appended, stage.commands, node.variables, node.given)
@@ -231,7 +242,7 @@ class Renderer:
         has_macros = False
         for layer, variables in enumerate((context.variables, context.appended)):
             for name, value in variables.items():
-                has_macros = has_macros or "$" in value or is_special(value)
+                has_macros = has_macros or "$" in value or depends_on_job_or_parents(value)
                 if name[0] == "+":
                     attributes[layer][name[1:]] = value
                     continue
@@ -243,30 +254,30 @@ class Renderer:
         return _Node(context, given, *plain, *attributes, frozenset(outer), has_macros, Budget())
 
     def _builtins(self, context: NodeContext, needs_parents: bool) -> dict[str, str]:
-        """The names that DAGMan always gives a value."""
+        """Names that DAGMan always defines."""
         given = {
             "job": context.node_name,
             "node": context.node_name,
             "retry": str(context.retry_number),
             RETRY: str(context.retry_number),
         }
-        if self._surroundings is None:
-            given.update(_LATE_VALUES)
+        if self._site_values is None:
+            given.update(_UNKNOWN_LATE_VALUES)
             return given
         given["dagmanjobid"] = str(context.dag_id)
         # Not of the retry: what was drawn for a job stays.
         given[SEED] = f"{context.dag_id}/{context.node_name}"
         given["dag_status"] = str(context.dag_status)
         given["failed_count"] = str(context.failed_count)
-        if needs_parents or self._asks_for_parents:
+        if needs_parents or self._uses_parents:
             given[_PARENTS] = given[PARENTS] = ",".join(context.parent_names())
         return given
 
     def _values(
-        self, node: _Node, stage: _Stage, live: Mapping[str, str]
+        self, node: _Node, stage: _Stage, queue_values: Mapping[str, str]
     ) -> tuple[dict[str, str], dict[str, str]]:
-        """The values of all names, and the attributes that the node gives, macros filled in."""
-        values = {**node.given, **node.variables, **node.appended, **live}
+        """Values of all names, and the attributes from the node, macros expanded."""
+        values = {**node.given, **node.variables, **node.appended, **queue_values}
         attributes = node.attributes
         if attributes or node.appended_attributes:
             own = {name.lower() for name in stage.attributes}
@@ -274,40 +285,46 @@ class Renderer:
             attributes |= node.appended_attributes
         if not node.has_macros:
             return _with_attributes(values, attributes), attributes
-        layers = (live, node.appended, stage.commands, node.variables, node.given)
+        layers = (queue_values, node.appended, stage.commands, node.variables, node.given)
         scopes = Scopes(*layers, budget=node.budget)
         for layer in (3, 1):
             for name, text in layers[layer].items():
-                if "$" in text and name not in live:
+                if "$" in text and name not in queue_values:
                     values[name] = scopes.value(layer, name)
         filled = {n: scopes.expand(parse_template(text)) for n, text in attributes.items()}
         return _with_attributes(values, filled), filled
 
-    def _program(self, place: int, node: _Node) -> Program:
+    def _compiled_for(self, stage_index: int, node: _Node) -> CompiledDescription:
         context = node.context
         changes = context.changes if context.retry_number else ()
-        key = (place, node.outer, *(map(tuple, changes)), changes and context.retry_number)
-        program = self._programs.get(key)
-        if program is None:
-            source = _source(self._stages[place], node, changes)
-            if len(self._programs) >= _MOST_PROGRAMS:
-                self._programs.clear()
-            program = Program(source, self._identity, self._surroundings)
-            self._programs[key] = program
-        return program
+        key = (stage_index, node.outer, *(map(tuple, changes)), changes and context.retry_number)
+        compiled = self._compiled.get(key)
+        if compiled is None:
+            source = _source(self._stages[stage_index], node, changes)
+            if len(self._compiled) >= _MAX_COMPILED:
+                self._compiled.clear()
+            compiled = CompiledDescription(source, self._identity, self._site_values)
+            self._compiled[key] = compiled
+        return compiled
 
     def _spec(
-        self, node: _Node, program: Program, values: Mapping[str, str], given: Mapping[str, str]
+        self,
+        node: _Node,
+        compiled: CompiledDescription,
+        values: Mapping[str, str],
+        given: Mapping[str, str],
     ) -> JobSpec:
         context = node.context
-        fields = program.fields(values, given, node.budget)
-        attributes = program.attributes(values, given, node.budget)
+        fields = compiled.fields(values, given, node.budget)
+        attributes = compiled.attributes(values, given, node.budget)
         attributes["DAGNodeName"] = context.node_name
         attributes["DAGManJobId"] = context.dag_id
         attributes["DAGManNodeRetry"] = context.retry_number
         fields["attributes"] = attributes
-        mentions = node.has_macros or not _CLUSTER_NAMES.isdisjoint(program.names)
-        fields |= self._places.placed(fields, context.directory, mentions_cluster=mentions)
+        mentions = node.has_macros or not _CLUSTER_NAMES.isdisjoint(compiled.names)
+        fields |= self._job_paths.workspace_paths(
+            fields, context.directory, mentions_cluster=mentions
+        )
         if context.avoided_sites:
             banned = {*fields["needs"].banned_sites, *context.avoided_sites}
             fields["needs"] = replace(fields["needs"], banned_sites=tuple(sorted(banned)))
@@ -319,8 +336,8 @@ class Renderer:
         return spec
 
 
-def _source(stage: _Stage, node: _Node, changes: Sequence[Sequence[str]]) -> Source:
-    """What holds at a queue statement for nodes like this one, with what their retry changes."""
+def _source(stage: _Stage, node: _Node, changes: Sequence[Sequence[str]]) -> CommandSet:
+    """Commands at a queue statement for nodes like this one, with the changes of their retry."""
     commands = {n: text for n, text in stage.commands.items() if n not in stage.own_names}
     attributes = dict(stage.attributes)
     known = {*commands, *node.outer, *(f"+{name.lower()}" for name in attributes)}
@@ -330,23 +347,23 @@ def _source(stage: _Stage, node: _Node, changes: Sequence[Sequence[str]]) -> Sou
             attributes[name[1:]] = ""
         elif name.lower() not in known:
             commands[name.lower()] = ""
-    changed = changes_after(changes, node.context.retry_number)
-    return Source(commands, attributes, node.outer, changed)
+    changed = changes_for_retry(changes, node.context.retry_number)
+    return CommandSet(commands, attributes, node.outer, changed)
 
 
 def _with_attributes(values: dict[str, str], attributes: Mapping[str, str]) -> dict[str, str]:
-    """The values with the node's attributes, for expressions that refer to these."""
+    """Values with the node's attributes added, for expressions that refer to these."""
     values.update((f"{GIVEN}{name.lower()}", text) for name, text in attributes.items())
     return values
 
 
 def _stages(description: SubmitFile) -> Iterator[_Stage]:
-    """The queue statements, each with the commands and attributes that hold at it."""
+    """Queue statements, each with the commands and attributes in force there."""
     commands, attributes = description.commands, description.attributes
-    for queue in description.queues or [_ONE]:
+    for queue in description.queues or [_SINGLE_QUEUE]:
         commands = {**commands, **queue.commands}
-        again = {name.lower() for name in queue.attributes}
-        kept = {name: text for name, text in attributes.items() if name.lower() not in again}
+        reassigned = {name.lower() for name in queue.attributes}
+        kept = {name: text for name, text in attributes.items() if name.lower() not in reassigned}
         attributes = {**kept, **queue.attributes}
         names = _PROCESS_NAMES.union(name.lower() for name in queue.variables)
         yield _Stage(queue, commands, attributes, names)

@@ -1,4 +1,4 @@
-"""What RETRY ... WITH changes: commands of a description, once for every retry."""
+"""Changes of commands with every retry: `RETRY ... WITH command*=factor`."""
 
 from __future__ import annotations
 
@@ -14,17 +14,19 @@ _FACTOR = re.compile(r"[0-9]{1,6}(?:\.[0-9]{1,6})?\Z")
 _MOST_DIGITS = 15
 
 
-def changes_after(changes: Sequence[Sequence[str]], retries: int) -> dict[str, Change]:
-    """What becomes of commands after so many retries, by their names in lower case."""
-    made: dict[str, Change] = {}
+def changes_for_retry(changes: Sequence[Sequence[str]], retries: int) -> dict[str, Change]:
+    """Change of each command after this many retries, by lower-case name."""
+    by_command: dict[str, Change] = {}
     for name, operation, value in changes if retries else ():
-        change = partial(_set, value) if operation == "=" else partial(_grown, name, value, retries)
-        made[name.lower()] = change
-    return made
+        change = (
+            partial(_set, value) if operation == "=" else partial(_multiplied, name, value, retries)
+        )
+        by_command[name.lower()] = change
+    return by_command
 
 
 def change_fault(operation: str, value: str) -> str:
-    """What is wrong with a change, as far as it can be told without a description; or ""."""
+    """Fault of a change that is visible without the description; or ""."""
     if operation == "*" and not _FACTOR.match(value):
         return f"not a factor: {value[:80]}"
     return ""
@@ -34,16 +36,16 @@ def _set(value: str, text: str) -> str:
     return value
 
 
-def _grown(name: str, value: str, retries: int, text: str) -> str:
-    """The amount in a text, multiplied once for every retry; its unit stays.
+def _multiplied(name: str, value: str, retries: int, text: str) -> str:
+    """Amount in a text, multiplied once for every retry; its unit stays.
 
     Raises ValueError for a text that is no amount.
     """
-    found = _AMOUNT.match(text)
-    if found is None or not _FACTOR.match(value):
+    match = _AMOUNT.match(text)
+    if match is None or not _FACTOR.match(value):
         raise ValueError(f"{name}*={value} cannot be applied to {text.strip()[:80] or 'nothing'}")
     try:
-        amount = round(float(found[1]) * float(value) ** retries)
+        amount = round(float(match[1]) * float(value) ** retries)
     except OverflowError:
         amount = 10**_MOST_DIGITS
-    return f"{min(amount, 10**_MOST_DIGITS - 1)}{found[2]}"
+    return f"{min(amount, 10**_MOST_DIGITS - 1)}{match[2]}"

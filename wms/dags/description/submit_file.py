@@ -1,4 +1,4 @@
-"""Submit descriptions in HTCondor's syntax: reading them, with the places of all faults."""
+"""Parser of submit descriptions in HTCondor's syntax; all faults have their lines."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ class SubmitFile:
     """A parsed submit description.
 
     `commands` by lower-case name, macros not expanded; `attributes` are those given by `+Name`.
-    Both are what stands before the first `queue`, and each of `queues` tells what changes before
-    it; a description without one is for one job. `lines` tells where each command and attribute
-    stands, `spellings` how an attribute is written, by lower-case name. `warnings` tell what is
-    given again in another case: the last one counts. `file` is where it stands.
+    Both are those before the first `queue`, and each of `queues` has the later changes; a
+    description without one makes one job. `lines` has the line of each command and attribute,
+    `spellings` the spelling of each attribute, by lower-case name. `warnings` are about names given
+    again in another case: the last one counts. `file` is its path.
     """
 
     commands: dict[str, str] = field(default_factory=dict)
@@ -54,7 +54,7 @@ class SubmitFile:
     file: str = ""
 
     def as_dict(self) -> dict[str, Any]:
-        """The description as JSON values."""
+        """JSON values of the description."""
         content: dict[str, Any] = {"commands": self.commands, "attributes": self.attributes}
         if len(self.queues) > 1 or not all(queue.is_single for queue in self.queues):
             content["queues"] = [queue.as_dict() for queue in self.queues]
@@ -62,7 +62,7 @@ class SubmitFile:
 
 
 def parse_submit_file(text: str, *, file: str, first_line: int = 1) -> SubmitFile:
-    """Parse a submit description. Never raises: faults are in `findings`, by line.
+    """Parsed submit description. Never raises: faults are in `findings`, by line.
 
     `first_line` is the number of the text's first line in the file.
     """
@@ -115,18 +115,18 @@ class _Parser:
             yield first, joined.strip()
 
     def _block(self, closing: str) -> list[str] | None:
-        """The lines up to the one that begins with these characters; None when there is none."""
+        """Lines up to the one that begins with these characters; None when there is none."""
         for end in range(self._place, len(self._lines)):
             if self._lines[end].lstrip().startswith(closing):
                 lines = self._lines[self._place : end]
                 self._place = end + 1
                 return _continued(lines)
-        # What was to be in it would only be told as more faults.
+        # Faults of its items would only follow from this one.
         self._place = len(self._lines)
         return None
 
     def _take_queue(self, number: int, text: str) -> str:
-        """Take a queue statement; the fault as text, or an empty string."""
+        """Add a queue statement; the fault as text, or an empty string."""
         try:
             queue = parse_queue(text, number, lambda: self._block(")"))
         except BadQueue as error:
@@ -137,12 +137,12 @@ class _Parser:
         if self._parsed.queues:
             queue.commands, queue.attributes = self._commands, self._attributes
         self._parsed.queues.append(queue)
-        # What comes now counts for the next statement.
+        # Later commands belong to the next statement.
         self._commands, self._attributes = {}, {}
         return ""
 
     def _take(self, number: int, line: str) -> str:
-        """Take one line into the description; the fault as text, or an empty string."""
+        """Add one line to the description; the fault as text, or an empty string."""
         if (several := _TEXT_OF_LINES.match(line)) is not None:
             lines = self._block(f"@{several[2]}")
             if lines is None:
@@ -165,8 +165,8 @@ class _Parser:
         earlier = parsed.spellings.setdefault(name.lower(), name)
         if earlier != name:
             self._attributes.pop(earlier, None)
-            told = f"+{name} is +{earlier} of line {parsed.lines[name.lower()]} again"
-            message = f"{told}: the last one counts"
+            repeated = f"+{name} is +{earlier} of line {parsed.lines[name.lower()]} again"
+            message = f"{repeated}: the last one counts"
             parsed.warnings.append(Finding(message, file=self._file, line=number))
         self._attributes[name] = value
         parsed.spellings[name.lower()] = name
@@ -193,7 +193,7 @@ class _Parser:
         return f"{name}: {fault}" if fault else ""
 
     def _earlier(self, name: str) -> str | None:
-        """The value that a command has before the latest queue statement."""
+        """Value of a command before the latest queue statement."""
         for queue in reversed(self._parsed.queues):
             if name in queue.commands:
                 return queue.commands[name]
@@ -201,7 +201,7 @@ class _Parser:
 
 
 def _continued(lines: list[str]) -> list[str]:
-    """The lines, joined where one ends with a backslash."""
+    """Lines, joined where one ends with a backslash."""
     joined: list[str] = []
     is_open = False
     for line in lines:
@@ -214,7 +214,7 @@ def _continued(lines: list[str]) -> list[str]:
 
 
 def _macro_fault(text: str) -> str:
-    """What is wrong with the macros of a text, or nothing."""
+    """Fault in the macros of a text; empty if there is none."""
     try:
         parse_template(text)
     except MacroError as error:
@@ -234,7 +234,7 @@ def _expression_fault(name: str, text: str) -> str:
 
 
 def from_dict(values: Mapping[str, Any]) -> SubmitFile:
-    """The description that `as_dict` made."""
+    """Description from the values of `as_dict`."""
     return SubmitFile(
         commands=dict(values["commands"]),
         attributes=dict(values["attributes"]),

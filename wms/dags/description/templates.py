@@ -1,4 +1,4 @@
-"""Filling in templates with the values of nodes."""
+"""Functions that fill templates with the values of nodes."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ Fill: TypeAlias = Callable[[Values, Budget], str | None]
 
 
 def slot_of(name: str) -> Template:
-    """The template that is the value of a name."""
+    """Template that consists of the value of a name."""
     return (Slot(name, ()),)
 
 
 def filler(template: Template) -> Filler:
-    """Fills in a template; in no time where its names and defaults are plain."""
+    """Function that fills a template; fast where its names and defaults are plain."""
     slots: list[tuple[str, str]] = []
     texts: list[str] = []
     for part in template:

@@ -1,4 +1,4 @@
-"""References that nothing has a value for today: `$$(Attr)` and `$$([expression])` of jobs."""
+"""Warnings about references without a value today: `$$(Attr)` and `$$([expression])` of jobs."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from matching.substitution import referred, uses_macros
 from wms.core.errors import Finding
 from wms.dags.description.job_ad import NAMES as OWN_NAMES
 from wms.dags.description.submit_file import SubmitFile
-from wms.dags.language.bounds import MAX_FINDINGS
+from wms.dags.language.size_limits import MAX_FINDINGS
 from wms.dags.language.spec import DagSpec
 
-#: What the ad of every DAG has, besides what its description says.
+#: Attributes in the ad of every DAG, besides those of its description.
 _OF_DAGS = frozenset(
     {
         "mytype", "targettype", "owner", "accountinggroup", "dagname", "dagid", "nodestotal",
@@ -30,7 +30,7 @@ _NOWHERE = {
 
 def uses_references(submit_files: Iterable[SubmitFile]) -> bool:
     """Whether a description refers to the site's ad."""
-    return any("$$(" in text for file in submit_files for _, text in _texts(file))
+    return any("$$(" in text for file in submit_files for _, text in _command_texts(file))
 
 
 def unknown_references(
@@ -40,7 +40,8 @@ def unknown_references(
     of_dag: Collection[str],
     of_sites: Collection[str],
 ) -> list[Finding]:
-    """What descriptions refer to and neither jobs nor the DAG nor any site's ad has today.
+    """Warnings about references that neither jobs nor the DAG nor any site's ad has a value for
+    today.
 
     A DAG with such a job is held: HTCondor holds the job. `of_dag` are the attributes of the DAG's
     description, `of_sites` those that some site's ad has, in lower case.
@@ -48,23 +49,23 @@ def unknown_references(
     variables = (name for node in dag.nodes.values() for name in node.variables or ())
     given = {name[1:].lower() for name in variables if name[0] == "+"}
     given |= {name.lower() for name in of_dag}
-    found = (
+    findings = (
         Finding(f"{name}: {message}", file.file, file.lines.get(name))
         for file in submit_files.values()
-        # Of one with a fault not all attributes are known.
+        # The attributes of a faulty file are not all known.
         if not file.findings
         for name, message in _unknown(file, given, of_sites)
     )
-    return list(islice(dict.fromkeys(found), MAX_FINDINGS))
+    return list(islice(dict.fromkeys(findings), MAX_FINDINGS))
 
 
 def _unknown(
     file: SubmitFile, given: Collection[str], of_sites: Collection[str]
 ) -> Iterator[tuple[str, str]]:
-    """The commands that refer to what is not known, and what it is, in words."""
+    """Commands with unknown references, each with a sentence about it."""
     names = [*file.attributes, *(name for queue in file.queues for name in queue.attributes)]
     own = {*OWN_NAMES, *_OF_DAGS, *given, *(name.lower() for name in names)}
-    for name, text in _texts(file):
+    for name, text in _command_texts(file):
         for attribute, expression in referred(text):
             if attribute and attribute.lower() not in of_sites:
                 yield name, _NOWHERE["target"].format(attribute)
@@ -75,7 +76,7 @@ def _unknown(
                     yield name, _NOWHERE[each.scope].format(each.name)
 
 
-def _texts(file: SubmitFile) -> Iterator[tuple[str, str]]:
+def _command_texts(file: SubmitFile) -> Iterator[tuple[str, str]]:
     yield from file.commands.items()
     for queue in file.queues:
         yield from queue.commands.items()

@@ -1,4 +1,4 @@
-"""The engine: reads what happened to a DAG and moves its nodes on.
+"""Engine: reads the inboxes of DAGs and moves their nodes on.
 
 One transaction per DAG and round, under the lock of the DAG's row: the inbox entries are deleted
 in the transaction that acts on them, so each event counts exactly once, whoever is killed when.
@@ -26,14 +26,14 @@ from wms.dags.engine.ending import (
     ending_of_abort,
     go_on_ending,
 )
-from wms.dags.engine.inbox import News, take_in, take_news
+from wms.dags.engine.inbox import InboxBatch, outcomes_of_batch, take_batch
 from wms.dags.engine.round import ENGINE, Round
 from wms.dags.engine.settling import may_begin, settle
 from wms.dags.engine.starting import start_waiting
 from wms.dags.engine.submitting import submit_ready
 from wms.dags.engine.timers import fire_timers
 from wms.dags.models import Dag
-from wms.dags.scripts.asking import grant
+from wms.dags.scripts.run_requests import grant_runs
 from wms.dags.states import DAG_TERMINAL, DagCause, DagState
 from wms.jobs import operations as jobs
 from wms.jobs.states import JobCause
@@ -46,7 +46,7 @@ _TOO_LONG = "held for its time"
 
 
 class Advance(Enum):
-    """How a round with a DAG went."""
+    """Result of a round with a DAG."""
 
     DONE = "advanced"
     MORE = "goes on"
@@ -119,35 +119,35 @@ def advance(dag_id: int, *, now: datetime) -> Advance:
         )
         if dag is None:
             return Advance.BUSY
-        news = take_news(dag_id)
+        batch = take_batch(dag_id)
         if dag.is_followed:
             # Another engine runs it; what happens there is told by its log.
             return Advance.DONE
         with Round(dag, now) as round_:
-            has_more = _act(round_, news) or news.has_more
+            has_more = _act(round_, batch) or batch.has_more
         if has_more:
-            lifecycle.tell_engine(dag_id)
+            lifecycle.notify_engine(dag_id)
     return Advance.MORE if has_more else Advance.DONE
 
 
-def _act(round_: Round, news: News) -> bool:
+def _act(round_: Round, batch: InboxBatch) -> bool:
     """The steps of a round, in their order; whether more could be done at once."""
-    settle(round_, take_in(round_, news))
+    settle(round_, outcomes_of_batch(round_, batch))
     if round_.dag.state in DAG_TERMINAL:
         return False
-    _take_back_returned(round_, news.returned)
-    has_more = news.is_woken and fire_timers(round_)
-    if round_.aborted_by is None and news.is_told and may_begin(round_):
+    _take_back_returned(round_, batch.returned)
+    has_more = batch.is_woken and fire_timers(round_)
+    if round_.aborted_by is None and batch.is_told and may_begin(round_):
         settle(round_, start_waiting(round_))
     if round_.aborted_by is None and may_begin(round_):
-        verdicts, is_cut = submit_ready(round_)
-        settle(round_, verdicts)
+        outcomes, is_cut = submit_ready(round_)
+        settle(round_, outcomes)
         # What could not be submitted may have freed others, which the next round looks at.
-        has_more = has_more or is_cut or bool(verdicts)
+        has_more = has_more or is_cut or bool(outcomes)
     if round_.aborted_by is not None:
         begin_ending(round_, ending_of_abort(round_.aborted_by))
         return False
-    grant(round_)
+    grant_runs(round_)
     _conclude(round_)
     return has_more
 
@@ -169,7 +169,7 @@ def _take_back_returned(round_: Round, job_ids: list[int]) -> None:
 
 def _conclude(round_: Round) -> None:
     """End the DAG when every node has ended: everything that could run has run."""
-    if round_.is_aside:
+    if round_.is_ending:
         go_on_ending(round_)
     elif (ending := ending_now(round_)) is not None:
         begin_ending(round_, ending)

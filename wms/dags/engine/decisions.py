@@ -1,4 +1,4 @@
-"""What becomes of a node when a part of it has ended: pure rules, as DAGMan has them."""
+"""DAGMan's rules for a node after its PRE, job or POST has ended: pure functions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PRE_FAILED = -1004
 
 
 class Next(Enum):
-    """What is done with the node."""
+    """Next step of a node."""
 
     SUBMIT = auto()
     SKIP = auto()
@@ -28,7 +28,7 @@ class Next(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """What a decision depends on besides the features: the retries left, and the DAG's options."""
+    """Input of a decision: the node's features, the retries left, the DAG's options."""
 
     features: Features
     retries_left: int

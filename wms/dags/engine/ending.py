@@ -11,10 +11,9 @@ from wms.core.inbox import announce
 from wms.core.models import InboxEntry
 from wms.dags import lifecycle
 from wms.dags.engine.inner_nodes import inner_dags
-from wms.dags.engine.job_lists import cluster_jobs
+from wms.dags.engine.node_clusters import cluster_jobs
 from wms.dags.engine.node_work import not_provisioned, requests_of_nodes
-from wms.dags.engine.round import Round
-from wms.dags.engine.settling import Verdict
+from wms.dags.engine.round import NodeOutcome, Round
 from wms.dags.lifecycle import INNER_TOPIC
 from wms.dags.models import Dag, Node, NodeTimer, ScriptRun
 from wms.dags.rescue.rescue_files import write_rescue_of
@@ -51,7 +50,7 @@ _CAUSES = {
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """How a DAG ends, as far as that is known before its FINAL node has run."""
+    """End of a DAG, as far as it is known before its FINAL node has run."""
 
     status: DagStatus
     exit_code: int
@@ -64,10 +63,10 @@ class Ending:
         return self.event is EndingEvent.COMPLETE
 
 
-def ending_of_abort(verdict: Verdict) -> Ending:
+def ending_of_abort(outcome: NodeOutcome) -> Ending:
     """ABORT-DAG-ON has hit. With the code 0 the DAG is a success."""
-    code = verdict.decision.aborts_with or 0
-    reason = f"ABORT-DAG-ON: node {verdict.node.name} ended with {verdict.decision.code}"
+    code = outcome.decision.aborts_with or 0
+    reason = f"ABORT-DAG-ON: node {outcome.node.name} ended with {outcome.decision.code}"
     if code == 0:
         return Ending(DagStatus.OK, 0, reason, EndingEvent.COMPLETE)
     return Ending(DagStatus.ABORTED, code, reason, EndingEvent.FAIL)
@@ -79,7 +78,7 @@ def ending_of_removal(reason: str) -> Ending:
 
 
 def ending_now(round_: Round) -> Ending | None:
-    """How the DAG ends if nothing is left that could go on; None while something is."""
+    """End of the DAG if none of its nodes can go on; None while one can."""
     dag = round_.dag
     if dag.done_count == dag.node_count:
         return Ending(DagStatus.OK, 0, "", EndingEvent.COMPLETE)
@@ -98,14 +97,14 @@ def begin_ending(round_: Round, ending: Ending) -> None:
     _stop_all(round_, ending, with_final=is_impatient)
     rescue = None if ending.is_success else write_rescue_of(dag)
     note_ending(dag, ending, rescue.number if rescue is not None else None)
-    final = round_.beside().get(NodeKind.FINAL, [])
+    final = round_.auxiliary_nodes().get(NodeKind.FINAL, [])
     if final and not is_impatient and _start_final(round_, final[0]):
         return
     _end(round_, ending, ending.exit_code)
 
 
 def note_ending(dag: Dag, ending: Ending, rescue_number: int | None) -> None:
-    """Note how a DAG will end; only its FINAL node runs from now on."""
+    """Store how a DAG will end; only its FINAL node runs from now on."""
     dag.ending_event = ending.event.value
     dag.ending_status = int(ending.status)
     dag.ending_code = ending.exit_code
@@ -123,7 +122,7 @@ def note_ending(dag: Dag, ending: Ending, rescue_number: int | None) -> None:
 
 
 def noted_ending(dag: Dag) -> Ending:
-    """How a DAG that is ending will end."""
+    """Stored end of a DAG that is ending."""
     status = DagStatus(dag.ending_status)
     return Ending(status, dag.ending_code, dag.ending_reason, EndingEvent(dag.ending_event))
 
@@ -134,7 +133,7 @@ def go_on_ending(round_: Round) -> None:
     A FINAL node that failed makes the DAG fail, and the rescue is written anew.
     """
     dag = round_.dag
-    final = round_.beside().get(NodeKind.FINAL, [])
+    final = round_.auxiliary_nodes().get(NodeKind.FINAL, [])
     ending = noted_ending(dag)
     if any(node.state not in (NodeState.DONE, NodeState.FAILED) for node in final):
         return
@@ -198,12 +197,12 @@ def _start_final(round_: Round, final: Node) -> bool:
     if dag.site_id is None and dag.ending_event == EndingEvent.REMOVE:
         return False
     round_.move("make ready", [final.pk], ready_rank=round_.number)
-    lifecycle.tell_to_begin(dag.pk)
+    lifecycle.notify_engine_to_start(dag.pk)
     return True
 
 
 def _stop_all(round_: Round, ending: Ending, *, with_final: bool) -> None:
-    """Take out everything of the DAG that is under way; at an end by itself, only services are."""
+    """Stop all nodes of the DAG that run; at an end by itself only services do."""
     dag, why = round_.dag, f"the DAG ends: {ending.reason or 'all is done'}"
     under_way = Node.objects.filter(dag=dag, state__in=NODE_IN_FLIGHT)
     if not with_final:

@@ -1,4 +1,4 @@
-"""What is new for a DAG: its inbox, read and turned into verdicts about its nodes."""
+"""Inbox of a DAG: entries about jobs, scripts, inner DAGs and requests, as outcomes of nodes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import json
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
 
 from django.db import connection
 from django.db.models import QuerySet
@@ -15,14 +14,20 @@ from wms.core.database.statements import whole_numbers
 from wms.core.models import InboxEntry
 from wms.dags import lifecycle
 from wms.dags.engine.decisions import JOB_REMOVED, after_job, after_post, after_pre
-from wms.dags.engine.job_lists import ClusterEnds, note_ends, note_holds, note_updates
+from wms.dags.engine.node_clusters import (
+    ClusterEnds,
+    NodeJobEvent,
+    note_ends,
+    note_holds,
+    note_updates,
+)
 from wms.dags.engine.node_features import features_of
 from wms.dags.engine.node_work import work_of, write_work
-from wms.dags.engine.round import Round, nodes_by_id
-from wms.dags.engine.settling import PlainEnds, Verdict, attempt_of, begin, settle_plain
+from wms.dags.engine.round import NodeOutcome, Round, nodes_by_id
+from wms.dags.engine.settling import PlainEnds, attempt_of, begin, settle_plain
 from wms.dags.engine.sql import READ_JOB_EVENTS, TAKE_ENTRIES
 from wms.dags.models import Dag, Node, ScriptRun
-from wms.dags.scripts.asking import ask_again, defers
+from wms.dags.scripts.run_requests import defer_delay_s, request_deferred_run
 from wms.dags.states import DagState, NodeCause, NodeState, ScriptKind
 from wms.placement.models import PlacementRequest
 
@@ -33,10 +38,10 @@ _ENDS = frozenset({"complete", "fail", "kill"})
 
 
 @dataclass(slots=True)
-class News:
+class InboxBatch:
     """The entries of one round by kind; whether the DAG was woken, and told to begin nodes.
 
-    `returned` are jobs that came back to their TaskQueues, once the news were taken in.
+    `returned` are jobs that came back to their TaskQueues, once the batch were taken in.
     """
 
     job_events: list[int] = field(default_factory=list)
@@ -49,58 +54,50 @@ class News:
     returned: list[int] = field(default_factory=list)
 
 
-class JobNews(NamedTuple):
-    """An event of a job: `cluster_id` is its first job's."""
-
-    event: str
-    reason: str
-    facts: dict[str, Any]
-    job_id: int
-    cluster_id: int
-
-
-def take_news(dag_id: int) -> News:
-    """Read and delete the DAG's entries, at most so many of one round."""
+def take_batch(dag_id: int) -> InboxBatch:
+    """Entries of the DAG's inbox, deleted as they are read: `MOST_ENTRIES` at most."""
     with connection.cursor() as cursor:
         cursor.execute(TAKE_ENTRIES, [list(lifecycle.TOPICS), dag_id, MOST_ENTRIES])
         rows = sorted(cursor.fetchall())
-    news = News(has_more=len(rows) == MOST_ENTRIES)
+    batch = InboxBatch(has_more=len(rows) == MOST_ENTRIES)
     subjects = {
-        _KIND.JOB_EVENT: news.job_events,
-        _KIND.SCRIPT_RUN: news.script_runs,
-        _KIND.DAG: news.inner_dags,
-        _KIND.REQUEST: news.requests,
+        _KIND.JOB_EVENT: batch.job_events,
+        _KIND.SCRIPT_RUN: batch.script_runs,
+        _KIND.DAG: batch.inner_dags,
+        _KIND.REQUEST: batch.requests,
     }
     for _, kind, subject_id in rows:
         if kind in subjects:
             subjects[kind].append(subject_id)
         else:
-            news.is_woken = True
-            news.is_told = news.is_told or kind == _KIND.BEGIN
-    return news
+            batch.is_woken = True
+            batch.is_told = batch.is_told or kind == _KIND.BEGIN
+    return batch
 
 
-def take_in(round_: Round, news: News) -> list[Verdict]:
-    """Settle the ends of plain nodes, and tell what becomes of the others that the news concern."""
-    plain, events = _read_job_events(round_, news.job_events)
-    news.returned = [event.job_id for event in events if event.event == "reschedule"]
+def outcomes_of_batch(round_: Round, batch: InboxBatch) -> list[NodeOutcome]:
+    """Settle the ends of plain nodes; return the outcomes of the others in the batch."""
+    plain, events = _read_job_events(round_, batch.job_events)
+    batch.returned = [event.job_id for event in events if event.event == "reschedule"]
     special = settle_plain(round_, plain)
     return [
-        *_verdicts_of_jobs(round_, events),
-        *_verdicts_of_scripts(round_, news.script_runs),
-        *_verdicts_of_inner(round_, news.inner_dags),
-        *_verdicts_of_requests(round_, news.requests),
+        *_outcomes_of_jobs(round_, events),
+        *_outcomes_of_scripts(round_, batch.script_runs),
+        *_outcomes_of_inner(round_, batch.inner_dags),
+        *_outcomes_of_requests(round_, batch.requests),
         *begin(round_, special),
     ]
 
 
-def _read_job_events(round_: Round, event_ids: Sequence[int]) -> tuple[PlainEnds, list[JobNews]]:
-    """What becomes of the plain nodes whose jobs ended, and all other events, in their order.
+def _read_job_events(
+    round_: Round, event_ids: Sequence[int]
+) -> tuple[PlainEnds, list[NodeJobEvent]]:
+    """Ends of plain nodes' jobs, and all other events, in their order.
 
     An event of a job that its node has done with concerns nobody; so below.
     """
     plain = PlainEnds()
-    others: list[JobNews] = []
+    others: list[NodeJobEvent] = []
     if not event_ids:
         return plain, others
     with connection.cursor() as cursor:
@@ -108,24 +105,24 @@ def _read_job_events(round_: Round, event_ids: Sequence[int]) -> tuple[PlainEnds
         for event, reason, facts, job_id, cluster_id, node_id, has_retries in cursor.fetchall():
             if node_id is None or event not in _ENDS:
                 told = json.loads(facts) if facts else {}
-                others.append(JobNews(event, reason, told, job_id, cluster_id))
+                others.append(NodeJobEvent(event, reason, told, job_id, cluster_id))
             elif event == "complete":
                 plain.done.append(node_id)
-            elif has_retries and not round_.is_aside:
+            elif has_retries and not round_.is_ending:
                 plain.retried[reason].append(node_id)
             else:
                 plain.failed[reason].append(node_id)
     return plain, others
 
 
-def _verdicts_of_jobs(round_: Round, events: Iterable[JobNews]) -> list[Verdict]:
-    """What becomes of the other nodes whose jobs ended; their holds are counted.
+def _outcomes_of_jobs(round_: Round, events: Iterable[NodeJobEvent]) -> list[NodeOutcome]:
+    """Outcomes of the other nodes whose jobs ended; their holds are counted.
 
     A provisioner whose job said that it is ready lets the others begin.
     """
-    ends: dict[int, list[JobNews]] = defaultdict(list)
-    holds: dict[int, list[JobNews]] = defaultdict(list)
-    updates: dict[int, list[JobNews]] = defaultdict(list)
+    ends: dict[int, list[NodeJobEvent]] = defaultdict(list)
+    holds: dict[int, list[NodeJobEvent]] = defaultdict(list)
+    updates: dict[int, list[NodeJobEvent]] = defaultdict(list)
     by_event = {"hold": holds, "update": updates} | dict.fromkeys(_ENDS, ends)
     for event in events:
         if event.event in by_event:
@@ -133,12 +130,12 @@ def _verdicts_of_jobs(round_: Round, events: Iterable[JobNews]) -> list[Verdict]
     if holds:
         note_holds(round_, _submitted(round_, holds), holds)
     note_updates(round_, _submitted(round_, updates), updates)
-    verdicts = []
+    outcomes = []
     for node in _submitted(round_, ends).exclude(is_plain=True):
         found = note_ends(round_, node, ends[node.job_id or 0])
         if found is not None:
-            verdicts.append(_verdict_of_job(round_, node, found))
-    return verdicts
+            outcomes.append(_outcome_of_job(round_, node, found))
+    return outcomes
 
 
 def _submitted(round_: Round, clusters: Iterable[int]) -> QuerySet[Node]:
@@ -149,33 +146,33 @@ def _submitted(round_: Round, clusters: Iterable[int]) -> QuerySet[Node]:
     return submitted.select_related("work").order_by("ordinal")
 
 
-def _verdict_of_job(round_: Round, node: Node, ends: ClusterEnds) -> Verdict:
+def _outcome_of_job(round_: Round, node: Node, ends: ClusterEnds) -> NodeOutcome:
     attempt = attempt_of(round_, node, features_of(node.features))
-    return Verdict(node, after_job(attempt, ends.code), ends.reason, NodeCause.JOB)
+    return NodeOutcome(node, after_job(attempt, ends.code), ends.reason, NodeCause.JOB)
 
 
-def _verdicts_of_scripts(round_: Round, run_ids: Sequence[int]) -> list[Verdict]:
-    """What becomes of the nodes whose scripts ended; one that said "not yet" is run again."""
+def _outcomes_of_scripts(round_: Round, run_ids: Sequence[int]) -> list[NodeOutcome]:
+    """Outcomes of the nodes whose scripts ended; a deferred script is run again."""
     if not run_ids:
         return []
     runs = list(ScriptRun.objects.filter(pk__in=run_ids).order_by("ended_at", "pk"))
     nodes = nodes_by_id({run.node_id for run in runs})
-    verdicts, pre_ended = [], []
+    outcomes, pre_ended = [], []
     for run in runs:
         node = nodes[run.node_id]
         if run.kind == ScriptKind.HOLD or not _is_current(run, node):
             continue
-        defer_s = defers(run, node)
+        defer_s = defer_delay_s(run, node)
         if defer_s is not None:
-            ask_again(round_, run, defer_s)
+            request_deferred_run(round_, run, defer_s)
             continue
-        verdicts.append(_verdict_of_script(round_, run, node))
+        outcomes.append(_outcome_of_script(round_, run, node))
         if run.kind == ScriptKind.PRE:
             work_of(node).pre_code = run.exit_code or 0
             pre_ended.append(work_of(node))
     # A POST script is told of it, and nobody runs PRE again in this attempt.
     write_work(pre_ended, "pre_code")
-    return verdicts
+    return outcomes
 
 
 def _is_current(run: ScriptRun, node: Node) -> bool:
@@ -183,7 +180,7 @@ def _is_current(run: ScriptRun, node: Node) -> bool:
     return node.state == waits[ScriptKind(run.kind)].value and run.retry_number == node.retry_number
 
 
-def _verdict_of_script(round_: Round, run: ScriptRun, node: Node) -> Verdict:
+def _outcome_of_script(round_: Round, run: ScriptRun, node: Node) -> NodeOutcome:
     attempt = attempt_of(round_, node, features_of(node.features))
     code = run.exit_code or 0
     decide = after_pre if run.kind == ScriptKind.PRE else after_post
@@ -191,17 +188,17 @@ def _verdict_of_script(round_: Round, run: ScriptRun, node: Node) -> Verdict:
     why = run.failure or f"exit code {code}"
     reason = f"{run.kind.upper()} script: {why}" if code or run.failure else ""
     has_jobs = run.kind == ScriptKind.POST
-    return Verdict(node, decision, reason, NodeCause.SCRIPT, has_jobs=has_jobs)
+    return NodeOutcome(node, decision, reason, NodeCause.SCRIPT, has_jobs=has_jobs)
 
 
-def _verdicts_of_inner(round_: Round, dag_ids: Sequence[int]) -> list[Verdict]:
-    """What becomes of the nodes whose inner DAGs ended: their exit code is the node's.
+def _outcomes_of_inner(round_: Round, dag_ids: Sequence[int]) -> list[NodeOutcome]:
+    """Outcomes of the nodes whose inner DAGs ended: their exit code is the node's.
 
     One that was removed is like a job that was, whatever its FINAL node gave.
     """
-    verdicts: list[Verdict] = []
+    outcomes: list[NodeOutcome] = []
     if not dag_ids:
-        return verdicts
+        return outcomes
     ended = Dag.objects.filter(pk__in=dag_ids).select_related("parent_node__work")
     for inner in ended.order_by("pk"):
         node = inner.parent_node
@@ -214,12 +211,12 @@ def _verdicts_of_inner(round_: Round, dag_ids: Sequence[int]) -> list[Verdict]:
             code = JOB_REMOVED
         attempt = attempt_of(round_, node, features_of(node.features))
         reason = f"the inner DAG {inner.pk} ended with {code}: {inner.state_reason}" if code else ""
-        verdicts.append(Verdict(node, after_job(attempt, code), reason, NodeCause.INNER_DAG))
-    return verdicts
+        outcomes.append(NodeOutcome(node, after_job(attempt, code), reason, NodeCause.INNER_DAG))
+    return outcomes
 
 
-def _verdicts_of_requests(round_: Round, request_ids: Sequence[int]) -> list[Verdict]:
-    """What becomes of the nodes whose placement requests ended."""
+def _outcomes_of_requests(round_: Round, request_ids: Sequence[int]) -> list[NodeOutcome]:
+    """Outcomes of the nodes whose placement requests ended."""
     requests = {
         request.pk: request for request in PlacementRequest.objects.filter(pk__in=request_ids)
     }
@@ -228,14 +225,14 @@ def _verdicts_of_requests(round_: Round, request_ids: Sequence[int]) -> list[Ver
     nodes = Node.objects.filter(
         dag=round_.dag, state=NodeState.SUBMITTED, work__request__in=list(requests)
     )
-    verdicts = []
+    outcomes = []
     for node in nodes.select_related("work").order_by("ordinal"):
         request = requests[node.work.request_id or 0]
         code = _code_of_request(request)
         attempt = attempt_of(round_, node, features_of(node.features))
         reason = request.state_reason if code else ""
-        verdicts.append(Verdict(node, after_job(attempt, code), reason, NodeCause.REQUEST))
-    return verdicts
+        outcomes.append(NodeOutcome(node, after_job(attempt, code), reason, NodeCause.REQUEST))
+    return outcomes
 
 
 def _code_of_request(request: PlacementRequest) -> int:

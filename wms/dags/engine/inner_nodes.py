@@ -1,4 +1,4 @@
-"""Nodes that run something else than jobs: inner DAGs, and requests to place data."""
+"""Nodes without jobs: SUBDAG nodes run inner DAGs, DATA nodes placement requests."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from wms.dags import lifecycle
 from wms.dags.engine.decisions import after_failed_submit
 from wms.dags.engine.node_features import features_of
 from wms.dags.engine.node_work import work_of, write_work
-from wms.dags.engine.round import Round
-from wms.dags.engine.settling import Verdict, attempt_of
+from wms.dags.engine.round import NodeOutcome, Round
+from wms.dags.engine.settling import attempt_of
 from wms.dags.lifecycle import DATA_TOPIC
 from wms.dags.models import Dag, Node
 from wms.dags.rescue.rescue_files import Resumption
@@ -25,8 +25,8 @@ MAX_REQUEST_BYTES = 1024 * 1024
 _SITE = ("site_id", "matched_at", "match_attributes", "environment", "substitutions")
 
 
-def start_inner(round_: Round, node: Node) -> Verdict | None:
-    """Begin the inner DAG of a node, at the site of the outer one; a verdict if it cannot be.
+def start_inner(round_: Round, node: Node) -> NodeOutcome | None:
+    """Begin the inner DAG of a node, at the site of the outer one; a outcome if it cannot be.
 
     Its file is read now: a parent or a PRE script may have written it. A run that failed before
     left a rescue, from which this one goes on.
@@ -64,8 +64,8 @@ def bind_inner(outer: Dag, dag_ids: list[int], round_: Round) -> None:
     lifecycle.apply_to_dags("begin", dag_ids, actor=round_.actor, **site)
 
 
-def start_request(round_: Round, node: Node) -> Verdict | None:
-    """Hand a node's placement request over; a verdict if it is not understood."""
+def start_request(round_: Round, node: Node) -> NodeOutcome | None:
+    """Hand a node's placement request over; a outcome if it is not understood."""
     try:
         request_id = placement.submit_request(
             _request_text(round_.dag, node),
@@ -86,7 +86,7 @@ def start_request(round_: Round, node: Node) -> Verdict | None:
 
 
 def inner_dags(dag_ids: list[int]) -> list[int]:
-    """All inner DAGs of these that have not ended, however deep."""
+    """Ids of inner DAGs of these, at any depth, that have not ended."""
     found: list[int] = []
     outer = dag_ids
     while outer:
@@ -126,7 +126,7 @@ def _request_text(dag: Dag, node: Node) -> str:
         raise InvalidInput.of("not UTF-8 text", file=source) from error
 
 
-def _failed_submit(round_: Round, node: Node, reason: str) -> Verdict:
+def _failed_submit(round_: Round, node: Node, reason: str) -> NodeOutcome:
     attempt = attempt_of(round_, node, features_of(node.features))
     decision, told = after_failed_submit(attempt), f"submit failed: {reason}"
-    return Verdict(node, decision, told, NodeCause.SUBMISSION, has_jobs=False)
+    return NodeOutcome(node, decision, told, NodeCause.SUBMISSION, has_jobs=False)

@@ -1,4 +1,4 @@
-"""Making jobs of a DAG's ready nodes, within bounds of time and of different needs."""
+"""Job factory: job specifications of ready nodes, within bounds of time and of different needs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from matching.needs import Needs
 from matching.resources import offer_refusal
 from matching.substitution import Evaluator
 from matching.unmatched_reasons import grouped_reasons
-from wms.dags.description.bounded_references import Evaluate, bounded
 from wms.dags.description.job_fields import text_length
 from wms.dags.description.needs import MAX_DIFFERENT_NEEDS
 from wms.dags.description.rendering import (
@@ -19,21 +18,22 @@ from wms.dags.description.rendering import (
     Identity,
     NodeContext,
     Renderer,
-    Surroundings,
+    SiteValues,
 )
 from wms.dags.description.submit_file import SubmitFile, from_dict
-from wms.dags.engine.former_jobs import avoided_hosts, avoided_sites
-from wms.dags.engine.late_files import LateDescriptions, NoDescription, Parents, WorkspaceFiles
+from wms.dags.description.timed_evaluation import Evaluate, with_time_limit
+from wms.dags.engine.earlier_attempts import avoided_hosts, avoided_sites
 from wms.dags.engine.node_features import PLAIN, Features, features_of
-from wms.dags.engine.ready_nodes import ReadyNode
+from wms.dags.engine.throttles import ReadyNode
+from wms.dags.engine.workspace_texts import LateDescriptions, NoDescription, Parents, WorkspaceFiles
 from wms.dags.models import Dag, SubmitDescription
 from wms.dags.negotiation.requests import requests_of
 from wms.dags.reading.dag_jobs import jobs_of
-from wms.dags.scripts.asking import status_now
+from wms.dags.scripts.run_requests import current_status
 from wms.jobs.specs import JobSpec
 from wms.sites.selectors import offered_resource, queues_of
 from wms.taskqueues.models import TaskQueue, WaitingJob
-from wms.taskqueues.policies import task_queue_policy
+from wms.taskqueues.task_queue_policy import task_queue_policy
 
 #: How long a round makes jobs of one DAG's nodes. The rest is for its next round, so that a DAG
 #: that takes long keeps no other one waiting.
@@ -46,7 +46,7 @@ MOST_TEXT = 64 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Why a node cannot be submitted, and whether another site might run it."""
+    """Reason why a node cannot be submitted; `is_lasting`: no other site can run it either."""
 
     reason: str
     is_of_site: bool = False
@@ -57,7 +57,7 @@ Made = tuple[ReadyNode, list[JobSpec] | Fault]
 
 
 def make_specs(dag: Dag, nodes: Sequence[ReadyNode]) -> Iterator[Made]:
-    """The jobs of the first of these nodes, as many as can be made in time, one node's at least.
+    """Jobs of the first of these nodes, as many as are made in `LIMIT_S`, one node's at least.
 
     A fault of the DAG as a whole is the last. What was yielded is not kept.
     """
@@ -67,7 +67,7 @@ def make_specs(dag: Dag, nodes: Sequence[ReadyNode]) -> Iterator[Made]:
         reason = f"its jobs wait with more than {MAX_DIFFERENT_NEEDS} different needs"
         yield nodes[0], Fault(reason)
         return
-    maker = _Maker(dag, nodes)
+    maker = _JobFactory(dag, nodes)
     job_count = text = 0
     began_s = time.monotonic()
     for node in nodes:
@@ -107,13 +107,13 @@ class _Refused(Exception):
     """No queue of the DAG's site can run a job; the text tells why."""
 
 
-class _Maker:
-    """Makes the jobs of nodes, for pilots of the DAG's site."""
+class _JobFactory:
+    """Factory of the jobs of nodes, for pilots of the DAG's site."""
 
     def __init__(self, dag: Dag, nodes: Sequence[ReadyNode]) -> None:
         features = {node.pk: features_of(node.features) for node in nodes if node.features}
         self._dag = dag
-        self._status = status_now(dag)
+        self._status = current_status(dag)
         self._features = features
         self._identity = Identity(
             owner=dag.owner.username,
@@ -121,7 +121,7 @@ class _Maker:
             cpu_segments_s=task_queue_policy().cpu_segments_s,
             batch_name=dag.name,
         )
-        self._surroundings = Surroundings(dag.environment, dag.match_attributes, _evaluator(dag))
+        self._surroundings = SiteValues(dag.environment, dag.match_attributes, _evaluator(dag))
         self._bind = _binder(dag)
         self._parents = Parents(nodes)
         self._renderers: dict[tuple[object, str], Renderer] = {}
@@ -186,7 +186,7 @@ class _Maker:
 
 
 def _binder(dag: Dag) -> Callable[[Needs], Needs]:
-    """Makes needs those of pilots of the DAG's site only, whatever else the description allows.
+    """Function that binds needs to the DAG's site, whatever sites the description allows.
 
     Raises _Refused where no queue of the site can meet them.
     """
@@ -204,7 +204,7 @@ def _binder(dag: Dag) -> Callable[[Needs], Needs]:
 
 
 def _refusals_at(dag: Dag) -> Callable[[Needs], str]:
-    """Tells why no queue of the DAG's site can run a job with some needs; empty when one can."""
+    """Function from needs to why no queue of the DAG's site meets them; empty if one does."""
     queues = queues_of(dag.site) if dag.site else []
     offers = {queue.name: offered_resource(queue) for queue in queues}
 
@@ -218,11 +218,11 @@ def _refusals_at(dag: Dag) -> Callable[[Needs], str]:
 
 
 def _evaluator(dag: Dag) -> Evaluate:
-    """Evaluates `$$([expression])`; the DAG's own ad is read when the first one is met."""
+    """Evaluator of `$$([expression])`; the DAG's ad is read with the first expression."""
 
     @cache
     def made() -> Evaluator:
         [request] = requests_of(Dag.objects.filter(pk=dag.pk))
         return Evaluator(request.expressions, request.values, dag.match_attributes)
 
-    return bounded(lambda text, own: made()(text, own))
+    return with_time_limit(lambda text, own: made()(text, own))

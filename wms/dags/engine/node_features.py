@@ -1,4 +1,4 @@
-"""What few nodes have: the JSON of `Node.features`, written and read in one place."""
+"""Features of nodes that are more than a job: scripts, retries' rules, aborts; JSON of the row."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Script:
 
 @dataclass(frozen=True, slots=True)
 class Features:
-    """The features of one node; all absent is the plain node."""
+    """Features of one node; a plain node has none."""
 
     scripts: Mapping[str, Script] = field(default_factory=dict)
     pre_skip: int | None = None
@@ -49,7 +49,7 @@ PLAIN = Features()
 
 
 def features_of(values: Mapping[str, Any] | None) -> Features:
-    """The features that a row has."""
+    """Features in the JSON of a row."""
     if not values:
         return PLAIN
     known: dict[str, Any] = dict(values)
@@ -66,7 +66,7 @@ def features_of(values: Mapping[str, Any] | None) -> Features:
 
 
 def features_row(spec: NodeSpec, *, keeps_source: bool) -> dict[str, Any] | None:
-    """The JSON for a node of a DAG file; None for a plain one.
+    """JSON of the features of a node of a DAG file; None for a plain node.
 
     `keeps_source`: the node's file is read when it starts, or there is no description for it yet.
     """

@@ -1,4 +1,4 @@
-"""What nodes have under way beyond one job: the rows of `NodeWork`, and which nodes need none.
+"""Work of nodes beyond one job: the rows of `NodeWork`, and which nodes need none.
 
 A node is plain while all that becomes of it follows from the end of its one job: it has no
 features, is no provisioner, and has no `NodeWork`. The engine settles the ends of plain nodes by

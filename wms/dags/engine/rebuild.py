@@ -1,4 +1,4 @@
-"""Recomputing a DAG from its event log alone, and comparing: the log tells all."""
+"""Rebuild of a DAG from its event log alone, compared with its rows."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _CHUNK = 5000
 
 @dataclass(frozen=True, slots=True)
 class Rebuilt:
-    """The state of a DAG by its log; `differences` tells where the rows disagree."""
+    """State of a DAG by its log; `differences` are those of the rows."""
 
     state: str
     node_states: dict[int, str]
@@ -33,7 +33,7 @@ class Rebuilt:
 
 
 class _Stored(NamedTuple):
-    """What a row says of a node."""
+    """State of a node by its row."""
 
     name: str
     kind: str
@@ -44,7 +44,7 @@ class _Stored(NamedTuple):
 
 @dataclass(slots=True)
 class _Replayed:
-    """What the log says of a node."""
+    """State of a node by the log."""
 
     state: str = NodeState.WAITING.value
     retries: int = 0

@@ -1,4 +1,4 @@
-"""One round with one DAG: its locked row, the counters, and how nodes are moved."""
+"""Round of the engine with one DAG: its locked row, its counters, and moves of its nodes."""
 
 from __future__ import annotations
 
@@ -8,43 +8,53 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from django.db.models import F
 
 from wms.core.actors import Actor
+from wms.core.statemachine import Sent
 from wms.dags.engine import transitions
+from wms.dags.engine.decisions import Decision
 from wms.dags.language.spec import RunOptions
 from wms.dags.models import Dag, Node
 from wms.dags.states import NodeKind
-
-if TYPE_CHECKING:
-    from wms.dags.engine.settling import Verdict
 
 ENGINE = Actor.system("dag-engine")
 _COUNTERS = ("ready_count", "submitted_count", "done_count", "failed_count", "futile_count")
 
 
 def options_of(dag: Dag) -> RunOptions:
-    """How the run is driven: what was set for it, and defaults."""
+    """Options of the run: those that were set for it, and defaults."""
     return RunOptions(**dag.options)
+
+
+@dataclass(frozen=True, slots=True)
+class NodeOutcome:
+    """Decision about a node with its reason; `has_jobs`: something of it was submitted before."""
+
+    node: Node
+    decision: Decision
+    reason: str = ""
+    cause: str = ""
+    has_jobs: bool = True
 
 
 @dataclass
 class Round:
-    """A DAG whose row the caller has locked, and what changes of it: `with Round(...) as round_`.
+    """A DAG whose row the caller has locked, and its changes: `with Round(...) as round_`.
 
     Nodes are moved through it, so that the DAG's counters follow them: in memory at once, in its
-    row when the round is left. `aborted_by` is the verdict that aborts the DAG, once there is one;
-    `looks_beside` tells that nodes beside the others may be ready to be submitted.
+    row when the round is left. `aborted_by` is the outcome that aborts the DAG, once there is one;
+    `checks_auxiliary`: FINAL, SERVICE or PROVISIONER nodes may be ready to be submitted.
     """
 
     dag: Dag
     now: datetime
     actor: Actor = ENGINE
     number: int = field(init=False)
-    aborted_by: Verdict | None = field(default=None, init=False)
-    looks_beside: bool = field(default=False, init=False)
+    aborted_by: NodeOutcome | None = field(default=None, init=False)
+    checks_auxiliary: bool = field(default=False, init=False)
     _steps: Counter[str] = field(default_factory=Counter, init=False)
     _is_new: bool = field(default=True, init=False)
 
@@ -63,12 +73,12 @@ class Round:
         return options_of(self.dag)
 
     @property
-    def is_aside(self) -> bool:
+    def is_ending(self) -> bool:
         """Whether only the FINAL node runs any more."""
         return self.dag.is_ending
 
     def front_rank(self) -> int:
-        """A place before everything that is ready."""
+        """Rank before all nodes that are ready."""
         return -self.number
 
     def move(self, event: str, node_ids: Collection[int], **options: Any) -> list[int]:
@@ -77,18 +87,18 @@ class Round:
         self._count(moved)
         return moved.ids
 
-    def send(self, event: str, node_ids: Collection[int], **options: Any) -> transitions.Sent:
+    def send(self, event: str, node_ids: Collection[int], **options: Any) -> Sent:
         """Begin to move nodes, see `transitions.send`; `take` ends it."""
         return transitions.send(event, node_ids, dag_id=self.dag.pk, actor=self.actor, **options)
 
-    def take(self, sent: transitions.Sent) -> None:
+    def take(self, sent: Sent) -> None:
         """Wait for the end of a move that was sent."""
-        self._count(sent.moved())
+        self._count(transitions.moved_by(sent))
 
     def release(
         self, parents: Collection[int], *, rank: int, only_weak: bool = False
     ) -> Sequence[int]:
-        """Special nodes that become ready by the end of their parents, of all children told of it.
+        """Count the ends of these parents for their children; return special nodes now ready.
 
         See `transitions.count_down`.
         """
@@ -99,11 +109,11 @@ class Round:
         return released.special
 
     def give_up_below(self, failed: Collection[int]) -> None:
-        """Make futile what cannot run because these nodes failed for good."""
+        """Make the descendants futile that cannot run because these nodes failed for good."""
         self._count(transitions.give_up_below(failed, dag_id=self.dag.pk, actor=self.actor))
 
-    def beside(self) -> dict[str, list[Node]]:
-        """The nodes that stand beside the others, by kind: FINAL, SERVICE, PROVISIONER."""
+    def auxiliary_nodes(self) -> dict[str, list[Node]]:
+        """Nodes of the kinds FINAL, SERVICE and PROVISIONER, by kind."""
         kinds = (NodeKind.FINAL, NodeKind.SERVICE, NodeKind.PROVISIONER)
         found: dict[str, list[Node]] = {}
         nodes = Node.objects.filter(dag=self.dag, kind__in=kinds).select_related("work")
@@ -121,7 +131,7 @@ class Round:
     def _count(self, moved: transitions.Moved | transitions.Released) -> None:
         _add_counts(self.dag, moved.counts)
         self._steps.update(moved.counts)
-        self.looks_beside = self.looks_beside or moved.is_beside_ready
+        self.checks_auxiliary = self.checks_auxiliary or moved.is_auxiliary_ready
 
     def _write(self) -> None:
         steps: dict[str, Any] = {name: F(name) + self._steps[name] for name in _COUNTERS}

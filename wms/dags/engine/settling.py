@@ -1,4 +1,4 @@
-"""Carrying out what was decided about nodes: they go on, end, and release those that follow."""
+"""Outcomes of nodes carried out: retries, scripts, ends, and the release of their children."""
 
 from __future__ import annotations
 
@@ -6,30 +6,19 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
+from wms.core.statemachine import Increment
 from wms.dags import lifecycle
-from wms.dags.engine.decisions import Attempt, Decision, Next, after_job
+from wms.dags.engine.decisions import Attempt, Next, after_job
 from wms.dags.engine.node_features import Features, features_of
 from wms.dags.engine.node_work import work_of
-from wms.dags.engine.round import Round, nodes_by_id
-from wms.dags.engine.sql import NEXT_RETRY
+from wms.dags.engine.round import NodeOutcome, Round, nodes_by_id
 from wms.dags.models import Node, NodeEvent, Rescue
 from wms.dags.rescue.rescue_files import write_save_point
-from wms.dags.scripts.asking import Wanted, ask
+from wms.dags.scripts.run_requests import ScriptRequest, request_runs
 from wms.dags.states import DagState, NodeCause, NodeState, ScriptKind
 
 #: The nodes of an endless chain that run nothing would keep the engine with one DAG.
 _MOST_STEPS = 200
-
-
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """What was decided about a node, why, and whether something of it was submitted before."""
-
-    node: Node
-    decision: Decision
-    reason: str = ""
-    cause: str = ""
-    has_jobs: bool = True
 
 
 @dataclass(slots=True)
@@ -42,8 +31,8 @@ class PlainEnds:
 
 
 def attempt_of(round_: Round, node: Node, features: Features) -> Attempt:
-    """What decisions about the node's present attempt depend on."""
-    may_retry = not round_.is_aside and round_.dag.state not in (DagState.REMOVED,)
+    """Input of the decisions about the node's present attempt."""
+    may_retry = not round_.is_ending and round_.dag.state not in (DagState.REMOVED,)
     return Attempt(
         features=features,
         retries_left=node.max_retries - node.retry_number if may_retry else 0,
@@ -51,27 +40,27 @@ def attempt_of(round_: Round, node: Node, features: Features) -> Attempt:
     )
 
 
-def settle(round_: Round, verdicts: Sequence[Verdict]) -> None:
-    """Carry the verdicts out, and what follows from them, until nothing follows any more.
+def settle(round_: Round, outcomes: Sequence[NodeOutcome]) -> None:
+    """Carry out the outcomes, and those of the nodes that they release, until there are none.
 
-    One of them may abort the DAG, if it is not ending already: then nothing follows, and the round
-    is told. What a long chain leaves is begun in the next round.
+    One of them may abort the DAG, unless it is ending already: `round_.aborted_by`, and no node
+    begins any more. The rest of a long chain begins in the next round.
     """
     for _ in range(_MOST_STEPS):
-        if not round_.is_aside:
-            round_.aborted_by = round_.aborted_by or _abort_among(verdicts)
-        released = _carry_out(round_, verdicts)
-        verdicts = begin(round_, released) if round_.aborted_by is None else []
-        if not verdicts:
+        if not round_.is_ending:
+            round_.aborted_by = round_.aborted_by or _abort_among(outcomes)
+        released = _carry_out(round_, outcomes)
+        outcomes = begin(round_, released) if round_.aborted_by is None else []
+        if not outcomes:
             return
-    lifecycle.tell_to_begin(round_.dag.pk)
+    lifecycle.notify_engine_to_start(round_.dag.pk)
 
 
 def settle_plain(round_: Round, ends: PlainEnds) -> list[int]:
-    """Carry out what becomes of plain nodes; returns special ones that are ready now."""
+    """Move plain nodes whose jobs ended; returns special nodes that are ready now."""
     round_.move("succeed", ends.done, source=NodeState.SUBMITTED.value)
     for reason, ids in ends.retried.items():
-        _retry(round_, ids, reason, NodeCause.JOB, forgets=False)
+        _retry(round_, ids, reason, NodeCause.JOB, ends_attached=False)
     for reason, ids in ends.failed.items():
         round_.move("fail", ids, reason=reason or "the job failed", cause=NodeCause.JOB)
     return finish(round_, ends.done, [pk for ids in ends.failed.values() for pk in ids])
@@ -90,10 +79,10 @@ def finish(round_: Round, done: Collection[int], failed: Collection[int]) -> lis
     return special
 
 
-def begin(round_: Round, node_ids: Iterable[int]) -> list[Verdict]:
+def begin(round_: Round, node_ids: Iterable[int]) -> list[NodeOutcome]:
     """Begin ready nodes that do not simply wait for their turn: PRE scripts, NOOP, save points.
 
-    Only of a DAG that runs; of another they are begun when it goes on. Returns verdicts about those
+    Only of a DAG that runs; of another they are begun when it goes on. Returns outcomes about those
     that have nothing to run.
     """
     ids = list(node_ids)
@@ -101,7 +90,7 @@ def begin(round_: Round, node_ids: Iterable[int]) -> list[Verdict]:
         return []
     nodes = [node for node in nodes_by_id(ids).values() if node.state == "ready"]
     nodes.sort(key=lambda node: node.ordinal)
-    with_pre, verdicts = [], []
+    with_pre, outcomes = [], []
     for node in nodes:
         features = features_of(node.features)
         if features.save_point is not None and _starts_first(node):
@@ -110,10 +99,10 @@ def begin(round_: Round, node_ids: Iterable[int]) -> list[Verdict]:
             with_pre.append(node)
         elif features.is_noop:
             attempt = attempt_of(round_, node, features)
-            verdicts.append(Verdict(node, after_job(attempt, 0), has_jobs=False))
+            outcomes.append(NodeOutcome(node, after_job(attempt, 0), has_jobs=False))
     round_.move("start pre", [node.pk for node in with_pre])
-    ask(round_, [Wanted(node, ScriptKind.PRE) for node in with_pre])
-    return verdicts
+    request_runs(round_, [ScriptRequest(node, ScriptKind.PRE) for node in with_pre])
+    return outcomes
 
 
 def _starts_first(node: Node) -> bool:
@@ -130,24 +119,24 @@ def _has_save_point(node: Node) -> bool:
 def may_begin(round_: Round) -> bool:
     """Whether nodes of the DAG may begin now; while it is ending that is the FINAL node."""
     return round_.dag.state == DagState.RUNNING or (
-        round_.is_aside and round_.dag.state == DagState.HALTED
+        round_.is_ending and round_.dag.state == DagState.HALTED
     )
 
 
-def _abort_among(verdicts: Sequence[Verdict]) -> Verdict | None:
-    return next((v for v in verdicts if v.decision.aborts_with is not None), None)
+def _abort_among(outcomes: Sequence[NodeOutcome]) -> NodeOutcome | None:
+    return next((v for v in outcomes if v.decision.aborts_with is not None), None)
 
 
-def _carry_out(round_: Round, verdicts: Sequence[Verdict]) -> list[int]:
-    """Apply the verdicts; returns special nodes that are ready now."""
-    by_next: dict[tuple[Next, str, str], list[Verdict]] = defaultdict(list)
-    for verdict in verdicts:
-        by_next[verdict.decision.next, verdict.reason, verdict.cause].append(verdict)
+def _carry_out(round_: Round, outcomes: Sequence[NodeOutcome]) -> list[int]:
+    """Apply the outcomes; returns special nodes that are ready now."""
+    by_next: dict[tuple[Next, str, str], list[NodeOutcome]] = defaultdict(list)
+    for outcome in outcomes:
+        by_next[outcome.decision.next, outcome.reason, outcome.cause].append(outcome)
     done: list[int] = []
     failed: list[int] = []
     ready: list[int] = []
     for (step, reason, cause), group in by_next.items():
-        ids = [verdict.node.pk for verdict in group]
+        ids = [outcome.node.pk for outcome in group]
         if step is Next.SUCCEED:
             done += round_.move("succeed", ids, reason=reason, cause=cause if reason else "")
         elif step is Next.SKIP:
@@ -155,7 +144,7 @@ def _carry_out(round_: Round, verdicts: Sequence[Verdict]) -> list[int]:
         elif step is Next.FAIL:
             failed += round_.move("fail", ids, reason=reason or "the node failed", cause=cause)
         elif step is Next.RETRY:
-            ready += _retry(round_, ids, reason, cause, forgets=True)
+            ready += _retry(round_, ids, reason, cause, ends_attached=True)
         elif step is Next.SUBMIT:
             ready += _pass_pre(round_, group)
         else:
@@ -164,7 +153,7 @@ def _carry_out(round_: Round, verdicts: Sequence[Verdict]) -> list[int]:
 
 
 def _retry(
-    round_: Round, ids: Collection[int], reason: str, cause: str, *, forgets: bool
+    round_: Round, ids: Collection[int], reason: str, cause: str, *, ends_attached: bool
 ) -> list[int]:
     is_first = round_.options.retry_node_first
     return round_.move(
@@ -172,26 +161,26 @@ def _retry(
         ids,
         reason=reason or "the node failed",
         cause=cause,
-        expressions={"retry_number": NEXT_RETRY},
-        forgets=forgets,
+        retry_number=Increment(),
+        ends_attached=ends_attached,
         ready_rank=round_.front_rank() if is_first else round_.number,
     )
 
 
-def _pass_pre(round_: Round, verdicts: Sequence[Verdict]) -> list[int]:
+def _pass_pre(round_: Round, outcomes: Sequence[NodeOutcome]) -> list[int]:
     """PRE ended well: the node waits for its turn behind those that are ready."""
-    ids = [verdict.node.pk for verdict in verdicts]
+    ids = [outcome.node.pk for outcome in outcomes]
     rank = round_.front_rank() if round_.options.depth_first else round_.number
     return round_.move("pass pre", ids, ready_rank=rank)
 
 
-def _run_post(round_: Round, verdicts: Sequence[Verdict]) -> None:
-    moved = set(round_.move("start post", [verdict.node.pk for verdict in verdicts]))
-    ask(
+def _run_post(round_: Round, outcomes: Sequence[NodeOutcome]) -> None:
+    moved = set(round_.move("start post", [outcome.node.pk for outcome in outcomes]))
+    request_runs(
         round_,
         [
-            Wanted(v.node, ScriptKind.POST, v.decision.code, v.has_jobs)
-            for v in verdicts
+            ScriptRequest(v.node, ScriptKind.POST, v.decision.code, v.has_jobs)
+            for v in outcomes
             if v.node.pk in moved
         ],
     )

@@ -1,8 +1,8 @@
-"""What the engine sends to PostgreSQL by hand: its inbox, and moving nodes by the thousands."""
+"""Statements of the engine: its inbox, the events of jobs, and the nodes below others."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from wms.core.sql import events_written
 
 # By hand, because the ORM cannot tell what it has removed. The entries are found by
 # `inbox_topic_key`.
@@ -36,74 +36,6 @@ WHERE event.id = ANY(%(ids)s::bigint[])
 ORDER BY event.id
 """
 
-# By hand, because the ORM needs three statements for it. The nodes are found by the primary key,
-# which is that of `NodeWork` as well. `was` is told by the statement where a node can come from
-# one state only; else by its old row.
-MOVE_NODES = """
-WITH moved AS (
-    UPDATE dags_node AS node
-    SET state = %(target)s, state_since = statement_timestamp(), state_reason = %(reason)s,
-        state_cause = %(cause)s{changes}
-    FROM {given}
-    WHERE node.id = given.id AND node.dag_id = ANY(%(dags)s) AND {from_state}
-    RETURNING node.id, node.dag_id, {was} AS was, node.kind, node.category{returned}
-), logged AS (
-    INSERT INTO dags_nodeevent
-        (dag_id, node_id, event, from_state, to_state, actor, reason, cause, facts, created_at)
-    SELECT dag_id, id, %(event)s, was, %(target)s, %(actor)s, %(reason)s, %(cause)s, {facts},
-           statement_timestamp()
-    FROM moved
-    {returning}
-){announced}{forgotten}
-SELECT id, dag_id, was, kind, category FROM moved
-"""
-# What was under way has ended with it.
-_FORGOTTEN = """, forgotten AS (
-    DELETE FROM dags_nodework AS work USING moved WHERE work.node_id = moved.id
-)"""
-# Who looks for the causes of failures hears of the events, in the same statement.
-_ANNOUNCED = """, announced AS (
-    INSERT INTO core_inboxentry (topic, key, kind, subject_id)
-    SELECT %(topic)s, 0, 'node event', id FROM logged
-)"""
-_IDS = "unnest(%(ids)s::bigint[]) AS given(id)"
-_IDS_AND_VALUES = "unnest(%(ids)s::bigint[], %(values)s::{type}[]) AS given(id, value)"
-_OLD = " JOIN dags_node AS old ON old.id = given.id"
-# As a query, so that the planner does not look the state up in what it knows of the table: a state
-# that few nodes had when it was analysed would let it compare each node with each of those given.
-_FROM_ONE = "node.state = (SELECT %(source)s::varchar)"
-#: What a node's `retry_number` becomes with its next attempt.
-NEXT_RETRY = "node.retry_number + 1"
-
-
-def move_nodes(
-    sets: Sequence[str],
-    *,
-    value_type: str = "",
-    fact: str = "",
-    is_from_one: bool,
-    is_announced: bool,
-    forgets: bool,
-) -> str:
-    """`MOVE_NODES` with these assignments beside those of the state.
-
-    With `value_type` each node is given a value of this SQL type, `given.value`, of which its event
-    tells by the name `fact`.
-    """
-    given = _IDS_AND_VALUES.format(type=value_type) if value_type else _IDS
-    return MOVE_NODES.format(
-        changes="".join(f", {text}" for text in sets),
-        given=given if is_from_one else given + _OLD,
-        from_state=_FROM_ONE if is_from_one else "old.state = ANY(%(sources)s)",
-        was="%(source)s" if is_from_one else "old.state",
-        returned=", given.value" if fact else "",
-        facts=f"jsonb_build_object('{fact}', value)" if fact else "%(facts)s",
-        returning="RETURNING id" if is_announced else "",
-        announced=_ANNOUNCED if is_announced else "",
-        forgotten=_FORGOTTEN if forgets else "",
-    )
-
-
 # For every child of these parents: that many parents fewer to wait for. A child that waits for
 # none any more is ready, in the same statement; its rank, which no other node has had, tells that
 # it was this statement which made it so. By hand, because the ORM cannot subtract a count per
@@ -116,28 +48,30 @@ WITH finished AS (
 ), counted AS (
     UPDATE dags_node AS node
     SET unfinished_parents = node.unfinished_parents - finished.parents,
-        state = CASE WHEN {is_next} THEN 'ready' ELSE node.state END,
+        state = CASE WHEN {is_next} THEN %(target)s ELSE node.state END,
         state_since = CASE WHEN {is_next} THEN statement_timestamp() ELSE node.state_since END,
         ready_rank = CASE WHEN {is_next} THEN %(rank)s ELSE node.ready_rank END
     FROM finished
     WHERE node.id = finished.child_id
     RETURNING node.id, node.kind, node.features IS NOT NULL AS is_special,
-        node.state = 'ready' AND node.ready_rank = %(rank)s AS is_next
-), logged AS (
-    INSERT INTO dags_nodeevent
-        (dag_id, node_id, event, from_state, to_state, actor, reason, facts, created_at)
-    SELECT %(dag)s, id, 'make ready', 'waiting', 'ready', %(actor)s, '', '{{}}',
-           statement_timestamp()
-    FROM counted WHERE is_next
-)
+        node.state = %(target)s AND node.ready_rank = %(rank)s AS is_next
+), released AS (
+    SELECT id, %(dag)s AS dag_id, %(source)s AS was FROM counted WHERE is_next
+), {written}
 SELECT id, kind, is_special FROM counted WHERE is_next
 """
-_IS_NEXT = "node.state = 'waiting' AND node.unfinished_parents = finished.parents"
+_IS_NEXT = "node.state = %(source)s AND node.unfinished_parents = finished.parents"
 
 
 def count_down(*, only_weak: bool = False) -> str:
     """`COUNT_DOWN`; with `only_weak` for the children that wait for the mere end."""
-    return COUNT_DOWN.format(weak=" AND is_weak" if only_weak else "", is_next=_IS_NEXT)
+    return COUNT_DOWN.format(
+        weak=" AND is_weak" if only_weak else "",
+        is_next=_IS_NEXT,
+        written=events_written(
+            events="dags_nodeevent", subject="node_id", rows="released", parent="dag_id"
+        ),
+    )
 
 
 # All that waits below these nodes, however deep. A node that will never run lets its children

@@ -1,4 +1,4 @@
-"""Submitting ready nodes: jobs, inner DAGs and placement requests, as there is room for them."""
+"""Submission of ready nodes within the throttles: jobs, inner DAGs and placement requests."""
 
 from __future__ import annotations
 
@@ -8,20 +8,18 @@ from datetime import timedelta
 from functools import partial
 
 from django.db import transaction
-from django.db.models import F
 
 from wms.core.loops import wake_loop
+from wms.core.statemachine import Increment, OwnValues, Sent
 from wms.dags import lifecycle, operations
 from wms.dags.engine.decisions import after_failed_submit
 from wms.dags.engine.inner_nodes import start_inner, start_request
 from wms.dags.engine.job_factory import LIMIT_S, Fault, make_specs
 from wms.dags.engine.node_features import features_of
 from wms.dags.engine.node_work import not_provisioned, write_work
-from wms.dags.engine.ready_nodes import ReadyNode, ready_nodes
-from wms.dags.engine.round import Round, nodes_by_id
-from wms.dags.engine.settling import Verdict, attempt_of, begin
-from wms.dags.engine.throttles import room_of, take_ready
-from wms.dags.engine.transitions import Each, Sent
+from wms.dags.engine.round import NodeOutcome, Round, nodes_by_id
+from wms.dags.engine.settling import attempt_of, begin
+from wms.dags.engine.throttles import ReadyNode, capacity_of, ready_nodes, take_ready
 from wms.dags.models import MatchRecord, Node, NodeTimer, NodeWork
 from wms.dags.services.policies import matchmaking_policy
 from wms.dags.states import COUNTED_KINDS, DagCause, NodeCause, NodeKind, NodeState, ScriptKind
@@ -34,69 +32,71 @@ BATCH = 2000
 _MOVED_AT_ONCE = 125
 
 
-def submit_ready(round_: Round) -> tuple[list[Verdict], bool]:
-    """Submit the ready nodes that there is room for, in their order; first those beside them.
+def submit_ready(round_: Round) -> tuple[list[NodeOutcome], bool]:
+    """Submit the ready nodes that the throttles allow, in their order; auxiliary nodes first.
 
-    Returns verdicts about those that cannot be, and whether more could follow at once. A fault of
+    Returns outcomes about those that cannot be, and whether more could follow at once. A fault of
     the DAG as a whole holds it; what was submitted before goes on.
     """
     nodes, is_full = _next(round_)
     if not nodes:
         return [], False
-    waiting, verdicts = _not_yet_begun(round_, nodes)
+    waiting, outcomes = _not_yet_begun(round_, nodes)
     failed, is_cut = _start_others(round_, [node.pk for node in waiting if node.kind in _STARTERS])
     with_jobs = [node for node in waiting if node.kind not in _STARTERS]
     submitted, faults = _submit_jobs(round_, with_jobs)
-    verdicts += [*failed, *_failed_submits(round_, faults)]
+    outcomes += [*failed, *_failed_submits(round_, faults)]
     of_dag = [fault for _, fault in faults if not fault.is_lasting]
     for fault in of_dag:
         has_begun = any(node.kind in COUNTED_KINDS for node in submitted)
         _stop(round_, fault, has_begun=has_begun)
     is_cut = is_full or is_cut or len(submitted) + len(faults) < len(with_jobs)
-    return verdicts, is_cut and not of_dag
+    return outcomes, is_cut and not of_dag
 
 
 def _next(round_: Round) -> tuple[list[ReadyNode], bool]:
-    """The ready nodes that are to be submitted now, and whether a round has no room for more."""
-    counted = 0 if round_.is_aside else round_.dag.ready_count
-    if not counted and not round_.looks_beside:
+    """Ready nodes to be submitted now, and whether more are left than a round takes."""
+    counted = 0 if round_.is_ending else round_.dag.ready_count
+    if not counted and not round_.checks_auxiliary:
         return [], False
-    is_provisioned = round_.is_aside or not not_provisioned(round_.dag).exists()
-    beside = _ready_beside(round_, is_provisioned) if round_.looks_beside else []
+    is_provisioned = round_.is_ending or not not_provisioned(round_.dag).exists()
+    auxiliary = _ready_auxiliary(round_, is_provisioned) if round_.checks_auxiliary else []
     if not counted or not is_provisioned:
-        return beside, False
-    room = room_of(round_, most=BATCH)
-    if room.nodes == 0 and room.data_nodes == 0:
-        return beside, False
-    nodes = take_ready(round_, room)
-    return beside + nodes, len(nodes) >= BATCH
+        return auxiliary, False
+    capacity = capacity_of(round_, most=BATCH)
+    if capacity.nodes == 0 and capacity.data_nodes == 0:
+        return auxiliary, False
+    nodes = take_ready(round_, capacity)
+    return auxiliary + nodes, len(nodes) >= BATCH
 
 
-def _ready_beside(round_: Round, is_provisioned: bool) -> list[ReadyNode]:
+def _ready_auxiliary(round_: Round, is_provisioned: bool) -> list[ReadyNode]:
     """FINAL of a DAG that is ending; else the provisioner, and services once it is ready."""
-    kinds = [NodeKind.FINAL] if round_.is_aside else [NodeKind.PROVISIONER]
-    kinds += [NodeKind.SERVICE] if is_provisioned and not round_.is_aside else []
+    kinds = [NodeKind.FINAL] if round_.is_ending else [NodeKind.PROVISIONER]
+    kinds += [NodeKind.SERVICE] if is_provisioned and not round_.is_ending else []
     ready = Node.objects.filter(dag=round_.dag, state=NodeState.READY, kind__in=kinds)
     return ready_nodes(ready.order_by("kind", "ordinal"))
 
 
-def _failed_submits(round_: Round, faults: Sequence[tuple[ReadyNode, Fault]]) -> Iterator[Verdict]:
-    """Verdicts about the nodes that no other site can run either."""
+def _failed_submits(
+    round_: Round, faults: Sequence[tuple[ReadyNode, Fault]]
+) -> Iterator[NodeOutcome]:
+    """Outcomes of the nodes that no other site can run either."""
     lasting = [(node.pk, fault.reason) for node, fault in faults if fault.is_lasting]
     nodes = nodes_by_id(pk for pk, _ in lasting)
     for pk, reason in lasting:
         attempt = attempt_of(round_, nodes[pk], features_of(nodes[pk].features))
         decision = after_failed_submit(attempt)
         told = f"submit failed: {reason}"
-        yield Verdict(nodes[pk], decision, told, NodeCause.SUBMISSION, has_jobs=False)
+        yield NodeOutcome(nodes[pk], decision, told, NodeCause.SUBMISSION, has_jobs=False)
 
 
-def _start_others(round_: Round, node_ids: Sequence[int]) -> tuple[list[Verdict], bool]:
+def _start_others(round_: Round, node_ids: Sequence[int]) -> tuple[list[NodeOutcome], bool]:
     """Start inner DAGs and placements, one at least and as many as there is time for.
 
-    Returns verdicts about those that cannot be started, and whether some are left.
+    Returns outcomes about those that cannot be started, and whether some are left.
     """
-    verdicts: list[Verdict] = []
+    outcomes: list[NodeOutcome] = []
     started = 0
     until_s = time.monotonic() + LIMIT_S
     nodes = (
@@ -107,9 +107,9 @@ def _start_others(round_: Round, node_ids: Sequence[int]) -> tuple[list[Verdict]
             break
         started += 1
         failed = _STARTERS[NodeKind(node.kind)](round_, node)
-        verdicts += [failed] if failed is not None else []
+        outcomes += [failed] if failed is not None else []
     _set_timers(round_, ready_nodes(Node.objects.filter(pk__in=node_ids[:started])))
-    return verdicts, started < len(node_ids)
+    return outcomes, started < len(node_ids)
 
 
 _STARTERS = {NodeKind.SUBDAG: start_inner, NodeKind.DATA: start_request}
@@ -117,12 +117,12 @@ _STARTERS = {NodeKind.SUBDAG: start_inner, NodeKind.DATA: start_request}
 
 def _not_yet_begun(
     round_: Round, nodes: Sequence[ReadyNode]
-) -> tuple[list[ReadyNode], list[Verdict]]:
+) -> tuple[list[ReadyNode], list[NodeOutcome]]:
     """Those that can be submitted; a node that became ready while its DAG stood still may have its
     PRE script, or nothing at all, before it."""
     special = {node.pk for node in nodes if node.features and _has_more_before(node)}
-    verdicts = begin(round_, special)
-    return [node for node in nodes if node.pk not in special], verdicts
+    outcomes = begin(round_, special)
+    return [node for node in nodes if node.pk not in special], outcomes
 
 
 def _has_more_before(node: ReadyNode) -> bool:
@@ -132,7 +132,7 @@ def _has_more_before(node: ReadyNode) -> bool:
 
 
 class _Submitted:
-    """Nodes whose jobs are submitted; they are moved in batches, while others' jobs are made."""
+    """Nodes whose jobs are submitted; moved in batches while the jobs of others are made."""
 
     def __init__(self, round_: Round) -> None:
         self.nodes: list[ReadyNode] = []
@@ -154,8 +154,8 @@ class _Submitted:
     def send(self) -> None:
         """Move those that are not yet; without waiting for it, where nothing is waited for."""
         if self._batch:
-            first_jobs = Each("job_id", "bigint", list(self._batch.values()), fact="job")
-            self._sent.append(self._round.send("submit", list(self._batch), each=first_jobs))
+            first_jobs = OwnValues("job", list(self._batch.values()), fact="job")
+            self._sent.append(self._round.send("submit", list(self._batch), own_values=first_jobs))
             self._batch = {}
 
     def close(self) -> None:
@@ -169,7 +169,7 @@ class _Submitted:
 def _submit_jobs(
     round_: Round, nodes: Sequence[ReadyNode]
 ) -> tuple[list[ReadyNode], list[tuple[ReadyNode, Fault]]]:
-    """Submit the jobs of as many nodes as there is time for; returns these, and which cannot be."""
+    """Submit the jobs of as many nodes as there is time for; return these, and the faulty ones."""
     if not nodes:
         return [], []
     faults: list[tuple[ReadyNode, Fault]] = []
@@ -241,7 +241,7 @@ def _stop(round_: Round, fault: Fault, *, has_begun: bool) -> None:
                 actor=round_.actor,
                 reason=reason,
                 avoid_s=policy.avoid_s,
-                policy_rematch_count=F("policy_rematch_count") + 1,
+                policy_rematch_count=Increment(),
             )
         else:
             lifecycle.apply_to_dags(

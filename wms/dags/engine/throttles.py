@@ -1,15 +1,15 @@
-"""Which ready nodes may be submitted now: limits of the DAG, of its categories, and shared ones."""
+"""Throttles: ready nodes that may be submitted under limits of the DAG, its categories, shared."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 from django.db.models import F, Q, QuerySet, Sum
 from django.db.models.functions import Coalesce
 
 from wms.dags.engine import transitions
-from wms.dags.engine.ready_nodes import ReadyNode, ready_nodes
 from wms.dags.engine.round import Round
 from wms.dags.language.spec import RunOptions
 from wms.dags.models import Dag, Node, SharedLimit
@@ -19,12 +19,38 @@ from wms.dags.states import COUNTED_KINDS, DAG_ACTIVE, NodeKind, NodeState
 _IDLE_JOBS = ("received", "waiting", "matched", "held")
 
 
-@dataclass(slots=True)
-class Room:
-    """How many more nodes may be submitted: in all, and of those categories that have a limit.
+class ReadyNode(NamedTuple):
+    """Columns of a ready node that its submission needs: of `Node`, and the last of `NodeWork`.
 
-    `reason` tells what keeps more away when `nodes` is 0, `reasons` likewise for a category.
-    `data_nodes` is the room for DATA nodes, which the DAG's limits of jobs do not concern: the
+    Thousands are read in each round, most of them for a few values only.
+    """
+
+    pk: int
+    name: str
+    kind: str
+    submit_description_id: int | None
+    directory: str
+    variables: dict[str, str]
+    features: dict[str, Any] | None
+    category: str
+    retry_number: int
+    pre_code: int | None
+
+
+_COLUMNS = (*ReadyNode._fields[:-1], "work__pre_code")
+
+
+def ready_nodes(nodes: QuerySet[Node]) -> list[ReadyNode]:
+    """These nodes, in their order. One query."""
+    return [ReadyNode(*row) for row in nodes.values_list(*_COLUMNS)]
+
+
+@dataclass(slots=True)
+class Capacity:
+    """Number of nodes that may still be submitted: in all, and of each category with a limit.
+
+    `reason` names the limit that is reached when `nodes` is 0, `reasons` that of a category.
+    `data_nodes` is the number of DATA nodes, which the DAG's limits of jobs do not concern: the
     placement has limits of its own.
     """
 
@@ -35,7 +61,7 @@ class Room:
     reasons: dict[str, str] = field(default_factory=dict)
 
     def narrow(self, nodes: int, reason: str) -> None:
-        """Let a further limit leave room for so many."""
+        """Apply a further limit that leaves this number of nodes."""
         self.narrow_jobs(nodes, reason)
         self.data_nodes = max(min(nodes, self.data_nodes), 0)
 
@@ -51,32 +77,32 @@ class Room:
             self.reasons[category] = reason
 
 
-def room_of(round_: Round, *, most: int) -> Room:
-    """The room for nodes of a DAG in this round. Locks the shared limits that concern it."""
+def capacity_of(round_: Round, *, most: int) -> Capacity:
+    """Capacity for nodes of a DAG in this round. Locks the shared limits that concern it."""
     shared = limits_of(round_.dag).select_for_update(of=("self",))
     # Counted when all of them are locked, and not by the statement that waited for the locks.
     used = [(limit, _submitted_under(limit, round_.dag)) for limit in list(shared)]
-    return room_under(round_.dag, round_.options, used, most=most)
+    return capacity_under(round_.dag, round_.options, used, most=most)
 
 
-def room_under(
+def capacity_under(
     dag: Dag, options: RunOptions, shared: Iterable[tuple[SharedLimit, int]], *, most: int
-) -> Room:
-    """The room for nodes of a DAG under its own limits and shared ones, with what each has used."""
-    room = Room(most, most)
+) -> Capacity:
+    """Capacity for nodes of a DAG under its own limits and shared ones with their use."""
+    capacity = Capacity(most, most)
     if options.max_jobs:
         submitted = dag.submitted_count - dag.category_counts.get(transitions.DATA_CATEGORY, 0)
-        room.narrow_jobs(options.max_jobs - submitted, f"at most {options.max_jobs} at once")
-    if options.max_idle and room.nodes:
+        capacity.narrow_jobs(options.max_jobs - submitted, f"at most {options.max_jobs} at once")
+    if options.max_idle and capacity.nodes:
         idle = _idle_jobs(dag)
-        room.narrow_jobs(options.max_idle - idle, f"{idle} of its jobs are idle")
+        capacity.narrow_jobs(options.max_idle - idle, f"{idle} of its jobs are idle")
     if dag.category_limits:
         for category, limit in dag.category_limits.items():
             reason = f"at most {limit} of category {category} at once"
-            room.narrow_category(category, limit - dag.category_counts.get(category, 0), reason)
+            capacity.narrow_category(category, limit - dag.category_counts.get(category, 0), reason)
     for each, submitted in shared:
-        _narrow_shared(room, each, submitted)
-    return room
+        _narrow_shared(capacity, each, submitted)
+    return capacity
 
 
 def limits_of(dag: Dag) -> QuerySet[SharedLimit]:
@@ -88,10 +114,10 @@ def limits_of(dag: Dag) -> QuerySet[SharedLimit]:
     return limits.select_related("owner", "site").order_by("pk")
 
 
-def take_ready(round_: Round, room: Room) -> list[ReadyNode]:
-    """The ready nodes that there is room for, in the order of their turn.
+def take_ready(round_: Round, capacity: Capacity) -> list[ReadyNode]:
+    """Ready nodes within the capacity, by priority and rank.
 
-    Nodes of a full category are passed over; they keep their place.
+    Nodes of a full category are passed over; they keep their rank.
     """
     ready = (
         Node.objects.filter(dag=round_.dag, state=NodeState.READY, kind__in=COUNTED_KINDS)
@@ -99,15 +125,15 @@ def take_ready(round_: Round, room: Room) -> list[ReadyNode]:
         .filter(ready_rank__isnull=False)
         .order_by(F("priority").desc(), "ready_rank", "ordinal")
     )
-    left = dict(room.categories)
-    if room.nodes == room.data_nodes:
-        return _take(ready, room.nodes, left)
-    taken = _take(ready.exclude(kind=NodeKind.DATA), room.nodes, left)
-    return taken + _take(ready.filter(kind=NodeKind.DATA), room.data_nodes, left)
+    left = dict(capacity.categories)
+    if capacity.nodes == capacity.data_nodes:
+        return _take(ready, capacity.nodes, left)
+    taken = _take(ready.exclude(kind=NodeKind.DATA), capacity.nodes, left)
+    return taken + _take(ready.filter(kind=NodeKind.DATA), capacity.data_nodes, left)
 
 
 def _take(ready: QuerySet[Node], most: int, left: dict[str, int]) -> list[ReadyNode]:
-    """The first of these nodes, as many as there is room for in their categories."""
+    """The first of these nodes, within the capacity of their categories."""
     taken: list[ReadyNode] = []
     # Each turn finds a category full that was not full before, or is the last.
     for _ in range(len(left) + 1):
@@ -131,7 +157,7 @@ def _take(ready: QuerySet[Node], most: int, left: dict[str, int]) -> list[ReadyN
     return taken
 
 
-def dags_waiting_for_room() -> list[int]:
+def dags_waiting_for_capacity() -> list[int]:
     """Running DAGs with ready nodes that limits outside of their own events keep back."""
     waiting = Dag.objects.filter(state="running", ready_count__gt=0)
     under_limit = Q(options__max_idle__gt=0)
@@ -162,12 +188,12 @@ def _submitted_under(limit: SharedLimit, own: Dag) -> int:
     return total + own.submitted_count
 
 
-def _narrow_shared(room: Room, limit: SharedLimit, submitted: int) -> None:
+def _narrow_shared(capacity: Capacity, limit: SharedLimit, submitted: int) -> None:
     left = limit.max_jobs - submitted
     if limit.category:
-        room.narrow_category(limit.category, left, _reason_of(limit))
+        capacity.narrow_category(limit.category, left, _reason_of(limit))
     else:
-        room.narrow(left, _reason_of(limit))
+        capacity.narrow(left, _reason_of(limit))
 
 
 def _reason_of(limit: SharedLimit) -> str:

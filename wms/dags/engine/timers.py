@@ -1,4 +1,4 @@
-"""What begins after a time: deferred scripts, nodes' time limits, room that other DAGs free."""
+"""Timers: deferred scripts, time limits of nodes, and capacity that other DAGs free."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from django.db.models import F, Min, Q, QuerySet
 from wms.core.idling import SOON_S
 from wms.dags import lifecycle
 from wms.dags.engine.ending import stop_inner
-from wms.dags.engine.job_lists import cluster_jobs
+from wms.dags.engine.node_clusters import cluster_jobs
 from wms.dags.engine.node_work import inner_of_nodes, requests_of_nodes
 from wms.dags.engine.round import Round
-from wms.dags.engine.throttles import dags_waiting_for_room
+from wms.dags.engine.throttles import dags_waiting_for_capacity
 from wms.dags.models import Dag, Node, NodeTimer, ScriptRun
-from wms.dags.scripts.asking import due_dags
+from wms.dags.scripts.run_requests import dags_with_due_scripts
 from wms.dags.states import DAG_TERMINAL, DagState, NodeState
 from wms.jobs import operations as jobs
 from wms.jobs.models import Attempt
@@ -31,15 +31,15 @@ _MOST = 500
 def run_cycle(now: datetime) -> dict[str, Any]:
     """Tell the engine of the DAGs for which the time has come."""
     timed = set(_due_timers(now).values_list("dag_id", flat=True))
-    deferred = set(due_dags(now))
-    waiting = set(dags_waiting_for_room())
-    lifecycle.tell_engine(*sorted(timed | deferred | waiting))
+    deferred = set(dags_with_due_scripts(now))
+    waiting = set(dags_waiting_for_capacity())
+    lifecycle.notify_engine(*sorted(timed | deferred | waiting))
     soon = now + timedelta(seconds=SOON_S)
     return {
         "timers": len(timed),
         "deferred": len(deferred),
         "waiting": len(waiting),
-        "soon": _due_timers(soon).exists() or due_dags(soon).exists(),
+        "soon": _due_timers(soon).exists() or dags_with_due_scripts(soon).exists(),
     }
 
 
@@ -52,14 +52,14 @@ def _due_timers(now: datetime) -> QuerySet[NodeTimer]:
 
 
 def put_off_timers(dag_ids: Iterable[int], now: datetime) -> None:
-    """Let the time in the queue go on after a DAG has stood still: that time does not count."""
+    """Extend the timers of DAGs that stood still by that time: it does not count."""
     timers = NodeTimer.objects.filter(dag_id__in=list(dag_ids), kind=NodeTimer.Kind.QUEUE)
     for dag in Dag.objects.filter(pk__in=timers.values("dag_id")):
         timers.filter(dag=dag).update(due_at=F("due_at") + (now - dag.state_since))
 
 
 def next_due(dag_ids: Collection[int], *, after: datetime) -> datetime | None:
-    """When the next of these times comes for some DAGs; what is due already waits for room."""
+    """When the next of these times comes for some DAGs; what is due already waits for capacity."""
     times = [
         NodeTimer.objects.filter(dag_id__in=dag_ids, due_at__gt=after),
         ScriptRun.objects.filter(dag_id__in=dag_ids, state="waiting", due_at__gt=after),
@@ -69,7 +69,7 @@ def next_due(dag_ids: Collection[int], *, after: datetime) -> datetime | None:
 
 
 def fire_timers(round_: Round) -> bool:
-    """End what nodes run whose time is up; their retries are as after any failure.
+    """End the jobs of nodes whose time is up; retries are as after any failure.
 
     Returns whether more of them are due.
     """

@@ -1,7 +1,6 @@
-"""Moving nodes by the thousands: one statement changes their rows and writes their events.
+"""State machine of nodes: moves of thousands in one statement, and the counters that follow.
 
-Every caller holds the lock of the DAG's row, which covers all of its nodes; so nothing has to be
-locked or compared first.
+Every caller holds the lock of the DAG's row, which guards all of its nodes.
 """
 
 from __future__ import annotations
@@ -12,13 +11,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from django.db import connection
-from django.db.backends.utils import CursorWrapper
-from psycopg.types.json import Jsonb
 
 from wms.core.actors import Actor
 from wms.core.database.statements import whole_numbers
-from wms.core.errors import ReasonRequired
+from wms.core.models import InboxEntry
+from wms.core.statemachine import Sent, StateMachine
 from wms.dags.engine import sql
+from wms.dags.models import Node, NodeEvent, NodeWork
 from wms.dags.states import (
     COUNTED_KINDS,
     NODE_TRANSITIONS,
@@ -27,13 +26,15 @@ from wms.dags.states import (
     NodeState,
 )
 
-#: The inbox of events that tell why nodes went wrong, and what these are.
+#: Inbox of events of nodes that went wrong, and these events.
 FAILURE_TOPIC = "failed-nodes"
 FAILURES = frozenset({"fail", "retry"})
 #: What the submitted nodes of a category are counted under, beside the counters.
 CATEGORY = "category:"
 #: Stands for all DATA nodes, which the limits of jobs do not count; no name has a blank.
 DATA_CATEGORY = " data"
+#: The event of a node whose last unfinished parent has ended.
+_RELEASE = "make ready"
 #: The DAG's counters that follow the states of its nodes.
 _COUNTERS = {
     NodeState.READY.value: "ready_count",
@@ -44,125 +45,58 @@ _COUNTERS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Each:
-    """A column that gets a value of its own for each node, with its SQL type.
-
-    `fact` names it in the event, if the event tells it.
-    """
-
-    column: str
-    type: str
-    values: Sequence[Any]
-    fact: str = ""
+_NODES = StateMachine(
+    model=Node,
+    event_model=NodeEvent,
+    subject="node",
+    transitions=NODE_TRANSITIONS,
+    observed=FAILURES,
+    observers=FAILURE_TOPIC,
+    has_causes=True,
+    kind=InboxEntry.Kind.NODE_EVENT,
+    parent="dag",
+    columns=("kind", "category"),
+    attached=NodeWork,
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """What was moved: ids, and by how much the DAGs' counters change, together and for each."""
+    """Ids of the nodes that moved, and the changes of the DAGs' counters, in all and by DAG."""
 
     ids: list[int]
     counts: Counter[str]
     by_dag: Mapping[int, Counter[str]] = field(default_factory=dict)
-    #: Whether some that stand beside the others, which nothing counts, are ready now.
-    is_beside_ready: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Sent:
-    """A move that the server may still be at."""
-
-    cursor: CursorWrapper
-    target: str
-
-    def moved(self) -> Moved:
-        """Wait for its end; to be called once."""
-        with self.cursor as cursor:
-            return _counted(cursor.fetchall(), self.target)
+    #: Whether FINAL, SERVICE or PROVISIONER nodes, which nothing counts, are ready now.
+    is_auxiliary_ready: bool = False
 
 
 def send(
-    event: str,
-    node_ids: Collection[int],
-    *,
-    dag_id: int | Collection[int],
-    actor: Actor,
-    reason: str = "",
-    cause: str = "",
-    source: str | None = None,
-    each: Each | None = None,
-    facts: Mapping[str, Any] | None = None,
-    expressions: Mapping[str, str] | None = None,
-    forgets: bool = False,
-    **changes: Any,
+    event: str, node_ids: Collection[int], *, dag_id: int | Sequence[int], **options: Any
 ) -> Sent:
-    """Begin to move the nodes that are in a source state of `event`, with one event for each.
+    """Begin to move nodes of a DAG or of some; options are those of `StateMachine.send`.
 
-    Inside of `wms.core.database.statements.sent_ahead` it does not wait for the server. `source`
-    narrows the source states to one, which is faster. `changes` are columns that all of them get;
-    `expressions` likewise, as SQL of the code's own. With `forgets` their `NodeWork` is deleted.
-    The caller holds the lock of the DAG's row, or of all of these, and adds the counts to it.
-    Raises ReasonRequired.
+    The caller holds the lock of the DAGs' rows, and adds the counts to them. Raises ReasonRequired.
     """
-    step = NODE_TRANSITIONS[event]
-    if step.needs_reason and not reason.strip():
-        raise ReasonRequired(event)
-    sets = [f"{name} = %(set_{name})s" for name in changes]
-    sets += [f"{name} = {text}" for name, text in (expressions or {}).items()]
-    values: dict[str, Any] = {
-        "dags": [dag_id] if isinstance(dag_id, int) else list(dag_id),
-        "event": event,
-        "ids": whole_numbers(node_ids),
-        "sources": sorted(step.sources),
-        "target": step.target,
-        "actor": actor.name,
-        "reason": reason,
-        "cause": str(cause),
-        "topic": FAILURE_TOPIC,
-        "facts": Jsonb({**actor.facts, **(facts or {})}),
-        **{f"set_{name}": _value(value) for name, value in changes.items()},
-    }
-    source = _only_source(step.sources, source)
-    if each is not None:
-        is_whole = each.type == "bigint"
-        values["values"] = (
-            whole_numbers(each.values) if is_whole else [_value(value) for value in each.values]
-        )
-        sets.append(f"{each.column} = given.value")
-    if step.target != NodeState.READY:
-        sets.append("ready_rank = NULL")
-    statement = sql.move_nodes(
-        sets,
-        value_type=each.type if each is not None else "",
-        fact=each.fact if each is not None else "",
-        is_from_one=bool(source),
-        is_announced=event in FAILURES,
-        forgets=forgets,
-    )
-    cursor = connection.cursor()
-    cursor.execute(statement, {**values, "source": source})
-    return Sent(cursor, step.target)
+    if NODE_TRANSITIONS[event].target != NodeState.READY:
+        options["ready_rank"] = None
+    parents = [dag_id] if isinstance(dag_id, int) else list(dag_id)
+    return _NODES.send(event, node_ids, parents=parents, **options)
+
+
+def moved_by(sent: Sent) -> Moved:
+    """Nodes that a move has moved; waits for its end, and is to be called once."""
+    return _counted(sent.rows(), sent.target)
 
 
 def move(event: str, node_ids: Collection[int], **options: Any) -> Moved:
     """Move nodes, see `send`, and wait until it is done."""
-    return send(event, node_ids, **options).moved() if node_ids else Moved([], Counter())
-
-
-def _only_source(sources: Collection[str], given: str | None) -> str | None:
-    """The one state that the nodes come from, if that is known."""
-    if given is not None:
-        return given
-    return next(iter(sources)) if len(sources) == 1 else None
-
-
-def _value(value: Any) -> Any:
-    return Jsonb(value) if isinstance(value, dict) else value
+    return moved_by(send(event, node_ids, **options)) if node_ids else Moved([], Counter())
 
 
 def _counted(rows: Sequence[tuple[Any, ...]], target: str) -> Moved:
     by_dag: dict[int, Counter[str]] = defaultdict(Counter)
-    is_beside_ready = False
+    is_auxiliary_ready = False
     for (dag_id, was, kind, category), number in Counter(row[1:] for row in rows).items():
         if kind in COUNTED_KINDS:
             for name in _counters_of(was, kind, category):
@@ -170,16 +104,16 @@ def _counted(rows: Sequence[tuple[Any, ...]], target: str) -> Moved:
             for name in _counters_of(target, kind, category):
                 by_dag[dag_id][name] += number
         elif target == NodeState.READY:
-            is_beside_ready = True
+            is_auxiliary_ready = True
     counts: Counter[str] = Counter()
     for each in by_dag.values():
         # Not a sum of counters, which would drop what falls.
         counts.update(each)
-    return Moved([row[0] for row in rows], counts, by_dag, is_beside_ready)
+    return Moved([row[0] for row in rows], counts, by_dag, is_auxiliary_ready)
 
 
 def _counters_of(state: str, kind: str, category: str) -> list[str]:
-    """What a node in some state counts in."""
+    """Names of the counters that a node in some state counts in."""
     names = [_COUNTERS[state]] if state in _COUNTERS else []
     if state == NodeState.SUBMITTED and category:
         names.append(CATEGORY + category)
@@ -195,22 +129,33 @@ class Released:
     ids: list[int]
     special: list[int]
     counts: Counter[str]
-    is_beside_ready: bool = False
+    is_auxiliary_ready: bool = False
 
 
 def count_down(
     parents: Collection[int], *, dag_id: int, actor: Actor, rank: int, only_weak: bool = False
 ) -> Released:
-    """Tell the children that these parents have ended; those that wait for none more are ready.
+    """Count the ends of these parents for their children; those that wait for none more are ready.
 
-    With `only_weak` only the children that wait for the mere end are told.
+    With `only_weak` only children over weak arcs, which wait for the mere end.
     """
     if not parents:
         return Released([], [], Counter())
     with connection.cursor() as cursor:
         cursor.execute(
             sql.count_down(only_weak=only_weak),
-            {"parents": whole_numbers(parents), "dag": dag_id, "actor": actor.name, "rank": rank},
+            {
+                "parents": whole_numbers(parents),
+                "dag": dag_id,
+                "rank": rank,
+                "event": _RELEASE,
+                "source": NodeState.WAITING,
+                "target": NODE_TRANSITIONS[_RELEASE].target,
+                "actor": actor.name,
+                "reason": "",
+                "cause": "",
+                "facts": "{}",
+            },
         )
         rows = cursor.fetchall()
     counted = sum(kind in COUNTED_KINDS for _, kind, _ in rows)
@@ -222,7 +167,7 @@ def count_down(
 
 
 def give_up_below(failed: Collection[int], *, dag_id: int, actor: Actor) -> Moved:
-    """Make everything futile that cannot run because these nodes failed for good."""
+    """Make the descendants futile that cannot run because these nodes failed for good."""
     if not failed:
         return Moved([], Counter())
     with connection.cursor() as cursor:

@@ -1,4 +1,4 @@
-"""The files that DAGMan writes beside a DAG, made on demand from the rows: they are never stale."""
+"""Catalogue of the files that DAGMan would write for a DAG, made on demand from the rows."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from wms.dags.models import Dag
 
 @dataclass(frozen=True, slots=True)
 class Export:
-    """One kind of file: how it is called and made.
+    """One kind of file: its name, content type and function.
 
-    `lines` takes the DAG and the time of now; it reads row by row with a constant number of
+    `lines` takes the DAG and the current time; it reads row by row with a constant number of
     queries, so that the text of a DAG of any size can be sent while it is made.
     """
 
@@ -40,23 +40,23 @@ EXPORTS: Mapping[str, Export] = {
 
 
 def export_name(dag: Dag, kind: str) -> str:
-    """The file's name: what the DAG file asks for, else what DAGMan calls it or would."""
+    """Name of the file: the one in the DAG file, else DAGMan's default name."""
     asked = dag.exports.get(kind, "")
-    return asked or f"{base_name(dag)}{_found(kind).suffix}"
+    return asked or f"{base_name(dag)}{_export_of_kind(kind).suffix}"
 
 
 def base_name(dag: Dag) -> str:
-    """What the names of a DAG's own files begin with: its first DAG file."""
+    """Prefix of the names of a DAG's own files: its first DAG file."""
     return dag.dag_files[0] if dag.dag_files else f"{dag.name}.dag"
 
 
 def export(dag: Dag, kind: str, *, now: datetime) -> Iterator[str]:
-    """The text of a file, in pieces. Raises NotFound for a kind that there is not."""
-    return _found(kind).lines(dag, now)
+    """Text of a file, in pieces. Raises NotFound for an unknown kind."""
+    return _export_of_kind(kind).lines(dag, now)
 
 
-def _found(kind: str) -> Export:
-    found = EXPORTS.get(kind)
-    if found is None:
+def _export_of_kind(kind: str) -> Export:
+    known = EXPORTS.get(kind)
+    if known is None:
         raise NotFound(f"There is no export {kind!r}, only {', '.join(EXPORTS)}.")
-    return found
+    return known

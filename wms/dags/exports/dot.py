@@ -1,16 +1,16 @@
-"""The graph of a DAG in the language of Graphviz, with the states of its nodes."""
+"""DOT export: the graph of a DAG for Graphviz, with the states of its nodes."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import datetime
 
-from wms.dags.exports.rows import c_time
+from wms.dags.exports.status import c_time
 from wms.dags.models import Dag, Edge, Node
 from wms.dags.states import NodeKind, NodeState
 
 _WAITS = ("ellipse", "I", "")
-#: How a node is drawn: its shape, the letters behind its name, and further attributes.
+#: Drawing of a node by kind: its shape, the letters behind its name, and further attributes.
 _LOOKS = {
     NodeState.PRE_RUNNING.value: ("ellipse", "Pre", " style=dotted"),
     NodeState.SUBMITTED.value: ("ellipse", "R", " peripheries=2"),
@@ -22,7 +22,7 @@ _CHUNK = 2000
 
 
 def lines(dag: Dag, now: datetime) -> Iterator[str]:
-    """The text of the file. Arcs over which a node waits for the mere end are dashed."""
+    """Text of the file. Weak arcs are dashed."""
     yield f'digraph DAG {{\n    label="DAGMan Job status at {c_time(now)}";\n\n'
     nodes = Node.objects.filter(dag=dag).exclude(kind=NodeKind.SERVICE).order_by("ordinal")
     for name, state in nodes.values_list("name", "state").iterator(chunk_size=_CHUNK):

@@ -1,14 +1,14 @@
-"""The job event log of a run in HTCondor's text format, as its tools read it."""
+"""Job event log export: the events of a run in HTCondor's text format."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 
-from wms.dags.exports.timeline import Chronicle, Happening, JobId
+from wms.dags.exports.timeline import JobId, Timeline, TimelineEvent
 from wms.dags.models import Dag
 
-#: What stands for a host where jobs were submitted and where nothing is known of a node.
+#: Host of submissions, and of executions whose worker node is unknown.
 _PORTAL = "<pilotage>"
 _NOOP_HOST = "<dummy-submit-for-noop-job>"
 #: POST ran although nothing was submitted.
@@ -17,12 +17,12 @@ _LONGEST_REASON = 1000
 
 
 def lines(dag: Dag, now: datetime) -> Iterator[str]:
-    """The text of the file, an event each. What HTCondor has no event for is left out."""
-    for happening in Chronicle(dag).happenings():
-        write = _WRITERS.get(happening.what)
+    """Text of the file, in pieces of one event. Events that HTCondor does not know are left out."""
+    for event in Timeline(dag).events():
+        write = _WRITERS.get(event.name)
         if write is not None:
-            number, text = write(happening)
-            yield f"{number:03d} {_id(happening.job)} {_time(happening.time)} {text}...\n"
+            number, text = write(event)
+            yield f"{number:03d} {_id(event.job)} {_time(event.time)} {text}...\n"
 
 
 def _id(job: JobId | None) -> str:
@@ -34,62 +34,62 @@ def _time(time: datetime) -> str:
     return f"{time.astimezone(UTC):%Y-%m-%d %H:%M:%S}Z"
 
 
-def _note(happening: Happening) -> str:
-    return f"    DAG Node: {happening.node}\n"
+def _note(event: TimelineEvent) -> str:
+    return f"    DAG Node: {event.node}\n"
 
 
-def _reason(happening: Happening) -> str:
-    """The reason on one line: a body line that were `...` would end the event."""
-    text = " ".join(happening.text.split())[:_LONGEST_REASON]
+def _reason(event: TimelineEvent) -> str:
+    """Reason on one line: a line `...` would end the event."""
+    text = " ".join(event.text.split())[:_LONGEST_REASON]
     return f"\t{text or 'no reason was given'}\n"
 
 
-def _submit(happening: Happening) -> tuple[int, str]:
-    is_noop = happening.job is not None and happening.job.cluster == 0
+def _submit(event: TimelineEvent) -> tuple[int, str]:
+    is_noop = event.job is not None and event.job.cluster == 0
     host = _NOOP_HOST if is_noop else _PORTAL
-    return 0, f"Job submitted from host: {host}\n{_note(happening)}"
+    return 0, f"Job submitted from host: {host}\n{_note(event)}"
 
 
-def _execute(happening: Happening) -> tuple[int, str]:
-    host = f"<{happening.text}>" if happening.text else _PORTAL
+def _execute(event: TimelineEvent) -> tuple[int, str]:
+    host = f"<{event.text}>" if event.text else _PORTAL
     return 1, f"Job executing on host: {host}\n"
 
 
-def _evicted(happening: Happening) -> tuple[int, str]:
-    usage = _usage("Run Remote", happening.cpu_s) + _usage("Run Local")
+def _evicted(event: TimelineEvent) -> tuple[int, str]:
+    usage = _usage("Run Remote", event.cpu_s) + _usage("Run Local")
     text = f"Job was evicted.\n\t(0) CPU times\n{usage}{_bytes('Run')}"
-    return 4, text + (_reason(happening) if happening.text else "")
+    return 4, text + (_reason(event) if event.text else "")
 
 
-def _terminated(happening: Happening) -> tuple[int, str]:
+def _terminated(event: TimelineEvent) -> tuple[int, str]:
     usage = "".join(
-        _usage(f"{which} {where}", happening.cpu_s if where == "Remote" else 0.0)
+        _usage(f"{which} {where}", event.cpu_s if where == "Remote" else 0.0)
         for which in ("Run", "Total")
         for where in ("Remote", "Local")
     )
-    end = _termination(happening.code)
+    end = _termination(event.code)
     return 5, f"Job terminated.\n{end}{usage}{_bytes('Run')}{_bytes('Total')}"
 
 
-def _aborted(happening: Happening) -> tuple[int, str]:
-    return 9, f"Job was aborted.\n{_reason(happening)}"
+def _aborted(event: TimelineEvent) -> tuple[int, str]:
+    return 9, f"Job was aborted.\n{_reason(event)}"
 
 
-def _held(happening: Happening) -> tuple[int, str]:
-    return 12, f"Job was held.\n{_reason(happening)}\tCode 1 Subcode 0\n"
+def _held(event: TimelineEvent) -> tuple[int, str]:
+    return 12, f"Job was held.\n{_reason(event)}\tCode 1 Subcode 0\n"
 
 
-def _released(happening: Happening) -> tuple[int, str]:
-    return 13, f"Job was released.\n{_reason(happening)}"
+def _released(event: TimelineEvent) -> tuple[int, str]:
+    return 13, f"Job was released.\n{_reason(event)}"
 
 
-def _post(happening: Happening) -> tuple[int, str]:
-    end = _termination(happening.code, has_core_line=False)
-    return 16, f"POST Script terminated.\n{end}{_note(happening)}"
+def _post(event: TimelineEvent) -> tuple[int, str]:
+    end = _termination(event.code, has_core_line=False)
+    return 16, f"POST Script terminated.\n{end}{_note(event)}"
 
 
-def _skipped(happening: Happening) -> tuple[int, str]:
-    return 34, f"PRE script return value is PRE_SKIP value\n{_note(happening)}"
+def _skipped(event: TimelineEvent) -> tuple[int, str]:
+    return 34, f"PRE script return value is PRE_SKIP value\n{_note(event)}"
 
 
 def _termination(code: int, *, has_core_line: bool = True) -> str:
@@ -109,7 +109,7 @@ def _bytes(which: str) -> str:
     return f"\t0  -  {which} Bytes Sent By Job\n\t0  -  {which} Bytes Received By Job\n"
 
 
-_WRITERS: Mapping[str, Callable[[Happening], tuple[int, str]]] = {
+_WRITERS: Mapping[str, Callable[[TimelineEvent], tuple[int, str]]] = {
     "SUBMIT": _submit,
     "EXECUTE": _execute,
     "JOB_EVICTED": _evicted,

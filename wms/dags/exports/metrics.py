@@ -1,4 +1,4 @@
-"""The metrics of a run: one JSON document with the fields of both of DAGMan's versions of it."""
+"""Metrics export of a run: a JSON document with the fields of both versions of DAGMan's metrics."""
 
 from __future__ import annotations
 
@@ -18,20 +18,23 @@ from wms.dags.states import DAG_TERMINAL, NodeKind, NodeState
 from wms.jobs.states import JobState
 
 _BEGINNINGS = ("match", "begin")
-#: What the first of the two versions calls nodes that run a job of their own, FINAL among them.
+#: Kinds of nodes that the first version counts as jobs, FINAL included.
 _OF_JOBS = frozenset(
     {NodeKind.JOB.value, NodeKind.DATA.value, NodeKind.FINAL.value, NodeKind.PROVISIONER.value}
 )
 
 
 def lines(dag: Dag, now: datetime) -> Iterator[str]:
-    """The text of the file. While the DAG goes on its end is the time of now, without a code."""
+    """Text of the file.
+
+    While the DAG is active, its end time is the current time, and it has no code.
+    """
     document = json.dumps(metrics_of(dag, now), indent=4, separators=(",", ":"))
     yield document + "\n"
 
 
 def metrics_of(dag: Dag, now: datetime) -> dict[str, Any]:
-    """The fields, in DAGMan's order: those of both versions, of the first, of the second.
+    """Fields in DAGMan's order: those of both versions, of the first, of the second.
 
     The versions disagree about `jobs_failed` and `jobs_succeeded`, which count jobs here.
     """
@@ -82,8 +85,8 @@ def _node_counts(dag: Dag) -> Counter[tuple[str, str]]:
 
 
 def _count(counts: Counter[tuple[str, str]], kind: str, *states: NodeState) -> int:
-    wanted = [state.value for state in states or NodeState]
-    return sum(counts[kind, state] for state in wanted)
+    counted_states = [state.value for state in states or NodeState]
+    return sum(counts[kind, state] for state in counted_states)
 
 
 def _first_version(counts: Counter[tuple[str, str]]) -> dict[str, int]:
@@ -124,14 +127,14 @@ def _job_counts(dag: Dag) -> dict[str, int]:
 
 
 def _shape(dag: Dag) -> dict[str, int]:
-    """Height and width of the graph. One second for 200,000 nodes, and it is seldom asked for."""
-    beside = (NodeKind.FINAL, NodeKind.SERVICE, NodeKind.PROVISIONER)
-    nodes = Node.objects.filter(dag=dag).exclude(kind__in=beside).order_by()
+    """Height and width of the graph; takes one second for 200,000 nodes."""
+    special_kinds = (NodeKind.FINAL, NodeKind.SERVICE, NodeKind.PROVISIONER)
+    nodes = Node.objects.filter(dag=dag).exclude(kind__in=special_kinds).order_by()
     graph: rustworkx.PyDiGraph[int, None] = rustworkx.PyDiGraph(multigraph=False)
     ids = list(nodes.values_list("pk", flat=True))
-    place = dict(zip(ids, graph.add_nodes_from(ids), strict=True))
+    index_of = dict(zip(ids, graph.add_nodes_from(ids), strict=True))
     arcs = Edge.objects.filter(parent__dag=dag).order_by().values_list("parent_id", "child_id")
-    graph.add_edges_from_no_data([(place[parent], place[child]) for parent, child in arcs])
+    graph.add_edges_from_no_data([(index_of[parent], index_of[child]) for parent, child in arcs])
     generations = [len(level) for level in rustworkx.topological_generations(graph)]
     return {
         "graph_height": len(generations),

@@ -1,4 +1,4 @@
-"""What exports of DAGs read from PostgreSQL by hand."""
+"""SQL statements that exports of DAGs read with."""
 
 from __future__ import annotations
 
@@ -46,6 +46,6 @@ ORDER BY node.ordinal
 
 
 def read_node_statuses(counted: Iterable[str]) -> str:
-    """`READ_NODE_STATUSES` with how many nodes are shown in each of these states, in this order."""
+    """`READ_NODE_STATUSES` with the numbers of nodes shown in these states, in this order."""
     counts = (f"count(*) FILTER (WHERE shown = '{state}') OVER ()" for state in counted)
     return READ_NODE_STATUSES.format(counts=", ".join(counts))

@@ -1,13 +1,14 @@
-"""The node status file: ClassAds of the DAG and of each of its nodes."""
+"""Node status file export: ClassAds of the DAG and of each of its nodes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from datetime import datetime
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
+from django.db import connection
+
 from matching.classads import quote
-from wms.dags.exports.rows import c_time, stream
 from wms.dags.exports.sql import read_node_statuses
 from wms.dags.models import Dag
 from wms.dags.states import DAG_TERMINAL, NODE_IN_FLIGHT, DagState, DagStatus, NodeState
@@ -41,6 +42,8 @@ _NOTES = {
 }
 _READ_NODES = read_node_statuses(state.value for state in _COUNTED.values())
 
+_CHUNK = 2000
+
 
 class _Row(NamedTuple):
     name: str
@@ -54,12 +57,12 @@ class _Row(NamedTuple):
 
 
 def lines(dag: Dag, now: datetime) -> Iterator[str]:
-    """The text of the file."""
+    """Text of the file."""
     is_over = dag.state in DAG_TERMINAL
     given = {"dag": dag.pk, "is_over": is_over, "in_flight": sorted(NODE_IN_FLIGHT)}
     width = len(_Row._fields)
     is_first = True
-    for row in stream(_READ_NODES, given):
+    for row in _stream(_READ_NODES, given):
         if is_first:
             yield _head(dag, now, row[width:])
             is_first = False
@@ -88,7 +91,7 @@ def _head(dag: Dag, now: datetime, counts: tuple[Any, ...]) -> str:
 
 
 def _dag_status(dag: Dag) -> tuple[int, str, str]:
-    """The code of the whole DAG, which is that of a node, its name, and the word in brackets."""
+    """Status code of the DAG, the code's name, and the note in brackets."""
     if dag.state not in DAG_TERMINAL:
         ending = dag.ending_status if dag.is_ending else DagStatus.OK
         note = _NOTES.get(ending, "held" if dag.state == DagState.HELD else "")
@@ -130,3 +133,17 @@ def _time(time: datetime) -> str:
 def _ad(kind: str, attributes: list[tuple[str, str]]) -> str:
     body = "".join(f"  {name} = {value}\n" for name, value in attributes)
     return f'[\n  Type = "{kind}";\n{body}]\n'
+
+
+def _stream(sql: str, parameters: Mapping[str, Any]) -> Iterator[tuple[Any, ...]]:
+    """Rows of one statement, fetched by the thousands through a server-side cursor."""
+    with connection.chunked_cursor() as cursor:
+        cursor.execute(sql, parameters)
+        while rows := cursor.fetchmany(_CHUNK):
+            yield from rows
+
+
+def c_time(time: datetime) -> str:
+    """Time as C's `ctime` writes it, in UTC: `Fri Nov 20 13:38:43 2026`."""
+    in_utc = time.astimezone(UTC)
+    return f"{in_utc:%a %b} {in_utc.day:2d} {in_utc:%H:%M:%S %Y}"

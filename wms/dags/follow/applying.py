@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
+from wms.core.statemachine import Increment
 from wms.dags.engine.decisions import Decision
 from wms.dags.engine.ending import (
     Ending,
@@ -16,7 +17,6 @@ from wms.dags.engine.ending import (
 )
 from wms.dags.engine.round import Round
 from wms.dags.engine.settling import finish
-from wms.dags.engine.sql import NEXT_RETRY
 from wms.dags.follow.projection import Step
 from wms.dags.models import Edge, Node
 from wms.dags.states import (
@@ -103,7 +103,7 @@ def _move(round_: Round, event: str, steps: Sequence[Step], reason: str) -> list
             "retry",
             ids,
             reason=reason,
-            expressions={"retry_number": NEXT_RETRY},
+            retry_number=Increment(),
             ready_rank=round_.number,
         )
     if event == "skip":
@@ -144,7 +144,7 @@ def conclude(round_: Round, abort: tuple[str, Decision] | None) -> None:
         dag=dag, state__in=NODE_IN_FLIGHT, kind__in=[*COUNTED_KINDS, NodeKind.FINAL]
     ).exists():
         return
-    final = round_.beside().get(NodeKind.FINAL, [])
+    final = round_.auxiliary_nodes().get(NodeKind.FINAL, [])
     if not final:
         begin_ending(round_, noted_ending(dag))
     elif all(node.state in NODE_TERMINAL for node in final):

@@ -1,1 +1,1 @@
-"""The DAG language: DAGMan's, and what Pilotage adds to it."""
+"""Parser of DAG files: DAGMan's language, and what Pilotage adds to it."""

@@ -1,92 +1,98 @@
-"""PARENT and CHILD, weak ones as well."""
+"""The commands PARENT ... CHILD and WEAK PARENT, which make arcs."""
 
 from __future__ import annotations
 
-from wms.dags.language.faults import Fault, FollowsFromAnother
+from wms.dags.language.faults import ConsequentFault, Fault
 from wms.dags.language.lexer import keyword, split_blanks
-from wms.dags.language.reading import Here
+from wms.dags.language.parse_state import Cursor
 
 _CHILD = "CHILD"
 
 
-def parent(here: Here, rest: str) -> None:
-    """`PARENT p1 p2 ... CHILD c1 c2 ...`; a further CHILD among the children says nothing.
+def parent(cursor: Cursor, rest: str) -> None:
+    """`PARENT p1 p2 ... CHILD c1 c2 ...`; a further CHILD among the children is ignored.
 
     Source: DagParser::ParseParentChild (HTCondor 25.14, dag_parser.cpp).
     """
     # Most arcs stand alone on their line; no name has blanks or quotes in it.
-    words = rest.split() if here.source.is_plain else split_blanks(rest)
+    words = rest.split() if cursor.source.is_plain else split_blanks(rest)
     if len(words) == 3 and words[1] == "CHILD":
-        names = here.scope.names
+        names = cursor.scope.names
         above, below = names.get(words[0]), names.get(words[2])
         if above is not None and below is not None:
-            here.reading.arcs.add(above, below, here.file, here.line)
+            cursor.state.arcs.add(above, below, cursor.file, cursor.line)
             return
-    _add_arcs(here, here.words(rest), is_weak=False)
+    _add_arcs(cursor, cursor.words(rest), is_weak=False)
 
 
-def weak(here: Here, rest: str) -> None:
-    """`WEAK PARENT p1 p2 ... CHILD c1 c2 ...`: the children wait for the end, not for success."""
-    words = here.words(rest)
+def weak(cursor: Cursor, rest: str) -> None:
+    """`WEAK PARENT p1 p2 ...
+
+    CHILD c1 c2 ...`: children wait for the end of parents, not for success.
+    """
+    words = cursor.words(rest)
     if not words or keyword(words[0]) != "PARENT":
         raise Fault("expected: WEAK PARENT names... CHILD names...")
-    _add_arcs(here, words[1:], is_weak=True)
+    _add_arcs(cursor, words[1:], is_weak=True)
 
 
-def _add_arcs(here: Here, words: list[str], *, is_weak: bool) -> None:
-    at = next((i for i, word in enumerate(words) if word.upper() == _CHILD), None)
-    if at is None:
+def _add_arcs(cursor: Cursor, words: list[str], *, is_weak: bool) -> None:
+    child_index = next((i for i, word in enumerate(words) if word.upper() == _CHILD), None)
+    if child_index is None:
         raise Fault("expected: PARENT names... CHILD names...")
-    parents = words[:at]
-    children = [word for word in words[at + 1 :] if word.upper() != _CHILD]
+    parents = words[:child_index]
+    children = [word for word in words[child_index + 1 :] if word.upper() != _CHILD]
     if not parents or not children:
         raise Fault("PARENT and CHILD need at least one name each")
-    _check_names(here, parents, "parent")
-    _check_names(here, children, "child")
-    here.reading.arcs.add_product(
-        _terminal(here, parents), _initial(here, children), here.place, is_weak=is_weak
+    _check_names(cursor, parents, "parent")
+    _check_names(cursor, children, "child")
+    cursor.state.arcs.add_product(
+        _terminal_nodes(cursor, parents),
+        _initial_nodes(cursor, children),
+        cursor.location,
+        is_weak=is_weak,
     )
 
 
-def _check_names(here: Here, names: list[str], kind: str) -> None:
-    scope = here.scope
+def _check_names(cursor: Cursor, names: list[str], kind: str) -> None:
+    scope = cursor.scope
     unknown = [name for name in names if name not in scope.names and name not in scope.splices]
     for name in unknown:
         if name in scope.others:
             what = scope.others[name].kind.upper()
             raise Fault(f"{name} is a {what} node, which has neither parents nor children")
-    told = [name for name in unknown if name not in scope.broken]
-    if told:
-        raise Fault(f"unknown {kind} {', '.join(told[:20])}")
+    unexplained = [name for name in unknown if name not in scope.broken]
+    if unexplained:
+        raise Fault(f"unknown {kind} {', '.join(unexplained[:20])}")
     if unknown:
-        raise FollowsFromAnother
+        raise ConsequentFault
 
 
-def _terminal(here: Here, names: list[str]) -> list[int]:
-    """The nodes at which arcs from these begin, each once."""
-    found: dict[int, None] = {}
+def _terminal_nodes(cursor: Cursor, names: list[str]) -> list[int]:
+    """Nodes at which arcs from these names begin, each once; of a splice those without children."""
+    positions: dict[int, None] = {}
     for name in names:
-        splice = here.scope.splices.get(name)
+        splice = cursor.scope.splices.get(name)
         if splice is None:
-            found[here.scope.names[name]] = None
+            positions[cursor.scope.names[name]] = None
         else:
-            here.reading.charge_ends(len(splice.terminal))
-            found.update(dict.fromkeys(splice.terminal))
-    return list(found)
+            cursor.state.charge_ends(len(splice.terminal))
+            positions.update(dict.fromkeys(splice.terminal))
+    return list(positions)
 
 
-def _initial(here: Here, names: list[str]) -> list[int]:
-    """The nodes at which arcs to these end, each once."""
-    found: dict[int, None] = {}
+def _initial_nodes(cursor: Cursor, names: list[str]) -> list[int]:
+    """Nodes at which arcs to these names end, each once; of a splice those without parents."""
+    positions: dict[int, None] = {}
     for name in names:
-        splice = here.scope.splices.get(name)
+        splice = cursor.scope.splices.get(name)
         if splice is None:
-            found[here.scope.names[name]] = None
+            positions[cursor.scope.names[name]] = None
             continue
-        splice.child_at = splice.child_at or here.place
+        splice.child_at = splice.child_at or cursor.location
         if splice.connected_at is not None:
             line = splice.connected_at.line
             raise Fault(f"splice {name} is joined by its pins in line {line}: it has no parents")
-        here.reading.charge_ends(len(splice.initial))
-        found.update(dict.fromkeys(splice.initial))
-    return list(found)
+        cursor.state.charge_ends(len(splice.initial))
+        positions.update(dict.fromkeys(splice.initial))
+    return list(positions)

@@ -1,16 +1,16 @@
-"""CONFIG files: DAGMan's settings, as the options of a run."""
+"""CONFIG files: DAGMan's settings, read into the options of a run."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
 
-from wms.dags.language.bounds import MAX_DATA_ATTEMPTS, MAX_RESCUES
 from wms.dags.language.faults import Fault
 from wms.dags.language.lexer import SourceText, is_comment
 from wms.dags.language.numbers import LARGEST, whole
-from wms.dags.language.reading import Reading
-from wms.dags.language.spec import Place
+from wms.dags.language.parse_state import ParseState
+from wms.dags.language.size_limits import MAX_DATA_ATTEMPTS, MAX_RESCUES
+from wms.dags.language.spec import SourceLocation
 
 _SETTING = re.compile(r"([A-Za-z_][A-Za-z0-9_.]*)\s*=\s*(.*)\Z", re.DOTALL)
 _TRUTH = {"true": True, "t": True, "yes": True, "1": True}
@@ -59,29 +59,31 @@ _STRICT = "DAGMAN_USE_STRICT"
 _MOST_STRICT = 3
 
 
-def read_config(text: str, file: str, reading: Reading) -> None:
-    """Take the settings of a file into the options of the run; faults and warnings are told."""
+def read_config(text: str, file: str, state: ParseState) -> None:
+    """Read the settings of a file into the options of the run; collect its faults and warnings."""
     source = SourceText(text, file)
     for at, raw in enumerate(source.lines):
         if not raw.strip() or is_comment(raw):
             continue
-        place = Place(file, at + 1)
-        found = _SETTING.match(source.join(at).strip())
-        if found is None:
-            reading.told.fault(f"expected NAME = value, found: {raw.strip()[:80]}", place, "CONFIG")
+        location = SourceLocation(file, at + 1)
+        setting = _SETTING.match(source.join(at).strip())
+        if setting is None:
+            state.collector.add_fault(
+                f"expected NAME = value, found: {raw.strip()[:80]}", location, "CONFIG"
+            )
             continue
         try:
-            _take(found[1], found[2].strip(), place, reading)
+            _apply_setting(setting[1], setting[2].strip(), location, state)
         except Fault as fault:
-            reading.told.fault(f"{found[1]}: {fault}", place, "CONFIG")
+            state.collector.add_fault(f"{setting[1]}: {fault}", location, "CONFIG")
 
 
-def _take(name: str, value: str, place: Place, reading: Reading) -> None:
-    known = name.upper()
-    if known == _STRICT:
-        reading.told.strictness = whole(value, "the value", most=_MOST_STRICT)
-    elif known in OPTIONS:
-        option, read = OPTIONS[known]
-        reading.spec.options[option] = read(value)
+def _apply_setting(name: str, value: str, location: SourceLocation, state: ParseState) -> None:
+    upper_name = name.upper()
+    if upper_name == _STRICT:
+        state.collector.strictness = whole(value, "the value", most=_MOST_STRICT)
+    elif upper_name in OPTIONS:
+        option, read = OPTIONS[upper_name]
+        state.spec.options[option] = read(value)
     else:
-        reading.told.warn(f"{name} has no effect here", place, "CONFIG")
+        state.collector.add_warning(f"{name} has no effect here", location, "CONFIG")

@@ -1,4 +1,4 @@
-"""What is wrong in DAG files: faults are collected, and reading goes on with the next line."""
+"""Faults and warnings of DAG files: they are collected while parsing goes on with the next line."""
 
 from __future__ import annotations
 
@@ -6,76 +6,80 @@ from dataclasses import dataclass, field
 
 from matching.deadline import Deadline
 from wms.core.errors import Finding
-from wms.dags.language.bounds import MAX_FINDINGS
-from wms.dags.language.spec import Place
+from wms.dags.language.size_limits import MAX_FINDINGS
+from wms.dags.language.spec import SourceLocation
 
 
 class Fault(ValueError):
-    """A fault of one line; it stands at `place` if that is another one."""
+    """A fault of the current line, or of `location` if that is given."""
 
-    def __init__(self, message: str, place: Place | None = None) -> None:
+    def __init__(self, message: str, location: SourceLocation | None = None) -> None:
         super().__init__(message)
-        self.place = place
+        self.location = location
 
 
-class FollowsFromAnother(Fault):
-    """The line is wrong only because another one is, which is told already."""
+class ConsequentFault(Fault):
+    """A fault that follows from another one, which is reported already: it is dropped."""
 
     def __init__(self) -> None:
         super().__init__("follows from another fault")
 
 
-class TooMuch(Fault):
-    """The DAG is larger than allowed: nothing more is read."""
+class DagTooLarge(Fault):
+    """The DAG exceeds a size limit or the time limit: parsing stops."""
 
 
-def too_late(patience: Deadline) -> str:
-    """What is told of a DAG whose check takes too long."""
-    return f"checking the DAG takes longer than {patience.limit_s:g} s"
+def deadline_message(deadline: Deadline) -> str:
+    """Message for a DAG whose check takes too long."""
+    return f"checking the DAG takes longer than {deadline.limit_s:g} s"
 
 
-class Enough(Exception):
-    """So much is wrong that the rest is not read."""
+class ReadingStopped(Exception):
+    """Parsing has ended early: too many faults, or a limit was exceeded."""
 
 
 @dataclass(slots=True)
-class Told:
-    """All faults and warnings, each once, however many splices read the file in which it is.
+class FindingCollector:
+    """Faults and warnings of a DAG, each once, even where several splices read the same file.
 
-    Warnings have a level: they are faults where `strictness` (DAGMAN_USE_STRICT) is that high.
+    A warning has a level: it becomes a fault where `strictness` (DAGMAN_USE_STRICT) is that high.
     """
 
     faults: dict[Finding, None] = field(default_factory=dict)
-    leveled_warnings: dict[Finding, int] = field(default_factory=dict)
+    warning_levels: dict[Finding, int] = field(default_factory=dict)
     strictness: int = 0
 
-    def fault(self, message: str, place: Place, command: str = "") -> None:
-        """Keep a fault. Raises Enough when there are too many."""
-        finding = Finding(message, file=place.file, line=place.line or None, command=command)
+    def add_fault(self, message: str, location: SourceLocation, command: str = "") -> None:
+        """Add a fault. Raises ReadingStopped when there are too many."""
+        finding = Finding(message, file=location.file, line=location.line or None, command=command)
         self.faults[finding] = None
         if len(self.faults) >= MAX_FINDINGS:
-            raise Enough
+            raise ReadingStopped
 
-    def warn(self, message: str, place: Place, command: str = "", *, level: int = 9) -> None:
-        """Keep a warning; those beyond the bound are dropped."""
-        if len(self.leveled_warnings) < MAX_FINDINGS:
-            finding = Finding(message, file=place.file, line=place.line or None, command=command)
-            self.leveled_warnings[finding] = level
+    def add_warning(
+        self, message: str, location: SourceLocation, command: str = "", *, level: int = 9
+    ) -> None:
+        """Add a warning; those beyond the limit are dropped."""
+        if len(self.warning_levels) < MAX_FINDINGS:
+            finding = Finding(
+                message, file=location.file, line=location.line or None, command=command
+            )
+            self.warning_levels[finding] = level
 
     def findings(self) -> list[Finding]:
-        """The faults by file and line."""
-        stricter = [each for each, level in self.leveled_warnings.items() if self._is_fault(level)]
-        return sorted({**self.faults, **dict.fromkeys(stricter)}, key=in_order)[:MAX_FINDINGS]
+        """Faults by file and line."""
+        stricter = [each for each, level in self.warning_levels.items() if self._is_fault(level)]
+        return sorted({**self.faults, **dict.fromkeys(stricter)}, key=finding_order)[:MAX_FINDINGS]
 
     def warnings(self) -> list[Finding]:
-        """The warnings by file and line."""
-        kept = [each for each, level in self.leveled_warnings.items() if not self._is_fault(level)]
-        return sorted(kept, key=in_order)
+        """Warnings by file and line."""
+        kept = [each for each, level in self.warning_levels.items() if not self._is_fault(level)]
+        return sorted(kept, key=finding_order)
 
     def _is_fault(self, level: int) -> bool:
         return level <= self.strictness
 
 
-def in_order(finding: Finding) -> tuple[str, int, str]:
-    """The key that sorts findings by file and line."""
+def finding_order(finding: Finding) -> tuple[str, int, str]:
+    """Sort key of findings: file, line, message."""
     return finding.file, finding.line or 0, finding.message

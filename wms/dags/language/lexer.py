@@ -1,4 +1,4 @@
-"""Lines and words of a DAG file.
+"""Lexer of DAG files: logical lines, words, quotes and comments.
 
 Words are separated by blanks, tabs and carriage returns. Quotes of both kinds group, and only
 inside of them a backslash escapes. A comment takes a whole line. A backslash at a line's end joins
@@ -15,7 +15,7 @@ from operator import methodcaller
 from wms.dags.language.faults import Fault
 
 BLANKS = " \t\r"
-#: What Python takes for blanks besides; the language does not.
+#: Further characters that Python takes for blanks; the language does not.
 _OTHER_BLANKS = "\v\f\x1c\x1d\x1e\x1f\x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(
     map(chr, range(0x2000, 0x200B))
 )
@@ -29,7 +29,7 @@ _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 
 
 def tokenize(text: str) -> list[str]:
-    """The words of a text, without their quotes. Raises Fault for an open quote."""
+    """Words of a text, without their quotes. Raises Fault for an open quote."""
     words: list[str] = []
     at = skip_blanks(text, 0)
     while at < len(text):
@@ -40,7 +40,7 @@ def tokenize(text: str) -> list[str]:
 
 
 def take_word(text: str) -> tuple[str, str]:
-    """The first word of a text, without its quotes, and what follows it; both may be empty.
+    """First word of a text, without its quotes, and the rest of the text; both may be empty.
 
     Raises Fault for an open quote.
     """
@@ -50,28 +50,28 @@ def take_word(text: str) -> tuple[str, str]:
 
 
 def skip_blanks(text: str, at: int) -> int:
-    """The place of what follows the blanks here."""
-    found = _GAP.match(text, at)
-    return found.end() if found else at
+    """Position of the first character after the blanks at `at`."""
+    match = _GAP.match(text, at)
+    return match.end() if match else at
 
 
 def end_of_word(text: str, at: int) -> int:
-    """Where the word ends that begins here. Raises Fault for an open quote."""
+    """Position at which the word ends that begins at `at`. Raises Fault for an open quote."""
     while at < len(text) and text[at] not in BLANKS:
-        found = _PIECE.match(text, at)
-        if found is None:
+        match = _PIECE.match(text, at)
+        if match is None:
             raise Fault("a quote is not closed")
-        at = found.end()
+        at = match.end()
     return at
 
 
 def split_blanks(text: str) -> list[str]:
-    """The words of a text in which quotes mean nothing."""
+    """Words of a text in which quotes have no meaning."""
     return _GAP.split(stripped) if (stripped := text.strip(BLANKS)) else []
 
 
 def unquote(word: str) -> str:
-    """The word without the quotes that group it, and without the backslashes that escape in it.
+    """Word without the quotes that group it, and without the backslashes that escape in it.
 
     Raises Fault for an open quote.
     """
@@ -85,12 +85,12 @@ def unquote(word: str) -> str:
 
 
 def unescape(text: str) -> str:
-    """What stands between quotes, with `\\"` and `\\\\` as what they mean."""
+    """Text from between quotes, with `\\"` and `\\\\` replaced by the characters that they mean."""
     return _ESCAPED.sub(r"\1", text) if "\\" in text else text
 
 
 def keyword(word: str) -> str:
-    """A keyword in its usual form: they are read in any case, with `-` or `_`."""
+    """Keyword in its canonical form: upper case, `-` for `_`."""
     return word.upper().replace("_", "-")
 
 
@@ -103,7 +103,7 @@ def _split_head(text: str) -> list[str]:
 
 
 class SourceText:
-    """The lines of one file. Whoever has read a line empties it, so that nobody reads it again."""
+    """Lines of one file. A line is emptied when it has been read, so that it is read only once."""
 
     def __init__(self, text: str, file: str) -> None:
         self.file = file
@@ -116,13 +116,13 @@ class SourceText:
         self.lines = text.split("\n")
 
     def words(self, rest: str) -> list[str]:
-        """The words of a part of a line. Raises Fault for an open quote."""
+        """Words of a part of a line. Raises Fault for an open quote."""
         if self.is_plain and '"' not in rest and "'" not in rest:
             return rest.split()
         return tokenize(rest)
 
     def join(self, at: int) -> str:
-        """The line with those that are joined to it."""
+        """The line together with those that a backslash joins to it."""
         line = self.lines[at].rstrip(BLANKS)
         parts = []
         while line.endswith("\\"):
@@ -140,9 +140,9 @@ class SourceText:
         return " ".join(parts)
 
     def take_block(self, at: int, closing: str) -> tuple[str, str] | None:
-        """The lines behind `at` up to the one that begins with `closing`, and the rest of that one.
+        """Lines after `at` up to the one that begins with `closing`, and the rest of that line.
 
-        None if there is no such line; then everything behind `at` is taken.
+        None if there is no such line; all lines after `at` are emptied then.
         """
         for end in range(at + 1, len(self.lines)):
             line = self.lines[end].strip(BLANKS)
@@ -159,10 +159,10 @@ class SourceText:
 
 
 def is_comment(line: str) -> bool:
-    """True for a line that is a comment as a whole."""
+    """Whether the whole line is a comment."""
     return line.lstrip(BLANKS).startswith(("#", "//"))
 
 
 def is_passed_over(line: str) -> bool:
-    """True for a comment and for an empty line."""
+    """Whether the line is a comment or empty."""
     return not line.strip(BLANKS) or is_comment(line)

@@ -1,4 +1,4 @@
-"""Numbers as they stand in DAG files."""
+"""Parsing of whole numbers and exit codes in DAG files."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ LARGEST = 2**31 - 1
 
 
 def whole(text: str, what: str, *, least: int = 0, most: int = LARGEST) -> int:
-    """The whole number. Raises Fault, with the text as it is, for one out of these bounds."""
+    """Whole number within these limits. Raises Fault, with the text, for anything else."""
     if _WHOLE.match(text) is None or not least <= int(text) <= most:
-        bounds = f"from {least} to {most}" if most < LARGEST else f"of at least {least}"
-        bounds = "" if least == -LARGEST else f" {bounds}"
-        raise Fault(f"{what} is a whole number{bounds}, found: {text[:80]}")
+        limits = f"from {least} to {most}" if most < LARGEST else f"of at least {least}"
+        limits = "" if least == -LARGEST else f" {limits}"
+        raise Fault(f"{what} is a whole number{limits}, found: {text[:80]}")
     return int(text)
 
 
 def exit_code(text: str, what: str) -> int:
-    """An exit code, or minus a signal's number, as a node's outcome is compared with it."""
+    """Exit code of a node, or the negative number of a signal. Raises Fault."""
     return whole(text, what, least=-LARGEST)

@@ -1,4 +1,4 @@
-"""From which folder the names in DAG files are looked up, and what is said of those that lead out.
+"""Directory from which file names in DAG files are resolved, and advice for names outside of it.
 
 Source: DAGMan resolves names from where condor_submit_dag is called, with -UseDagDir from the
 folder of each DAG file (HTCondor, docs/automated-workflows/dagman-file-paths.rst).
@@ -19,12 +19,12 @@ _SHOWN = 200
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where a DAG is submitted.
+    """Directory of a submission, as condor_submit_dag's working directory.
 
     `directory`: the folder of the workspace in which condor_submit_dag would be called; empty for
     its top. `root`: the absolute path that the top of the workspace had where the files come from;
     absolute names below it are names in the workspace. `uses_dag_dir`: the names in each DAG file
-    are looked up in the folder of that file instead.
+    are resolved in the folder of that file instead.
     """
 
     directory: str = ""
@@ -32,23 +32,23 @@ class Origin:
     uses_dag_dir: bool = False
 
     def inside(self, directory: str, name: str) -> str:
-        """The path in the workspace of what is called `name` in a directory; `.` for its top.
+        """Path in the workspace of the file called `name` in a directory; `.` for the top.
 
-        Raises Fault for what leads out, and says what can be done.
+        Raises Fault, with advice, for a path outside of the workspace.
         """
         path = posixpath.normpath(posixpath.join(directory, name))
-        if not name.startswith("/") and not _leads_out(path):
+        if not name.startswith("/") and not _is_outside(path):
             return path
         if self.root:
             path = posixpath.relpath(self._absolute(directory, name), self.root)
-            if not _leads_out(path):
+            if not _is_outside(path):
                 return path
-        raise Fault(self._advice(directory, name))
+        raise Fault(self._outside_message(directory, name))
 
     def program(self, directory: str, name: str) -> str:
-        """A program that a script names, as seen from its node's directory.
+        """Program of a script, relative to the directory of its node.
 
-        An absolute name that is not below the root is one of the place where scripts run.
+        An absolute name that is not below the root is a program of the host that runs scripts.
         """
         if not name.startswith("/"):
             return name
@@ -61,31 +61,33 @@ class Origin:
         path = posixpath.normpath(posixpath.join(self.root, directory, name))
         return "/" + path.lstrip("/")
 
-    def _advice(self, directory: str, name: str) -> str:
+    def _outside_message(self, directory: str, name: str) -> str:
         shown = name if len(name) <= _SHOWN else f"{name[:_SHOWN]}..."
-        told = f"{shown} leads outside of the workspace"
+        problem = f"{shown} leads outside of the workspace"
         if self.root:
             needed = self._absolute(directory, name)
             common = posixpath.commonpath([self.root, posixpath.dirname(needed)])
             if common == "/":
-                return f"{told}: it is not below the root {self.root}. Send a copy, and name that"
+                return (
+                    f"{problem}: it is not below the root {self.root}. Send a copy, and name that"
+                )
             return (
-                f"{told}: it is not below the root {self.root}. Send {common} with all that is "
+                f"{problem}: it is not below the root {self.root}. Send {common} with all that is "
                 f"needed in it, and give root={common}"
             )
         if name.startswith("/"):
             folder = posixpath.dirname(posixpath.normpath("/" + name.lstrip("/")))
             if folder == "/":
-                return f"{told}: it is an absolute name. Send a copy, and name that"
+                return f"{problem}: it is an absolute name. Send a copy, and name that"
             return (
-                f"{told}: it is an absolute name. Send the folder {folder}, or one above it, and "
-                f"give its path as root, as in root={folder}"
+                f"{problem}: it is an absolute name. Send the folder {folder}, or one above it, "
+                f"and give its path as root, as in root={folder}"
             )
         path = posixpath.normpath(posixpath.join(directory, name))
         above = "/".join(part for part in path.split("/") if part == "..")
         return (
-            f"{told}. Send the folder above ({above}), which has {_below(path)}, and give as "
-            "directory the folder in it from which names are looked up"
+            f"{problem}. Send the folder above ({above}), which has {_part_below(path)}, and give "
+            "as directory the folder in it from which names are looked up"
         )
 
 
@@ -93,7 +95,7 @@ TOP = Origin()
 
 
 def read_origin(directory: str = "", root: str = "", *, uses_dag_dir: bool = False) -> Origin:
-    """What was given as a submission's origin. Raises InvalidInput with every fault."""
+    """Origin from the fields of a submission. Raises InvalidInput with every fault."""
     directory, root, findings = directory.strip(), root.strip(), []
     if root:
         is_plain = root.isprintable() and len(root) <= MAX_ROOT_LENGTH
@@ -119,9 +121,9 @@ def read_origin(directory: str = "", root: str = "", *, uses_dag_dir: bool = Fal
     return Origin(directory, root, uses_dag_dir)
 
 
-def _leads_out(path: str) -> bool:
+def _is_outside(path: str) -> bool:
     return path.startswith("/") or path.split("/")[0] == ".."
 
 
-def _below(path: str) -> str:
+def _part_below(path: str) -> str:
     return "/".join(part for part in path.split("/") if part != "..") or "what is named"

@@ -1,8 +1,8 @@
-"""Reading DAG files: every fault is told with its place, and reading goes on.
+"""Parser of DAG files: all faults are collected, each with its file and line.
 
-Each file is read twice, as DAGMan does: lines that make nodes or concern the file as a whole first,
-then all others in their order. So a PARENT or RETRY line may stand above the JOB line that it
-names. INCLUDE is a command of the second time, and reads its file twice in turn.
+Each file is read in two passes, as DAGMan does: first the lines that define nodes or concern the
+file as a whole, then all others in their order. So a PARENT or RETRY line may stand above the JOB
+line that it names. INCLUDE belongs to the second pass, and reads its file in two passes in turn.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from typing import NamedTuple
 
 from matching.deadline import Deadline
 from wms.dags.language import arcs, modifiers, nodes, scripts, settings, splices, variables
-from wms.dags.language.bounds import MAX_LINES, Bounds
-from wms.dags.language.faults import Enough, Fault, FollowsFromAnother, TooMuch
+from wms.dags.language.faults import ConsequentFault, DagTooLarge, Fault, ReadingStopped
+from wms.dags.language.graph_shape import graph_statistics
 from wms.dags.language.lexer import SourceText, is_comment, keyword
 from wms.dags.language.origin import TOP, Origin
-from wms.dags.language.reading import Here, Reader, Reading, Scope
-from wms.dags.language.shape import measure
-from wms.dags.language.sources import settle_sources
-from wms.dags.language.spec import DagSpec, Place
+from wms.dags.language.parse_state import Cursor, ParseState, Reader, Scope
+from wms.dags.language.size_limits import MAX_LINES, SizeLimits
+from wms.dags.language.source_resolution import resolve_sources
+from wms.dags.language.spec import DagSpec, SourceLocation
 from wms.dags.rescue.names import rescue_fault
 
-_Command = Callable[[Here, str], None]
-_FIRST: dict[str, _Command] = {
+_Command = Callable[[Cursor, str], None]
+_FIRST_PASS: dict[str, _Command] = {
     "DATA": nodes.data,
     "DOT": settings.dot,
     "FINAL": nodes.final,
@@ -41,7 +41,7 @@ _FIRST: dict[str, _Command] = {
     "SUBDAG": nodes.subdag,
     "SUBMIT-DESCRIPTION": nodes.submit_description,
 }
-_SECOND: dict[str, _Command] = {
+_SECOND_PASS: dict[str, _Command] = {
     "ABORT-DAG-ON": modifiers.abort_dag_on,
     "ALWAYS-RUN-POST": modifiers.always_run_post,
     "CATEGORY": modifiers.category,
@@ -65,43 +65,43 @@ _SECOND: dict[str, _Command] = {
     "VARS": variables.variables,
     "WEAK": arcs.weak,
 }
-_NAMES = {keyword(name): name for name in [*_FIRST, *_SECOND]}
-_CYCLE_NAMES_TOLD = 20
+_NAMES = {keyword(name): name for name in [*_FIRST_PASS, *_SECOND_PASS]}
+_MAX_CYCLE_NAMES = 20
 #: The time is looked at once in so many lines, and one: each may take a while.
-_SOME_LINES = 15
+_TIME_CHECK_MASK = 15
 
 
 def parse_dag(
     names: Sequence[str],
     read: Reader,
     *,
-    bounds: Bounds = Bounds(),  # noqa: B008 - it is frozen
+    limits: SizeLimits = SizeLimits(),  # noqa: B008 - it is frozen
     origin: Origin = TOP,
-    patience: Deadline | None = None,
+    deadline: Deadline | None = None,
 ) -> DagSpec:
-    """Read one or several DAG files as one DAG. Never raises: faults are in `findings`.
+    """Parse one or several DAG files as one DAG. Never raises: faults are in `findings`.
 
     `names` are paths of the workspace, as `read` knows them; the nodes of several files are called
-    `0.A`, `1.A`. `origin` tells from where the files are looked up that they name. When patience
-    ends, so does reading, and it is a fault.
+    `0.A`, `1.A`. `origin` is the directory from which file names are resolved. A parse that exceeds
+    `deadline` ends with a fault.
     """
     read_lines = partial(_read_lines, entries=_Entries())
-    patience = patience or Deadline(None, 0)
-    reading = Reading(read, read_lines, bounds, names, origin, patience)
-    spec = reading.spec
-    with _without_collections():
-        with suppress(Enough):
-            _read_dag_files(reading)
-        spec.arcs = reading.arcs.once()
-        spec.statistics = measure(spec, len(reading.special))
-    _tell_cycle(reading)
-    spec.findings, spec.warnings = reading.told.findings(), reading.told.warnings()
+    deadline = deadline or Deadline(None, 0)
+    state = ParseState(read, read_lines, limits, names, origin, deadline)
+    spec = state.spec
+    with _garbage_collection_paused():
+        with suppress(ReadingStopped):
+            _read_dag_files(state)
+        spec.arcs = state.arcs.distinct()
+        spec.statistics = graph_statistics(spec, len(state.special))
+    _record_cycle(state)
+    spec.findings, spec.warnings = state.collector.findings(), state.collector.warnings()
     return spec
 
 
 @contextmanager
-def _without_collections() -> Iterator[None]:
-    """Look for no garbage: millions of values are made, none is garbage, and it takes as long."""
+def _garbage_collection_paused() -> Iterator[None]:
+    """Pause Python's garbage collection, which would take as long as parsing and find nothing."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -111,75 +111,77 @@ def _without_collections() -> Iterator[None]:
             gc.enable()
 
 
-def _read_dag_files(reading: Reading) -> None:
-    names = reading.dag_files
+def _read_dag_files(state: ParseState) -> None:
+    names = state.dag_files
     for number, name in enumerate(names):
         prefix = f"{number}." if len(names) > 1 else ""
-        origin = reading.origin
+        origin = state.origin
         directory = posixpath.dirname(name) if origin.uses_dag_dir else origin.directory
-        _read_dag_file(reading, name, Scope(prefix, directory))
-    settle_sources(reading)
+        _read_dag_file(state, name, Scope(prefix, directory))
+    resolve_sources(state)
 
 
-def _read_dag_file(reading: Reading, name: str, scope: Scope) -> None:
+def _read_dag_file(state: ParseState, name: str, scope: Scope) -> None:
     try:
-        path = reading.path("", name)
-        if name == reading.dag_files[0] and (fault := rescue_fault(reading.dag_files)):
+        path = state.path("", name)
+        if name == state.dag_files[0] and (fault := rescue_fault(state.dag_files)):
             raise Fault(f"rescues of this DAG could not be stored: {fault}")
-        text = reading.text(path)
+        text = state.text(path)
     except Fault as error:
-        reading.told.fault(str(error), Place(name, 0))
+        state.collector.add_fault(str(error), SourceLocation(name, 0))
         return
     if text is None:
-        reading.told.fault(f"DAG file {name} is not there", Place(name, 0))
+        state.collector.add_fault(f"DAG file {name} is not there", SourceLocation(name, 0))
         return
-    reading.open_files.append(path)
-    reading.read_lines(Here(reading, scope, SourceText(text, path), 0))
-    reading.open_files.pop()
+    state.open_files.append(path)
+    state.read_lines(Cursor(state, scope, SourceText(text, path), 0))
+    state.open_files.pop()
 
 
 class _Entry(NamedTuple):
-    """A command: its name, what it does the first time, and what the second time."""
+    """A command: its name, its handler in the first pass, and its handler in the second pass."""
 
     name: str
     first: _Command | None
     second: _Command
 
 
-def _pass_over(_here: Here, _rest: str) -> None:
-    """Read a comment."""
+def _skip_comment(_cursor: Cursor, _rest: str) -> None:
+    """Handler of comments."""
 
 
-_COMMENT = _Entry("", _pass_over, _pass_over)
+_COMMENT = _Entry("", _skip_comment, _skip_comment)
 
 
 class _Entries(dict[str, _Entry]):
-    """The commands by their words as they are written, whatever their case."""
+    """Cache of commands by the word as it is written, in any case."""
 
     def __missing__(self, word: str) -> _Entry:
         name = _NAMES.get(keyword(word))
         if name is not None:
-            self[word] = _Entry(name, _FIRST.get(name), _SECOND.get(name, _refuse))
+            self[word] = _Entry(name, _FIRST_PASS.get(name), _SECOND_PASS.get(name, _refuse))
             return self[word]
         return _COMMENT if is_comment(word) else _Entry(word[:80], None, _refuse)
 
 
-def _read_lines(here: Here, entries: _Entries) -> None:
-    """Read a file in its scope, twice. Raises Enough when reading is to end."""
-    if len(here.source.lines) > MAX_LINES:
-        here.line = MAX_LINES
-        _tell(here, TooMuch(f"a file has at most {MAX_LINES} lines"))
-    _second_time(here, _first_time(here, entries))
+def _read_lines(cursor: Cursor, entries: _Entries) -> None:
+    """Read a file in its scope, in two passes. Raises ReadingStopped."""
+    if len(cursor.source.lines) > MAX_LINES:
+        cursor.line = MAX_LINES
+        _record_fault(cursor, DagTooLarge(f"a file has at most {MAX_LINES} lines"))
+    _second_pass(cursor, _first_pass(cursor, entries))
 
 
-def _first_time(here: Here, entries: _Entries) -> list[_Entry | None]:
-    """Do what is to be done first; what is left has its command by line, and its words there."""
-    source, lines = here.source, here.source.lines
+def _first_pass(cursor: Cursor, entries: _Entries) -> list[_Entry | None]:
+    """Run the commands of the first pass; return those of the second by line, with the words in
+    `lines`.
+    """
+    source, lines = cursor.source, cursor.source.lines
     left: list[_Entry | None] = [None] * len(lines)
     head, has_joins = source.head, source.has_joins
     for at, line in enumerate(lines):
-        if not at & _SOME_LINES:
-            _check_time(here, at)
+        if not at & _TIME_CHECK_MASK:
+            _check_time(cursor, at)
         words = head(line)
         if has_joins and "\\" in line and not is_comment(line):
             words = head(source.join(at))
@@ -192,68 +194,70 @@ def _first_time(here: Here, entries: _Entries) -> list[_Entry | None]:
             lines[at] = rest
         else:
             lines[at] = ""
-            _do(here, at, entry.name, entry.first, rest)
+            _run_first(cursor, at, entry.name, entry.first, rest)
     return left
 
 
-def _do(here: Here, at: int, name: str, command: _Command, rest: str) -> None:
-    here.line = at + 1
-    here.command = name
+def _run_first(cursor: Cursor, at: int, name: str, command: _Command, rest: str) -> None:
+    cursor.line = at + 1
+    cursor.command = name
     try:
-        command(here, rest)
+        command(cursor, rest)
     except Fault as fault:
-        here.scope.broken.update(rest.split(None, 2)[:2])
-        _tell(here, fault)
+        cursor.scope.broken.update(rest.split(None, 2)[:2])
+        _record_fault(cursor, fault)
 
 
-def _second_time(here: Here, left: list[_Entry | None]) -> None:
-    lines = here.source.lines
+def _second_pass(cursor: Cursor, left: list[_Entry | None]) -> None:
+    lines = cursor.source.lines
     for at, entry in enumerate(left):
-        if not at & _SOME_LINES:
-            _check_time(here, at)
+        if not at & _TIME_CHECK_MASK:
+            _check_time(cursor, at)
         if entry is None:
             continue
         rest = lines[at]
         # Memory of lines that are done is free for what is made of the next ones.
         lines[at] = ""
-        here.line = at + 1
-        here.command, _, command = entry
+        cursor.line = at + 1
+        cursor.command, _, command = entry
         try:
-            command(here, rest)
+            command(cursor, rest)
         except Fault as fault:
-            _tell(here, fault)
+            _record_fault(cursor, fault)
 
 
-def _check_time(here: Here, at: int) -> None:
-    here.line = at + 1
-    here.command = ""
+def _check_time(cursor: Cursor, at: int) -> None:
+    cursor.line = at + 1
+    cursor.command = ""
     try:
-        here.reading.check_time()
-    except TooMuch as fault:
-        _tell(here, fault)
+        cursor.state.check_time()
+    except DagTooLarge as fault:
+        _record_fault(cursor, fault)
 
 
-def _refuse(here: Here, _rest: str) -> None:
-    raise Fault(f"unknown command {here.command}")
+def _refuse(cursor: Cursor, _rest: str) -> None:
+    raise Fault(f"unknown command {cursor.command}")
 
 
-def _tell(here: Here, fault: Fault) -> None:
-    if not isinstance(fault, FollowsFromAnother):
-        place = fault.place or here.place
-        here.reading.told.fault(str(fault), place, here.command)
-    if isinstance(fault, TooMuch):
-        raise Enough
+def _record_fault(cursor: Cursor, fault: Fault) -> None:
+    if not isinstance(fault, ConsequentFault):
+        location = fault.location or cursor.location
+        cursor.state.collector.add_fault(str(fault), location, cursor.command)
+    if isinstance(fault, DagTooLarge):
+        raise ReadingStopped
 
 
-def _tell_cycle(reading: Reading) -> None:
-    cycle = reading.spec.statistics.cycle
+def _record_cycle(state: ParseState) -> None:
+    cycle = state.spec.statistics.cycle
     if not cycle:
         return
-    positions = {name: at for at, name in enumerate(reading.spec.nodes)}
-    place = reading.arcs.place_of(positions[cycle[0]], positions[cycle[1]])
-    told = cycle
-    if len(cycle) > _CYCLE_NAMES_TOLD:
-        told = [*cycle[: _CYCLE_NAMES_TOLD - 2], f"({len(cycle)} in all)", *cycle[-2:]]
-    command = "CONNECT" if place in reading.connected_at else "PARENT"
-    with suppress(Enough):
-        reading.told.fault(f"the nodes form a cycle: {' -> '.join(told)}", place, command)
+    positions = {name: at for at, name in enumerate(state.spec.nodes)}
+    location = state.arcs.location_of(positions[cycle[0]], positions[cycle[1]])
+    shown = cycle
+    if len(cycle) > _MAX_CYCLE_NAMES:
+        shown = [*cycle[: _MAX_CYCLE_NAMES - 2], f"({len(cycle)} in all)", *cycle[-2:]]
+    command = "CONNECT" if location in state.connected_at else "PARENT"
+    with suppress(ReadingStopped):
+        state.collector.add_fault(
+            f"the nodes form a cycle: {' -> '.join(shown)}", location, command
+        )

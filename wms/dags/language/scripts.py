@@ -1,4 +1,4 @@
-"""SCRIPT.
+"""The command SCRIPT: PRE, POST and HOLD scripts of nodes.
 
 Source: DagParser::ParseScript (HTCondor 25.14, dag_parser.cpp) takes what follows the node's name
 as it stands, and Script::BackgroundRun (condor_dagman/script.cpp) splits that at blanks and tabs.
@@ -13,7 +13,7 @@ from typing import Literal
 from wms.dags.language.faults import Fault
 from wms.dags.language.lexer import keyword, split_blanks, take_word
 from wms.dags.language.numbers import whole
-from wms.dags.language.reading import Here
+from wms.dags.language.parse_state import Cursor
 from wms.dags.language.spec import ScriptSpec
 from wms.dags.states import ScriptKind
 from wms.jobs.content.paths import MAX_PATH_BYTES
@@ -25,7 +25,7 @@ _STREAMS: dict[str, Literal["STDOUT", "STDERR", "ALL"]] = {
     "ALL": "ALL",
 }
 _EXPECTED = "expected: SCRIPT PRE|POST|HOLD name executable, and its arguments"
-#: What a whole argument may stand for, in any case.
+#: Macros that may be a whole argument, in any case.
 MACROS = frozenset(
     {
         "$JOB", "$NODE", "$RETRY", "$MAX_RETRIES", "$DAGID", "$DAG_STATUS", "$FAILED_COUNT",
@@ -52,12 +52,12 @@ class _Options:
     debug_stream: Literal["", "STDOUT", "STDERR", "ALL"] = ""
 
 
-def script(here: Here, rest: str) -> None:
+def script(cursor: Cursor, rest: str) -> None:
     """`SCRIPT [DEFER status s] [DEBUG file stream] PRE|POST|HOLD name executable arguments...`.
 
-    The executable and its arguments are separated by blanks; quotes there are as all other letters.
+    The executable and its arguments are separated by blanks; quotes are ordinary characters.
     """
-    options, kind_name, rest = _read_options(here, rest)
+    options, kind_name, rest = _read_options(cursor, rest)
     name, rest = take_word(rest)
     command = split_blanks(rest)
     if not command:
@@ -67,28 +67,28 @@ def script(here: Here, rest: str) -> None:
         raise Fault(f"a script is PRE, POST or HOLD, found: {kind_name[:80]}")
     if len(command[0]) > MAX_PATH_BYTES:
         raise Fault(f"the program of a script has a path of at most {MAX_PATH_BYTES} characters")
-    told = ScriptSpec(
+    spec = ScriptSpec(
         command[0],
         tuple(command[1:]),
-        here.place,
+        cursor.location,
         options.defer_status,
         options.defer_s,
         options.debug_file,
         options.debug_stream,
     )
-    _warn_of_macros(here, kind, told.arguments)
-    for node in here.nodes(name):
-        program = here.reading.origin.program(node.directory, told.executable)
+    _warn_of_macros(cursor, kind, spec.arguments)
+    for node in cursor.nodes(name):
+        program = cursor.state.origin.program(node.directory, spec.executable)
         if not program.startswith("/"):
-            here.reading.path(node.directory, program)
-        if told.debug_file:
-            here.reading.path(node.directory, told.debug_file)
-        script = told if program == told.executable else replace(told, executable=program)
+            cursor.state.path(node.directory, program)
+        if spec.debug_file:
+            cursor.state.path(node.directory, spec.debug_file)
+        script = spec if program == spec.executable else replace(spec, executable=program)
         node.scripts = {**(node.scripts or {}), kind: script}
 
 
-def _read_options(here: Here, rest: str) -> tuple[_Options, str, str]:
-    """What stands before the kind of the script, the word for the kind, and what follows it."""
+def _read_options(cursor: Cursor, rest: str) -> tuple[_Options, str, str]:
+    """Options before the kind of the script, the word for the kind, and the rest of the line."""
     options = _Options()
     while True:
         word, rest = take_word(rest)
@@ -103,21 +103,21 @@ def _read_options(here: Here, rest: str) -> tuple[_Options, str, str]:
             options.defer_status = whole(first, "the status of DEFER", most=255)
             options.defer_s = whole(second, "the time of DEFER in seconds")
             if options.defer_s < _LEAST_DEFER_S:
-                here.warn(f"a script is put off for {_LEAST_DEFER_S} second at least: it is then")
+                cursor.warn(f"a script is put off for {_LEAST_DEFER_S} second at least: it is then")
                 options.defer_s = _LEAST_DEFER_S
         else:
             stream = _STREAMS.get(second.upper())
             if stream is None:
                 raise Fault(f"DEBUG takes STDOUT, STDERR or ALL, found: {second[:80]}")
-            options.debug_file, options.debug_stream = here.path(first), stream
+            options.debug_file, options.debug_stream = cursor.path(first), stream
 
 
-def _warn_of_macros(here: Here, kind: ScriptKind, arguments: tuple[str, ...]) -> None:
+def _warn_of_macros(cursor: Cursor, kind: ScriptKind, arguments: tuple[str, ...]) -> None:
     for argument in arguments:
         if not argument.startswith("$") or not _MACRO.match(argument):
             continue
         name = argument.upper()
         if kind is ScriptKind.PRE and name in MACROS_OF_JOBS:
-            here.warn(f"{argument} means nothing in a PRE script: it stays as it is", level=1)
+            cursor.warn(f"{argument} means nothing in a PRE script: it stays as it is", level=1)
         elif name not in MACROS and name not in MACROS_OF_JOBS:
-            here.warn(f"{argument} is no macro of scripts: it stays as it is", level=1)
+            cursor.warn(f"{argument} is no macro of scripts: it stays as it is", level=1)

@@ -1,4 +1,6 @@
-"""What a DAG file says, as values: nodes with everything that modifies them, arcs, and settings."""
+"""Values that DAG files are parsed into: nodes with their properties, arcs, and settings of the
+run.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +13,8 @@ from wms.core.errors import Finding
 from wms.dags.states import NodeKind, ScriptKind
 
 
-class Place(NamedTuple):
-    """Where something is written: a file of the submission, and the number of its first line."""
+class SourceLocation(NamedTuple):
+    """A file of the submission and a line in it."""
 
     file: str
     line: int
@@ -24,7 +26,7 @@ class ScriptSpec:
 
     executable: str
     arguments: tuple[str, ...]
-    place: Place
+    location: SourceLocation
     #: This exit status means "not yet": it is run again, after so many seconds at the earliest.
     defer_status: int | None = None
     defer_s: int = 0
@@ -34,11 +36,11 @@ class ScriptSpec:
 
 
 class Variable(NamedTuple):
-    """One value of VARS. `is_appended`: it stands behind the description, and wins over it."""
+    """One value of VARS; with `is_appended` it stands behind the description and wins over it."""
 
     name: str
     value: str
-    place: Place
+    location: SourceLocation
     is_appended: bool = False
 
 
@@ -65,7 +67,7 @@ class AbortRule:
 
 @dataclass(frozen=True, slots=True)
 class Tolerance:
-    """TOLERANCE: so many processes of a job list may fail, or so many percent of them."""
+    """TOLERANCE: the number, or the percentage, of processes of a job list that may fail."""
 
     limit: int
     is_percent: bool = False
@@ -74,7 +76,9 @@ class Tolerance:
 
 @dataclass(frozen=True, slots=True)
 class TimeLimits:
-    """TIMEOUT, in seconds: in the queue before the first start, from start to end; 0 is none."""
+    """TIMEOUT in seconds: in the queue before the first start, and from start to end; 0 is no
+    limit.
+    """
 
     queue_s: int = 0
     run_s: int = 0
@@ -85,15 +89,15 @@ class NodeSpec:
     """A node as the DAG files describe it.
 
     `name` has the scopes of its splices (`S+A`). `source` is the path of its submit description,
-    inner DAG file or placement request in the workspace, directories of splices and DIR applied,
-    or the key of a description in `DagSpec.descriptions`. `directory` is where its files are looked
-    up and its scripts run: a path in the workspace, empty for its top.
+    inner DAG file or placement request in the workspace, directories of splices and DIR applied, or
+    the key of a description in `DagSpec.descriptions`. `directory` is where its files are looked up
+    and its scripts run: a path in the workspace, empty for its top.
     """
 
     name: str
     kind: NodeKind
     source: str
-    place: Place
+    location: SourceLocation
     directory: str = ""
     is_noop: bool = False
     is_done: bool = False
@@ -113,17 +117,17 @@ class NodeSpec:
 
 @dataclass(frozen=True, slots=True)
 class InlineDescription:
-    """A submit description that stands in a DAG file; `text` begins behind the line of `place`.
+    """A submit description inside a DAG file; `text` begins on the line after `location`.
 
     Lines of `text` are those of the file, comments included, so that faults find their line.
     """
 
     text: str
-    place: Place
+    location: SourceLocation
 
 
 class Arc(NamedTuple):
-    """From a parent to a child, as positions in `DagSpec.nodes`."""
+    """An arc from a parent to a child, as positions in `DagSpec.nodes`."""
 
     parent: int
     child: int
@@ -132,7 +136,7 @@ class Arc(NamedTuple):
 
 @dataclass(slots=True)
 class Arcs:
-    """The arcs, each pair once; a strong arc wins over a weak one of the same pair."""
+    """All arcs, each pair of nodes once; a strong arc wins over a weak one of the same pair."""
 
     parents: array[int] = field(default_factory=lambda: array("I"))
     children: array[int] = field(default_factory=lambda: array("I"))
@@ -148,9 +152,9 @@ class Arcs:
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
-    """How a run of a DAG is driven; limits of 0 are none.
+    """Options of a run; limits of 0 are none.
 
-    CONFIG files of the DAG may set them (`language.config`), the submission may, and wins.
+    CONFIG files of the DAG may set them (`language.config`); those of the submission win.
     """
 
     max_jobs: int = 0
@@ -170,7 +174,7 @@ class RunOptions:
 
 @dataclass(slots=True)
 class Statistics:
-    """The shape of a DAG; the width is given for every depth. FINAL and its like do not count."""
+    """Shape of a DAG; `widths` by depth. FINAL, PROVISIONER and SERVICE nodes do not count."""
 
     nodes: int = 0
     arcs: int = 0
@@ -185,9 +189,9 @@ class Statistics:
 class DagSpec:
     """One or several DAG files that run as one DAG, splices and includes resolved.
 
-    `nodes` in the order of the files. `descriptions` are the shared and the inline ones by the key
-    that `NodeSpec.source` has. `categories` are the limits of MAXJOBS. `options` are what CONFIG
-    files set, by the names of RunOptions. `environment` is what ENV SET gives the scripts.
+    `nodes` are in the order of the files. `descriptions` are the shared and the inline ones by the
+    key that `NodeSpec.source` has. `categories` are the limits of MAXJOBS. `options` are those of
+    CONFIG files, by the names of RunOptions. `environment` is that of the scripts, by ENV SET.
     """
 
     nodes: dict[str, NodeSpec] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""VARS.
+"""The command VARS: macros and job attributes of single nodes.
 
 Source: DagParser::ParseVars and DagLexer::next_key_value_pair (HTCondor 25.14, dag_parser.cpp).
 """
@@ -10,11 +10,11 @@ import sys
 from collections.abc import Iterator
 
 from matching.substitution import MAX_TEXT_LENGTH, reference_fault
-from wms.dags.language.bounds import MAX_VARIABLES
 from wms.dags.language.faults import Fault
 from wms.dags.language.lexer import BLANKS, end_of_word, keyword, skip_blanks, take_word, unescape
-from wms.dags.language.reading import ALL_NODES, Here, Key
-from wms.dags.language.spec import NodeSpec, Place, Variable
+from wms.dags.language.parse_state import ALL_NODES, Cursor, Key
+from wms.dags.language.size_limits import MAX_VARIABLES
+from wms.dags.language.spec import NodeSpec, SourceLocation, Variable
 
 _KEY = re.compile(r"[^ \t\r=]+")
 _QUOTED_PART = re.compile(r""""[^"\\]*(?:\\.[^"\\]*)*"|'[^'\\]*(?:\\.[^'\\]*)*'""", re.DOTALL)
@@ -26,45 +26,45 @@ _WEIGHT = 4
 _EXPECTED = 'expected: VARS name key="value" ...'
 
 
-def variables(here: Here, rest: str) -> None:
+def variables(cursor: Cursor, rest: str) -> None:
     """`VARS name [PREPEND|APPEND] key="value" ...`."""
-    if _take_quickly(here, rest):
+    if _read_simple_line(cursor, rest):
         return
-    name, is_appended, pairs = _read(here, rest)
-    nodes = here.nodes(name)
+    name, is_appended, pairs = _read_line(cursor, rest)
+    nodes = cursor.nodes(name)
     if name.upper() == ALL_NODES:
-        here.reading.charge(len(here.scope.names) * len(pairs) * (_WEIGHT - 1))
-        here.reading.common_places.add(here.place)
+        cursor.state.charge_values(len(cursor.scope.names) * len(pairs) * (_WEIGHT - 1))
+        cursor.state.all_nodes_locations.add(cursor.location)
     for (key, lowered), value in pairs:
         if "$$" in value and len(value) > MAX_TEXT_LENGTH:
             raise Fault(f"{key}: a value with $$ has at most {MAX_TEXT_LENGTH} characters")
         if fault := reference_fault(value):
             raise Fault(f"{key}: {fault}")
-        variable = Variable(key, value, here.place, is_appended)
+        variable = Variable(key, value, cursor.location, is_appended)
         for node in nodes:
-            _give(here, node, lowered, variable)
+            _set_variable(cursor, node, lowered, variable)
 
 
-def _take_quickly(here: Here, rest: str) -> bool:
-    """Take a line of the usual form: about a node, values in double quotes, nothing escaped.
+def _read_simple_line(cursor: Cursor, rest: str) -> bool:
+    """Read a line of the usual form: one node, values in double quotes, no escapes.
 
-    False for another one, of which nothing was taken.
+    False, without any change, for a line of another form.
     """
     parts = rest.split('"')
     name, blank, parts[0] = parts[0].lstrip(BLANKS).partition(" ")
-    at = here.scope.names.get(name)
+    position = cursor.scope.names.get(name)
     is_usual = len(parts) > 2 and len(parts) & 1 and not parts[-1].strip(BLANKS)
-    if at is None or not is_usual or "\\" in rest or "$$" in rest:
+    if position is None or not is_usual or "\\" in rest or "$$" in rest:
         return False
     parts[0] = blank + parts[0]
-    known, place = here.reading.variable_keys, Place(here.file, here.line)
+    keys, location = cursor.state.variable_keys, SourceLocation(cursor.file, cursor.line)
     given: dict[str, Variable] = {}
     for text, value in zip(parts[::2], parts[1::2], strict=False):
-        key = known.get(text) or _usual_key(here, text)
+        key = keys.get(text) or _cached_key(cursor, text)
         if key is None or key[1] in given:
             return False
-        given[key[1]] = Variable(key[0], value, place)
-    node = here.reading.specs[at]
+        given[key[1]] = Variable(key[0], value, location)
+    node = cursor.state.specs[position]
     if len(given) + len(node.variables or ()) > MAX_VARIABLES:
         return False
     if node.variables is None:
@@ -76,18 +76,18 @@ def _take_quickly(here: Here, rest: str) -> bool:
     return True
 
 
-def _usual_key(here: Here, text: str) -> Key | None:
-    """The key of `key=` before a quote. Many lines have the same ones, so it is kept."""
-    found = _KEY_BEFORE_QUOTE.match(text)
-    if found is None:
+def _cached_key(cursor: Cursor, text: str) -> Key | None:
+    """Key of `key=` before a quote, cached since many lines have the same ones."""
+    match = _KEY_BEFORE_QUOTE.match(text)
+    if match is None:
         return None
-    key = here.reading.variable_keys[text] = _checked_key(found[1])
+    key = cursor.state.variable_keys[text] = _checked_key(match[1])
     return key
 
 
-def _read(here: Here, rest: str) -> _Line:
+def _read_line(cursor: Cursor, rest: str) -> _Line:
     name, text = take_word(rest)
-    option, *behind = here.source.head(text) or [""]
+    option, *behind = cursor.source.head(text) or [""]
     option = keyword(option)
     if option in {"PREPEND", "APPEND"}:
         text = behind[0] if behind else ""
@@ -98,25 +98,25 @@ def _read(here: Here, rest: str) -> _Line:
 
 
 def _pairs(text: str) -> Iterator[tuple[str, str]]:
-    """The keys and values of a line; blanks may stand on both sides of `=`."""
-    at = 0
-    while at < len(text):
-        start = at
-        found = _KEY.match(text, at)
-        at = skip_blanks(text, found.end() if found else at)
-        if found is None or not text.startswith("=", at):
+    """Keys and values of a line; blanks may stand on both sides of `=`."""
+    position = 0
+    while position < len(text):
+        start = position
+        match = _KEY.match(text, position)
+        position = skip_blanks(text, match.end() if match else position)
+        if match is None or not text.startswith("=", position):
             raise Fault(f'expected key="value", found: {text[start : start + 80]}')
-        key = found[0]
+        key = match[0]
         if '"' in key or "'" in key:
             raise Fault(f"the name of a variable has no quotes: {key[:80]}")
-        begin = skip_blanks(text, at + 1)
+        begin = skip_blanks(text, position + 1)
         end = end_of_word(text, begin)
         yield key, _value(key, text[begin:end])
-        at = skip_blanks(text, end)
+        position = skip_blanks(text, end)
 
 
 def _value(key: str, written: str) -> str:
-    """What a value means: quotes around it are none of it, all others are.
+    """Value without the quotes around it; quotes inside of it are kept.
 
     A blank ends it, unless it stands between two quotes of a kind. So `"a "b" c"` is `a "b" c`.
     """
@@ -131,7 +131,7 @@ def _value(key: str, written: str) -> str:
 
 
 def _checked_key(key: str) -> Key:
-    """The key, and in lower case. Raises Fault for one that cannot be."""
+    """Key as written, and in lower case. Raises Fault for an invalid one."""
     lowered = sys.intern(key.lower())
     if not any(char.isalnum() for char in key):
         raise Fault(f"the name of a variable needs a letter or a digit: {key[:80]}")
@@ -140,16 +140,16 @@ def _checked_key(key: str) -> Key:
     return sys.intern(key), lowered
 
 
-def _give(here: Here, node: NodeSpec, lowered: str, variable: Variable) -> None:
-    """Give a node a variable. What is appended stands behind all that is prepended, and wins."""
+def _set_variable(cursor: Cursor, node: NodeSpec, lowered: str, variable: Variable) -> None:
+    """Set a variable of a node. Appended values override prepended ones."""
     if node.variables is None:
         node.variables = {}
     earlier = node.variables.get(lowered)
     if earlier is None and len(node.variables) >= MAX_VARIABLES:
         raise Fault(f"a node has at most {MAX_VARIABLES} variables")
-    if earlier is not None and earlier.place not in here.reading.common_places:
+    if earlier is not None and earlier.location not in cursor.state.all_nodes_locations:
         again = "" if earlier.name == variable.name else f" as {earlier.name}"
-        line = earlier.place.line
-        here.warn(f"{variable.name} was given{again} in line {line}: the last one counts")
+        line = earlier.location.line
+        cursor.warn(f"{variable.name} was given{again} in line {line}: the last one counts")
     if earlier is None or variable.is_appended or not earlier.is_appended:
         node.variables[lowered] = variable

@@ -1,4 +1,4 @@
-"""DAGs, their nodes, runs, events and policies, as rows."""
+"""Models of DAGs: DAGs, nodes, runs of scripts, events and policies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""DAGs, and their stays at sites."""
+"""Models of DAGs, their events, and their matches with sites."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from wms.sites.models import Site
 class Dag(models.Model):
     """A workflow, matched to a site as a whole.
 
-    The counters follow the nodes' states in the transactions that change them, so that progress
-    is read without counting nodes.
+    The counters follow the nodes' states in the transactions that change them, so that progress is
+    read without counting nodes.
     """
 
     name = models.CharField(max_length=255)
@@ -231,12 +231,12 @@ class Dag(models.Model):
 
     @property
     def is_ending(self) -> bool:
-        """Whether its end is known, and only its FINAL node runs any more."""
+        """Whether its result is decided and only its FINAL node is still to run."""
         return self.ending_event != ""
 
     @property
     def origin(self) -> Origin:
-        """From where the names in its DAG files are looked up."""
+        """Directory from which the names in its DAG files are resolved."""
         return Origin(self.directory, self.root_path, self.uses_dag_dir)
 
 
@@ -244,7 +244,7 @@ class MatchRecord(models.Model):
     """One stay of a DAG at a site, from the match to its end; open while `ended_at` is empty."""
 
     class End(models.TextChoices):
-        """How a stay ended."""
+        """Kind of end of a stay."""
 
         COMPLETE = "complete", "completed"
         FAIL = "fail", "failed"

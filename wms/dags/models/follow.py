@@ -1,4 +1,4 @@
-"""What is kept of a job event log of HTCondor that a DAG is followed by."""
+"""Models of a followed DAG: its HTCondor job event log, clusters and processes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from wms.dags.models.nodes import Node
 
 
 class FollowedLog(models.Model):
-    """How far the log of a followed DAG has been read, and what was odd in it."""
+    """Read position in the log of a followed DAG, and the irregularities found in it."""
 
     dag = models.OneToOneField(Dag, on_delete=models.CASCADE, related_name="followed_log")
     name = models.CharField(max_length=1024, help_text="Where the log lies, for people.")
@@ -71,10 +71,10 @@ class FollowedCluster(models.Model):
 
 
 class FollowedProcess(models.Model):
-    """What a process of a cluster has had of the events that may come once only."""
+    """A process of a cluster, with the events that may come once only."""
 
     class Phase(models.TextChoices):
-        """Where the job is."""
+        """Phase of the job."""
 
         IDLE = "idle", "idle"
         RUNNING = "running", "running"

@@ -1,4 +1,4 @@
-"""Nodes and arcs of DAGs, and the submit descriptions that nodes share."""
+"""Models of nodes and arcs of DAGs, and of the submit descriptions that nodes share."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class SubmitDescription(models.Model):
 class Node(models.Model):
     """One node of a DAG: one cluster of jobs, inner DAG or placement at a time, retried.
 
-    What few nodes have is in `features`, so that rows stay small: see
+    Properties that few nodes have are in `features`, so that rows stay small: see
     `wms.dags.engine.node_features`.
     """
 
@@ -125,10 +125,10 @@ class Node(models.Model):
 
 
 class NodeWork(models.Model):
-    """What a node has under way beyond one job: scripts, lists of jobs, inner DAGs, placements.
+    """Work of a node beyond one job: scripts, lists of jobs, inner DAGs, placements.
 
-    Nodes without such have no row; it is written, read and forgotten in
-    `wms.dags.engine.node_work` alone.
+    Nodes without such have no row; it is written, read and deleted in `wms.dags.engine.node_work`
+    alone.
     """
 
     node = models.OneToOneField(
@@ -191,10 +191,10 @@ class NodeWork(models.Model):
 
 
 class NodeTimer(models.Model):
-    """When an attempt of a node has been in the queue, or has run, for too long."""
+    """Deadline of an attempt of a node, in the queue or running."""
 
     class Kind(models.TextChoices):
-        """What lasts too long."""
+        """Kind of the deadline."""
 
         QUEUE = "queue", "in the queue"
         RUN = "run", "running"
@@ -214,7 +214,7 @@ class NodeTimer(models.Model):
 
 
 class Edge(models.Model):
-    """An arc from a parent to a child, which waits for it; over a weak one, whatever its end."""
+    """An arc from a parent to a child, which waits for it; over a weak one, whatever its result."""
 
     parent = models.ForeignKey(
         Node,

@@ -1,4 +1,4 @@
-"""What is set for all DAGs, and what negotiations did."""
+"""Models of the matchmaking policy and of the records of negotiation cycles."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from django.db import models
 
 
 class MatchmakingPolicy(models.Model):
-    """What operators set for all DAGs: one row."""
+    """Settings of operators for all DAGs: one row."""
 
     rematch_expression = models.TextField(
         blank=True,
@@ -37,7 +37,7 @@ class MatchmakingPolicy(models.Model):
 
 
 class NegotiationCycle(models.Model):
-    """What one negotiation did and how long its phases took."""
+    """Record of one negotiation cycle: its results, and the duration of its phases."""
 
     started_at = models.DateTimeField(db_index=True)
     publish_s = models.FloatField()
@@ -61,10 +61,10 @@ class NegotiationCycle(models.Model):
 
     @property
     def duration_s(self) -> float:
-        """The time of all phases."""
+        """Duration of all phases."""
         return self.publish_s + self.read_s + self.decide_s + self.carry_out_s
 
     @property
     def unmatched(self) -> int:
-        """How many DAGs were left over."""
+        """Number of DAGs that stayed unmatched."""
         return sum(self.reasons.values())

@@ -1,4 +1,4 @@
-"""What belongs to the run of a DAG beside its nodes: scripts, rescues, limits it shares."""
+"""Models of a DAG's run: script runs, rescues, and limits that DAGs share."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ from wms.sites.models import Site
 
 
 class ScriptRun(models.Model):
-    """One run of a script of a node: asked for and granted by the engine, run by the service.
+    """One run of a script of a node: requested and granted by the engine, run by the script
+    service.
 
-    It is run at most once to its end: the record that it ended is written once, by whom the lease
-    names. `arguments` have their macros filled in.
+    It runs at most once to its end: the end is recorded once, by the holder of the lease.
+    `arguments` have their macros expanded.
     """
 
     dag = models.ForeignKey(Dag, on_delete=models.CASCADE, related_name="script_runs")
@@ -81,10 +82,10 @@ class ScriptRun(models.Model):
 
 
 class Rescue(models.Model):
-    """What a run had done when it ended badly, or a save point: a file in the workspace, listed."""
+    """A rescue file or save point in the workspace: the progress of a run."""
 
     class Kind(models.TextChoices):
-        """What the file was written for."""
+        """Purpose of the file."""
 
         RESCUE = "rescue", "rescue"
         SAVE_POINT = "save", "save point"
@@ -118,7 +119,7 @@ class Rescue(models.Model):
 
 
 class SharedLimit(models.Model):
-    """How many nodes may be submitted at once over all DAGs of a user, at a site, or both.
+    """Limit on submitted nodes over all DAGs of a user, at a site, or both.
 
     With a category it counts the nodes of that category only.
     """

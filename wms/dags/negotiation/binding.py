@@ -16,11 +16,11 @@ from matching import environments
 from matching.classads import literal_values
 from matching.cycle_sites import Offer
 from matching.negotiation import Decision, Match, Request
-from matching.substitution import EXPRESSION_OPENING, Evaluator, Own, expand_references
+from matching.substitution import EXPRESSION_OPENING, Evaluator, OwnAttributes, expand_references
 from matching.unmatched_reasons import Kind
 from wms.core.actors import Actor
 from wms.dags import lifecycle
-from wms.dags.description.bounded_references import bounded
+from wms.dags.description.timed_evaluation import with_time_limit
 from wms.dags.models import Dag, MatchRecord
 from wms.dags.negotiation.requests import requests_of
 from wms.dags.negotiation.sql import BIND_DAGS, NOTE_REASONS
@@ -207,11 +207,11 @@ def dag_environment(
     """
     base = {"USER": dag.owner.username, "PATH": _SUBMIT_PATH}
     evaluator = Evaluator(own.expressions if own else {}, own.values if own else {}, ad)
-    value_of = bounded(evaluator)
+    value_of = with_time_limit(evaluator)
     expanded = expand_references(
         dag.environment_template,
         environment=base,
         target=ad,
-        evaluator=lambda text: value_of(text, Own()),
+        evaluator=lambda text: value_of(text, OwnAttributes()),
     )
     return {**base, **environments.parse_environment(expanded.text)}, expanded.used

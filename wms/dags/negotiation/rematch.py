@@ -13,10 +13,11 @@ from typing import Any
 import structlog
 from celery.exceptions import SoftTimeLimitExceeded
 from django.db import transaction
-from django.db.models import F, QuerySet
+from django.db.models import QuerySet
 
 from matching.rematch import Action, Decision, Figures, decide
 from wms.core.actors import Actor
+from wms.core.statemachine import Increment
 from wms.dags import operations
 from wms.dags.models import Dag, MatchmakingPolicy, MatchRecord
 from wms.dags.negotiation.stay_figures import Stay, stays_of
@@ -160,7 +161,7 @@ def _take_back(expression: str, policy: MatchmakingPolicy, batch: Sequence[_Fire
         reason=f"the policy for rematches is true: {expression}",
         avoid_s=policy.avoid_s,
         facts=_facts(expression, batch),
-        policy_rematch_count=F("policy_rematch_count") + 1,
+        policy_rematch_count=Increment(),
     )
     return len(applied.changed)
 

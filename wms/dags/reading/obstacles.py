@@ -10,13 +10,13 @@ from typing import Any
 from django.db import connection
 from django.db.models import Count, Q, QuerySet
 
-from wms.dags.engine.job_lists import cluster_jobs
+from wms.dags.engine.node_clusters import cluster_jobs
 from wms.dags.engine.node_work import not_provisioned, work_of
 from wms.dags.engine.round import options_of
-from wms.dags.engine.shared_limits import with_submitted
-from wms.dags.engine.throttles import Room, limits_of, room_under
+from wms.dags.engine.throttles import Capacity, capacity_under, limits_of
 from wms.dags.models import Dag, Edge, Node, ScriptRun, SharedLimit
 from wms.dags.reading.sql import FIND_FAILED_ANCESTORS
+from wms.dags.services.shared_limits import with_submitted
 from wms.dags.states import (
     COUNTED_KINDS,
     DAG_TERMINAL,
@@ -61,7 +61,7 @@ class Obstacle:
     request: int | None = None
 
 
-def room_now(dag: Dag, limits: Iterable[SharedLimit] | None = None) -> Room | None:
+def room_now(dag: Dag, limits: Iterable[SharedLimit] | None = None) -> Capacity | None:
     """The room that its limits leave the nodes of a running DAG; None while that does not matter.
 
     Nothing is locked, so it may have changed when it is read. `limits` are those that it shares
@@ -71,7 +71,7 @@ def room_now(dag: Dag, limits: Iterable[SharedLimit] | None = None) -> Room | No
         return None
     shared: Iterable[Any] = with_submitted(limits_of(dag)) if limits is None else limits
     used = [(limit, limit.submitted) for limit in shared]
-    return room_under(dag, options_of(dag), used, most=_MANY)
+    return capacity_under(dag, options_of(dag), used, most=_MANY)
 
 
 def obstacles_of(node: Node, *, now: datetime) -> list[Obstacle]:

@@ -9,7 +9,6 @@ from datetime import datetime
 from django.db.models import Q, QuerySet
 
 from wms.dags.engine.round import options_of
-from wms.dags.engine.shared_limits import with_submitted
 from wms.dags.engine.throttles import limits_of
 from wms.dags.engine.transitions import DATA_CATEGORY
 from wms.dags.language.spec import RunOptions
@@ -18,6 +17,7 @@ from wms.dags.reading.sql import FIND_OUTER_DAGS
 from wms.dags.rescue.names import rescue_stem
 from wms.dags.rescue.rescue_files import rescue_numbers_among, rescue_prefix
 from wms.dags.services.dags import LIVE_OPTIONS
+from wms.dags.services.shared_limits import with_submitted
 from wms.jobs.models import WorkspaceFile
 
 

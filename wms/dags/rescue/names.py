@@ -1,4 +1,4 @@
-"""What rescue files are called, and files that are set aside for newer ones."""
+"""Names of rescue files, and of files that are renamed to `.old`."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ _GREATEST = 999
 
 
 def rescue_stem(dag_files: Sequence[str]) -> str:
-    """What the rescue files of these DAG files are named after."""
+    """Stem of the names of rescue files of these DAG files."""
     return dag_files[0] if len(dag_files) == 1 else f"{dag_files[0]}_multi"
 
 
 def rescue_path(dag_files: Sequence[str], number: int) -> str:
-    """The rescue of this number."""
+    """Path of the rescue of this number."""
     return f"{rescue_stem(dag_files)}.rescue{number:03d}"
 
 
 def rescue_fault(dag_files: Sequence[str]) -> str:
-    """Why these DAG files can have no rescues, set aside too; empty where they can."""
+    """Reason why these DAG files can have no rescues, or no `.old` ones; empty where they can."""
     return aside_fault(rescue_path(dag_files, _GREATEST))
 
 
 def aside_fault(path: str) -> str:
-    """Why a file could not be set aside; empty where it can."""
+    """Reason why a file could not be renamed to `.old`; empty where it can."""
     try:
         checked_path(path + OLD)
     except InvalidInput as error:

@@ -1,4 +1,4 @@
-"""What a further run of a DAG would run again, told before it begins."""
+"""Preview of a further run of a DAG: the nodes that it would run again."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from wms.dags.states import COUNTED_KINDS, NodeState
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """The nodes that would run, by their states now, and the first of them.
+    """Number of nodes that would run, by their states now, and the first of them.
 
-    `done_total` are those of them that are done now and would be done again.
+    `done_total` counts those that are done now and would be done again.
     """
 
     total: int
@@ -25,25 +25,25 @@ class Preview:
 
     @property
     def done_total(self) -> int:
-        """How many would be run although they are done."""
+        """Number of nodes that would run although they are done."""
         return self.by_state.get(NodeState.DONE.value, 0)
 
     @property
     def left_out(self) -> int:
-        """How many are not named."""
+        """Number of nodes that are not in `nodes`."""
         return self.total - len(self.nodes)
 
 
 def preview_of(dag: Dag, resumption: Resumption, *, limit: int) -> Preview:
-    """What would run, by the nodes as they are stored. Raises InvalidInput for a faulty rescue.
+    """Nodes that would run, as they are stored. Raises InvalidInput for a faulty rescue.
 
-    Files that were changed since are not looked at: what they add runs as well.
+    Files that were changed since are not read: nodes that they add run as well.
     """
     nodes = Node.objects.filter(dag=dag, kind__in=COUNTED_KINDS)
-    begun = read_rescue(dag.workspace, dag.dag_files, resumption)
-    if begun is None:
+    resume_point = read_rescue(dag.workspace, dag.dag_files, resumption)
+    if resume_point is None:
         return _preview(nodes, limit)
-    done = set(begun.text.done)
+    done = set(resume_point.text.done)
     ids = [pk for pk, name in nodes.values_list("pk", "name").iterator() if name not in done]
     return _preview(nodes.filter(pk__in=ids), limit)
 

@@ -1,4 +1,4 @@
-"""What the rows say of a DAG's nodes, as a rescue file tells it."""
+"""Progress of a DAG's nodes, read from the rows for a rescue file."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _UNLESS_EXIT = "features__unless_exit"
 
 
 def progress_of(dag: Dag) -> list[NodeProgress]:
-    """The progress of every node in the order of the DAG, SERVICE nodes left out; one query."""
+    """Progress of every node in the order of the DAG, without SERVICE nodes; one query."""
     arcs = Edge.objects.filter(parent=OuterRef("pk"))
     has_only_weak = Case(
         # Asked of failed nodes only: a DAG has many nodes, and few of them fail.

@@ -1,4 +1,6 @@
-"""Rescue files and save points in a workspace: writing, numbering, choosing one to begin from."""
+"""Rescue files and save points in a workspace: writing, numbering, and the choice of a resume
+point.
+"""
 
 from __future__ import annotations
 
@@ -32,10 +34,10 @@ _MOST = 999
 
 @dataclass(frozen=True, slots=True)
 class Resumption:
-    """From what a run begins: by default the newest rescue, if there is one.
+    """Choice of the resume point of a run: by default the newest rescue, if there is one.
 
-    `rescue_number` takes that one and sets later ones aside; `save_point` is the file that a node
-    had written; `is_fresh` sets all rescues aside.
+    `rescue_number` chooses that rescue; later ones are renamed. `save_point` chooses the file that
+    a node wrote; with `is_fresh` all rescues are renamed.
     """
 
     takes_newest: bool = True
@@ -48,7 +50,7 @@ BY_DEFAULT = Resumption()
 
 
 def read_resumption(resume: str, save_point: str = "") -> Resumption:
-    """What a run begins from: `newest`, `afresh`, or the number of a rescue.
+    """Resumption from the fields of a request: `newest`, `afresh`, or the number of a rescue.
 
     Raises InvalidInput.
     """
@@ -68,8 +70,10 @@ def read_resumption(resume: str, save_point: str = "") -> Resumption:
 
 
 @dataclass(frozen=True, slots=True)
-class Begun:
-    """What a run begins from: the nodes done before and their retries, and where it was read."""
+class ResumePoint:
+    """Contents of the rescue or save point that a run resumes from: done nodes, retries, and the
+    path.
+    """
 
     text: RescueText
     path: str
@@ -77,85 +81,93 @@ class Begun:
 
 
 def rescue_numbers(workspace: Workspace, dag_files: list[str]) -> dict[int, str]:
-    """The rescue files that lie in the workspace, by number."""
+    """Rescue files in the workspace, by number."""
     prefix = rescue_prefix(dag_files)
     files = WorkspaceFile.objects.filter(workspace=workspace, path__startswith=prefix)
     return rescue_numbers_among(files.values_list("path", flat=True), dag_files)
 
 
 def rescue_prefix(dag_files: list[str]) -> str:
-    """How the names of all rescue files of these DAG files begin."""
+    """Prefix of the names of all rescue files of these DAG files."""
     return f"{rescue_stem(dag_files)}.rescue"
 
 
 def rescue_numbers_among(paths: Iterable[str], dag_files: list[str]) -> dict[int, str]:
-    """Those of these paths that are rescue files of these DAG files, by number."""
-    stem, found = rescue_stem(dag_files), {}
+    """Paths that are rescue files of these DAG files, by number."""
+    stem, by_number = rescue_stem(dag_files), {}
     for path in paths:
         number = _NUMBER.match(path.removeprefix(stem))
         if number is not None:
-            found[int(number.group(1))] = path
-    return found
+            by_number[int(number.group(1))] = path
+    return by_number
 
 
-def begin_from(workspace: Workspace, dag_files: list[str], resumption: Resumption) -> Begun | None:
-    """What a run of these files begins from; None when it begins afresh.
+def prepare_resume_point(
+    workspace: Workspace, dag_files: list[str], resumption: Resumption
+) -> ResumePoint | None:
+    """Resume point of a run of these files; None when it begins afresh.
 
-    Rescues that it does not go on from are renamed to `.old`. Raises InvalidInput.
+    Rescues that do not apply any more are renamed to `.old`. Raises InvalidInput.
     """
     numbers = rescue_numbers(workspace, dag_files)
-    begun = read_rescue(workspace, dag_files, resumption)
-    wanted = resumption.rescue_number
+    resume_point = read_rescue(workspace, dag_files, resumption)
+    wanted_number = resumption.rescue_number
     if resumption.is_fresh:
-        _set_aside(workspace, [*numbers.values(), *_of_inner_runs(workspace, dag_files)])
-    elif not resumption.save_point and wanted is not None:
-        _set_aside(workspace, [path for number, path in numbers.items() if number > wanted])
-    return begun
+        _set_aside(workspace, [*numbers.values(), *_rescues_of_inner_runs(workspace, dag_files)])
+    elif not resumption.save_point and wanted_number is not None:
+        _set_aside(workspace, [path for number, path in numbers.items() if number > wanted_number])
+    return resume_point
 
 
-def read_rescue(workspace: Workspace, dag_files: list[str], resumption: Resumption) -> Begun | None:
-    """What a run of these files would begin from, without beginning it. Raises InvalidInput."""
+def read_rescue(
+    workspace: Workspace, dag_files: list[str], resumption: Resumption
+) -> ResumePoint | None:
+    """Resume point of a run of these files; nothing is renamed. Raises InvalidInput."""
     if resumption.is_fresh:
         return None
     if resumption.save_point:
         path = _save_path(dag_files, resumption.save_point)
         return _read(workspace, path, 0)
     numbers = rescue_numbers(workspace, dag_files)
-    wanted = resumption.rescue_number
-    if wanted is None:
-        wanted = max(numbers, default=None) if resumption.takes_newest else None
-        return None if wanted is None else _read(workspace, numbers[wanted], wanted)
-    if wanted not in numbers:
-        path = rescue_path(dag_files, wanted)
+    wanted_number = resumption.rescue_number
+    if wanted_number is None:
+        wanted_number = max(numbers, default=None) if resumption.takes_newest else None
+        return (
+            None
+            if wanted_number is None
+            else _read(workspace, numbers[wanted_number], wanted_number)
+        )
+    if wanted_number not in numbers:
+        path = rescue_path(dag_files, wanted_number)
         raise InvalidInput.of(f"there is no {path}", field="resume")
-    return _read(workspace, numbers[wanted], wanted)
+    return _read(workspace, numbers[wanted_number], wanted_number)
 
 
-def _of_inner_runs(workspace: Workspace, dag_files: list[str]) -> list[str]:
-    """The rescues that DAGs inside of earlier runs of these files have left."""
-    left = Rescue.objects.filter(
+def _rescues_of_inner_runs(workspace: Workspace, dag_files: list[str]) -> list[str]:
+    """Rescues that inner DAGs of earlier runs of these files have left."""
+    rescues = Rescue.objects.filter(
         workspace=workspace, kind=Rescue.Kind.RESCUE, dag__root__dag_files=dag_files
     )
-    return list(left.values_list("path", flat=True))
+    return list(rescues.values_list("path", flat=True))
 
 
 def write_rescue_of(dag: Dag) -> Rescue | None:
-    """Write what the DAG has done under the next free number; None when none is to be written.
+    """Write the DAG's progress under the next free number; None if the limit of rescues is 0.
 
-    Beyond the greatest number the last one is written anew.
+    At the greatest number the last rescue is replaced.
     """
     greatest = min(options_of(dag).max_rescue, _MOST)
     if greatest == 0:
         return None
     numbers = rescue_numbers(dag.workspace, dag.dag_files)
-    begun = dag.ending_rescue if dag.is_ending else None
-    number = begun or min(max(numbers, default=0) + 1, greatest)
+    own_number = dag.ending_rescue if dag.is_ending else None
+    number = own_number or min(max(numbers, default=0) + 1, greatest)
     path = rescue_path(dag.dag_files, number)
     return _write(dag, path, number, Header(rescue_stem(dag.dag_files), timezone.now()))
 
 
 def write_save_point(dag: Dag, node: Node, path: str) -> Rescue:
-    """Write what is done when a node first starts; an older file of the name becomes `.old`."""
+    """Write the progress when a node first starts; an older file of the name becomes `.old`."""
     if WorkspaceFile.objects.filter(workspace_id=dag.workspace_id, path=path).exists():
         WorkspaceFile.objects.filter(workspace_id=dag.workspace_id, path=path + OLD).delete()
         _set_aside(dag.workspace, [path])
@@ -167,7 +179,7 @@ def _write(dag: Dag, path: str, number: int, header: Header) -> Rescue:
     options = options_of(dag)
     progress = progress_of(dag)
     if header.start_node:
-        progress = [replace_started(each, header.start_node) for each in progress]
+        progress = [without_start_node(each, header.start_node) for each in progress]
     text = write_rescue(header, progress, resets_retries=options.reset_retries)
     blob = put_file(dag.workspace, path, text.encode())
     rescue, _ = Rescue.objects.update_or_create(
@@ -187,12 +199,12 @@ def _write(dag: Dag, path: str, number: int, header: Header) -> Rescue:
     return rescue
 
 
-def replace_started(progress: NodeProgress, start_node: str) -> NodeProgress:
-    """The node that a save point is of has not begun in it."""
+def without_start_node(progress: NodeProgress, start_node: str) -> NodeProgress:
+    """Progress in which the node of the save point has not begun."""
     return progress._replace(is_done=False) if progress.name == start_node else progress
 
 
-def _read(workspace: Workspace, path: str, number: int) -> Begun:
+def _read(workspace: Workspace, path: str, number: int) -> ResumePoint:
     content = read_file(workspace.pk, path)
     if content is None:
         raise InvalidInput.of(f"there is no file {path}", field="save_point")
@@ -202,26 +214,30 @@ def _read(workspace: Workspace, path: str, number: int) -> Begun:
         raise InvalidInput.of(f"not UTF-8 text (byte {error.start})", file=path) from error
     if findings:
         raise InvalidInput(findings)
-    return Begun(text, path, number)
+    return ResumePoint(text, path, number)
 
 
-def unknown_names(begun: Begun, names: set[str]) -> list[Finding]:
-    """What a rescue says of nodes that the DAG does not have."""
-    mentioned = [*begun.text.done, *begun.text.retries]
+def unknown_names(resume_point: ResumePoint, names: set[str]) -> list[Finding]:
+    """Findings about nodes in a rescue that the DAG does not have."""
+    mentioned = [*resume_point.text.done, *resume_point.text.retries]
     return [
-        Finding(f"the DAG has no node {name}", file=begun.path, line=begun.text.lines.get(name))
+        Finding(
+            f"the DAG has no node {name}",
+            file=resume_point.path,
+            line=resume_point.text.lines.get(name),
+        )
         for name in dict.fromkeys(mentioned)
         if name not in names
     ][:200]
 
 
 def _save_path(dag_files: list[str], name: str) -> str:
-    """Where a save point lies: a bare name is in the folder of save files, as it was written."""
+    """Path of a save point: a bare name is in the folder `save_files`."""
     return name if "/" in name else f"save_files/{name}"
 
 
 def _set_aside(workspace: Workspace, paths: list[str]) -> None:
-    """Rename files to `.old`, in place of older ones."""
+    """Rename files to `.old`; older ones of that name are replaced."""
     if not paths:
         return
     files = WorkspaceFile.objects.filter(workspace=workspace)

@@ -1,4 +1,4 @@
-"""Rescue files and save points, as text: which nodes of a DAG are done, and what retries are left.
+"""Text of rescue files and save points: which nodes of a DAG are done, and the retries left.
 
 The form is DAGMan's "partial" one: the file is read after the DAG file and does not replace it.
 """
@@ -21,7 +21,7 @@ _NUMBER = re.compile(r"-?[0-9]{1,10}\Z")
 
 
 class NodeProgress(NamedTuple):
-    """What a rescue file tells of one node."""
+    """Progress of one node in a rescue file."""
 
     name: str
     is_done: bool = False
@@ -37,7 +37,7 @@ class NodeProgress(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """What the comments at the top tell. With `start_node` the file is that node's save point."""
+    """Comments at the top of the file. With `start_node` the file is that node's save point."""
 
     dag_file: str
     created_at: datetime
@@ -47,16 +47,16 @@ class Header:
 def write_rescue(
     header: Header, nodes: Sequence[NodeProgress], *, resets_retries: bool = True
 ) -> str:
-    """The text of a rescue file or save point; `nodes` are all of the DAG, in their order.
+    """Text of a rescue file or save point; `nodes` are all nodes of the DAG, in their order.
 
-    Unless retries begin anew in the next run, it tells how many each unfinished node has left. A
-    node that failed is written as done if its children, of which it has some, need its end only.
+    Unless retries begin anew in the next run, it has the number left of each unfinished node. A
+    failed node is written as done if it has children and these wait for its end only.
     """
     return "".join(_lines(header, nodes, resets_retries))
 
 
 def counts_as_done(node: NodeProgress) -> bool:
-    """Whether the next run begins with this node done."""
+    """Whether the node is done at the start of the next run."""
     is_forgiven = node.is_failed and node.has_only_weak_children
     return (node.is_done or is_forgiven) and not node.is_final
 
@@ -93,9 +93,9 @@ def _retries(node: NodeProgress) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class RescueText:
-    """What a rescue file says, whoever wrote it; names are those of the file, not checked.
+    """Contents of a rescue file, by Pilotage or DAGMan; names are not checked against the DAG.
 
-    `retries` are (count, UNLESS-EXIT) by name; `lines` is where each name was given first.
+    `retries` are (count, UNLESS-EXIT) by name; `lines` is the first line of each name.
     """
 
     done: list[str] = field(default_factory=list)
@@ -104,10 +104,10 @@ class RescueText:
 
 
 def parse_rescue(text: str, *, file: str) -> tuple[RescueText, list[Finding]]:
-    """Read a rescue file or save point; all faults have the file and the line, at most 200.
+    """Parsed rescue file or save point; all faults have the file and the line, at most 200.
 
-    Only DONE and RETRY are commands of such a file. A name that is repeated counts once; of several
-    RETRY lines for a node the last one counts.
+    Only DONE and RETRY are commands of such a file. A repeated name counts once; of several RETRY
+    lines for a node the last one counts.
     """
     read = RescueText()
     done: dict[str, None] = {}
@@ -128,7 +128,7 @@ def parse_rescue(text: str, *, file: str) -> tuple[RescueText, list[Finding]]:
 
 
 def _commands(text: str) -> Iterable[tuple[int, list[str]]]:
-    """The words of each line that is neither empty nor a comment, with the line's number."""
+    """Words of each line that is neither empty nor a comment, with the line's number."""
     # By hand, as `splitlines` also divides at characters that may stand in names.
     for number, line in enumerate(text.split("\n"), start=1):
         words = line.split()
@@ -143,7 +143,7 @@ def _fault(words: Sequence[str]) -> str:
 
 
 def _read_retry(words: Sequence[str], number: int, read: RescueText) -> str:
-    """Take in `RETRY name count [UNLESS-EXIT code]`; returns what is wrong with it."""
+    """Read `RETRY name count [UNLESS-EXIT code]`; the fault as text, or an empty string."""
     has_exit = len(words) == 5 and words[3].upper().replace("_", "-") == "UNLESS-EXIT"
     if len(words) != 3 and not has_exit:
         return "RETRY takes a node name, a number, and UNLESS-EXIT with a code if wanted"

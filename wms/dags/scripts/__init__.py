@@ -1,1 +1,1 @@
-"""PRE, POST and HOLD scripts of nodes: asked for by the engine, run by a service of their own."""
+"""PRE, POST and HOLD scripts of nodes: requested by the engine, run by the script service."""

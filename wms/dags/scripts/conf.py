@@ -1,4 +1,4 @@
-"""The settings of the script service, with their types and units."""
+"""Settings of the script service, with their types and units."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from typing import Any, Final
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 
-#: What can keep a script from the rest of the host, the best first; `none` does not.
+#: Fences, the best first; `none` is no fence.
 FENCES: Final = ("bwrap", "account", "none")
 
 
 @dataclass(frozen=True, slots=True)
 class ScriptConf:
-    """What scripts may do and use. The meaning of each stands in docs/reference/settings.md."""
+    """Settings of scripts; their meaning is in docs/reference/settings.md."""
 
     folder: Path
     fences: tuple[str, ...]
@@ -40,7 +40,7 @@ class ScriptConf:
 
 
 def script_conf() -> ScriptConf:
-    """The settings in force now."""
+    """Settings in force now."""
     everything: dict[str, Any] = settings.PILOTAGE
     raw = everything["SCRIPTS"]
     fences = tuple(raw["FENCES"])
@@ -70,7 +70,7 @@ def script_conf() -> ScriptConf:
 
 
 def _folder(var: Path) -> Path:
-    """Where copies of workspaces are kept, each host for itself.
+    """Folder for copies of workspaces on this host.
 
     Accounts other than root cannot enter root's folders, and scripts of a portal that root started
     run as such accounts.

@@ -1,8 +1,8 @@
-"""What keeps a script from the rest of the host.
+"""Fences that separate a script from the rest of the host: `bwrap`, `account` or `none`.
 
 `bwrap`: a file system of its own, in which only the system's folders and its workspace exist, and
-namespaces of its own. `account`: an account of its own, which root can give it. `none`: nothing;
-only where the settings allow it.
+namespaces of its own. `account`: an account of its own, which root can give it. `none`: no
+separation; only where the settings allow it.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from typing import Final
 from wms.dags.scripts.conf import ScriptConf
 from wms.pilots.agent.fence.host_view import BASE, host_words, is_below, shown_folders
 
-#: Where a script behind `bwrap` sees its workspace.
+#: Path of the workspace behind `bwrap`.
 INNER_ROOT: Final = "/workspace"
-# What the launcher needs to start the script as another account without rights, and to end it.
+# Capabilities of the launcher: to start the script as another account, and to end it.
 _LAUNCHER_MAY = ("CAP_SETUID", "CAP_SETGID", "CAP_SETPCAP", "CAP_KILL", "CAP_DAC_READ_SEARCH")
 
 _OWN_FOLDERS: Final = 'mount --bind "$1" /tmp && mount --bind "$2" /dev/shm && shift 2 && exec "$@"'
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
-    """What a script is given: its workspace and room for temporary files, and an account if any."""
+class Sandbox:
+    """Folders of one script, its workspace and temporary ones, and its account if it has one."""
 
     files: Path
     tmp: Path
@@ -36,65 +36,66 @@ class Room:
 
 @dataclass(frozen=True, slots=True)
 class Fence:
-    """A fence around a room: the words before a command, and how things are called inside."""
+    """Fence around a sandbox: prefix of the command line, and the paths inside of the fence."""
 
     name: str
-    words: tuple[str, ...]
+    prefix: tuple[str, ...]
     root: str
     tmp: str
     uid: int | None
 
 
 def interpreter() -> str:
-    """The interpreter without the virtual environment, which is not seen behind a fence."""
+    """Python interpreter outside of the virtual environment, which fences hide."""
     return os.path.realpath(getattr(sys, "_base_executable", sys.executable))
 
 
 def search_path() -> str:
-    """The PATH of scripts; the folder of our interpreter is last, as for pilots."""
+    """PATH of scripts; the folder of our interpreter is last, as for pilots."""
     return f"/usr/local/bin:/usr/bin:/bin:{Path(interpreter()).parent}"
 
 
-def bwrap_fence(conf: ScriptConf, room: Room) -> Fence:
-    """Behind bubblewrap, which root uses without a user namespace, others with one."""
-    words = [conf.bwrap, "--die-with-parent", "--new-session", "--clearenv"]
-    words += ["--unshare-ipc", "--unshare-pid", "--unshare-uts"]
+def bwrap_fence(conf: ScriptConf, sandbox: Sandbox) -> Fence:
+    """Fence with bubblewrap, with a user namespace unless root runs it."""
+    prefix = [conf.bwrap, "--die-with-parent", "--new-session", "--clearenv"]
+    prefix += ["--unshare-ipc", "--unshare-pid", "--unshare-uts"]
     if not conf.has_network:
-        words.append("--unshare-net")
-    if room.uid is None:
-        words.append("--unshare-user")
+        prefix.append("--unshare-net")
+    if sandbox.uid is None:
+        prefix.append("--unshare-user")
     else:
-        words += ["--cap-drop", "ALL"]
-        words += [word for name in _LAUNCHER_MAY for word in ("--cap-add", name)]
-    words += _system_words(conf)
-    words += ["--proc", "/proc", "--dev", "/dev", "--bind", str(room.shm), "/dev/shm"]
-    words += ["--remount-ro", "/dev", "--bind", str(room.tmp), "/tmp"]
-    words += ["--bind", str(room.files), INNER_ROOT, "--remount-ro", "/", "--chdir", "/", "--"]
-    return Fence("bwrap", tuple(words), INNER_ROOT, "/tmp", room.uid)
+        prefix += ["--cap-drop", "ALL"]
+        prefix += [word for name in _LAUNCHER_MAY for word in ("--cap-add", name)]
+    prefix += _system_arguments(conf)
+    prefix += ["--proc", "/proc", "--dev", "/dev", "--bind", str(sandbox.shm), "/dev/shm"]
+    prefix += ["--remount-ro", "/dev", "--bind", str(sandbox.tmp), "/tmp"]
+    prefix += ["--bind", str(sandbox.files), INNER_ROOT, "--remount-ro", "/", "--chdir", "/", "--"]
+    return Fence("bwrap", tuple(prefix), INNER_ROOT, "/tmp", sandbox.uid)
 
 
-def _system_words(conf: ScriptConf) -> list[str]:
+def _system_arguments(conf: ScriptConf) -> list[str]:
     shown = shown_folders([*BASE, *conf.readable])
-    words = host_words(shown)
+    prefix = host_words(shown)
     for path in conf.hidden:
         if any(is_below(path, each) for each in shown):
-            words += ["--tmpfs", path]
-    return words
+            prefix += ["--tmpfs", path]
+    return prefix
 
 
-def account_fence(conf: ScriptConf, room: Room) -> Fence:
-    """An account of its own, without a way to more rights, and without the network.
+def account_fence(conf: ScriptConf, sandbox: Sandbox) -> Fence:
+    """Fence with an account of its own, without privilege escalation, and without network.
 
-    The folders that everybody writes to are the room's own, on its disk: what a script leaves there
-    takes no memory of the host's, is seen by no other, and goes with the room.
+    The folders that everybody writes to are those of the sandbox, on its disk: files that a script
+    leaves there use no memory of the host, are invisible to others, and are removed with the
+    sandbox.
     """
-    words = ["setpriv", "--no-new-privs", "--", "unshare", "--mount", "--ipc"]
+    prefix = ["setpriv", "--no-new-privs", "--", "unshare", "--mount", "--ipc"]
     if not conf.has_network:
-        words.append("--net")
-    words += ["--", "/bin/sh", "-c", _OWN_FOLDERS, "sh", str(room.tmp), str(room.shm)]
-    return Fence("account", tuple(words), str(room.files), "/tmp", room.uid)
+        prefix.append("--net")
+    prefix += ["--", "/bin/sh", "-c", _OWN_FOLDERS, "sh", str(sandbox.tmp), str(sandbox.shm)]
+    return Fence("account", tuple(prefix), str(sandbox.files), "/tmp", sandbox.uid)
 
 
-def no_fence(conf: ScriptConf, room: Room) -> Fence:
-    """Nothing: the script may do what the portal's account may do, or its own one under root."""
-    return Fence("none", (), str(room.files), str(room.tmp), room.uid)
+def no_fence(conf: ScriptConf, sandbox: Sandbox) -> Fence:
+    """No fence: the script runs as the portal's account, or as its own account under root."""
+    return Fence("none", (), str(sandbox.files), str(sandbox.tmp), sandbox.uid)

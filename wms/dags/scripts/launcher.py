@@ -1,9 +1,9 @@
-"""The program that starts one script and tells how it ended.
+"""Launcher: the program behind the fence that starts one script and reports its exit code.
 
 Its text is given to an interpreter on the command line, inside the fence, so it needs nothing but
-Python's standard library and the module that goes with it. stdin brings one line of JSON, and then
-nothing: when it is closed, by the service or by its death, the script is stopped. How the script
-ended is written as JSON to the descriptor whose number is the first argument.
+Python's standard library and the module that goes with it. stdin brings one line of JSON; when it
+is closed, by the service or by the service's death, the script is stopped. The result of the script
+is written as JSON to the descriptor whose number is the first argument.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _MOST_FAILURE = 300
 def main() -> None:
     status_fd = int(sys.argv[1])
     os.set_inheritable(status_fd, False)
-    _close_to_others()
+    _deny_inspection()
     spec = _read_spec()
     if spec["gate"]:
         # The script's account could not do it, and has it from us.
@@ -47,15 +47,15 @@ def main() -> None:
     try:
         process = _start(spec, path)
     except OSError as error:
-        _tell(status_fd, {"failure": _why(error, spec, path)[:_MOST_FAILURE]})
+        _report(status_fd, {"failure": _start_failure(error, spec, path)[:_MOST_FAILURE]})
         return
     _wait(process, wake_up)
-    _end_others(process, spec.get("uid"))
+    _kill_remaining(process, spec.get("uid"))
     process.wait()
-    _tell(status_fd, {"exit_code": process.returncode})
+    _report(status_fd, {"exit_code": process.returncode})
 
 
-def _close_to_others() -> None:
+def _deny_inspection() -> None:
     """Keep processes of the same account, as the script may be, from our memory and descriptors."""
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0):
@@ -73,12 +73,12 @@ def _read_spec() -> dict[str, Any]:
     return spec
 
 
-def _tell(status_fd: int, status: dict[str, Any]) -> None:
+def _report(status_fd: int, status: dict[str, Any]) -> None:
     os.write(status_fd, json.dumps(status).encode())
 
 
 def _path_of(spec: dict[str, Any]) -> str:
-    """The file that is run: one of the directory, else a program that PATH has."""
+    """Path of the executable: a file of the directory, else a program in PATH."""
     name: str = spec["executable"]
     in_directory = os.path.join(spec["directory"], name)
     if "/" in name or os.path.exists(in_directory):
@@ -91,7 +91,7 @@ def _start(spec: dict[str, Any], path: str) -> subprocess.Popen[bytes]:
 
     def restrict() -> None:
         for kind, value in limits:
-            # What is already lower cannot be raised, and need not be.
+            # A lower hard limit cannot be raised, and need not be.
             hard = resource.getrlimit(kind)[1]
             most = value if hard == resource.RLIM_INFINITY else min(value, hard)
             resource.setrlimit(kind, (most, most))
@@ -114,8 +114,8 @@ def _start(spec: dict[str, Any], path: str) -> subprocess.Popen[bytes]:
     )
 
 
-def _why(error: OSError, spec: dict[str, Any], path: str) -> str:
-    """Why the script could not be started, in words for who wrote it."""
+def _start_failure(error: OSError, spec: dict[str, Any], path: str) -> str:
+    """Reason why the script could not be started, for its author."""
     name = spec["executable"]
     if error.filename == spec["directory"]:
         return f"the directory of the node cannot be entered: {error.strerror}"
@@ -125,11 +125,12 @@ def _why(error: OSError, spec: dict[str, Any], path: str) -> str:
     if error.errno == errno.ENOEXEC:
         return f"{name} is no program, and its first line does not begin with #!"
     if error.errno in (errno.ENOENT, errno.ENOTDIR):
-        return f"the interpreter that the first line of {name} names is not there{_hint(path)}"
+        hint = _line_end_hint(path)
+        return f"the interpreter that the first line of {name} names is not there{hint}"
     return f"{name}: {error.strerror}"
 
 
-def _hint(path: str) -> str:
+def _line_end_hint(path: str) -> str:
     with contextlib.suppress(OSError), open(path, "rb") as file:
         if file.readline(256).endswith(b"\r\n"):
             return "; that line ends as on Windows, with a carriage return"
@@ -137,7 +138,7 @@ def _hint(path: str) -> str:
 
 
 def _wait(process: subprocess.Popen[bytes], wake_up: int) -> None:
-    """Wait for the script's end; once stdin is closed, bring it about."""
+    """Wait for the script's end; terminate it once stdin is closed."""
     stop_at = None
     watched = [0, wake_up]
     while not _has_ended(process):
@@ -164,8 +165,8 @@ def _signal_group(process: subprocess.Popen[bytes], number: int) -> None:
         os.killpg(process.pid, number)
 
 
-def _end_others(process: subprocess.Popen[bytes], uid: int | None) -> None:
-    """End what the script has left behind: its group, and all else of an account of its own."""
+def _kill_remaining(process: subprocess.Popen[bytes], uid: int | None) -> None:
+    """Kill processes that the script has left: its group, and all others of its own account."""
     _signal_group(process, signal.SIGKILL)
     if not uid:
         return

@@ -1,4 +1,4 @@
-"""The macros in a script's arguments, filled in when the script is asked for.
+"""Macros in the arguments of scripts, expanded when the run is requested.
 
 A macro is a whole argument, in any case: `x$JOB` stays as it is, and so does an unknown one.
 Source: Script::BackgroundRun (HTCondor, condor_dagman/script.cpp).
@@ -18,14 +18,14 @@ _OF_ALL_JOBS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class JobEnds:
-    """How the jobs of a cluster ended: a code for each that has one, and how many did not."""
+    """Exit codes of the jobs of a cluster, and the number of jobs without one."""
 
     count: int = 0
     aborted: int = 0
     codes: tuple[int, ...] = ()
 
     def values(self) -> dict[str, str]:
-        """The macros that tell of them."""
+        """Values of the macros about the jobs."""
         by_code = sorted(Counter(self.codes).items())
         return {
             "JOB_COUNT": str(self.count),
@@ -36,10 +36,10 @@ class JobEnds:
         }
 
 
-def filled_in(
+def expand_arguments(
     arguments: Sequence[str], values: Mapping[str, str], job_ends: Callable[[], JobEnds]
 ) -> list[str]:
-    """The arguments with their macros replaced; `job_ends` is asked only if one needs it."""
+    """Arguments with their macros expanded; `job_ends` is called only if a macro needs it."""
     names = {argument[1:].upper() for argument in arguments if argument.startswith("$")}
     known = dict(values)
     if names & _OF_ALL_JOBS:

@@ -1,4 +1,4 @@
-"""The memory that the processes of a script use together."""
+"""Memory use of all processes of a script together."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _BLOCK_BYTES = 512
 
 
 def processes_of(root: int, uid: int | None) -> list[int]:
-    """All processes below a process, and those of an account that is the script's own."""
+    """Ids of all processes below a process, and of those of the script's own account."""
     children: dict[int, list[int]] = {}
-    found: set[int] = set()
+    pids: set[int] = set()
     for entry in os.scandir("/proc"):
         if not entry.name.isdigit():
             continue
@@ -25,18 +25,18 @@ def processes_of(root: int, uid: int | None) -> list[int]:
             stat = Path(entry.path, "stat").read_bytes().rpartition(b")")[2].split()
             children.setdefault(int(stat[1]), []).append(int(entry.name))
             if uid is not None and entry.stat().st_uid == uid:
-                found.add(int(entry.name))
+                pids.add(int(entry.name))
     unseen = [root]
     while unseen:
         pid = unseen.pop()
-        found.add(pid)
+        pids.add(pid)
         unseen += children.get(pid, [])
     # The launcher and the fence are not the script's.
-    return sorted(found - {root})
+    return sorted(pids - {root})
 
 
 def memory_mb(pids: Collection[int]) -> float:
-    """What these processes use: memory of their own, memory that they share, files without a name.
+    """Memory of these processes in MB: private, shared, and files without a name.
 
     Shared memory counts for each process that has touched it, a file once.
     """
@@ -54,12 +54,12 @@ def _resident_kb(pid: int) -> int:
 
 
 def _unnamed_files(pid: int) -> dict[tuple[int, int], int]:
-    """The sizes of files in memory that a process holds, which it need not have mapped."""
-    found = {}
+    """Sizes of files in memory that a process has open, mapped or not."""
+    sizes = {}
     with contextlib.suppress(OSError):
         for entry in os.scandir(f"/proc/{pid}/fd"):
             with contextlib.suppress(OSError):
                 if os.readlink(entry.path).startswith(_UNNAMED):
                     status = os.stat(entry.path)
-                    found[status.st_dev, status.st_ino] = status.st_blocks * _BLOCK_BYTES
-    return found
+                    sizes[status.st_dev, status.st_ino] = status.st_blocks * _BLOCK_BYTES
+    return sizes

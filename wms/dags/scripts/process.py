@@ -1,4 +1,4 @@
-"""One script as a process: started behind its fence, watched, stopped at its limits."""
+"""A script as a process: started behind its fence, monitored, stopped at its limits."""
 
 from __future__ import annotations
 
@@ -32,19 +32,19 @@ _MEMORY_EVERY_S = 1.0
 #: After the launcher's own grace; then the fence is torn down with all in it.
 _STOP_S = launcher.GRACE_S + 5.0
 _DRAIN_S = 1.0
-#: What the launcher says is shorter: more, or anything else, does not come from it.
+#: Maximum length of the launcher's status: anything longer does not come from it.
 _STATUS_BYTES = 4096
 
-_NOT_THE_LAUNCHER = "something else than its launcher told of its end."
+_FOREIGN_STATUS = "something else than its launcher told of its end."
 
-#: What a script that could not be started, or came to no end of its own, ends with.
+#: Exit code of a script that was not started, or has no code of its own.
 FAILED_CODE: Final = 1
 STDOUT, STDERR = "stdout", "stderr"
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one run may use."""
+    """Resource limits of one run."""
 
     wall_s: float
     cpu_s: int
@@ -54,7 +54,7 @@ class Limits:
     output_bytes: int
 
     def as_resources(self) -> dict[str, int]:
-        """The limits that the kernel keeps, by the names of the module `resource`."""
+        """Limits that the kernel enforces, by the names of the module `resource`."""
         return {
             "RLIMIT_CPU": self.cpu_s,
             "RLIMIT_DATA": self.memory_mb * 2**20,
@@ -67,7 +67,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """What is run: `directory` is relative to the root of the room."""
+    """Command of a script; `directory` is relative to the root of the sandbox."""
 
     executable: str
     arguments: Sequence[str]
@@ -77,8 +77,8 @@ class Command:
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
-    """How a run ended. `failure` says why it could not be started or was stopped.
+class ProcessResult:
+    """Exit code of a run. `failure` is the reason why it was not started or was stopped.
 
     `output` has both streams as they came, `streams` each of them if they were kept apart.
     """
@@ -90,7 +90,7 @@ class Ended:
 
 
 class BoundedOutput:
-    """The beginning and the end of what was written, with a mark where something is left out."""
+    """Beginning and end of a script's output, with a mark for the bytes left out."""
 
     def __init__(self, limit_bytes: int) -> None:
         self._half = max(limit_bytes // 2, 1)
@@ -100,10 +100,10 @@ class BoundedOutput:
         self._dropped = 0
 
     def add(self, chunk: bytes) -> None:
-        room = self._half - len(self._head)
-        if room > 0:
-            self._head += chunk[:room]
-            chunk = chunk[room:]
+        space = self._half - len(self._head)
+        if space > 0:
+            self._head += chunk[:space]
+            chunk = chunk[space:]
         if not chunk:
             return
         self._tail.append(chunk)
@@ -123,15 +123,16 @@ class BoundedOutput:
 
 
 def run_process(
-    fence: Fence, command: Command, limits: Limits, *, pulse: Callable[[], None]
-) -> Ended:
-    """Run a script to its end, at most for its time. Whatever it started is gone afterwards.
+    fence: Fence, command: Command, limits: Limits, *, heartbeat: Callable[[], None]
+) -> ProcessResult:
+    """Run a script to its end, at most for its time, and end all processes that it started.
 
-    `pulse` is called several times a second; what it raises stops the script and is passed on.
+    `heartbeat` is called several times a second; an exception from it stops the script and is
+    raised.
     """
     run = _Run(fence, command, limits)
     try:
-        return run.to_end(pulse)
+        return run.wait_for_end(heartbeat)
     finally:
         run.tear_down()
 
@@ -175,12 +176,12 @@ class _Run:
             self._process.stdin.write(json.dumps(spec).encode() + b"\n")
             self._process.stdin.flush()
 
-    def to_end(self, pulse: Callable[[], None]) -> Ended:
+    def wait_for_end(self, heartbeat: Callable[[], None]) -> ProcessResult:
         started = memory_at = time.monotonic()
         stop_at: float | None = None
         while self._is_open():
             self._read(_TICK_S)
-            pulse()
+            heartbeat()
             now = time.monotonic()
             if stop_at is None and now - started > self._limits.wall_s:
                 self._failure = f"It was stopped: it ran for more than {self._limits.wall_s:g} s."
@@ -192,32 +193,32 @@ class _Run:
                 self._ask_to_stop()
             if stop_at is not None and now > stop_at:
                 break
-        return self._ended()
+        return self._result()
 
     def _is_open(self) -> bool:
         return self._status_end in self._selector.get_map()
 
     def _read(self, timeout_s: float) -> bool:
-        """Read what is there; tell whether there was something."""
+        """Read the available output; whether there was any."""
         ready = self._selector.select(timeout_s)
         for key, _ in ready:
             chunk = os.read(key.fd, 65536)
             if not chunk:
                 self._selector.unregister(key.fd)
             elif not key.data:
-                self._hear(chunk)
+                self._read_status(chunk)
             else:
                 self._output.add(chunk)
                 if key.data in self._streams:
                     self._streams[key.data].add(chunk)
         return bool(ready)
 
-    def _hear(self, chunk: bytes) -> None:
+    def _read_status(self, chunk: bytes) -> None:
         self._status += chunk
         if len(self._status) > _STATUS_BYTES:
             self._selector.unregister(self._status_end)
             self._status = b""
-            self._failure = self._failure or f"It was stopped: {_NOT_THE_LAUNCHER}"
+            self._failure = self._failure or f"It was stopped: {_FOREIGN_STATUS}"
 
     def _check_memory(self) -> None:
         used_mb = memory_mb(processes_of(self._process.pid, self._uid))
@@ -233,18 +234,18 @@ class _Run:
             with contextlib.suppress(BrokenPipeError):
                 self._process.stdin.close()
 
-    def _ended(self) -> Ended:
+    def _result(self) -> ProcessResult:
         deadline = time.monotonic() + _DRAIN_S
         while self._selector.get_map() and time.monotonic() < deadline:
             if not self._read(0.05):
                 break
-        status = _parsed(self._status)
+        status = _parsed_status(self._status)
         streams = {name: kept.text() for name, kept in self._streams.items()}
-        code, failure = _judged(status, self._failure)
-        return Ended(code, failure, self._output.text(), streams)
+        code, failure = _exit_code_and_failure(status, self._failure)
+        return ProcessResult(code, failure, self._output.text(), streams)
 
     def tear_down(self) -> None:
-        """Leave nothing of it: no process, no descriptor."""
+        """End the process and close its descriptors."""
         self._ask_to_stop()
         try:
             self._process.wait(_STOP_S)
@@ -261,7 +262,7 @@ class _Run:
 
 def _launch(fence: Fence, status_fd: int, has_separate_streams: bool) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
-        [*fence.words, interpreter(), "-I", "-S", "-c", _LAUNCHER_TEXT, str(status_fd)],
+        [*fence.prefix, interpreter(), "-I", "-S", "-c", _LAUNCHER_TEXT, str(status_fd)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE if has_separate_streams else subprocess.STDOUT,
@@ -287,26 +288,26 @@ def _spec(fence: Fence, command: Command, limits: Limits) -> dict[str, Any]:
 
 
 def _gate() -> dict[str, Any]:
-    """What a script behind a fence goes through: keys of its own, no rights, a filter of calls."""
+    """Restrictions behind a fence: a session keyring, no capabilities, a filter of system calls."""
     gate = asdict(Confinement(has_no_capabilities=True, denied=denied_calls_filter()))
     return {**gate, "denied": gate["denied"].hex(), "watched": ""}
 
 
-def _parsed(status: bytes) -> Mapping[str, Any]:
-    """How the launcher says that the script ended; nothing if it said nothing."""
+def _parsed_status(status: bytes) -> Mapping[str, Any]:
+    """Status that the launcher reported; empty if it reported nothing."""
     if not status:
         return {}
     try:
-        found = json.loads(status)
+        parsed = json.loads(status)
     except ValueError:
-        found = None
-    if isinstance(found, dict) and type(found.get("exit_code", 0)) is int:
-        return found
-    return {"failure": f"How it ended is not known: {_NOT_THE_LAUNCHER}"}
+        parsed = None
+    if isinstance(parsed, dict) and type(parsed.get("exit_code", 0)) is int:
+        return parsed
+    return {"failure": f"How it ended is not known: {_FOREIGN_STATUS}"}
 
 
-def _judged(status: Mapping[str, Any], stopped: str) -> tuple[int, str]:
-    """The exit code, and why the script was stopped or could not be started."""
+def _exit_code_and_failure(status: Mapping[str, Any], stopped: str) -> tuple[int, str]:
+    """Exit code, and the reason why the script was stopped or could not be started."""
     if "failure" in status:
         return FAILED_CODE, str(status["failure"])
     code = status.get("exit_code")

@@ -1,8 +1,8 @@
-"""What scripts change in their workspace, written with the end of their run.
+"""Publication of a script's changes in its workspace, together with the end of its run.
 
-Every run has a copy of the workspace of its own, so two that run at once may change the same file.
-The later end wins, with one exception: where both only added to the end of a file, as to a log,
-both additions are kept.
+Every run has its own copy of the workspace, so two that run at once may change the same file. The
+later end wins, with one exception: where both only appended to a file, as to a log, both additions
+are kept.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _CUT_MARK = b"[what was here is cut off]\n"
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """The content that a run left under a path, and the one that it found there, if any."""
+    """New content of a path, and the content that the run started with, if any."""
 
     sha256: str
     base: str = ""
@@ -35,14 +35,14 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What a run did: contents by path, paths that it removed with what they were, additions."""
+    """Changes of a run: new contents by path, removed paths with theirs, and appended text."""
 
     files: Mapping[str, Change] = field(default_factory=dict)
     removed: Mapping[str, str] = field(default_factory=dict)
     appended: Mapping[str, bytes] = field(default_factory=dict)
 
     def paths(self) -> list[str]:
-        """All paths that are concerned."""
+        """All paths that are changed."""
         return sorted({*self.files, *self.removed, *self.appended})
 
 
@@ -82,7 +82,7 @@ def _write(workspace_id: int, contents: Mapping[str, str], now: datetime) -> Non
 
 
 def _merged(change: Change, current: str | None) -> str:
-    """The content to be kept, where somebody else may have changed the file meanwhile."""
+    """Content to keep, where another run may have changed the file meanwhile."""
     if current is None or not change.base or current in (change.base, change.sha256):
         return change.sha256
     sizes = dict(
@@ -135,7 +135,7 @@ def _appended(current: str | None, addition: bytes) -> str:
 
 
 def _bounded(content: bytes) -> bytes:
-    """The end of a content, from the beginning of a line."""
+    """End of a content, from the beginning of a line."""
     if len(content) <= APPENDED_BYTES:
         return content
     kept = content[len(_CUT_MARK) - APPENDED_BYTES :]

@@ -1,4 +1,4 @@
-"""The service: takes granted runs, carries them out, writes their ends."""
+"""Script service: takes granted runs, carries them out, records their ends."""
 
 from __future__ import annotations
 
@@ -19,49 +19,51 @@ from wms.dags.models import ScriptRun
 from wms.dags.scripts import service
 from wms.dags.scripts.conf import ScriptConf, script_conf
 from wms.dags.scripts.debugging import debug_additions, keeps_streams_apart
-from wms.dags.scripts.fences import Room, search_path
-from wms.dags.scripts.files import WorkspaceCopy
-from wms.dags.scripts.process import FAILED_CODE, Command, Ended, Limits, run_process
+from wms.dags.scripts.fence_choice import NoFence, fence_for
+from wms.dags.scripts.fences import Sandbox, search_path
+from wms.dags.scripts.process import FAILED_CODE, Command, Limits, ProcessResult, run_process
 from wms.dags.scripts.publishing import NO_CHANGES, Changes
-from wms.dags.scripts.sandbox import NoFence, fence_for
-from wms.dags.scripts.service import SCRIPTS_TASK, Taken
-from wms.dags.scripts.slots import NoSlot, Slot, held_slot
-from wms.dags.scripts.trees import TooMuch
+from wms.dags.scripts.service import SCRIPTS_TASK, LeasedRun
+from wms.dags.scripts.slots import NoSlot, Slot, acquired_slot
+from wms.dags.scripts.trees import WorkspaceTooLarge
+from wms.dags.scripts.workspace_copy import WorkspaceCopy
 from wms.dags.states import ScriptKind
 
 log = structlog.get_logger(__name__)
-#: A worker that is to stop must not go on taking runs: after so long another message does.
+#: Seconds for which one message takes runs, so that a worker can stop.
 TAKING_S: Final = 10.0
-_PULSE_S = 2.0
-#: So long an end waits for a database that is away; then the reaper ends the run.
+_HEARTBEAT_S = 2.0
+#: Seconds for which an end waits for the database; then the reaper ends the run.
 _RECORDING_S = 600.0
 _NO_SCRIPT = Script("", ())
 
 
-class Superseded(Exception):
-    """The run was ended by others: whatever it does from now on does not count."""
+class RunSuperseded(Exception):
+    """The run was ended by others: its result does not count."""
 
 
 def run_granted() -> int:
-    """Run granted scripts, one after the other, until there is none or it is time to pause.
+    """Run granted scripts, one after the other, until there is none or the time is up.
 
-    Other workers are woken as long as there is more to do. Returns how many were run.
+    Other workers are woken as long as there are more. Returns the number of runs.
     """
     conf = script_conf()
     try:
-        with held_slot(conf.folder, first_uid=conf.first_uid) as slot:
-            return _run_all(lambda taken: run_one(taken, slot, conf))
+        with acquired_slot(conf.folder, first_uid=conf.first_uid) as slot:
+            return _run_all(lambda leased_run: run_one(leased_run, slot, conf))
     except NoSlot as error:
         reason = str(error)
-    return _run_all(lambda taken: _record(taken, Outcome(Ended(FAILED_CODE, reason))))
+    return _run_all(
+        lambda leased_run: _record(leased_run, Outcome(ProcessResult(FAILED_CODE, reason)))
+    )
 
 
-def _run_all(carry_out: Callable[[Taken], object]) -> int:
+def _run_all(carry_out: Callable[[LeasedRun], object]) -> int:
     deadline, count = time.monotonic() + TAKING_S, 0
-    while (taken := service.take_run(timezone.now())) is not None:
+    while (leased_run := service.take_run(timezone.now())) is not None:
         if count == 0:
             _wake_another()
-        carry_out(taken)
+        carry_out(leased_run)
         count += 1
         if time.monotonic() > deadline:
             _wake_another()
@@ -76,24 +78,24 @@ def _wake_another() -> None:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a run ended and what it changed; `copy` is kept once that is on record."""
+    """Result of a run and its changes; `copy` is kept once they are recorded."""
 
-    ended: Ended
+    result: ProcessResult
     changes: Changes = NO_CHANGES
     copy: WorkspaceCopy | None = None
 
 
-class Pulse:
-    """The sign of life of a run, given as often as it is due. Raises Superseded."""
+class Heartbeat:
+    """Renews the lease of a run as often as it is due. Raises RunSuperseded."""
 
-    def __init__(self, taken: Taken) -> None:
-        self._taken = taken
-        self._next = time.monotonic() + _PULSE_S
+    def __init__(self, leased_run: LeasedRun) -> None:
+        self._taken = leased_run
+        self._next = time.monotonic() + _HEARTBEAT_S
 
     def __call__(self) -> None:
         if time.monotonic() < self._next:
             return
-        self._next = time.monotonic() + _PULSE_S
+        self._next = time.monotonic() + _HEARTBEAT_S
         try:
             lives = service.renew_lease(self._taken.run_id, self._taken.lease, now=timezone.now())
         except (OperationalError, InterfaceError):
@@ -101,67 +103,67 @@ class Pulse:
             connection.close()
             return
         if not lives:
-            raise Superseded
+            raise RunSuperseded
 
 
-def run_one(taken: Taken, slot: Slot, conf: ScriptConf) -> None:
-    """Carry out a run and write its end."""
-    run = ScriptRun.objects.select_related("dag", "node").get(pk=taken.run_id)
+def run_one(leased_run: LeasedRun, slot: Slot, conf: ScriptConf) -> None:
+    """Carry out a run and record its end."""
+    run = ScriptRun.objects.select_related("dag", "node").get(pk=leased_run.run_id)
     try:
-        outcome = _outcome(run, taken, slot, conf)
-    except Superseded:
-        log.info("script_run_superseded", run=taken.run_id, dag=run.dag_id)
+        outcome = _outcome(run, leased_run, slot, conf)
+    except RunSuperseded:
+        log.info("script_run_superseded", run=leased_run.run_id, dag=run.dag_id)
         return
     except Exception as error:
         # A fault of ours must not bring the same script up again and again.
-        _record(taken, Outcome(Ended(FAILED_CODE, f"{type(error).__name__}: {error}")))
+        _record(leased_run, Outcome(ProcessResult(FAILED_CODE, f"{type(error).__name__}: {error}")))
         raise
-    _record(taken, outcome)
-    slot.make_room()
+    _record(leased_run, outcome)
+    slot.make_temporary_folders()
 
 
-def _outcome(run: ScriptRun, taken: Taken, slot: Slot, conf: ScriptConf) -> Outcome:
-    pulse = Pulse(taken)
+def _outcome(run: ScriptRun, leased_run: LeasedRun, slot: Slot, conf: ScriptConf) -> Outcome:
+    heartbeat = Heartbeat(leased_run)
     copy = WorkspaceCopy(slot, run.dag.workspace_id, conf)
     script = features_of(run.node.features).script(ScriptKind(run.kind)) or _NO_SCRIPT
     try:
-        copy.refresh(run.directory, pulse=pulse)
-        fence = fence_for(conf, Room(copy.files, slot.tmp, slot.shm, slot.uid))
+        copy.refresh(run.directory, heartbeat=heartbeat)
+        fence = fence_for(conf, Sandbox(copy.files, slot.tmp, slot.shm, slot.uid))
     except (PilotageError, NoFence, OSError) as error:
-        return Outcome(Ended(FAILED_CODE, f"It could not be started: {error}"))
-    if not service.start_run(taken.run_id, taken.lease, now=timezone.now()):
-        raise Superseded
-    ended = run_process(fence, _command(run, script), _limits(conf), pulse=pulse)
-    return _with_files(run, script, ended, copy, pulse)
+        return Outcome(ProcessResult(FAILED_CODE, f"It could not be started: {error}"))
+    if not service.start_run(leased_run.run_id, leased_run.lease, now=timezone.now()):
+        raise RunSuperseded
+    result = run_process(fence, _command(run, script), _limits(conf), heartbeat=heartbeat)
+    return _with_files(run, script, result, copy, heartbeat)
 
 
 def _with_files(
-    run: ScriptRun, script: Script, ended: Ended, copy: WorkspaceCopy, pulse: Pulse
+    run: ScriptRun, script: Script, result: ProcessResult, copy: WorkspaceCopy, heartbeat: Heartbeat
 ) -> Outcome:
-    """What the script left in its directory, with its end."""
+    """Outcome with the changes that the script made in its directory."""
     try:
-        found = copy.collect(pulse=pulse)
-        additions = debug_additions(run, script, ended, now=timezone.now())
-    except (TooMuch, InvalidInput, OSError) as error:
-        failure = f"{ended.failure} {error} Its files were not kept.".strip()
-        return Outcome(replace(ended, exit_code=ended.exit_code or FAILED_CODE, failure=failure))
-    notes = "".join(f"[{note}]\n" for note in found.notes).encode()
-    changes = replace(found.changes, appended=additions)
-    return Outcome(replace(ended, output=ended.output + notes), changes, copy)
+        collected = copy.collect(heartbeat=heartbeat)
+        additions = debug_additions(run, script, result, now=timezone.now())
+    except (WorkspaceTooLarge, InvalidInput, OSError) as error:
+        failure = f"{result.failure} {error} Its files were not kept.".strip()
+        return Outcome(replace(result, exit_code=result.exit_code or FAILED_CODE, failure=failure))
+    notes = "".join(f"[{note}]\n" for note in collected.notes).encode()
+    changes = replace(collected.changes, appended=additions)
+    return Outcome(replace(result, output=result.output + notes), changes, copy)
 
 
-def _record(taken: Taken, outcome: Outcome) -> None:
-    """Write the end; while the database is away, wait for it."""
+def _record(leased_run: LeasedRun, outcome: Outcome) -> None:
+    """Record the end; wait while the database is away."""
     deadline = time.monotonic() + _RECORDING_S
     while True:
-        ended = outcome.ended
+        result = outcome.result
         try:
             is_end = service.end_run(
-                taken.run_id,
-                taken.lease,
-                exit_code=ended.exit_code,
-                failure=ended.failure,
-                output=ended.output,
+                leased_run.run_id,
+                leased_run.lease,
+                exit_code=result.exit_code,
+                failure=result.failure,
+                output=result.output,
                 now=timezone.now(),
                 changes=outcome.changes,
             )
@@ -174,12 +176,12 @@ def _record(taken: Taken, outcome: Outcome) -> None:
         except PERMANENT_ERRORS as error:
             if outcome.changes is NO_CHANGES:
                 raise
-            failure = f"{ended.failure} What it left cannot be stored: {told(error)}".strip()
-            code = ended.exit_code or FAILED_CODE
-            outcome = Outcome(replace(ended, exit_code=code, failure=failure))
+            failure = f"{result.failure} What it left cannot be stored: {told(error)}".strip()
+            code = result.exit_code or FAILED_CODE
+            outcome = Outcome(replace(result, exit_code=code, failure=failure))
             continue
         if is_end and outcome.copy is not None:
-            outcome.copy.settle()
+            outcome.copy.confirm()
         return
 
 

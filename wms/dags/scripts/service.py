@@ -1,6 +1,6 @@
-"""The record of script runs: who takes one, that it lives, and its one end.
+"""Records of script runs: lease, heartbeat, and end.
 
-A run that was granted is taken by whoever asks first, under a lease. From its start on it is run
+A granted run is taken by the first service that asks, under a lease. After its start it is run
 nowhere else: if its service is lost, it ends without a code of its own.
 """
 
@@ -26,7 +26,7 @@ from wms.jobs.content.blobs import store_bytes
 
 #: The task that runs what is granted.
 SCRIPTS_TASK: Final = "wms.dags.scripts.run"
-#: So long a service that is not heard of keeps its runs.
+#: Lease of a run without a heartbeat.
 LEASE: Final = timedelta(seconds=60)
 
 _UNDER_WAY = (ScriptState.GRANTED, ScriptState.RUNNING)
@@ -34,15 +34,15 @@ _BATCH = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
-    """A run in the hands of who knows its lease."""
+class LeasedRun:
+    """A run and the lease of the service that has taken it."""
 
     run_id: int
     lease: str
 
 
-def _free(now: datetime) -> QuerySet[ScriptRun]:
-    """Granted runs that nobody has, the longest granted first."""
+def _available_runs(now: datetime) -> QuerySet[ScriptRun]:
+    """Granted runs without a lease, the longest granted first."""
     return ScriptRun.objects.filter(
         Q(due_at=None) | Q(due_at__lte=now),
         Q(lease_until=None) | Q(lease_until__lt=now),
@@ -51,23 +51,28 @@ def _free(now: datetime) -> QuerySet[ScriptRun]:
 
 
 def has_free_runs(now: datetime) -> bool:
-    """Tell whether a run waits for a service."""
-    return _free(now).exists()
+    """Whether a run waits for a service."""
+    return _available_runs(now).exists()
 
 
 @transaction.atomic
-def take_run(now: datetime) -> Taken | None:
-    """Take the next granted run; those that others are just taking are passed over."""
-    run_id = _free(now).select_for_update(skip_locked=True).values_list("pk", flat=True).first()
+def take_run(now: datetime) -> LeasedRun | None:
+    """Lease the next granted run; rows that others have locked are skipped."""
+    run_id = (
+        _available_runs(now)
+        .select_for_update(skip_locked=True)
+        .values_list("pk", flat=True)
+        .first()
+    )
     if run_id is None:
         return None
     lease = secrets.token_hex(16)
     ScriptRun.objects.filter(pk=run_id).update(lease=lease, lease_until=now + LEASE)
-    return Taken(run_id, lease)
+    return LeasedRun(run_id, lease)
 
 
 def start_run(run_id: int, lease: str, *, now: datetime) -> bool:
-    """Say that the script is about to start; False when it must not, since the run has ended."""
+    """Mark the run as started; False when it has ended and must not start."""
     return bool(
         ScriptRun.objects.filter(pk=run_id, lease=lease, state=ScriptState.GRANTED).update(
             state=ScriptState.RUNNING, started_at=now, lease_until=now + LEASE
@@ -76,7 +81,7 @@ def start_run(run_id: int, lease: str, *, now: datetime) -> bool:
 
 
 def renew_lease(run_id: int, lease: str, *, now: datetime) -> bool:
-    """Say that the service lives; False when the run was ended by others and has to stop."""
+    """Renew the lease; False when the run was ended by others and has to stop."""
     return bool(
         ScriptRun.objects.filter(pk=run_id, lease=lease, state__in=_UNDER_WAY).update(
             lease_until=now + LEASE
@@ -94,10 +99,10 @@ def end_run(
     now: datetime,
     changes: Changes = NO_CHANGES,
 ) -> bool:
-    """Write the end of a run, and with it its files; the only way to end one that was taken.
+    """Record the end of a leased run together with its files; nothing else ends such a run.
 
     True when this was the end; False when it had ended before or belongs to another lease, and then
-    nothing changes. The engine hears of it by an entry in its inbox.
+    nothing changes. The engine gets an entry in its inbox.
     """
     blob = store_bytes(output) if output else None
     with transaction.atomic():
@@ -126,8 +131,8 @@ def cancel_runs(
 ) -> list[int]:
     """End all runs of a DAG, or those of these ids, that have not ended; return their ids.
 
-    A process that runs is stopped with the next sign of life of its service, within seconds, and
-    its files do not count. The engine is told only if `is_announced`: who calls this knows.
+    A running process is stopped with the next heartbeat of its service, within seconds, and its
+    files do not count. The engine is notified only if `is_announced`; else the caller handles it.
     """
     chosen = Q(pk__in=run_ids) if dag_id is None else Q(dag_id=dag_id)
     runs = list(
@@ -144,9 +149,9 @@ def cancel_runs(
 
 @transaction.atomic
 def end_lost_runs(now: datetime) -> list[int]:
-    """End the runs that had been started by services which are not heard of; return their ids.
+    """End runs whose service has lost its lease; return their ids.
 
-    They are not started again: nobody knows how far they came.
+    They are not started again, because nobody knows how far they came.
     """
     runs = list(
         ScriptRun.objects.filter(state=ScriptState.RUNNING, lease_until__lt=now)

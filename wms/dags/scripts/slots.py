@@ -1,9 +1,9 @@
-"""The places on this host where scripts run: one script at a time in each.
+"""Slots for scripts on this host: one script at a time in each.
 
 A slot is a folder, locked by the process that uses it; the lock ends with the process. Where root
 runs the service every slot has an account of its own, and only this account can enter the folder,
-so that scripts that run at once cannot touch one another. The account is the same for all who use
-the slot in turn: of what one had, nothing is left to the next.
+so that scripts that run at once cannot touch one another. The account is the same for all scripts
+that use the slot in turn: nothing of one is left for the next.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ _PASSABLE_FOR_ITS_GROUP = 0o710
 
 
 class NoSlot(PilotageError):
-    """There is no place to run a script."""
+    """No slot is available to run a script."""
 
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """A place for one script; `uid` is the account of the scripts in it, if they have one."""
+    """Folder for one script; `uid` is the account of its scripts, if they have one."""
 
     number: int
     folder: Path
@@ -52,21 +52,21 @@ class Slot:
 
     @property
     def files(self) -> Path:
-        """The copy of a workspace in which the script works."""
+        """Copy of a workspace in which the script works."""
         return self.folder / "files"
 
     @property
     def index(self) -> Path:
-        """What the copy was when it was left."""
+        """Index of the copy, as it was left."""
         return self.folder / "index.json"
 
     @property
     def mark(self) -> Path:
-        """Stands from the start of a script to the record of its end."""
+        """File that exists from the start of a script to the record of its end."""
         return self.folder / "in-use"
 
-    def take_over(self) -> None:
-        """Clear away what the last process to use the slot may have left unfinished."""
+    def clean_up(self) -> None:
+        """Remove everything that the last process to use the slot may have left."""
         if self.uid is not None:
             # Folders of before may be open to others, or belong to another range of accounts.
             os.chown(self.folder, -1, self.uid, follow_symlinks=False)
@@ -77,23 +77,23 @@ class Slot:
         for each in list(self.folder.iterdir()):
             if each not in known:
                 remove_tree(each)
-        self.make_room()
+        self.make_temporary_folders()
 
-    def make_room(self) -> None:
-        """Give the next script empty folders for temporary files."""
+    def make_temporary_folders(self) -> None:
+        """Create empty folders for temporary files."""
         for folder in (self.tmp, self.shm):
             remove_tree(folder)
             folder.mkdir(mode=_PRIVATE)
-            self.give(folder)
+            self.give_to_account(folder)
 
-    def give(self, path: Path) -> None:
+    def give_to_account(self, path: Path) -> None:
         """Make the scripts' account the owner."""
         if self.uid is not None:
             os.chown(path, self.uid, self.uid, follow_symlinks=False)
 
 
 def _end_processes(uid: int) -> None:
-    """End what a script left that outlived its service and its launcher."""
+    """Kill processes of a script that outlived its service and its launcher."""
     subprocess.run(
         ["/bin/sh", "-c", "kill -9 -1"],
         user=uid, group=uid, extra_groups=(), cwd="/", env={},
@@ -102,8 +102,8 @@ def _end_processes(uid: int) -> None:
 
 
 @contextmanager
-def held_slot(base: Path, *, first_uid: int) -> Iterator[Slot]:
-    """The first slot that is free, locked until the block ends. Raises NoSlot."""
+def acquired_slot(base: Path, *, first_uid: int) -> Iterator[Slot]:
+    """First free slot, locked until the block ends. Raises NoSlot."""
     uid_of = (lambda number: first_uid + number) if os.geteuid() == 0 else lambda _: None
     make_folder(base)
     for number in range(MOST_SLOTS):
@@ -112,7 +112,7 @@ def held_slot(base: Path, *, first_uid: int) -> Iterator[Slot]:
             if not _is_locked_now(lock):
                 continue
             slot = Slot(number, make_folder(base / str(number)), uid_of(number))
-            slot.take_over()
+            slot.clean_up()
             yield slot
             return
         finally:
@@ -131,7 +131,7 @@ def _is_locked_now(lock: int) -> bool:
 
 
 def make_folder(path: Path) -> Path:
-    """A folder of ours, made if it is missing. Raises NoSlot for one that others may change.
+    """Folder of this account, created if it is missing. Raises NoSlot if others can change it.
 
     It may lie in a folder where everybody writes: somebody else could have made it before.
     """
@@ -144,8 +144,8 @@ def make_folder(path: Path) -> Path:
         pass
     except OSError as error:
         raise NoSlot(f"{path}: {error.strerror}") from None
-    found = path.lstat()
-    is_ours = stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid()
-    if not is_ours or found.st_mode & 0o022:
+    status = path.lstat()
+    is_ours = stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid()
+    if not is_ours or status.st_mode & 0o022:
         raise NoSlot(f"{path} is no folder of this account alone; remove it.")
     return path

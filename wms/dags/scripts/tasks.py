@@ -1,4 +1,4 @@
-"""The tasks of the script service: running what is granted, and looking after the records."""
+"""Celery tasks of the script service: run granted scripts, end lost runs."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from wms.dags.scripts import running, service
 from wms.dags.scripts.conf import script_conf
 from wms.dags.scripts.service import SCRIPTS_TASK
 
-#: What a run may take besides its script: files before and after, a database that is away.
+#: Seconds of a run besides its script: files before and after, a database that is away.
 _BESIDES_S = 3600
 
 
-def _look_after(now: datetime) -> loops.CycleReport:
-    """End what was lost with its service, and wake a service for what waits."""
+def _reap_and_wake(now: datetime) -> loops.CycleReport:
+    """End runs whose service was lost, and wake a service for those that wait."""
     lost = service.end_lost_runs(now)
     waits = service.has_free_runs(now)
     if waits:
@@ -25,7 +25,7 @@ def _look_after(now: datetime) -> loops.CycleReport:
 
 
 REAPER = loops.register(
-    loops.Loop("script-reaper", "wms.dags.scripts.reap", period_s=10, run_cycle=_look_after)
+    loops.Loop("script-reaper", "wms.dags.scripts.reap", period_s=10, run_cycle=_reap_and_wake)
 )
 
 
@@ -33,11 +33,11 @@ REAPER = loops.register(
 # may run for longer than the broker waits for a word.
 @shared_task(name=SCRIPTS_TASK, acks_late=False, time_limit=int(script_conf().wall_s) + _BESIDES_S)
 def run_scripts() -> None:
-    """Run granted scripts; a message that is lost is made up for by the reaper's next round."""
+    """Run granted scripts; a lost message is replaced by the reaper's next cycle."""
     running.run_granted()
 
 
 @shared_task(name=REAPER.task, soft_time_limit=55, time_limit=60)
 def reap_scripts() -> None:
-    """End lost runs; what is missed is ended in the next round."""
+    """End lost runs; a missed cycle is made up by the next."""
     loops.run(REAPER)

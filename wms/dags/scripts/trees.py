@@ -1,7 +1,7 @@
-"""Looking through, and removing, folders in which a script was at work.
+"""Safe traversal and removal of folders in which a script has worked.
 
-Every step is made from an opened folder to a name in it, and no link is followed: what a script
-plants there leads nowhere else, whoever runs the service.
+Every step goes from an opened folder to a name in it, and no link is followed, so that links
+planted by a script have no effect, whoever runs the service.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ _NAME_ONLY = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
 _OURS = 0o700
 
 
-class TooMuch(PilotageError):
-    """The workspace, or what a script left in it, is larger than allowed."""
+class WorkspaceTooLarge(PilotageError):
+    """The workspace, or the files that a script left in it, exceed a limit."""
 
 
 class Entry(NamedTuple):
-    """Something below a folder: its path from there, the open folder that it is in, its status."""
+    """A file or folder below another: relative path, open parent folder, name, and status."""
 
     path: str
     folder: int
@@ -46,7 +46,10 @@ class Entry(NamedTuple):
 
 @contextmanager
 def opened(path: Path | str, *, at: int | None = None) -> Iterator[int]:
-    """A folder, opened, also one that its owner has closed. Raises OSError for a link."""
+    """Context manager:
+
+    an opened folder, even one without permissions. Raises OSError for a link.
+    """
     descriptor = open_folder(path, at=at)
     try:
         yield descriptor
@@ -55,7 +58,7 @@ def opened(path: Path | str, *, at: int | None = None) -> Iterator[int]:
 
 
 def open_folder(path: Path | str, *, at: int | None = None) -> int:
-    """As `opened`, to be closed by the caller."""
+    """Descriptor of an opened folder, as `opened` gives it, to be closed by the caller."""
     descriptor = open_anyway(path, _FOLDER, at=at)
     # Root came in without this, but the account that the folder belongs to would not.
     mode = stat.S_IMODE(os.fstat(descriptor).st_mode)
@@ -65,7 +68,7 @@ def open_folder(path: Path | str, *, at: int | None = None) -> int:
 
 
 def open_anyway(path: Path | str, flags: int, *, at: int | None = None) -> int:
-    """Open something that may be closed even to its owner, which then is open to the owner."""
+    """Open a file or folder even if its owner has no permission; the owner gets it."""
     try:
         return os.open(path, flags, dir_fd=at)
     except PermissionError:
@@ -82,15 +85,15 @@ def open_anyway(path: Path | str, flags: int, *, at: int | None = None) -> int:
 
 
 def entries_of(folder: int) -> Iterator[Entry]:
-    """All that is below an open folder, a folder before what is in it. Raises TooMuch."""
+    """All entries below an open folder, a folder before its contents. Raises WorkspaceTooLarge."""
     yield from _entries(folder, "", 1)
 
 
 def _entries(folder: int, prefix: str, level: int) -> Iterator[Entry]:
     if level > MOST_LEVELS:
-        raise TooMuch(f"There are directories more than {MOST_LEVELS} deep.")
-    with os.scandir(folder) as found:
-        for each in found:
+        raise WorkspaceTooLarge(f"There are directories more than {MOST_LEVELS} deep.")
+    with os.scandir(folder) as entries_here:
+        for each in entries_here:
             status = each.stat(follow_symlinks=False)
             entry = Entry(prefix + each.name, folder, each.name, status)
             yield entry
@@ -100,7 +103,7 @@ def _entries(folder: int, prefix: str, level: int) -> Iterator[Entry]:
 
 
 def remove_tree(path: Path) -> None:
-    """Remove whatever is there, however deep and however closed; nothing is fine too."""
+    """Remove a file or folder of any depth and permissions, if it exists."""
     try:
         is_folder = stat.S_ISDIR(path.lstat().st_mode)
     except FileNotFoundError:
@@ -114,7 +117,10 @@ def remove_tree(path: Path) -> None:
 
 
 def _empty(top: int) -> None:
-    """Remove all below a folder. Folders are brought to the top first: depth costs nothing."""
+    """Remove all below a folder.
+
+    Subfolders are moved to the top first, so that depth does not matter.
+    """
     while folders := _folders_left(top):
         for name in folders:
             with opened(name, at=top) as below:
@@ -125,9 +131,9 @@ def _empty(top: int) -> None:
 
 
 def _folders_left(folder: int) -> list[str]:
-    """Remove all but folders; what is left."""
-    with os.scandir(folder) as found:
-        entries = [(each.name, each.is_dir(follow_symlinks=False)) for each in found]
+    """Remove all entries but folders; the names of the folders."""
+    with os.scandir(folder) as entries_here:
+        entries = [(each.name, each.is_dir(follow_symlinks=False)) for each in entries_here]
     for name, is_folder in entries:
         if not is_folder:
             with suppress(FileNotFoundError):
@@ -136,6 +142,6 @@ def _folders_left(folder: int) -> list[str]:
 
 
 def _make_movable(name: str, folder: int) -> None:
-    """The kernel writes into a folder that is moved: where it belongs to."""
+    """Grant the permission to write into a folder, which moving it requires."""
     with opened(name, at=folder):
         pass

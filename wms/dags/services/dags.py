@@ -91,7 +91,7 @@ def release_dags(dag_ids: Collection[int], *, actor: Actor, reason: str = "") ->
     jobs.release_jobs(_held_with(resumed.changed), actor=actor)
     # One inside of another goes where that is.
     outer = Dag.objects.filter(nodes__inner_dags__in=released.changed)
-    lifecycle.tell_to_begin(*outer.values_list("pk", flat=True))
+    lifecycle.notify_engine_to_start(*outer.values_list("pk", flat=True))
     asked = {dag.pk for dag in dags}
     changed = sorted(asked.intersection(resumed.changed + released.changed))
     applied = Applied(changed=changed, skipped=sorted(asked.difference(changed)))
@@ -247,7 +247,7 @@ def change_limits(
     dag.options = {**dag.options, **check_options(given)}
     dag.category_limits = {**dag.category_limits, **of_categories}
     dag.save(update_fields=["options", "category_limits"])
-    lifecycle.tell_to_begin(dag.pk)
+    lifecycle.notify_engine_to_start(dag.pk)
     _audit("change limits of DAG", Applied([dag.pk]), actor, reason, {**given, **of_categories})
     return dag
 

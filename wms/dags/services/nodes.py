@@ -15,11 +15,11 @@ from wms.core.audit import record_action
 from wms.core.errors import Conflict, Finding, InvalidInput, ReasonRequired
 from wms.core.transitions import Applied
 from wms.dags import lifecycle
-from wms.dags.engine.job_lists import note_provisioned
+from wms.dags.engine.node_clusters import note_provisioned
 from wms.dags.engine.node_work import write_work
 from wms.dags.engine.round import Round
 from wms.dags.engine.settling import finish
-from wms.dags.language.bounds import MAX_RETRIES, MAX_VARIABLES
+from wms.dags.language.size_limits import MAX_RETRIES, MAX_VARIABLES
 from wms.dags.models import Dag, Edge, Node, NodeWork
 from wms.dags.services.dags import locked_dags, refuse_second_run
 from wms.dags.services.sql import FIND_LOST_PARENTS, FIND_WITH_DESCENDANTS, RECOUNT_PARENTS
@@ -72,12 +72,17 @@ def rerun_nodes(
         inner = Node.objects.filter(pk__in=below, kind=NodeKind.SUBDAG, state=NodeState.DONE)
         done_inner = list(inner.values_list("pk", flat=True))
         moved = round_.move(
-            "rerun", below, reason=reason, cause=NodeCause.PERSON, retry_number=0, forgets=True
+            "rerun",
+            below,
+            reason=reason,
+            cause=NodeCause.PERSON,
+            retry_number=0,
+            ends_attached=True,
         )
         # An inner DAG that was done runs again from its beginning, one that failed from its rescue.
         write_work([NodeWork(node_id=pk, is_fresh=True) for pk in done_inner], "is_fresh")
         _count_anew(round_, moved)
-        lifecycle.tell_to_begin(dag.pk)
+        lifecycle.notify_engine_to_start(dag.pk)
         _audit("rerun node", dag, names, actor, reason)
         return Applied(moved, sorted(set(below).difference(moved)))
 
@@ -107,7 +112,7 @@ def mark_nodes(
             _recount(_children(moved))
         else:
             finish(round_, [], moved)
-        lifecycle.tell_to_begin(dag.pk)
+        lifecycle.notify_engine_to_start(dag.pk)
         _audit("mark node done" if as_done else "mark node failed", dag, names, actor, reason)
         return Applied(moved, sorted(set(chosen).difference(moved)))
 
@@ -148,7 +153,7 @@ def change_nodes(
             node.priority = node.priority if priority is None else priority
             node.max_retries = node.max_retries if max_retries is None else max_retries
         Node.objects.bulk_update(nodes, ["variables", "priority", "max_retries"], batch_size=500)
-        lifecycle.tell_engine(dag.pk)
+        lifecycle.notify_engine(dag.pk)
         _audit("change node", dag, names, actor, reason)
         return Applied(chosen)
 
@@ -243,9 +248,9 @@ def _reopen(round_: Round, actor: Actor, reason: str) -> None:
     if dag.parent_node_id is not None:
         raise Conflict(f"DAG {dag.pk} is inside of another one, which has gone on: rerun its node.")
     refuse_second_run(dag)
-    beside = [node.pk for nodes in round_.beside().values() for node in nodes]
+    beside = [node.pk for nodes in round_.auxiliary_nodes().values() for node in nodes]
     round_.move(
-        "rerun", beside, reason=reason, cause=NodeCause.PERSON, retry_number=0, forgets=True
+        "rerun", beside, reason=reason, cause=NodeCause.PERSON, retry_number=0, ends_attached=True
     )
     with round_.handed_over():
         lifecycle.apply_to_dags(

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from django.db.models import F
-
 from wms.core.actors import Actor
+from wms.core.statemachine import Increment
 from wms.dags.models import Node
 from wms.dags.reading.dag_jobs import jobs_of
 from wms.dags.services.nodes import tell_provisioned
@@ -145,7 +144,7 @@ class BatchSystem:
             "match",
             ids,
             actor=_PILOT,
-            attempt_number=F("attempt_number") + 1,
+            attempt_number=Increment(),
             site_name="simulation",
         )
         Attempt.objects.bulk_create(

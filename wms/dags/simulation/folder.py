@@ -57,7 +57,7 @@ class Folder:
 
     def warn(self, message: str, node: NodeSpec) -> None:
         """Tell of something at the line of a node."""
-        self.warnings.append(Finding(message, file=node.place.file, line=node.place.line))
+        self.warnings.append(Finding(message, file=node.location.file, line=node.location.line))
 
 
 def read_folder(root: Path, dag_files: list[str], origin: Origin = TOP) -> Folder:
@@ -111,8 +111,8 @@ def _warn_of_scripts(folder: Folder, node: NodeSpec) -> None:
             folder.warnings.append(
                 Finding(
                     f"{kind.upper()} script of {node.name}: {script.executable} is not there",
-                    file=script.place.file,
-                    line=script.place.line,
+                    file=script.location.file,
+                    line=script.location.line,
                     command="SCRIPT",
                 )
             )

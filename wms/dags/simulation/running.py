@@ -106,7 +106,7 @@ class Simulation:
         waiting = Dag.objects.filter(
             pk__in=self.world.dag_ids, options__max_idle__gt=0, ready_count__gt=0
         )
-        lifecycle.tell_engine(*waiting.values_list("pk", flat=True))
+        lifecycle.notify_engine(*waiting.values_list("pk", flat=True))
 
     def _run_engine(self) -> bool:
         """Let the engine act on what is new, until nothing is; whether there was something."""

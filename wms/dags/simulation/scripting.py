@@ -10,7 +10,7 @@ from functools import partial
 from wms.dags.engine.node_features import features_of
 from wms.dags.models import ScriptRun
 from wms.dags.scripts.debugging import debug_additions
-from wms.dags.scripts.process import FAILED_CODE, Ended
+from wms.dags.scripts.process import FAILED_CODE, ProcessResult
 from wms.dags.scripts.publishing import NO_CHANGES, Changes
 from wms.dags.scripts.service import end_run, has_free_runs, start_run, take_run
 from wms.dags.simulation.batch import BatchSystem
@@ -53,7 +53,7 @@ class ScriptService:
         start_run(run_id, lease, now=self._world.now)
         if not self._is_there(row):
             why = f"{row.executable} is not there"
-            self._end(row, lease, Ended(FAILED_CODE, failure=why))
+            self._end(row, lease, ProcessResult(FAILED_CODE, failure=why))
             return
         world, name = self._world, row.node.name
         number = world.record.next_number(name, row.kind)
@@ -63,7 +63,9 @@ class ScriptService:
             name, row.kind, number, world.behaviour.usual.script_s
         )
         code = world.behaviour.result(run.component, number).code
-        world.agenda.plan(world.now_us + lasts_us, partial(self._end, row, lease, Ended(code)))
+        world.agenda.plan(
+            world.now_us + lasts_us, partial(self._end, row, lease, ProcessResult(code))
+        )
 
     def _is_there(self, row: ScriptRun) -> bool:
         name = row.executable
@@ -75,7 +77,7 @@ class ScriptService:
         files = WorkspaceFile.objects.filter(workspace_id=row.dag.workspace_id, path=path)
         return files.exists() or ("/" not in name and shutil.which(name) is not None)
 
-    def _end(self, row: ScriptRun, lease: str, ended: Ended) -> None:
+    def _end(self, row: ScriptRun, lease: str, ended: ProcessResult) -> None:
         run = self._running.pop(row.pk, None)
         if not self._write_end(row, lease, ended):
             return
@@ -84,7 +86,7 @@ class ScriptService:
         if row.kind == ScriptKind.HOLD and self._world.options.releases_held:
             self._batch.release(row.dag_id, row.node.name)
 
-    def _write_end(self, row: ScriptRun, lease: str, ended: Ended) -> bool:
+    def _write_end(self, row: ScriptRun, lease: str, ended: ProcessResult) -> bool:
         script = features_of(row.node.features).script(ScriptKind(row.kind))
         changes = NO_CHANGES
         if script is not None and script.debug_file:

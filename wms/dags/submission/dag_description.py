@@ -1,4 +1,4 @@
-"""The submit description of a DAG as a whole: its ad, and in whose name and how it runs."""
+"""Submit description of a DAG as a whole: its ad, accounting group, limits and environment."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ _RESERVED = re.compile(
 
 
 @dataclass(slots=True)
-class Description:
-    """What is set for a DAG as a whole; everything may be missing.
+class DagDescription:
+    """Parsed submit description of a DAG; everything is optional.
 
     `attributes` are the expressions of its ad, Requirements and Rank among them; `environment` is
-    None where the description says nothing about it.
+    None where the description does not set it.
     """
 
     attributes: dict[str, str] = field(default_factory=dict)
@@ -47,16 +47,16 @@ class Description:
 
 @dataclass(frozen=True, slots=True)
 class _Fault:
-    """What is wrong with a command or an attribute."""
+    """A fault of a command or an attribute."""
 
     name: str
     message: str
 
 
-def read_description(text: str, *, file: str, owner: User) -> tuple[Description, list[Finding]]:
+def read_description(text: str, *, file: str, owner: User) -> tuple[DagDescription, list[Finding]]:
     """Parse and check the description of a DAG of `owner`. Never raises: faults are returned."""
     parsed = parse_submit_file(text, file=file)
-    description = Description(
+    description = DagDescription(
         attributes=_ad_attributes(parsed),
         environment=parsed.commands.get("environment"),
         rematch_expression=parsed.commands.get(_REMATCH, "").strip(),
@@ -73,7 +73,7 @@ def read_description(text: str, *, file: str, owner: User) -> tuple[Description,
 
 
 def _misspelt(parsed: SubmitFile) -> list[_Fault]:
-    """Commands that look like one that has a meaning here, but are none of HTCondor's."""
+    """Faults for unknown commands that are similar to one with a meaning here."""
     faults = []
     for command in parsed.commands.keys() - _COMMANDS - _MEANINGLESS:
         close = difflib.get_close_matches(command, _COMMANDS, 1, _CLOSE)
@@ -84,7 +84,7 @@ def _misspelt(parsed: SubmitFile) -> list[_Fault]:
 
 
 def _ad_attributes(parsed: SubmitFile) -> dict[str, str]:
-    """The attributes of the DAG's ad; the last one wins of those that differ in case only."""
+    """Attributes of the DAG's ad; of those that differ in case only the last one wins."""
     given = dict(parsed.attributes)
     for name, command in (("Requirements", "requirements"), ("Rank", "rank")):
         if command in parsed.commands:
@@ -94,8 +94,10 @@ def _ad_attributes(parsed: SubmitFile) -> dict[str, str]:
     return {name: given[name] for name in last.values()}
 
 
-def _syntax_faults(description: Description) -> list[_Fault]:
-    """Macros and reserved names in the ad, and an expression for rematches that does not parse."""
+def _syntax_faults(description: DagDescription) -> list[_Fault]:
+    """Faults for macros and reserved names in the ad, and for a rematch expression that does not
+    parse.
+    """
     faults = []
     expressions = {**description.attributes, _REMATCH: description.rematch_expression}
     for name, text in expressions.items():
@@ -112,8 +114,8 @@ def _syntax_faults(description: Description) -> list[_Fault]:
     return faults
 
 
-def _meaning_faults(description: Description) -> list[_Fault]:
-    """What costs too much to evaluate, and what is decided whatever the site is."""
+def _meaning_faults(description: DagDescription) -> list[_Fault]:
+    """Faults for expressions that cost too much, or whose value is the same for every site."""
     attributes, rematch = description.attributes, description.rematch_expression
     try:
         check_cost({**attributes, **({_REMATCH: rematch} if rematch else {})})
@@ -131,7 +133,7 @@ def _meaning_faults(description: Description) -> list[_Fault]:
     return faults
 
 
-def _read_group(parsed: SubmitFile, description: Description, owner: User) -> list[_Fault]:
+def _read_group(parsed: SubmitFile, description: DagDescription, owner: User) -> list[_Fault]:
     name = parsed.commands.get(_GROUP, "").strip().strip('"')
     if not name:
         return []
@@ -142,7 +144,7 @@ def _read_group(parsed: SubmitFile, description: Description, owner: User) -> li
     return []
 
 
-def _read_limits(parsed: SubmitFile, description: Description) -> list[_Fault]:
+def _read_limits(parsed: SubmitFile, description: DagDescription) -> list[_Fault]:
     try:
         description.limits = parse_limits(parsed.commands.get(_LIMITS, ""))
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""Checking the nodes of a DAG with their descriptions, as far as can be known without the site."""
+"""Check of a DAG's nodes with their descriptions, as far as possible before the site is known."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from matching.deadline import Deadline
 from matching.needs import Needs
 from matching.substitution import uses_macros
 from wms.core.errors import Finding
+from wms.dags.description.command_locations import command_text, location_of_command
 from wms.dags.description.needs import MAX_DIFFERENT_NEEDS
 from wms.dags.description.rendering import CannotRender, Identity, NodeContext, Renderer
 from wms.dags.description.retry_changes import change_fault
-from wms.dags.description.source_places import place_of, text_of
 from wms.dags.description.submit_file import SubmitFile
-from wms.dags.language.bounds import MAX_FINDINGS
-from wms.dags.language.faults import too_late
+from wms.dags.language.faults import deadline_message
+from wms.dags.language.size_limits import MAX_FINDINGS
 from wms.dags.language.spec import DagSpec, NodeSpec
 from wms.dags.states import NodeKind
-from wms.dags.submission.time_warnings import Durations, time_warnings
-from wms.dags.submission.warnings import warnings_of
-from wms.sites.words import OfferedWords
+from wms.dags.submission.time_warnings import LongestDurations, time_warnings
+from wms.dags.submission.warnings import dag_warnings
+from wms.sites.vocabulary import Vocabulary
 
 #: Nodes that run something other than jobs of a description.
-_OTHERS = frozenset({NodeKind.SUBDAG, NodeKind.DATA})
-#: So many jobs of a list are looked at for the first node of a description; then one of each.
-_MOST_OF_LIST = 1000
-#: Of the names of inputs and outputs so many characters are kept; what a name takes besides.
-_MOST_TEXT_OF_NAMES = 512 * 1024 * 1024
+_WITHOUT_JOBS = frozenset({NodeKind.SUBDAG, NodeKind.DATA})
+#: Jobs of a list that are checked for the first node of a description; later one of each.
+_MAX_CHECKED_JOBS = 1000
+#: Characters of file names that are kept, and the cost of a name besides its characters.
+_MAX_NAME_CHARACTERS = 512 * 1024 * 1024
 _COST_OF_NAME = 64
 
 
@@ -41,36 +41,38 @@ def check_nodes(
     owner_name: str,
     group_name: str,
     cpu_segments_s: Sequence[int],
-    words: OfferedWords | None,
+    offered: Vocabulary | None,
     allow_missing_files: bool = False,
-    patience: Deadline | None = None,
+    deadline: Deadline | None = None,
 ) -> tuple[list[Finding], list[Finding]]:
-    """What is wrong with the nodes, and what may not be meant, each once, with its file and line.
+    """Faults and warnings about the nodes, each once, with file and line.
 
-    What depends on the site is known only after the match. Nodes whose description is not there, or
-    has faults itself, are left out. `words` are those that sites and queues offer today.
-    When patience ends, so does the check, and it is a fault.
+    What depends on the site is checked after the match. Nodes whose description is missing or
+    faulty are left out. `offered` are the words that sites and queues offer today. A check that
+    exceeds the deadline ends with a fault.
     """
-    patience = patience or Deadline(None, 0)
+    deadline = deadline or Deadline(None, 0)
     identity = Identity(owner=owner_name, group=group_name, cpu_segments_s=cpu_segments_s)
-    checker = _Checker(submit_files, identity, patience)
+    checker = _Checker(submit_files, identity, deadline)
     for count, node in enumerate(dag.nodes.values()):
-        if patience.is_over:
-            message = f"{too_late(patience)}: {count} of {len(dag.nodes)} nodes were looked at"
-            checker.faults.append(Finding(message, *node.place))
+        if deadline.is_over:
+            message = (
+                f"{deadline_message(deadline)}: {count} of {len(dag.nodes)} nodes were looked at"
+            )
+            checker.faults.append(Finding(message, *node.location))
             return checker.faults[-MAX_FINDINGS:], []
-        if node.kind in _OTHERS or node.is_noop or node.source not in submit_files:
+        if node.kind in _WITHOUT_JOBS or node.is_noop or node.source not in submit_files:
             continue
         checker.check(node)
-        if checker.has_enough:
-            checker.knows_all_made = False
+        if checker.is_full:
+            checker.all_outputs_known = False
             break
-    # What a node at fault makes is not known: nothing is said of what it might have made.
-    missing = checker.files.missing(submit_files, uploaded) if checker.knows_all_made else []
-    warnings = warnings_of(dag, submit_files, checker.needs.items(), words, patience)
-    longest_s = words.longest_s if words else None
-    told = time_warnings(submit_files, checker.needs.items(), checker.durations, longest_s)
-    warnings = [*told, *warnings][:MAX_FINDINGS]
+    # Outputs of faulty nodes are unknown: no missing inputs are reported then.
+    missing = checker.files.missing(submit_files, uploaded) if checker.all_outputs_known else []
+    warnings = dag_warnings(dag, submit_files, checker.needs.items(), offered, deadline)
+    longest_s = offered.longest_s if offered else None
+    findings = time_warnings(submit_files, checker.needs.items(), checker.durations, longest_s)
+    warnings = [*findings, *warnings][:MAX_FINDINGS]
     # Nodes that share a description share its faults.
     faults = list(dict.fromkeys(checker.faults))[:MAX_FINDINGS]
     if allow_missing_files or _may_make_files(dag, submit_files):
@@ -79,70 +81,70 @@ def check_nodes(
 
 
 def _may_make_files(dag: DagSpec, submit_files: Mapping[str, SubmitFile]) -> bool:
-    """Whether something other than jobs with known outputs may put files into the workspace."""
+    """Whether scripts, inner DAGs or unknown jobs may put further files into the workspace."""
     return any(
         node.scripts
-        or node.kind in _OTHERS
+        or node.kind in _WITHOUT_JOBS
         or (node.source not in submit_files and not node.is_noop)
         for node in dag.nodes.values()
     )
 
 
 class _Checker:
-    """Looks at one node after the other; what they share is looked at once."""
+    """Checks the nodes one after the other; shared descriptions are checked once."""
 
     def __init__(
-        self, submit_files: Mapping[str, SubmitFile], identity: Identity, patience: Deadline
+        self, submit_files: Mapping[str, SubmitFile], identity: Identity, deadline: Deadline
     ) -> None:
         self.faults: list[Finding] = []
         self.needs: dict[Needs, NodeSpec] = {}
-        #: Whether each node's outputs are known; else somebody has a fault to mend first.
-        self.knows_all_made = True
-        self.files = _FileNames()
-        self.durations = Durations()
+        #: Whether each node's outputs are known, that is no node is faulty.
+        self.all_outputs_known = True
+        self.files = _FileReferences()
+        self.durations = LongestDurations()
         self._submit_files = submit_files
         self._identity = identity
-        self._patience = patience
+        self._deadline = deadline
         self._renderers: dict[str, Renderer | None] = {}
         self._last: Needs | None = None
 
     @property
-    def has_enough(self) -> bool:
-        """Whether so much is wrong that the rest need not be looked at."""
+    def is_full(self) -> bool:
+        """Whether there are so many faults or needs that the rest is not checked."""
         return len(self.faults) >= MAX_FINDINGS or len(self.needs) > MAX_DIFFERENT_NEEDS
 
     def check(self, node: NodeSpec) -> None:
-        """Take in the faults, the needs and the files of a node."""
+        """Add the faults, the needs and the files of a node."""
         source = node.source
         is_first = source not in self._renderers
         if is_first:
             self._renderers[source] = self._renderer(self._submit_files[source])
-            self.files.add_lists(node, self._submit_files[source])
+            self.files.add_item_files(node, self._submit_files[source])
         renderer = self._renderers[source]
         if renderer is None:
-            self.knows_all_made = False
+            self.all_outputs_known = False
             return
         context = _context(node)
         try:
-            for fields in renderer.fields(context, most=_MOST_OF_LIST if is_first else 1):
-                self._take(node, fields)
-                if self._patience.is_over:
-                    self.knows_all_made = False
+            for fields in renderer.fields(context, most=_MAX_CHECKED_JOBS if is_first else 1):
+                self._add_fields(node, fields)
+                if self._deadline.is_over:
+                    self.all_outputs_known = False
                     return
         except CannotRender as error:
-            self.knows_all_made = False
-            self._add(error, node)
+            self.all_outputs_known = False
+            self._add_fault(error, node)
             return
         try:
             if node.retry is not None and node.retry.changes:
                 self._check_changes(node, renderer)
         except CannotRender as error:
-            self._add(error, node)
+            self._add_fault(error, node)
 
     def _renderer(self, submit_file: SubmitFile) -> Renderer | None:
         return None if submit_file.findings else Renderer(submit_file, self._identity)
 
-    def _take(self, node: NodeSpec, fields: Mapping[str, Any]) -> None:
+    def _add_fields(self, node: NodeSpec, fields: Mapping[str, Any]) -> None:
         self.files.add(node, fields)
         self.durations.add(node, fields)
         needs = fields["needs"]
@@ -152,10 +154,10 @@ class _Checker:
         self.needs[needs] = node
         if len(self.needs) > MAX_DIFFERENT_NEEDS:
             message = f"the nodes of a DAG have at most {MAX_DIFFERENT_NEEDS} different needs"
-            self.faults.append(Finding(message, *node.place))
+            self.faults.append(Finding(message, *node.location))
 
     def _check_changes(self, node: NodeSpec, renderer: Renderer) -> None:
-        """What RETRY changes must fit the description."""
+        """Raise CannotRender if a change of RETRY does not fit the description."""
         retry = node.retry
         assert retry is not None
         for name, operation, value in retry.changes:
@@ -168,23 +170,29 @@ class _Checker:
             except CannotRender as error:
                 raise CannotRender(f"RETRY, in retry {number}: {error}") from error
 
-    def _add(self, error: CannotRender, node: NodeSpec) -> None:
-        """The fault with its place, and with the node's name where other nodes may be without."""
+    def _add_fault(self, error: CannotRender, node: NodeSpec) -> None:
+        """Add the fault with its location, and with the node's name where other nodes may be
+        without it.
+        """
         submit_file = self._submit_files[node.source]
-        texts = [text_of(name, submit_file) for name in error.names]
-        place = place_of(error.names, node, submit_file)
+        texts = [command_text(name, submit_file) for name in error.names]
+        location = location_of_command(error.names, node, submit_file)
         if error.names[:1] == ("executable",) and not any(texts):
             # It is the description that lacks it, for all of its nodes.
-            place = (submit_file.file, None) if submit_file.file != node.place.file else node.place
+            location = (
+                (submit_file.file, None)
+                if submit_file.file != node.location.file
+                else node.location
+            )
         message = str(error)
-        own = {node.place, *(variable.place for variable in (node.variables or {}).values())}
-        if place not in own and any(map(uses_macros, texts)):
+        own = {node.location, *(variable.location for variable in (node.variables or {}).values())}
+        if location not in own and any(map(uses_macros, texts)):
             message = f"node {node.name}: {message}"
-        self.faults.append(Finding(message, *place))
+        self.faults.append(Finding(message, *location))
 
 
 def _context(node: NodeSpec, retry_number: int = 0) -> NodeContext:
-    """The node as it is known before it runs. Only what a check asks for."""
+    """The node before its first run, as a check needs it."""
     changes = node.retry.changes if node.retry is not None else ()
     if not node.variables:
         return NodeContext(node.name, 0, retry_number, directory=node.directory, changes=changes)
@@ -207,75 +215,74 @@ def _context(node: NodeSpec, retry_number: int = 0) -> NodeContext:
 
 
 @dataclass(slots=True)
-class _FileNames:
-    """The names of files that the nodes make and want, where they are known."""
+class _FileReferences:
+    """Names of files that nodes need and make, as far as they are known."""
 
-    made: set[str] = field(default_factory=set)
-    wanted: dict[tuple[str, str, str, tuple[str, ...]], NodeSpec] = field(default_factory=dict)
+    required: dict[tuple[str, str, str, tuple[str, ...]], NodeSpec] = field(default_factory=dict)
     outputs: set[tuple[str, str, tuple[str, ...]]] = field(default_factory=set)
-    #: What items of queue statements are read from, with the node and the line.
-    lists: list[tuple[NodeSpec, str, int]] = field(default_factory=list)
-    #: Of the node before: many nodes name the same.
+    #: Files that queue statements read items from, with the node and the line.
+    item_files: list[tuple[NodeSpec, str, int]] = field(default_factory=list)
+    #: Names of the previous node: many nodes have the same.
     last: tuple[Any, ...] = ()
-    #: So much text may still be kept, and then nothing is said of missing files.
-    room: int = field(default_factory=lambda: _MOST_TEXT_OF_NAMES)
+    #: Characters that may still be kept; at 0 missing files are not reported.
+    remaining_characters: int = field(default_factory=lambda: _MAX_NAME_CHARACTERS)
 
     def add(self, node: NodeSpec, fields: Mapping[str, Any]) -> None:
-        """Take in those of a node."""
+        """Add the files of a node."""
         get = fields.get
         named = (
             node.source, node.directory, get("directory", ""), get("executable", "/"),
             get("input_files", ()), get("output_files", ()), get("stdout_name", ""),
         )  # fmt: skip
-        if self.room <= 0 or named == self.last:
+        if self.remaining_characters <= 0 or named == self.last:
             return
         self.last = named
-        source, *place, executable, inputs, outputs, stdout = named
-        self.room -= sum(map(len, inputs)) + sum(map(len, outputs))
-        self.room -= _COST_OF_NAME * (len(inputs) + len(outputs))
-        if self.room <= 0:
-            self.wanted.clear()
+        source, *location, executable, inputs, outputs, stdout = named
+        self.remaining_characters -= sum(map(len, inputs)) + sum(map(len, outputs))
+        self.remaining_characters -= _COST_OF_NAME * (len(inputs) + len(outputs))
+        if self.remaining_characters <= 0:
+            self.required.clear()
             self.outputs.clear()
             return
-        self.wanted.setdefault((source, *place, (executable, *inputs)), node)
-        self.outputs.add((*place, (*outputs, stdout) if stdout else outputs))
+        self.required.setdefault((source, *location, (executable, *inputs)), node)
+        self.outputs.add((*location, (*outputs, stdout) if stdout else outputs))
 
-    def add_lists(self, node: NodeSpec, submit_file: SubmitFile) -> None:
-        """Take in the files that the queue statements of a description read."""
+    def add_item_files(self, node: NodeSpec, submit_file: SubmitFile) -> None:
+        """Add the files that the queue statements of a description read."""
         names = [queue for queue in submit_file.queues if queue.file and "$" not in queue.file]
-        self.lists += [(node, queue.file, queue.line) for queue in names]
+        self.item_files += [(node, queue.file, queue.line) for queue in names]
 
     def missing(
         self, submit_files: Mapping[str, SubmitFile], uploaded: Collection[str]
     ) -> list[Finding]:
-        """Inputs that were neither uploaded nor are made by another node; none if these are too
-        many to be known.
+        """Findings about inputs that were not uploaded and that no node makes; none if there are
+        too many names to keep.
         """
-        if self.room <= 0:
+        if self.remaining_characters <= 0:
             return []
-        there = {_joined(*place, name) for *place, names in self.outputs for name in names}
+        there = {_joined(*location, name) for *location, names in self.outputs for name in names}
         there.update(uploaded)
-        found = (
+        missing_inputs = (
             Finding(
                 f"{command} of node {node.name} was not uploaded, and no node makes it: {name}",
                 file=submit_files[node.source].file,
                 line=line or submit_files[node.source].lines.get(command),
             )
-            for node, command, name, path, line in self._paths()
+            for node, command, name, path, line in self._required_files()
             if path not in there
         )
-        told: dict[Finding, None] = {}
-        for each in found:
-            told[each] = None
-            if len(told) >= MAX_FINDINGS:
+        findings: dict[Finding, None] = {}
+        for each in missing_inputs:
+            findings[each] = None
+            if len(findings) >= MAX_FINDINGS:
                 break
-        return list(told)
+        return list(findings)
 
-    def _paths(self) -> Iterator[tuple[NodeSpec, str, str, str, int]]:
-        """What the nodes want, with the command that names it, its path, and the line if known."""
-        for node, name, line in self.lists:
+    def _required_files(self) -> Iterator[tuple[NodeSpec, str, str, str, int]]:
+        """Files that nodes need: node, command, name, path, and the line or 0."""
+        for node, name, line in self.item_files:
             yield node, "queue", name, _joined(node.directory, name), line
-        for (_, *places, names), node in self.wanted.items():
+        for (_, *places, names), node in self.required.items():
             node_directory, directory = map(str, places)
             executable, *inputs = names
             if not executable.startswith("/"):

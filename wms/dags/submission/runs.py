@@ -1,4 +1,4 @@
-"""Beginning a run of DAG files that lie in a workspace: the first, a further one, an inner one."""
+"""Creation of a run of DAG files in a workspace: the first, a further one, or an inner one."""
 
 from __future__ import annotations
 
@@ -15,16 +15,22 @@ from wms.core.errors import Finding, InvalidInput
 from wms.core.loops import wake_loop
 from wms.core.models import User
 from wms.dags.engine.round import ENGINE
-from wms.dags.language.bounds import MAX_DATA_ATTEMPTS, MAX_RESCUES
 from wms.dags.language.origin import TOP, Origin
+from wms.dags.language.size_limits import MAX_DATA_ATTEMPTS, MAX_RESCUES
 from wms.dags.language.spec import RunOptions
 from wms.dags.lifecycle import NEGOTIATE_TASK
 from wms.dags.models import Dag, DagEvent, Node
 from wms.dags.rescue.names import rescue_stem
-from wms.dags.rescue.rescue_files import BY_DEFAULT, Begun, Resumption, begin_from, unknown_names
+from wms.dags.rescue.rescue_files import (
+    BY_DEFAULT,
+    ResumePoint,
+    Resumption,
+    prepare_resume_point,
+    unknown_names,
+)
 from wms.dags.states import DagState
 from wms.dags.submission.checking import CheckedDag, FaultyDag, check_dag
-from wms.dags.submission.dag_description import Description
+from wms.dags.submission.dag_description import DagDescription
 from wms.dags.submission.storing import store_nodes
 from wms.dags.submission.workspaces import WorkspaceFiles
 from wms.jobs.models import Workspace
@@ -34,7 +40,7 @@ SUBMIT_EVENT = "submit"
 _LIMIT_OF_INNER_S = 10.0
 _DEFAULTS = asdict(RunOptions())
 #: The least and the greatest value of options, where they are not 0 and what a column holds.
-_BOUNDS = {
+_OPTION_RANGES = {
     "priority": (-(2**31), 2**31 - 1),
     "data_attempts": (1, MAX_DATA_ATTEMPTS),
     "max_rescue": (0, MAX_RESCUES),
@@ -43,11 +49,11 @@ _BOUNDS = {
 
 @dataclass(frozen=True, slots=True)
 class RunRequest:
-    """A run to be made of DAG files in a workspace.
+    """Request for a run of DAG files in a workspace.
 
     `options` are those of RunOptions that are given explicitly; they win over CONFIG files.
-    `keeps_files`: a second run is refused while files of an earlier one lie there, unless it goes
-    on from a rescue.
+    `keeps_files`: a second run is refused while files of an earlier one exist, unless it resumes
+    from a rescue.
     """
 
     workspace: Workspace
@@ -64,7 +70,7 @@ class RunRequest:
 
 
 def create_run(request: RunRequest, *, actor: Actor) -> Dag:
-    """Check the files as they are now, and store a new DAG of them; it is idle then.
+    """Check the files as they are now, and store a new DAG of them, which is idle then.
 
     Raises InvalidInput with every fault; then nothing was stored.
     """
@@ -84,32 +90,32 @@ def create_run(request: RunRequest, *, actor: Actor) -> Dag:
 
 @transaction.atomic
 def store_run(request: RunRequest, checked: CheckedDag, *, actor: Actor) -> Dag:
-    """Store a DAG that was found faultless. Raises InvalidInput for a rescue that does not fit."""
+    """Store a DAG without faults. Raises InvalidInput for a rescue that does not fit."""
     if request.keeps_files:
-        _refuse_second(request)
-    begun = begin_from(request.workspace, request.dag_files, request.resumption)
-    if begun is not None:
-        faults = unknown_names(begun, set(checked.dag.nodes))
+        _refuse_repeated_run(request)
+    resume_point = prepare_resume_point(request.workspace, request.dag_files, request.resumption)
+    if resume_point is not None:
+        faults = unknown_names(resume_point, set(checked.dag.nodes))
         if faults:
             raise InvalidInput(faults)
-    dag = _create(request, checked, begun)
+    dag = _create(request, checked, resume_point)
     store_nodes(
         dag,
         checked.dag,
         checked.submit_files,
-        done=begun.text.done if begun else (),
-        retries=begun.text.retries if begun else {},
-        done_reason=f"DONE in {begun.path}" if begun else "DONE in the DAG file",
+        done=resume_point.text.done if resume_point else (),
+        retries=resume_point.text.retries if resume_point else {},
+        done_reason=f"DONE in {resume_point.path}" if resume_point else "DONE in the DAG file",
         actor=ENGINE,
     )
-    _tell(dag, checked, begun, actor)
+    _record_submission(dag, checked, resume_point, actor)
     if request.parent_node is None:
         transaction.on_commit(partial(wake_loop, NEGOTIATE_TASK))
     return dag
 
 
 def check_options(options: Mapping[str, Any]) -> dict[str, int | bool]:
-    """The options that are given, checked. Raises InvalidInput with every fault."""
+    """Checked options. Raises InvalidInput with every fault."""
     kinds = {each.name: type(_DEFAULTS[each.name]) for each in fields(RunOptions)}
     faults = []
     for name, value in options.items():
@@ -120,7 +126,7 @@ def check_options(options: Mapping[str, Any]) -> dict[str, int | bool]:
         elif kinds[name] is int and (isinstance(value, bool) or not isinstance(value, int)):
             faults.append((name, "must be a whole number"))
         elif kinds[name] is int:
-            least, most = _BOUNDS.get(name, (0, 2**31 - 1))
+            least, most = _OPTION_RANGES.get(name, (0, 2**31 - 1))
             if not least <= value <= most:
                 faults.append((name, f"must be from {least} to {most}"))
     if faults:
@@ -128,9 +134,11 @@ def check_options(options: Mapping[str, Any]) -> dict[str, int | bool]:
     return dict(options)
 
 
-def _refuse_second(request: RunRequest) -> None:
+def _refuse_repeated_run(request: RunRequest) -> None:
     earlier = Dag.objects.filter(workspace=request.workspace, dag_files=request.dag_files).last()
-    resumes = begin_from(request.workspace, request.dag_files, request.resumption) is not None
+    resumes = (
+        prepare_resume_point(request.workspace, request.dag_files, request.resumption) is not None
+    )
     if earlier is not None and not resumes and not request.resumption.is_fresh:
         raise InvalidInput.of(
             f"files of an earlier run of {request.dag_files[0]} exist (DAG {earlier.pk}): start "
@@ -139,7 +147,7 @@ def _refuse_second(request: RunRequest) -> None:
         )
 
 
-def _create(request: RunRequest, checked: CheckedDag, begun: Begun | None) -> Dag:
+def _create(request: RunRequest, checked: CheckedDag, resume_point: ResumePoint | None) -> Dag:
     spec, parent = checked.dag, request.parent_node
     outer = parent.dag if parent is not None else None
     return Dag.objects.create(
@@ -154,7 +162,7 @@ def _create(request: RunRequest, checked: CheckedDag, begun: Begun | None) -> Da
         parent_node=parent,
         root=(outer.root or outer) if outer is not None else None,
         previous_run=request.previous or _previous_inner(parent),
-        rescue_number=begun.number if begun is not None else 0,
+        rescue_number=resume_point.number if resume_point is not None else 0,
         options={**spec.options, **request.options},
         category_limits=spec.categories,
         script_environment=spec.environment,
@@ -175,8 +183,8 @@ def _previous_inner(parent: Node | None) -> Dag | None:
     return Dag.objects.filter(parent_node=parent).order_by("-pk").first()
 
 
-def _description(request: RunRequest, description: Description) -> dict[str, Any]:
-    """What the negotiation has to know: of the description, or as in the run before."""
+def _description(request: RunRequest, description: DagDescription) -> dict[str, Any]:
+    """Columns of the DAG for the negotiation, from its description or from the previous run."""
     if request.previous is not None:
         names = (
             "ad_attributes", "accounting_group", "concurrency_limits", "rematch_expression",
@@ -196,12 +204,14 @@ def _description(request: RunRequest, description: Description) -> dict[str, Any
     return known
 
 
-def _tell(dag: Dag, checked: CheckedDag, begun: Begun | None, actor: Actor) -> None:
+def _record_submission(
+    dag: Dag, checked: CheckedDag, resume_point: ResumePoint | None, actor: Actor
+) -> None:
     facts: dict[str, Any] = {}
     if checked.warnings:
         facts["warnings"] = [asdict(warning) for warning in checked.warnings]
-    if begun is not None:
-        facts["begins_from"] = begun.path
+    if resume_point is not None:
+        facts["begins_from"] = resume_point.path
     if dag.previous_run_id is not None:
         facts["previous_run"] = dag.previous_run_id
     DagEvent.objects.create(

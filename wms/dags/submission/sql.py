@@ -1,4 +1,4 @@
-"""What a submission sends to PostgreSQL by hand: hundreds of thousands of rows in seconds."""
+"""SQL statements of submissions: COPY of nodes and arcs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Storing the nodes and arcs of a DAG: hundreds of thousands in seconds, by COPY."""
+"""Storage of a new DAG's nodes and arcs by COPY: hundreds of thousands in seconds."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ def store_nodes(
     done_reason: str,
     actor: Actor,
 ) -> None:
-    """Store everything of a new DAG but itself. `done` and `retries` come from a rescue.
+    """Store the nodes, arcs and descriptions of a new DAG. `done` and `retries` come from a rescue.
 
-    Nodes that are done in the DAG file or by the rescue begin as such, in the log as well; the
-    caller's DAG gets its counters.
+    Nodes that are done in the DAG file or by the rescue get an event as well; the counters of `dag`
+    are updated.
     """
     descriptions = _store_descriptions(dag, spec, submit_files)
     ids = _new_ids(len(spec.nodes))
@@ -41,12 +41,12 @@ def store_nodes(
     priority = int(dag.options.get("priority", 0))
     with connection.cursor() as cursor:
         with cursor.copy(COPY_NODES) as copy:
-            for place, node in enumerate(spec.nodes.values()):
+            for index, node in enumerate(spec.nodes.values()):
                 row = _node_row(node, descriptions, retries.get(node.name))
                 copy.write_row(
-                    (ids[place], dag.pk, node.name, node.kind.value, place + 1, row.description,
+                    (ids[index], dag.pk, node.name, node.kind.value, index + 1, row.description,
                      node.directory, row.variables, row.features, node.priority + priority,
-                     node.category, "waiting", "", unfinished[place], row.max_retries, 0,
+                     node.category, "waiting", "", unfinished[index], row.max_retries, 0,
                      begins_plain(node.kind, row.features))
                 )  # fmt: skip
         with cursor.copy(COPY_ARCS) as copy:
@@ -54,7 +54,7 @@ def store_nodes(
                 copy.write_row((ids[arc.parent], ids[arc.child], arc.is_weak))
     marked = transitions.move(
         "mark done",
-        [ids[place] for place, flag in enumerate(is_done) if flag],
+        [ids[index] for index, flag in enumerate(is_done) if flag],
         dag_id=dag.pk,
         actor=actor,
         reason=done_reason,
@@ -65,7 +65,7 @@ def store_nodes(
 
 
 class _Row:
-    """What is computed of a node for its row."""
+    """Computed columns of a node."""
 
     __slots__ = ("description", "features", "max_retries", "variables")
 
@@ -104,7 +104,7 @@ def _new_ids(count: int) -> list[int]:
 def _store_descriptions(
     dag: Dag, spec: DagSpec, submit_files: Mapping[str, SubmitFile]
 ) -> dict[str, int]:
-    """The rows of submit descriptions and inline placement requests, by source."""
+    """Rows of submit descriptions and inline placement requests, by source."""
     requests = {
         node.source: {"request": spec.descriptions[node.source].text}
         for node in spec.nodes.values()

@@ -1,4 +1,4 @@
-"""Taking in a DAG: all of it, or nothing."""
+"""Submission of a DAG: it is checked and stored as a whole, or not at all."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from wms.jobs.operations import create_workspace
 
 @dataclass(frozen=True, slots=True)
 class DagSubmission:
-    """What a user sends: the DAG file, the DAG-level submit description, and all other files.
+    """A submission: the DAG file, the DAG's submit description, and all other files.
 
     `files` are open binary streams that can be rewound, by their name in the workspace. Bytes of
     the DAG file that are no text are surrogates in `dag_text`.
@@ -47,22 +47,22 @@ class DagSubmission:
     origin: Origin = TOP
     options: Mapping[str, Any] = field(default_factory=dict)
     resumption: Resumption = BY_DEFAULT
-    #: How long it may be checked; None: as long as the settings allow.
-    patience: Deadline | None = None
+    #: Deadline of the check; None for the limit of the settings.
+    deadline: Deadline | None = None
 
     @property
     def dag_content(self) -> bytes:
-        """The DAG file as it was sent."""
+        """Bytes of the DAG file as it was sent."""
         return self.dag_text.encode(errors="surrogateescape")
 
     @property
     def dag_files(self) -> list[str]:
-        """All DAG files, the first one first."""
+        """Names of all DAG files, the first one first."""
         return [self.dag_name, *self.more_dags]
 
 
 def submit_dag(submission: DagSubmission, *, owner: User, actor: Actor) -> Dag:
-    """Check and store a DAG; it is idle then and waits for the next negotiation.
+    """Check and store a DAG, which is idle then and waits for the next negotiation.
 
     The same `idempotency_key` of the same owner gives the DAG that was stored first. Raises
     NotPermitted, and InvalidInput with every fault; then nothing was stored.
@@ -86,11 +86,11 @@ def submit_dag(submission: DagSubmission, *, owner: User, actor: Actor) -> Dag:
 
 
 def submission_warnings(dag: Dag) -> list[Finding]:
-    """What was told when the DAG was accepted: faults are none, but may not be meant either."""
-    told = (
+    """Warnings of the time when the DAG was accepted."""
+    facts = (
         DagEvent.objects.filter(dag=dag, event=SUBMIT_EVENT).values_list("facts", flat=True).first()
     )
-    return [Finding(**warning) for warning in (told or {}).get("warnings", [])]
+    return [Finding(**warning) for warning in (facts or {}).get("warnings", [])]
 
 
 def _submitted_before(submission: DagSubmission, owner: User) -> Dag | None:
@@ -100,9 +100,9 @@ def _submitted_before(submission: DagSubmission, owner: User) -> Dag | None:
 
 
 def check_submission(submission: DagSubmission, *, owner: User) -> CheckedDag:
-    """Everything that is to be told of a DAG before it is stored; nothing is stored here.
+    """All findings about a DAG; nothing is stored.
 
-    Raises InvalidInput for faults of the request around it: names, options.
+    Raises InvalidInput for faults of the request itself: names, options.
     """
     findings = []
     described = [submission.description_name] if submission.description_text else []
@@ -128,7 +128,7 @@ def check_submission(submission: DagSubmission, *, owner: User) -> CheckedDag:
         origin=submission.origin,
         description_text=submission.description_text,
         description_name=submission.description_name,
-        patience=submission.patience,
+        deadline=submission.deadline,
     )
 
 

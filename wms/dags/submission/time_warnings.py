@@ -1,4 +1,4 @@
-"""Warnings of jobs that ask for more time than any queue's pilots have."""
+"""Warnings about jobs that ask for more time than any queue offers."""
 
 from __future__ import annotations
 
@@ -7,40 +7,40 @@ from typing import Any
 
 from matching.needs import Needs
 from wms.core.errors import Finding
+from wms.dags.description.command_locations import command_text, location_of_command
 from wms.dags.description.needs import written_name
-from wms.dags.description.source_places import place_of, text_of
 from wms.dags.description.submit_file import SubmitFile
 from wms.dags.language.spec import NodeSpec
 
 _DURATION = "allowed_execute_duration"
 
 
-class Durations:
-    """The longest time that jobs of each description say they may run, with a node that says so."""
+class LongestDurations:
+    """Longest `allowed_execute_duration` of each description, with a node that has it."""
 
     def __init__(self) -> None:
         self._longest: dict[str, tuple[int, NodeSpec]] = {}
 
     def add(self, node: NodeSpec, fields: Mapping[str, Any]) -> None:
-        """Take in that of a node's job."""
+        """Add the duration of a node's job."""
         duration_s = fields.get("wall_limit_s")
         if duration_s is not None and duration_s > self._longest.get(node.source, (-1,))[0]:
             self._longest[node.source] = duration_s, node
 
     def beyond(self, longest_s: int) -> Iterator[tuple[int, NodeSpec]]:
-        """Those that are more than this."""
-        return (told for told in self._longest.values() if told[0] > longest_s)
+        """Durations above this limit, with their nodes."""
+        return (entry for entry in self._longest.values() if entry[0] > longest_s)
 
 
 def time_warnings(
     submit_files: Mapping[str, SubmitFile],
-    wanted: Iterable[tuple[Needs, NodeSpec]],
-    durations: Durations,
+    nodes_by_needs: Iterable[tuple[Needs, NodeSpec]],
+    durations: LongestDurations,
     longest_s: int | None,
 ) -> list[Finding]:
-    """What asks for more time than `longest_s`, the most that a queue has today; each once.
+    """Warnings about times above `longest_s`, the longest that a queue has today; each once.
 
-    `wanted` has the different needs of the nodes, each with a node that has them.
+    `nodes_by_needs` has the different needs of the nodes, each with a node that has them.
     """
     if longest_s is None:
         return []
@@ -49,19 +49,19 @@ def time_warnings(
         Finding(
             f"{name}: no queue has {needs.cpu_time_s} s for a job today, the longest has"
             f" {longest_s} s: it will find no pilot",
-            *place_of([name], node, submit_files[node.source]),
+            *location_of_command([name], node, submit_files[node.source]),
         )
-        for needs, node in wanted
+        for needs, node in nodes_by_needs
         if needs.cpu_time_s > longest_s
     }
     limited = {
         Finding(
             f"{_DURATION}: no queue has {duration_s} s for a job today: it is stopped after"
             f" {longest_s} s at the latest",
-            *place_of([_DURATION], node, submit_files[node.source]),
+            *location_of_command([_DURATION], node, submit_files[node.source]),
         )
         for duration_s, node in durations.beyond(longest_s)
         # The default is nobody's wish.
-        if text_of(_DURATION, submit_files[node.source])
+        if command_text(_DURATION, submit_files[node.source])
     }
     return [*asked, *limited]

@@ -1,4 +1,4 @@
-"""The files of a DAG's workspace, as its submit directory."""
+"""Files of a DAG's workspace: reading and writing."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MAX_READ_BYTES: Final = 64 * 1024 * 1024
 
 
 class WorkspaceFiles(Mapping[str, BinaryIO]):
-    """A context manager: the files by their path, opened when asked for, closed at the end."""
+    """Context manager: files by their path, opened on demand, closed at the end."""
 
     def __init__(self, workspace_id: int) -> None:
         files = WorkspaceFile.objects.filter(workspace_id=workspace_id)
@@ -44,9 +44,9 @@ class WorkspaceFiles(Mapping[str, BinaryIO]):
 
 
 def read_file(workspace_id: int, path: str, *, limit_bytes: int = MAX_READ_BYTES) -> bytes | None:
-    """The content of one file; None when there is none of this path.
+    """Content of one file; None when there is none of this path.
 
-    Raises InvalidInput for one that is larger than this: it is held in memory.
+    Raises InvalidInput for a file above the limit, because it is held in memory.
     """
     files = WorkspaceFile.objects.filter(workspace_id=workspace_id, path=path)
     file = files.select_related("blob").first()
@@ -62,7 +62,7 @@ def read_file(workspace_id: int, path: str, *, limit_bytes: int = MAX_READ_BYTES
 
 
 def put_file(workspace: Workspace, path: str, content: bytes) -> Blob:
-    """Write a file into the workspace, in place of one of this path."""
+    """Write a file into the workspace; it replaces one of the same path."""
     blob = store_bytes(content)
     WorkspaceFile.objects.update_or_create(
         workspace=workspace,

@@ -18,14 +18,14 @@ _CHUNK_BYTES = 1024 * 1024
 
 
 def blob_path(sha256: str) -> Path:
-    """Where the content is kept. The name is a hash of our own making, never a user's text."""
+    """Path of the stored content; the name is its hash, never a user's text."""
     return conf().blobs_dir / sha256[:2] / sha256
 
 
 def store_blob(
     chunks: Iterable[bytes], *, limit_bytes: int, expected_sha256: str | None = None
 ) -> Blob:
-    """Keep a content and return its row. Memory used is one chunk, whatever the size.
+    """Store a content and return its row. Memory used is one chunk, whatever the size.
 
     The file appears under its name only when it is complete. Raises TooLarge beyond the limit and
     InvalidInput when the content has not the expected hash; then nothing is kept.
@@ -63,7 +63,7 @@ def store_blob(
 
 
 def _make_durable(folder: Path) -> None:
-    """Have the new name of a file survive a power cut, as its row does."""
+    """Sync a folder, so that a new file's name survives a power cut, as its row does."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -72,7 +72,7 @@ def _make_durable(folder: Path) -> None:
 
 
 def sweep_incoming(*, now: datetime) -> int:
-    """Remove what uploads left that were broken off a day ago or earlier; return how many."""
+    """Remove uploads that were broken off a day ago or earlier; the number of files."""
     limit = (now - timedelta(days=1)).timestamp()
     old = [f for f in (conf().blobs_dir / "incoming").glob("*") if f.stat().st_mtime < limit]
     for file in old:
@@ -81,12 +81,12 @@ def sweep_incoming(*, now: datetime) -> int:
 
 
 def store_bytes(content: bytes) -> Blob:
-    """Keep a content that is in memory."""
+    """Store a content that is in memory."""
     return store_blob([content], limit_bytes=len(content))
 
 
 def store_stream(stream: BinaryIO, *, limit_bytes: int, expected_sha256: str | None = None) -> Blob:
-    """Keep the rest of a stream."""
+    """Store the rest of a stream."""
     chunks = iter(lambda: stream.read(_CHUNK_BYTES), b"")
     return store_blob(chunks, limit_bytes=limit_bytes, expected_sha256=expected_sha256)
 

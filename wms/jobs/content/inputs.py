@@ -1,11 +1,11 @@
-"""What a job takes from its workspace before it runs."""
+"""Input files of a job, looked up in its workspace."""
 
 from __future__ import annotations
 
 import posixpath
 from collections.abc import Sequence
 
-from wms.jobs import statements
+from wms.jobs import prepared_statements
 from wms.jobs.models import Blob, Job
 
 
@@ -21,13 +21,12 @@ def input_blobs(job: Job) -> dict[str, Blob]:
     paths = {path for path in places.values() if not path.startswith("/")}
     if not paths:
         return {}
-    files = statements.INPUTS.rows(workspace_id=job.workspace_id, paths=sorted(paths))
-    blobs = {file.path: file.blob for file in files}
+    blobs = prepared_statements.workspace_blobs(job.workspace_id, paths)
     return {name: blobs[path] for name, path in places.items() if path in blobs}
 
 
 def missing_inputs(job: Job, found: Sequence[str]) -> list[str]:
-    """Which of the declared inputs are not in the workspace."""
+    """Declared inputs that are not in the workspace."""
     declared = {*job.input_files} | (
         {job.executable} if not job.executable.startswith("/") else set()
     )

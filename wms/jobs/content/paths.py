@@ -1,4 +1,4 @@
-"""Paths of files in a workspace: relative, plain, never outside of it, and never too long.
+"""Validation of paths in a workspace: relative, plain, never outside of it, and never too long.
 
 This is the one rule for all that gets a path there: what is uploaded, what the files of a job and
 of a DAG are called once directories and macros are filled in, and what scripts and engines write.
@@ -30,7 +30,7 @@ def checked_path(path: str, *, field: str = "path") -> str:
 
 
 def path_in(directory: str, name: str, *, field: str = "path") -> str:
-    """The path of what is called `name` in a directory of the workspace. Raises InvalidInput."""
+    """Path of the file `name` in a directory of the workspace. Raises InvalidInput."""
     return checked_path(posixpath.join(directory, name) if name else "", field=field)
 
 

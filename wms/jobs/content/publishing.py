@@ -1,23 +1,23 @@
-"""What an attempt has sent, put into the workspace of its job."""
+"""Publishing of an attempt's files into the workspace of its job."""
 
 from __future__ import annotations
 
 from datetime import datetime
 
 from wms.core.errors import InvalidInput
-from wms.jobs import statements
-from wms.jobs.content.places import names_told, place_of
+from wms.jobs import prepared_statements
+from wms.jobs.content.job_files import listed_names, workspace_path
 from wms.jobs.models import Attempt, AttemptFile, Job, WorkspaceFile
 
 _Kind = AttemptFile.Kind
 
 
-def not_received(job: Job, attempt: Attempt) -> str:
-    """Which outputs of the job its attempt has not sent, as a reason; empty when all are here."""
-    files = statements.sent_files(attempt)
+def missing_outputs_reason(job: Job, attempt: Attempt) -> str:
+    """Reason that names outputs which the attempt has not sent; empty when all are here."""
+    files = prepared_statements.sent_files(attempt)
     sent = {file["path"] for file in files if file["kind"] == _Kind.OUTPUT}
     missing = sorted(set(job.output_files) - sent)
-    return f"output files were not received: {names_told(missing)}" if missing else ""
+    return f"output files were not received: {listed_names(missing)}" if missing else ""
 
 
 def publish(job: Job, attempt: Attempt, *, with_outputs: bool, now: datetime) -> None:
@@ -46,12 +46,12 @@ def _by_place(job: Job, attempt: Attempt, *, with_outputs: bool) -> dict[str, st
     """The contents by their paths in the workspace."""
     logs = {_Kind.STDOUT: job.stdout_name, _Kind.STDERR: job.stderr_name}
     places: dict[str, str] = {}
-    for file in statements.sent_files(attempt):
+    for file in prepared_statements.sent_files(attempt):
         kind = _Kind(file["kind"])
         name = logs.get(kind, file["path"] if with_outputs else "")
         try:
             if name:
-                places[place_of(job, name)] = file["blob"]
+                places[workspace_path(job, name)] = file["blob"]
         except InvalidInput:
             continue
     return places

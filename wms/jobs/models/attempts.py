@@ -14,7 +14,7 @@ class Attempt(models.Model):
     """One try of a job in one pilot. `outcome` is empty while it is open."""
 
     class Outcome(models.TextChoices):
-        """How an attempt ended."""
+        """Outcomes of an attempt."""
 
         DONE = "done", "done"
         FAILED = "failed", "failed"
@@ -23,7 +23,7 @@ class Attempt(models.Model):
         KILLED = "killed", "killed"
 
     class StoppedBy(models.TextChoices):
-        """Who stopped the payload of an attempt that did not come to its own end."""
+        """Actors that may stop a payload before its own end."""
 
         WATCHDOG = "watchdog", "the watchdog"
         SERVER = "server", "a command of the portal"
@@ -103,14 +103,14 @@ class Attempt(models.Model):
 
 
 class Stream(models.Model):
-    """What an attempt has printed up to now, sent piece by piece while it runs.
+    """Output of an attempt, sent piece by piece while it runs.
 
     The bytes are in files; only those before `size_bytes` and outside `gaps` count. See
     `wms.jobs.output.streams`.
     """
 
     class Kind(models.TextChoices):
-        """The two that every process has."""
+        """Standard output and standard error."""
 
         STDOUT = "stdout", "stdout"
         STDERR = "stderr", "stderr"
@@ -136,7 +136,7 @@ class AttemptFile(models.Model):
     """A file that an attempt sent back."""
 
     class Kind(models.TextChoices):
-        """What the file is to the job."""
+        """Role of the file."""
 
         STDOUT = "stdout", "stdout"
         STDERR = "stderr", "stderr"

@@ -1,4 +1,4 @@
-"""Contents that are kept once, and the workspaces in which files pass from job to job."""
+"""Stored contents, and the workspaces in which files pass from job to job."""
 
 from __future__ import annotations
 

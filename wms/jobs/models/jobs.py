@@ -1,4 +1,4 @@
-"""Jobs and what happened to them."""
+"""Jobs and their events, as rows."""
 
 from __future__ import annotations
 

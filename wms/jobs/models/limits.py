@@ -1,4 +1,4 @@
-"""How many jobs of a kind may run at once."""
+"""Running limits, as rows."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from wms.sites.models import Site
 
 
 class RunningLimit(models.Model):
-    """How many jobs of a kind may run at once, and how soon after one another they may start.
+    """The most jobs of a kind that run at once, and the least interval between their starts.
 
     An empty site, job type or group stands for any: without a site the limit is over all sites
     together. The claim keeps it exactly; see `wms.jobs.limits`.

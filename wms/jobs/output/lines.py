@@ -1,6 +1,6 @@
-"""Windows of texts of any size: whole lines from any place, their numbers, and what they contain.
+"""Windows of log texts of any size: whole lines, line numbers, and search.
 
-A window never reaches over what is not here; lines behind such a gap have no numbers.
+A window never reaches over a gap; lines behind a gap have no numbers.
 
 Every answer costs the memory of one window or block, whatever the size. Numbers are counted once:
 how many lines end before each block is kept in a file beside the text, which is extended as the
@@ -48,23 +48,23 @@ class Window:
     start: int
     end: int
     size_bytes: int
-    #: What is not here between it and what comes before, and what comes after.
+    #: Missing bytes between it and its neighbours, before and after.
     gap_before: Gap | None = None
     gap_after: Gap | None = None
 
     @property
     def is_first(self) -> bool:
-        """True when nothing that is here comes before it."""
+        """True when the window begins with the text's first stored byte."""
         return (self.gap_before.start if self.gap_before else self.start) == 0
 
     @property
     def is_last(self) -> bool:
-        """True when nothing comes after it, up to now."""
+        """True when the window ends with the text's last byte up to now."""
         return self.end >= self.size_bytes
 
     @property
     def next_start(self) -> int:
-        """Where to read on: the last line again, if it had no end yet."""
+        """Byte from which to read on: that of the last line, if it had no end yet."""
         if not self.lines or not self.is_last or self.lines[-1].has_end:
             return self.end
         last = self.lines[-1]
@@ -107,24 +107,24 @@ def _window(text: Text, lines: Sequence[Line], start: int, end: int) -> Window:
     return Window(lines, start, end, text.size_bytes, before, after)
 
 
-def window_around(text: Text, place: int) -> Window:
+def window_around(text: Text, position: int) -> Window:
     """The line with this byte, some before it, and what follows."""
-    begin = line_start(text, place)
+    begin = line_start(text, position)
     if begin == begin_of_part(text, begin):
         return window_after(text, begin)
     before = window_before(text, begin, limit_bytes=WINDOW_BYTES // 4, limit_lines=_CONTEXT_LINES)
     return window_after(text, before.start)
 
 
-def line_start(text: Text, place: int) -> int:
-    """Where the line with this byte begins; the byte itself in the midst of a very long line."""
-    place, _ = part_after(text, min(max(place, 0), text.size_bytes))
-    begin = begin_of_part(text, place)
-    base = max(begin, place - WINDOW_BYTES)
-    found = text.read(base, place - base).rfind(_NEWLINE)
+def line_start(text: Text, position: int) -> int:
+    """First byte of the line with this byte; the byte itself inside a very long line."""
+    position, _ = part_after(text, min(max(position, 0), text.size_bytes))
+    begin = begin_of_part(text, position)
+    base = max(begin, position - WINDOW_BYTES)
+    found = text.read(base, position - base).rfind(_NEWLINE)
     if found >= 0:
         return base + found + 1
-    return place if base > begin else begin
+    return position if base > begin else begin
 
 
 def _begins_line(text: Text, start: int) -> bool:
@@ -152,13 +152,13 @@ def _split(content: bytes, start: int, *, has_begin: bool) -> list[Line]:
 
 
 def counts_path(path: Path) -> Path:
-    """Where the counts of a file are kept."""
+    """Path of the line counts of a file."""
     return path.with_name(f"{path.name}.lines")
 
 
 @dataclass(frozen=True, slots=True)
 class LineCounts:
-    """How many lines end before a place of a text; `path` keeps what was counted, if given.
+    """Index of line numbers of a text; `path` keeps what was counted, if given.
 
     Only what comes before the first gap can be counted.
 
@@ -171,77 +171,77 @@ class LineCounts:
 
     @property
     def end(self) -> int:
-        """Up to here lines can be counted."""
+        """Byte up to which lines can be counted."""
         gaps = self.text.gaps
         return gaps[0].start if gaps else self.text.size_bytes
 
-    def before(self, place: int, patience: Deadline) -> int | None:
-        """How many lines end before a place. None when they cannot, or no time was to count."""
-        if place > self.end:
+    def before(self, position: int, deadline: Deadline) -> int | None:
+        """Number of lines that end before a byte. None behind a gap, or after the deadline."""
+        if position > self.end:
             return None
-        block = place // BLOCK_BYTES
-        count = self._before_block(block, patience)
+        block = position // BLOCK_BYTES
+        count = self._before_block(block, deadline)
         if count is None:
             return None
         start = block * BLOCK_BYTES
-        return count + self.text.read(start, place - start).count(_NEWLINE)
+        return count + self.text.read(start, position - start).count(_NEWLINE)
 
-    def start_of(self, number: int, patience: Deadline) -> int | None:
-        """Where the line with a number, counted from 1, begins.
+    def start_of(self, number: int, deadline: Deadline) -> int | None:
+        """First byte of the line with this number, counted from 1.
 
-        None when there is no such line, or was no time to look for it: see `is_counted`.
+        None when there is no such line, or after the deadline: see `share`.
         """
         if number <= 1:
             return 0 if self.end else None
-        block, count = self._block_of(number - 1, patience)
+        block, count = self._block_of(number - 1, deadline)
         start = block * BLOCK_BYTES
         content = self.text.read(start, BLOCK_BYTES)
-        place = -1
+        position = -1
         for _ in range(number - 1 - count):
-            place = content.find(_NEWLINE, place + 1)
-            if place < 0:
+            position = content.find(_NEWLINE, position + 1)
+            if position < 0:
                 return None
-        start += place + 1
+        start += position + 1
         return start if start < self.end else None
 
     @property
     def share(self) -> float:
-        """Which part of what can be counted has been: 1 when all of it."""
+        """Counted part of what can be counted, from 0 to 1."""
         blocks = self.end // BLOCK_BYTES
         return 1.0 if not blocks or self.path is None else min(1.0, self._known() / blocks)
 
-    def _block_of(self, ends: int, patience: Deadline) -> tuple[int, int]:
-        """The block in which so many lines have ended, and how many end before it."""
+    def _block_of(self, ends: int, deadline: Deadline) -> tuple[int, int]:
+        """The block in which this number of lines has ended, and the number before it."""
         last = self.end // BLOCK_BYTES
         low, high = 0, min(self._known(), last)
         if self._entry(high) < ends:
-            return self._counted_on(high, ends, last, patience)
+            return self._counted_on(high, ends, last, deadline)
         while low < high:
             middle = (low + high + 1) // 2
             low, high = (middle, high) if self._entry(middle) < ends else (low, middle - 1)
         return low, self._entry(low)
 
-    def _counted_on(self, block: int, ends: int, last: int, patience: Deadline) -> tuple[int, int]:
+    def _counted_on(self, block: int, ends: int, last: int, deadline: Deadline) -> tuple[int, int]:
         count = self._entry(block)
-        for number, total in self._extended(block, last, patience):
+        for number, total in self._extended(block, last, deadline):
             if total >= ends:
                 return number, count
             block, count = number + 1, total
         return block, count
 
-    def _before_block(self, block: int, patience: Deadline) -> int | None:
+    def _before_block(self, block: int, deadline: Deadline) -> int | None:
         known = min(self._known(), block)
         count = self._entry(known)
-        for number, total in self._extended(known, block, patience):
+        for number, total in self._extended(known, block, deadline):
             known, count = number + 1, total
         return count if known == block else None
 
-    def _extended(self, first: int, end: int, patience: Deadline) -> Iterator[tuple[int, int]]:
+    def _extended(self, first: int, end: int, deadline: Deadline) -> Iterator[tuple[int, int]]:
         """Count the blocks from `first` up to `end`; each with the ends up to its own end."""
         count, entries = self._entry(first), []
         try:
             for block in range(first, end):
-                if patience.is_over:
+                if deadline.is_over:
                     return
                 content = self.text.read(block * BLOCK_BYTES, BLOCK_BYTES)
                 count += content.count(_NEWLINE)
@@ -260,7 +260,7 @@ class LineCounts:
             os.close(descriptor)
 
     def _known(self) -> int:
-        """How many blocks have been counted, from the first one on."""
+        """Number of counted blocks, from the first one on."""
         try:
             known = self.path.stat().st_size // _ENTRY.size if self.path is not None else 0
         except FileNotFoundError:
@@ -270,7 +270,7 @@ class LineCounts:
         return known
 
     def _entry(self, blocks: int) -> int:
-        """How many lines end in so many first blocks."""
+        """Number of lines that end in the first blocks."""
         return max(self._stored(blocks) - 1, 0) if blocks else 0
 
     def _stored(self, blocks: int) -> int:
@@ -292,20 +292,20 @@ class Search:
 
 
 def search_back(
-    text: Text, words: str, *, end: int, limit_bytes: int, limit_lines: int, patience: Deadline
+    text: Text, words: str, *, end: int, limit_bytes: int, limit_lines: int, deadline: Deadline
 ) -> Search:
-    """Look for some words from a byte backwards, capitals or not; stops at each of the limits."""
+    """Search backwards for words, ignoring case, up to the limits of bytes, lines and time."""
     needle = words.encode().lower()
     begin, position = part_before(text, min(end, text.size_bytes))
     lines: list[Line] = []
     read_bytes = 0
-    while position > 0 and read_bytes < limit_bytes and not patience.is_over:
+    while position > 0 and read_bytes < limit_bytes and not deadline.is_over:
         start = max(begin, position - _CHUNK_BYTES)
         # A little more than the chunk: what is sought may lie across its end.
         content = text.read(start, position + len(needle) - 1 - start).lower()
         read_bytes += position - start
-        for place in _places(content, needle):
-            line = line_start(text, start + place)
+        for position in _places(content, needle):
+            line = line_start(text, start + position)
             if lines and lines[-1].start <= line:
                 continue
             lines.append(window_after(text, line, limit_bytes=4096, limit_lines=1).lines[0])
@@ -316,9 +316,9 @@ def search_back(
 
 
 def _places(content: bytes, needle: bytes) -> Iterator[int]:
-    """Where something is, one place in each line, the last line first."""
-    place = content.rfind(needle)
-    while place >= 0:
-        yield place
-        begin = content.rfind(_NEWLINE, 0, place) + 1
-        place = content.rfind(needle, 0, begin) if begin else -1
+    """Positions of something, one in each line, the last line first."""
+    position = content.rfind(needle)
+    while position >= 0:
+        yield position
+        begin = content.rfind(_NEWLINE, 0, position) + 1
+        position = content.rfind(needle, 0, begin) if begin else -1

@@ -1,4 +1,4 @@
-"""What a payload prints, kept in pieces of fixed places: its beginning and its end, however long.
+"""Segments: files of fixed size that keep the beginning and the end of a payload's output.
 
 Segment n has the bytes from n to n + 1 MiB of what was printed; nothing is ever written over by
 something else, so a reader whose row is old reads what it says or finds a file gone. Of a long
@@ -15,7 +15,7 @@ from pathlib import Path
 from wms.jobs.output.texts import Gap, PiecedText, Span
 
 SEGMENT_BYTES = 2**20
-#: So much of the beginning is kept, and at least so much of the end.
+#: Bytes kept of the beginning, and at least of the end.
 HALF_BYTES = 5 * SEGMENT_BYTES
 #: More gaps are told as fewer and larger ones, so that a row stays small.
 MOST_GAPS = 32
@@ -27,7 +27,7 @@ def segment_path(path: Path, number: int) -> Path:
 
 
 def write_piece(path: Path, content: bytes, *, start: int) -> None:
-    """Write what begins at a byte."""
+    """Write a piece that begins at a byte."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     for span in _spans(path, start, start + len(content)):
         piece = content[span.start - start : span.end - start]
@@ -45,8 +45,8 @@ def write_at(descriptor: int, content: bytes, offset: int) -> None:
         written += os.pwrite(descriptor, content[written:], offset + written)
 
 
-def text_of(path: Path, size_bytes: int, gaps: Iterable[Gap]) -> PiecedText:
-    """What is here of a stream, as it is read."""
+def text_of_segments(path: Path, size_bytes: int, gaps: Iterable[Gap]) -> PiecedText:
+    """Text of a stream, read from its segments."""
     spans: list[Span] = []
     start = 0
     for gap in (*gaps, Gap(size_bytes, size_bytes)):
@@ -63,8 +63,8 @@ def _spans(path: Path, start: int, end: int) -> Iterator[Span]:
         start = stop
 
 
-def middle(size_bytes: int, half_bytes: int) -> Gap:
-    """What is not kept of a stream of this size: whole segments."""
+def middle_gap(size_bytes: int, half_bytes: int) -> Gap:
+    """Gap of whole segments in the middle of a stream of this size, which are not kept."""
     first = half_bytes // SEGMENT_BYTES
     end = max(first, (size_bytes - half_bytes) // SEGMENT_BYTES)
     return Gap(first * SEGMENT_BYTES, end * SEGMENT_BYTES)

@@ -1,4 +1,4 @@
-"""What grows while it is written: output of running payloads, and logs of pilots, by pieces.
+"""Streams: output of running payloads, and logs of pilots, appended piece by piece.
 
 A row says which bytes count, and is locked while a piece is added. So a piece that is sent twice is
 there once, a process that dies in between leaves only bytes that do not count, and reading takes
@@ -23,9 +23,9 @@ from wms.jobs.output.lines import counts_path
 from wms.jobs.output.segments import (
     HALF_BYTES,
     SEGMENT_BYTES,
-    middle,
+    middle_gap,
     remove_middle,
-    text_of,
+    text_of_segments,
     with_gap,
     write_at,
     write_piece,
@@ -50,22 +50,22 @@ class PieceMissing(Conflict):
 
 def stream_path(attempt_id: int, kind: str) -> Path:
     """The first file of one stream of an attempt; see `wms.jobs.output.segments`."""
-    return growing_path("streams", attempt_id, f".{kind}")
+    return appendable_path("streams", attempt_id, f".{kind}")
 
 
 def stream_text(stream: Stream) -> PiecedText:
-    """What is here of a stream."""
+    """Stored text of a stream."""
     path = stream_path(stream.attempt_id, stream.kind)
-    return text_of(path, stream.size_bytes, [Gap(*pair) for pair in stream.gaps])
+    return text_of_segments(path, stream.size_bytes, [Gap(*pair) for pair in stream.gaps])
 
 
-def growing_path(folder: str, key: int, suffix: str = "") -> Path:
-    """A file that grows, in one of 256 folders."""
+def appendable_path(folder: str, key: int, suffix: str = "") -> Path:
+    """Path of a file that is appended to, in one of 256 folders."""
     return conf().blobs_dir / folder / f"{key % 256:02x}" / f"{key}{suffix}"
 
 
 def add_piece(path: Path, content: bytes, *, offset: int, size_bytes: int) -> int:
-    """Add a piece to a single file of which `size_bytes` count, and return how many count then.
+    """Append a piece to a file of which `size_bytes` count; returns the new size.
 
     One that begins before the end is there already and changes nothing. The caller has locked the
     row. Raises PieceMissing and TooLarge.
@@ -91,7 +91,7 @@ def append_to_stream(
     job_id: int, number: int, *, pilot_id: int, kind: str, offset: int, content: bytes,
     now: datetime, after: int | None = None,
 ) -> int:  # fmt: skip
-    """Keep a piece of what an attempt prints; returns up to which byte it is known here.
+    """Store a piece of an attempt's output; returns the byte up to which it is known here.
 
     With `after` nothing comes between that byte, which must be the end of what is here, and the
     piece: the pilot has left out what it could not send in time. It is taken after the attempt's
@@ -112,11 +112,11 @@ def append_to_stream(
     write_piece(path, content, start=offset)
     end = offset + len(content)
     half_bytes = min(HALF_BYTES, conf().max_stream_bytes // 2)
-    left_out = middle(end, half_bytes)
+    left_out = middle_gap(end, half_bytes)
     gaps = with_gap([Gap(*pair) for pair in stream.gaps], Gap(size_bytes, offset))
     gaps = with_gap(gaps, left_out)
     Stream.objects.filter(pk=stream.pk).update(size_bytes=end, gaps=gaps, updated_at=now)
-    if left_out != middle(size_bytes, half_bytes):
+    if left_out != middle_gap(size_bytes, half_bytes):
         transaction.on_commit(partial(remove_middle, path, left_out))
     return end
 
@@ -133,7 +133,7 @@ def tail_of(text: Text, *, limit_bytes: int) -> str:
 
 
 def sweep_streams(*, now: datetime) -> int:
-    """Remove streams whose time is over; return how many."""
+    """Remove streams whose time is over; the number of streams."""
     sent = AttemptFile.objects.filter(attempt=OuterRef("attempt"), kind=OuterRef("kind"))
     over = Stream.objects.filter(
         Q(attempt__ended_at__lt=now - KEPT)

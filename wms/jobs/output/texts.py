@@ -1,6 +1,6 @@
-"""Texts of any size whose bytes are read from any place, and what of them is not here.
+"""Texts of any size with random access to their bytes, and the gaps in them.
 
-A place is the same byte for ever: what is missing is a gap between places, and never stands for
+A position is the same byte for ever: missing bytes are a gap, and their positions never stand for
 anything else.
 """
 
@@ -22,18 +22,18 @@ class Gap(NamedTuple):
 
 
 class Text(Protocol):
-    """A text whose bytes can be read from any place; its last byte is here."""
+    """A text with random access to its bytes; its last byte is here."""
 
     @property
     def size_bytes(self) -> int:
-        """How many bytes of it count, those that are not here too."""
+        """Size of the text, gaps included."""
 
     @property
     def gaps(self) -> Sequence[Gap]:
-        """What is not here, in order; between two gaps there is something."""
+        """Gaps, in order; between two of them there is something."""
 
     def read(self, start: int, length: int) -> bytes:
-        """Bytes from a place on; fewer before a gap and at the end."""
+        """Bytes from a position on; fewer before a gap and at the end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class StoredText:
         return ()
 
     def read(self, start: int, length: int) -> bytes:
-        """Bytes from a place on. Raises NotFound when the file is lost."""
+        """Bytes from a position on. Raises NotFound when the file is lost."""
         return _read(self.path, start, min(length, self.size_bytes - start))
 
 
@@ -70,7 +70,7 @@ class ShortText:
         return ()
 
     def read(self, start: int, length: int) -> bytes:
-        """Bytes from a place on."""
+        """Bytes from a position on."""
         return self.content[start : start + length]
 
 
@@ -91,18 +91,18 @@ class PiecedText:
 
     @property
     def size_bytes(self) -> int:
-        """Where the last piece ends."""
+        """End of the last piece."""
         return self.spans[-1].end if self.spans else 0
 
     @property
     def gaps(self) -> Sequence[Gap]:
-        """What is between its pieces."""
+        """Gaps between the pieces."""
         ends = [0, *(span.end for span in self.spans)]
         starts = [span.start for span in self.spans]
         return [Gap(end, start) for end, start in zip(ends, starts, strict=False) if end < start]
 
     def read(self, start: int, length: int) -> bytes:
-        """Bytes from a place on, up to a gap. Raises NotFound when a file is lost."""
+        """Bytes from a position on, up to a gap. Raises NotFound when a file is lost."""
         pieces: list[bytes] = []
         for span in self.spans:
             if span.end <= start:
@@ -129,7 +129,7 @@ def _read(path: Path, start: int, length: int) -> bytes:
 
 
 def part_before(text: Text, end: int) -> tuple[int, int]:
-    """The part up to a byte in which nothing is missing: from where to where.
+    """Start and end of the part without a gap up to a byte.
 
     Where that byte is in a gap, or just after one, it is the part before the gap.
     """
@@ -144,7 +144,7 @@ def part_before(text: Text, end: int) -> tuple[int, int]:
 
 
 def part_after(text: Text, start: int) -> tuple[int, int]:
-    """The part from a byte on in which nothing is missing, from behind a gap if it is in one."""
+    """Start and end of the part without a gap from a byte on; a byte in a gap moves behind it."""
     for gap in text.gaps:
         if start < gap.start:
             return start, gap.start
@@ -152,15 +152,15 @@ def part_after(text: Text, start: int) -> tuple[int, int]:
     return start, text.size_bytes
 
 
-def begin_of_part(text: Text, place: int) -> int:
-    """Where the part with this byte begins."""
-    return max((gap.end for gap in text.gaps if gap.end <= place), default=0)
+def begin_of_part(text: Text, position: int) -> int:
+    """First byte of the part without a gap that has this byte."""
+    return max((gap.end for gap in text.gaps if gap.end <= position), default=0)
 
 
 def chunks_of(
     text: Text, chunk_bytes: int, *, start: int = 0, end: int | None = None
 ) -> Iterator[bytes]:
-    """The bytes from a place on; a line tells of each gap. Raises NotFound when a file is lost."""
+    """Bytes from a position on, with a line for each gap. Raises NotFound when a file is lost."""
     end = text.size_bytes if end is None else end
     while start < end:
         begin, _ = part_after(text, start)
@@ -175,5 +175,5 @@ def chunks_of(
 
 
 def gap_line(count: int) -> bytes:
-    """What stands for so many missing bytes where a text is sent as one."""
+    """Line that stands for this number of missing bytes where a text is sent as one."""
     return f"\n[... {count} bytes are not here ...]\n".encode()

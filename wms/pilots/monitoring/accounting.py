@@ -11,7 +11,7 @@ from django.db import transaction
 
 from matching.core_seconds import PilotJob, core_accounting
 from wms.accounting.core_seconds import CoreSeconds, Use, add_uses
-from wms.jobs.accounting import PILOTS_WORD, seconds_of
+from wms.jobs.accounting import PILOT_OUTCOMES, wall_time_s
 from wms.jobs.models import Attempt
 from wms.pilots.models import Pilot
 
@@ -50,8 +50,8 @@ def _jobs_of(pilot_ids: Collection[int]) -> dict[int, list[PilotJob]]:
         jobs[attempt.pilot_id].append(
             {
                 "cores": attempt.cores,
-                "seconds": seconds_of(attempt),
-                "outcome": PILOTS_WORD[attempt.outcome],
+                "seconds": wall_time_s(attempt),
+                "outcome": PILOT_OUTCOMES[attempt.outcome],
             }
         )
     return jobs

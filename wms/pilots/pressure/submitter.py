@@ -14,13 +14,13 @@ from datetime import datetime
 
 import structlog
 from django.db.models import Count, F, Q
-from django.db.models.functions import Now
 
 from matching.plurals import counted, pilots_are
 from matching.pressure import request_lease
 from matching.pressure_removal import Counts, FactoryLimits, Turn, factory_request
 from wms.core.actors import Actor
 from wms.core.database.locks import advisory_lock
+from wms.core.statemachine import DatabaseTime
 from wms.elements.protocol import BatchState, Element, Refused
 from wms.pilots import lifecycle
 from wms.pilots.models import Pilot
@@ -233,7 +233,7 @@ def submit_pilots(queue: Queue, element: Element, count: int) -> None:
         # A clear no, so there is nothing to look for later; the pilots' pages tell it.
         reason = f"{_REFUSAL}: {error}"
         ids = [pilot.pk for pilot in pilots]
-        lifecycle.apply("abort", ids, actor=_ACTOR, reason=reason, ended_at=Now())
+        lifecycle.apply("abort", ids, actor=_ACTOR, reason=reason, ended_at=DatabaseTime())
         raise
     record_native_ids(pilots, native_ids)
     log.info("pilots_submitted", queue=str(queue), count=count, batch=batch)

@@ -8,18 +8,17 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from django.db import transaction
-from django.db.models import Q
 
 from matching.resources import Resource
 from wms.core.conf import conf
-from wms.core.database.prepared import Parameter, PreparedQuery
 from wms.core.database.statements import prepared_rows
 from wms.core.errors import NotAuthenticated
 from wms.jobs import operations as jobs
 from wms.jobs.content.inputs import input_blobs, missing_inputs
-from wms.jobs.content.places import misplaced, names_told
-from wms.jobs.limits import Gate
+from wms.jobs.content.job_files import listed_names, misplaced_file
+from wms.jobs.limits import ClaimLimits
 from wms.jobs.models import Attempt, Blob, Job
+from wms.jobs.prepared_statements import attempts_of_claim
 from wms.jobs.states import JobCause
 from wms.pilots.models import Pilot
 from wms.pilots.monitoring import suspects
@@ -32,14 +31,7 @@ from wms.pilots.states import TERMINAL
 from wms.sites.models import Queue
 from wms.sites.selectors import lapsed_identities
 from wms.taskqueues import operations as taskqueues
-from wms.taskqueues.waiting import Taker, has_failed_at
-
-# The open attempts of a pilot, and that of a claim.
-_OWN = PreparedQuery(
-    lambda: Attempt.objects.filter(pilot_id=Parameter("pilot_id")).filter(
-        Q(outcome="") | Q(claim_key=Parameter("claim_key"))
-    )
-)
+from wms.taskqueues.waiting import ClaimingHost, has_failed_at
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +103,7 @@ def _bind_job(
     if not rows:
         return Refusal("the pilot has ended")
     [(fruitless_at, drain_reason, suspect_id)] = rows
-    attempts = _OWN.rows(pilot_id=pilot.pk, claim_key=claim_key)
+    attempts = attempts_of_claim(pilot.pk, claim_key)
     given = next((each for each in attempts if each.claim_key == claim_key), None)
     if given is not None:
         closed = f"the job of this claim is closed: {given.outcome}"
@@ -124,7 +116,7 @@ def _bind_job(
         return refusal
     began_s = time.monotonic()
     held = [each for each in attempts if AttemptRef(each.job_id, each.number) not in unreported]
-    taker = Taker(host, conf().retry_patience_s, takes_retries=suspect_id is None)
+    taker = ClaimingHost(host, conf().retry_patience_s, takes_retries=suspect_id is None)
     result = _draw_job(pilot, resource, claim_key, held, taker, now)
     if isinstance(result, Refusal):
         took = timedelta(seconds=time.monotonic() - began_s)
@@ -139,7 +131,7 @@ def _draw_job(
     resource: Resource,
     claim_key: str,
     held: Sequence[Attempt],
-    taker: Taker,
+    taker: ClaimingHost,
     now: datetime,
 ) -> Attempt | Refusal:
     identity = pilot.owner, pilot.owner_group
@@ -148,9 +140,9 @@ def _draw_job(
     free = _free(pilot.queue, resource, held)
     if not free.cores:
         return Refusal("no core of the pilot is free")
-    gate = Gate.at(pilot.queue.site.name, now)
-    free = replace(free, excluded=gate.reached())
-    refuses = gate.refuses if gate.limits else None
+    limits = ClaimLimits.at(pilot.queue.site.name, now)
+    free = replace(free, excluded=limits.reached())
+    refuses = limits.refuses if limits.limits else None
     claimed = taskqueues.claim(free, facts=pilot.node, refuses=refuses, taker=taker)
     left = claimed is None and has_failed_at(taker.host)
     if left and taker.takes_retries and is_alone(pilot):
@@ -168,7 +160,7 @@ def _draw_job(
     )
     if bound is None:
         return Refusal("the job that was drawn is not waiting any more")
-    gate.matched(claimed.needs)
+    limits.matched(claimed.needs)
     return bound
 
 
@@ -190,9 +182,9 @@ def _answer(pilot: Pilot, attempt: Attempt) -> ClaimAnswer:
     job = attempt.job
     inputs = input_blobs(job)
     missing = missing_inputs(job, list(inputs))
-    absent = f"input files do not exist: {names_told(missing)}" if missing else ""
+    absent = f"input files do not exist: {listed_names(missing)}" if missing else ""
     # Before it runs: afterwards its results would have no place.
-    if reason := absent or misplaced(job):
+    if reason := absent or misplaced_file(job):
         cause = JobCause.INPUTS if absent else JobCause.UNRUNNABLE
         jobs.fail_unrunnable(attempt, actor=pilot_actor(pilot), reason=reason, cause=cause)
         return ClaimAnswer(reason=f"job {job.pk} cannot be run: {reason}")

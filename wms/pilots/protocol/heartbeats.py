@@ -19,8 +19,8 @@ from wms.core.database.statements import prepared_rows
 from wms.core.errors import NotAuthenticated
 from wms.jobs import rescheduling
 from wms.jobs.attempts import note_attributes
-from wms.jobs.messages import note_late
 from wms.jobs.models import Attempt
+from wms.jobs.pilot_reports import note_late
 from wms.pilots import lifecycle
 from wms.pilots.protocol.references import AttemptRef
 from wms.pilots.protocol.sql import RECORD_HEARTBEAT

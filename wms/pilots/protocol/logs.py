@@ -11,7 +11,7 @@ from wms.jobs.output.streams import (
     KEPT,
     SWEPT_AT_ONCE,
     add_piece,
-    growing_path,
+    appendable_path,
     remove_files,
 )
 from wms.jobs.output.texts import StoredText
@@ -20,7 +20,7 @@ from wms.pilots.models import PilotLog
 
 def log_path(pilot_id: int) -> Path:
     """File of a pilot's log."""
-    return growing_path("pilot-logs", pilot_id)
+    return appendable_path("pilot-logs", pilot_id)
 
 
 def log_text(log: PilotLog) -> StoredText:

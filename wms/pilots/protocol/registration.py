@@ -7,43 +7,47 @@ import hmac
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import islice
 from typing import Any
 from uuid import UUID
 
 from django.db import transaction
 from django.utils.crypto import salted_hmac
 
+from wms.accounting.models import AccountingGroup
 from wms.core.actors import Actor
 from wms.core.conf import conf
-from wms.core.database.prepared import Parameter, PreparedQuery
+from wms.core.database.prepared import Columns
+from wms.core.database.statements import one_line, prepared_rows
 from wms.core.errors import NotAuthenticated
+from wms.core.models import User
 from wms.jobs import rescheduling
 from wms.jobs.models import Attempt
 from wms.jobs.states import JobCause
 from wms.pilots import lifecycle
 from wms.pilots.models import Pilot
 from wms.pilots.protocol.references import AttemptRef
+from wms.pilots.protocol.sql import FIND_PILOT
 from wms.pilots.states import TERMINAL, TOKEN_GRACE
-from wms.sites.models import Queue
-from wms.sites.settling import settle_fence
+from wms.sites.auto_fence import settle_fence
+from wms.sites.models import Queue, Site
 
 #: Reasons for which pilots end by themselves; the last two are failures.
 ENDS = ("idle", "drained", "lifetime", "terminated", "preempted", "unfit", "error")
 _FAILED_ENDS = frozenset({"unfit", "error"})
 
 # With all that it can offer, and nothing else: every request of a pilot begins with it.
-_BY_UUID = PreparedQuery(
-    lambda: Pilot.objects.filter(uuid=Parameter("uuid"))
-    .select_related("queue__site", "owner", "owner_group")
-    .only(
-        "uuid", "state", "token_sha256", "node", "ended_at",
-        *(f"queue__{name}" for name in (
-            "name", "element", "cores", "memory_mb", "gpus", "wall_time_s", "platform", "setup",
-            "submit_pool", "tags", "required_tags", "site__name",
-        )),
-        "owner__username", "owner__is_active", "owner_group__name", "owner_group__has_job_sharing",
-    )
+_PILOT = Columns(Pilot, "pilot", "uuid", "state", "token_sha256", "node", "ended_at")
+_QUEUE = Columns(
+    Queue, "queue", "name", "element", "cores", "memory_mb", "gpus", "wall_time_s", "platform",
+    "setup", "submit_pool", "tags", "required_tags",
 )  # fmt: skip
+_SITE = Columns(Site, "site", "name")
+_OWNER = Columns(User, "owner", "username", "is_active")
+_GROUP = Columns(AccountingGroup, "owner_group", "name", "has_job_sharing")
+_FIND_PILOT = one_line(
+    FIND_PILOT.format(pilot=_PILOT, queue=_QUEUE, site=_SITE, owner=_OWNER, owner_group=_GROUP)
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +149,7 @@ def authenticate_pilot(
     Messages about one attempt may also carry the token of that attempt. Both end with the pilot,
     `TOKEN_GRACE` after it.
     """
-    pilot = _BY_UUID.first(uuid=uuid)
+    pilot = _find_pilot(uuid)
     if pilot is None or not pilot.token_sha256:
         raise NotAuthenticated
     if pilot.ended_at is not None and pilot.ended_at <= now - TOKEN_GRACE:
@@ -155,6 +159,23 @@ def authenticate_pilot(
         attempt_token(pilot, attempt).encode(), token.encode()
     ):
         require_own_token(pilot, token)
+    return pilot
+
+
+def _find_pilot(uuid: UUID) -> Pilot | None:
+    rows = prepared_rows(_FIND_PILOT, {"uuid": uuid})
+    if not rows:
+        return None
+    values = iter(rows[0])
+
+    def of(columns: Columns[Any]) -> tuple[Any, ...]:
+        return tuple(islice(values, len(columns)))
+
+    pilot, queue = _PILOT.instance(of(_PILOT)), _QUEUE.instance(of(_QUEUE))
+    queue.site = _SITE.instance(of(_SITE))
+    pilot.queue = queue
+    pilot.owner = _OWNER.joined(of(_OWNER))
+    pilot.owner_group = _GROUP.joined(of(_GROUP))
     return pilot
 
 

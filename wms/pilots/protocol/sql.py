@@ -48,3 +48,16 @@ SELECT id, state, state_reason, drain_reason, (
     FROM jobs_attempt AS a WHERE a.pilot_id = beat.id AND a.outcome = ''
 ) FROM beat
 """)
+
+# By hand, because to write it takes the ORM longer than the answer takes PostgreSQL, and every
+# request of a pilot begins with it: it stays prepared. The pilot is found by the unique index of
+# its UUID, the others by their primary keys.
+FIND_PILOT = """
+SELECT {pilot}, {queue}, {site}, {owner}, {owner_group}
+FROM pilots_pilot AS pilot
+JOIN sites_queue AS queue ON queue.id = pilot.queue_id
+JOIN sites_site AS site ON site.id = queue.site_id
+LEFT JOIN core_user AS owner ON owner.id = pilot.owner_id
+LEFT JOIN accounting_accountinggroup AS owner_group ON owner_group.id = pilot.owner_group_id
+WHERE pilot.uuid = %(uuid)s
+"""

@@ -20,18 +20,18 @@ from wms.core.errors import InvalidInput, PilotageError
 from wms.jobs.content.blobs import open_blob, store_blob
 from wms.jobs.content.paths import path_in
 from wms.jobs.models import WorkspaceFile
-from wms.placement.modules.protocol import FAILED, ModuleFailed, Placed, Task
-from wms.placement.requests import FilePlace, file_place
+from wms.placement.modules.protocol import FAILED, ModuleFailed, TransferResult, TransferTask
+from wms.placement.requests import FileLocation, file_location
 
 _CHUNK_BYTES = 4 * 1024 * 1024
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-def copy(task: Task) -> Placed:
+def copy(task: TransferTask) -> TransferResult:
     """Copy the file. Raises ModuleFailed."""
     try:
-        source = file_place(task.source_url, directory=task.directory)
-        target = _named(file_place(task.destination_url, directory=task.directory), source)
+        source = file_location(task.source_url, directory=task.directory)
+        target = _named(file_location(task.destination_url, directory=task.directory), source)
         with _opened(task, source) as (stream, sha256):
             return _write(_Reading(task, stream, sha256), target)
     except (InvalidInput, PilotageError) as error:
@@ -40,19 +40,19 @@ def copy(task: Task) -> Placed:
         raise ModuleFailed(FAILED, f"{error.filename or 'file'}: {error.strerror}") from None
 
 
-def _named(target: FilePlace, source: FilePlace) -> FilePlace:
+def _named(target: FileLocation, source: FileLocation) -> FileLocation:
     """A directory as destination: the file keeps its name there. Raises InvalidInput."""
     if not target.is_directory:
         return target
     name = posixpath.basename(source.path)
     if target.is_absolute:
-        return FilePlace(posixpath.join(target.path, name), True)
+        return FileLocation(posixpath.join(target.path, name), True)
     # The name may come from a listed folder, where names can be what none of a workspace is.
-    return FilePlace(path_in(target.path, name), False)
+    return FileLocation(path_in(target.path, name), False)
 
 
 @contextmanager
-def _opened(task: Task, source: FilePlace) -> Iterator[tuple[BinaryIO, str]]:
+def _opened(task: TransferTask, source: FileLocation) -> Iterator[tuple[BinaryIO, str]]:
     """The file, and its checksum where that is known."""
     if source.is_absolute:
         with _folder(task, source.path) as (folder, name):
@@ -64,7 +64,7 @@ def _opened(task: Task, source: FilePlace) -> Iterator[tuple[BinaryIO, str]]:
         yield stream, sha256
 
 
-def _content(task: Task, path: str) -> str:
+def _content(task: TransferTask, path: str) -> str:
     file = WorkspaceFile.objects.filter(workspace_id=task.workspace_id, path=path).first()
     if file is None:
         raise ModuleFailed(FAILED, f"{path} is not in the workspace")
@@ -82,9 +82,9 @@ def _open_file(folder: int, name: str, path: str) -> BinaryIO:
 
 
 @contextmanager
-def _folder(task: Task, path: str) -> Iterator[tuple[int, str]]:
+def _folder(task: TransferTask, path: str) -> Iterator[tuple[int, str]]:
     """The folder of an absolute path, opened, and the name in it. Raises ModuleFailed."""
-    root = next((each for each in task.conf.roots if _is_below(path, each)), None)
+    root = next((folder for folder in task.conf.roots if _is_below(path, folder)), None)
     if root is None:
         listed = ", ".join(map(str, task.conf.roots)) or "none"
         raise ModuleFailed(
@@ -95,8 +95,8 @@ def _folder(task: Task, path: str) -> Iterator[tuple[int, str]]:
     *folders, name = PurePosixPath(path).relative_to(root).parts
     descriptor = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        for each in folders:
-            descriptor = _step(descriptor, each, path)
+        for folder in folders:
+            descriptor = _step(descriptor, folder, path)
         yield descriptor, name
     finally:
         os.close(descriptor)
@@ -120,7 +120,7 @@ def _step(descriptor: int, name: str, path: str) -> int:
 class _Reading:
     """The pieces of a stream; its size and checksum are known when all have been read."""
 
-    def __init__(self, task: Task, stream: BinaryIO, sha256: str) -> None:
+    def __init__(self, task: TransferTask, stream: BinaryIO, sha256: str) -> None:
         self.task = task
         self._stream, self._stored_sha256 = stream, sha256
         self._digest = hashlib.sha256()
@@ -151,13 +151,13 @@ class _Reading:
                 raise ModuleFailed(FAILED, f"the file has SHA-256 {self.sha256}, not {wanted}")
 
 
-def _write(reading: _Reading, target: FilePlace) -> Placed:
+def _write(reading: _Reading, target: FileLocation) -> TransferResult:
     if not target.is_absolute:
         blob = store_blob(reading, limit_bytes=reading.task.conf.file_bytes)
-        return Placed(reading.size_bytes, {target.path: blob.pk})
+        return TransferResult(reading.size_bytes, {target.path: blob.pk})
     with _folder(reading.task, target.path) as (folder, name):
         _write_file(reading, folder, name)
-    return Placed(reading.size_bytes)
+    return TransferResult(reading.size_bytes)
 
 
 def _write_file(reading: _Reading, folder: int, name: str) -> None:

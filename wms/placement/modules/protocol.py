@@ -1,4 +1,4 @@
-"""What a module of data placement is given, and how it fails."""
+"""Interface of transfer modules: the task, its result, and failures."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class ModuleFailed(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
-    """One transfer. `pulse` is called for each piece of work; what it raises ends the attempt."""
+class TransferTask:
+    """One transfer. `pulse` is called for each piece of work; its exception ends the attempt."""
 
     source_url: str
     destination_url: str
@@ -39,7 +39,7 @@ class Task:
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
+class TransferResult:
     """A file that was transferred; `contents` by path are put into the workspace with the end."""
 
     size_bytes: int

@@ -7,7 +7,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandParser
 
 from wms.core.actors import Actor
-from wms.exchange.writing import export_sites
+from wms.exchange.yaml_writer import export_sites
 
 
 class Command(BaseCommand):

@@ -13,8 +13,8 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from wms.core.actors import Actor
 from wms.core.errors import InvalidInput, PilotageError
 from wms.core.models import User
-from wms.exchange.importing import ImportPlan, import_sites, preview_import
-from wms.exchange.reading import MAX_BYTES
+from wms.exchange.site_import import ImportPlan, import_sites, preview_import
+from wms.exchange.yaml_reader import MAX_BYTES
 
 _REFUSED = 1
 

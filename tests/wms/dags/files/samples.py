@@ -8,5 +8,5 @@ SAMPLES = Path(__file__).parents[3] / "samples" / "dagman"
 
 
 def sample(path: str) -> str:
-    """The text of a sample."""
+    """Text of a sample."""
     return (SAMPLES / path).read_text()

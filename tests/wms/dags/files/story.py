@@ -1,4 +1,4 @@
-"""A run of a DAG as rows, event by event at times of the test's choice, without any engine."""
+"""Builder of the rows of a DAG's run, event by event at chosen times, without the engine."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ START = 1_795_181_832
 
 
 class Story:
-    """Writes the rows of one run; the clock goes on by a millisecond with every event."""
+    """Writes the rows of one run; its clock advances by a millisecond with every event."""
 
     def __init__(self, owner: User, **fields: Any) -> None:
         self.now = datetime.fromtimestamp(START, UTC)
@@ -27,7 +27,7 @@ class Story:
         self.scripts: dict[str, ScriptRun] = {}
 
     def at(self, second: int) -> Story:
-        """Let the clock show this second of Unix time."""
+        """Set the clock to this second of Unix time."""
         self.now = max(self.now, datetime.fromtimestamp(second, UTC))
         return self
 
@@ -60,7 +60,7 @@ class Story:
         return self
 
     def move(self, event: str, name: str, reason: str = "", **facts: Any) -> Story:
-        """An event of a node, which is moved by it."""
+        """Add an event of a node, and change the node's state by it."""
         node, step = self.nodes[name], NODE_TRANSITIONS[event]
         assert node.state in step.sources, f"{name} is {node.state}"
         NodeEvent.objects.create(
@@ -100,7 +100,7 @@ class Story:
         return self.move("submit", name, job=first)
 
     def job(self, event: str, pk: int, reason: str = "", **facts: Any) -> Story:
-        """An event of a job, which is moved by it."""
+        """Add an event of a job, and change the job's state by it."""
         job, step = Job.objects.get(pk=pk), TRANSITIONS[event]
         JobEvent.objects.create(
             job=job,
@@ -117,11 +117,11 @@ class Story:
         return self
 
     def run(self, pk: int, host: str = "node1") -> Story:
-        """A pilot takes the job and starts it."""
+        """Add the events by which a pilot takes the job and starts it."""
         return self.job("match", pk, host=host).job("start", pk)
 
     def begin_script(self, kind: str, name: str, run: int = 0) -> Story:
-        """A script of the node begins."""
+        """Add the start of a script of the node."""
         self.scripts[name] = ScriptRun.objects.create(
             dag=self.dag,
             node=self.nodes[name],
@@ -135,19 +135,19 @@ class Story:
         return self
 
     def end_script(self, name: str, code: int) -> Story:
-        """The script of the node that runs ends."""
+        """Add the end of the node's running script."""
         run = self.scripts.pop(name)
         run.state, run.exit_code, run.ended_at = "ended", code, self._tick()
         run.save()
         return self
 
     def script(self, kind: str, name: str, code: int, run: int = 0) -> Story:
-        """A script of the node begins and ends."""
+        """Add the start and the end of a script of the node."""
         return self.begin_script(kind, name, run).end_script(name, code)
 
 
 def all_outcomes(owner: User) -> Story:
-    """The run of `all_outcomes/sample.dag`, with the numbers and times of DAGMan's own files."""
+    """Run of `all_outcomes/sample.dag`, with the numbers and times of DAGMan's own files."""
     story = Story(owner, pk=3, exports={"status": "sample.status"})
     _begin(story)
     _first_attempts(story)

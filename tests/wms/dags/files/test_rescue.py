@@ -75,9 +75,8 @@ def test_retries_are_told_only_when_they_do_not_begin_anew() -> None:
     with_lines = write_rescue(HEADER, nodes, resets_retries=False)
     without = write_rescue(HEADER, nodes)
 
-    assert "RETRY A 2 UNLESS-EXIT 7\n" in with_lines
-    assert "RETRY B 2\n" in with_lines
-    assert "RETRY C" not in with_lines
+    retries = [line.split()[1:] for line in with_lines.splitlines() if line.startswith("RETRY")]
+    assert retries == [["A", "2", "UNLESS-EXIT", "7"], ["B", "2"]]
     assert "RETRY" not in without
 
 
@@ -89,7 +88,7 @@ def test_a_failed_node_of_which_only_the_end_is_needed_is_written_as_done() -> N
 
     text = write_rescue(HEADER, nodes)
 
-    assert "# Weak failed, but its children need only its end\nDONE Weak\n" in text
+    assert "\nDONE Weak\n" in text
     assert "DONE Strong" not in text
     assert "#   Weak,Strong,<ENDLIST>\n" in text
     assert "# Nodes premarked DONE: 1\n" in text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.wms.dags.language.reading import read, well_read
+from tests.wms.dags.language.parsing import read, well_read
 
 DEFECTIVE = {
     "two final nodes": ("JOB A a\nFINAL F f\nFINAL G g", {}, "final", ("case.dag", 3)),
@@ -75,12 +75,12 @@ ACCEPTED = [
 
 @pytest.mark.parametrize("case", DEFECTIVE.values(), ids=DEFECTIVE.keys())
 def test_what_dagman_refuses_is_refused_once_and_at_its_place(case) -> None:
-    text, files, message, place = case
+    text, files, message, location = case
 
     (finding,) = read(text, files).findings
 
     assert message.lower() in finding.message.lower()
-    assert (finding.file, finding.line) == place
+    assert (finding.file, finding.line) == location
 
 
 @pytest.mark.parametrize(("text", "files"), ACCEPTED)

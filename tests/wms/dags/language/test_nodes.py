@@ -4,16 +4,16 @@ from itertools import permutations
 
 import pytest
 
-from tests.wms.dags.language.reading import read, well_read
-from wms.dags.language.bounds import Bounds
+from tests.wms.dags.language.parsing import read, well_read
+from wms.dags.language.size_limits import SizeLimits
 from wms.dags.states import NodeKind
-from wms.dags.submission.checking import dag_bounds
+from wms.dags.submission.checking import dag_size_limits
 
 
 def test_a_node_is_read_with_its_place() -> None:
     node = well_read("\n JOB A sub/a.sub").nodes["A"]
 
-    assert (node.kind, node.source, node.place) == (NodeKind.JOB, "sub/a.sub", ("case.dag", 2))
+    assert (node.kind, node.source, node.location) == (NodeKind.JOB, "sub/a.sub", ("case.dag", 2))
     assert (node.directory, node.is_noop, node.is_done) == ("", False, False)
     assert (node.retry, node.variables, node.scripts, node.save_point) == (None, None, None, None)
 
@@ -61,8 +61,8 @@ def test_a_description_may_stand_in_the_dag_file(command: str, opening: str, clo
     node = dag.nodes["A"]
     assert node.is_noop
     assert dag.descriptions[node.source].text == "  x = 1\n\n # why \\\n  y = {} \\"
-    assert dag.descriptions[node.source].place == ("case.dag", 1)
-    assert dag.nodes["B"].place.line == 7
+    assert dag.descriptions[node.source].location == ("case.dag", 1)
+    assert dag.nodes["B"].location.line == 7
 
 
 def test_a_subdag_has_no_description_in_the_file() -> None:
@@ -101,7 +101,8 @@ def test_a_description_is_never_taken_for_a_file() -> None:
 def test_a_description_is_given_once() -> None:
     (fault,) = read("SUBMIT-DESCRIPTION s {\n}\nSUBMIT-DESCRIPTION s {\n}").findings
 
-    assert (fault.line, fault.message) == (3, "description s is there twice, first in line 1")
+    assert (fault.line, fault.command) == (3, "SUBMIT-DESCRIPTION")
+    assert "line 1" in fault.message
 
 
 def test_a_file_with_a_path_of_the_greatest_length_has_no_descriptions() -> None:
@@ -110,7 +111,7 @@ def test_a_file_with_a_path_of_the_greatest_length_has_no_descriptions() -> None
     (fault,) = read(f"INCLUDE {name}", {name: "JOB A {\n}\nJOB B b"}).findings
 
     assert (fault.file, fault.line) == (name, 1)
-    assert "so long a path" in fault.message
+    assert fault.command == "JOB"
 
 
 def test_a_closing_mark_stands_alone_at_the_beginning_of_a_line() -> None:
@@ -127,5 +128,5 @@ def test_done_may_be_said_in_a_line_of_its_own() -> None:
 
 
 def test_a_dag_of_a_million_nodes_and_two_is_not_too_large() -> None:
-    assert Bounds().max_nodes >= 1_000_002
-    assert dag_bounds().max_nodes >= 1_000_002
+    assert SizeLimits().max_nodes >= 1_000_002
+    assert dag_size_limits().max_nodes >= 1_000_002

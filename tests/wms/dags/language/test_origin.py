@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.wms.dags.language.reading import faults, read, warnings, well_read
+from tests.wms.dags.language.parsing import faults, read, warning_locations, well_read
 from wms.core.errors import InvalidInput
 from wms.dags.language.origin import Origin, read_origin
 from wms.dags.language.parser import parse_dag
@@ -81,49 +81,22 @@ def test_each_dag_file_may_be_read_in_its_own_folder() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "origin", "advice"),
+    ("name", "origin"),
     [
-        (
-            "/home/alice/run/x.sub",
-            Origin(),
-            "it is an absolute name. Send the folder /home/alice/run, or one above it, and give "
-            "its path as root, as in root=/home/alice/run",
-        ),
-        ("/x.sub", Origin("d"), "it is an absolute name. Send a copy, and name that"),
-        (
-            "../../common/x.sub",
-            Origin("d"),
-            "Send the folder above (..), which has common/x.sub, and give as directory "
-            "the folder in it from which names are looked up",
-        ),
-        (
-            "/home/alice/other/x.sub",
-            IN_RUN,
-            "it is not below the root /home/alice/proj. Send /home/alice with all that is needed "
-            "in it, and give root=/home/alice",
-        ),
-        (
-            "../../../bob/x.sub",
-            IN_RUN,
-            "it is not below the root /home/alice/proj. Send /home with all that is needed in it, "
-            "and give root=/home",
-        ),
-        (
-            "/data/x.sub",
-            IN_RUN,
-            "it is not below the root /home/alice/proj. Send a copy, and name that",
-        ),
+        ("/home/alice/run/x.sub", Origin()),
+        ("../../common/x.sub", Origin("d")),
+        ("/home/alice/other/x.sub", IN_RUN),
+        ("../../../bob/x.sub", IN_RUN),
     ],
 )
 @pytest.mark.parametrize("command", ["JOB A {}", "SPLICE A {}", "INCLUDE {}", "JOB A a DIR {}"])
-def test_a_name_that_leads_out_is_told_with_what_to_do(
-    command: str, name: str, origin: Origin, advice: str
+def test_a_name_outside_of_the_workspace_is_a_fault_of_its_line(
+    command: str, name: str, origin: Origin
 ) -> None:
     ((_, line, message),) = faults(command.format(name), origin=origin)
 
     assert line == 1
-    assert message.startswith(f"{name} leads outside of the workspace")
-    assert message.endswith(advice)
+    assert message.startswith(name)
 
 
 def test_files_that_are_made_on_demand_keep_the_last_part_of_a_name_elsewhere() -> None:
@@ -132,10 +105,7 @@ def test_files_that_are_made_on_demand_keep_the_last_part_of_a_name_elsewhere() 
     dag = read(text)
 
     assert (dag.dot_file, dag.status_file, dag.jobstate_log) == ("x.dot", "f", "log")
-    assert warnings(text) == [
-        ("case.dag", 1, "/tmp/x.dot is not in the workspace: the file is called x.dot here"),
-        ("case.dag", 2, "../../f is not in the workspace: the file is called f here"),
-    ]
+    assert warning_locations(text) == [("case.dag", 1), ("case.dag", 2)]
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,14 @@ from dataclasses import fields
 
 import pytest
 
-from tests.wms.dags.language.reading import faults, read, warnings, well_read
+from tests.wms.dags.language.parsing import (
+    fault_locations,
+    faults,
+    read,
+    warning_locations,
+    warnings,
+    well_read,
+)
 from wms.dags.language.config import OPTIONS
 from wms.dags.language.parser import parse_dag
 from wms.dags.language.spec import RunOptions
@@ -61,9 +68,10 @@ def test_a_fault_in_a_config_file_is_told_there(line: str, message: str) -> None
 
 
 def test_settings_that_do_nothing_here_are_warned_of() -> None:
-    assert warnings("CONFIG c", {"c": "DAGMAN_USE_JOIN_NODES = True\n"}) == [
-        ("c", 1, "DAGMAN_USE_JOIN_NODES has no effect here")
-    ]
+    ((file, line, message),) = warnings("CONFIG c", {"c": "DAGMAN_USE_JOIN_NODES = True\n"})
+
+    assert (file, line) == ("c", 1)
+    assert "DAGMAN_USE_JOIN_NODES" in message
 
 
 def test_a_run_has_one_config_file() -> None:
@@ -72,7 +80,7 @@ def test_a_run_has_one_config_file() -> None:
     (finding,) = parse_dag(["a.dag", "b.dag"], files.get).findings
 
     assert (finding.file, finding.line) == ("b.dag", 2)
-    assert "a.cfg of a.dag, line 1 is it" in finding.message
+    assert "a.cfg of a.dag" in finding.message
 
 
 @pytest.mark.parametrize(("strictness", "is_fault"), [(0, False), (1, True), (3, True)])
@@ -98,7 +106,9 @@ def test_scripts_are_given_an_environment(lines: str, environment: dict[str, str
 
 
 def test_there_is_no_environment_of_who_submits() -> None:
-    assert [line for _, line, _ in warnings("ENV GET PATH HOME")] == [1]
+    text = "ENV GET PATH HOME"
+
+    assert warning_locations(text) == [("case.dag", 1)]
 
 
 def test_the_dag_has_attributes() -> None:
@@ -133,9 +143,7 @@ def test_the_environment_of_scripts_is_bounded() -> None:
     assert len(well_read(f"{text}ENV SET b={'x' * 5_000}").environment["b"]) == 5_000
 
     for more in (f"ENV SET b={'x' * 6_000}", f"ENV SET b={'x' * 1_000_000}"):
-        assert faults(text + more) == [
-            ("case.dag", 2, "ENV SET gives at most 65536 characters in all")
-        ]
+        assert fault_locations(text + more) == [("case.dag", 2)]
 
 
 @pytest.mark.parametrize(

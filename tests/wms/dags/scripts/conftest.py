@@ -15,9 +15,9 @@ from wms.core.models import User
 from wms.dags.models import Dag, Node, ScriptRun
 from wms.dags.scripts import running
 from wms.dags.scripts.conf import ScriptConf, script_conf
-from wms.dags.scripts.fences import Room
-from wms.dags.scripts.sandbox import NoFence, fence_for
-from wms.dags.scripts.slots import Slot, held_slot
+from wms.dags.scripts.fence_choice import NoFence, fence_for
+from wms.dags.scripts.fences import Sandbox
+from wms.dags.scripts.slots import Slot, acquired_slot
 from wms.dags.scripts.trees import remove_tree
 from wms.jobs.content.blobs import open_blob, store_bytes
 from wms.jobs.models import WorkspaceFile
@@ -29,14 +29,14 @@ Ask = Callable[..., ScriptRun]
 
 
 def _first_uid() -> int:
-    """Accounts of this process of the test run: a place ends everything that runs in its own."""
+    """First account of this test process: a slot ends all processes of its account."""
     worker = os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")
     return int(django_settings.PILOTAGE["SCRIPTS"]["FIRST_UID"]) + 1000 * (1 + int(worker))
 
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    """A folder that other accounts can enter, as those of scripts are."""
+    """Folder that other accounts can enter, as those of scripts are."""
     path = Path(tempfile.mkdtemp(prefix="pilotage-scripts-", dir="/var/tmp"))
     path.chmod(0o711)
     yield path
@@ -47,7 +47,7 @@ def folder() -> Iterator[Path]:
 def configure(
     settings: Any, folder: Path, tmp_path: Path, fence_programs: None
 ) -> Callable[..., ScriptConf]:
-    """Set the service's settings, in small; with the programs of fences where they can be had."""
+    """Function that changes the service's settings, with small limits and the fences' programs."""
 
     def set_them(**values: Any) -> ScriptConf:
         small = {"WALL_S": 30, "CPU_S": 20, "MEMORY_MB": 512, "FILE_BYTES": 2**20}
@@ -64,15 +64,15 @@ def configure(
 @pytest.fixture
 def slot(configure: Callable[..., ScriptConf]) -> Iterator[Slot]:
     conf = script_conf()
-    with held_slot(conf.folder, first_uid=conf.first_uid) as held:
+    with acquired_slot(conf.folder, first_uid=conf.first_uid) as held:
         yield held
 
 
 def skip_unless_works(conf: ScriptConf) -> None:
-    """Skip the test, with the reason, where this fence cannot be put up."""
-    with held_slot(conf.folder, first_uid=conf.first_uid) as held:
+    """Skip the test, with the reason, where this fence does not work."""
+    with acquired_slot(conf.folder, first_uid=conf.first_uid) as held:
         try:
-            fence_for(conf, Room(held.tmp, held.tmp, held.shm, held.uid))
+            fence_for(conf, Sandbox(held.tmp, held.tmp, held.shm, held.uid))
         except NoFence as error:
             pytest.skip(str(error))
 
@@ -86,14 +86,14 @@ def any_fence(request: pytest.FixtureRequest, configure: Callable[..., ScriptCon
 
 @pytest.fixture(params=["bwrap", "account"])
 def real_fence(request: pytest.FixtureRequest, configure: Callable[..., ScriptConf]) -> str:
-    """Each fence that works on this host and keeps anything out."""
+    """Each fence that works on this host and separates anything."""
     skip_unless_works(configure(FENCES=[request.param]))
     return str(request.param)
 
 
 @pytest.fixture
 def works(configure: Callable[..., ScriptConf]) -> None:
-    """Whatever fence works here; none if this account cannot put up any."""
+    """Any fence that works here."""
     configure(FENCES=["account", "none"] if os.geteuid() == 0 else ["bwrap", "none"])
 
 
@@ -104,7 +104,7 @@ def dag(alice: User) -> Dag:
 
 @pytest.fixture
 def ask(dag: Dag) -> Ask:
-    """A granted run of a script, which is a file of the workspace with this text."""
+    """Function that creates a granted run of a script with this text."""
 
     def make(text: str = "", *arguments: str, **values: Any) -> ScriptRun:
         number, owning = next(_numbers), values.pop("dag", dag)
@@ -135,7 +135,7 @@ def put(dag: Dag, path: str, content: str) -> None:
 
 
 def files_of(dag: Dag) -> Mapping[str, str]:
-    """The workspace, without the scripts."""
+    """Files of the workspace, without the scripts."""
     rows = WorkspaceFile.objects.filter(workspace_id=dag.workspace_id)
     names = rows.exclude(path__endswith=".sh").values_list("path", "blob_id")
     return {path: content(sha256) for path, sha256 in names}
@@ -147,7 +147,7 @@ def content(sha256: str) -> str:
 
 
 def done(run: ScriptRun) -> ScriptRun:
-    """Let the service run what is granted; the run as it is then."""
+    """The run after the service has run everything that is granted."""
     running.run_granted()
     return ScriptRun.objects.select_related("output").get(pk=run.pk)
 

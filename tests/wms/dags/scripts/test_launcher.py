@@ -1,4 +1,4 @@
-"""What tells the service how a script ended, and that a script cannot tell it in its place."""
+"""Status that the launcher reports to the service, and that a script cannot forge it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 from tests.wms.dags.scripts.conftest import done, said
 from wms.dags.scripts import process
 from wms.dags.scripts.fences import Fence
-from wms.dags.scripts.process import Command, Ended, Limits
+from wms.dags.scripts.process import Command, Limits, ProcessResult
 
 pytestmark = pytest.mark.process
 
@@ -36,14 +36,16 @@ except OSError as error:
 
 
 @pytest.fixture
-def run_as_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Ended]:
+def run_as_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., ProcessResult]:
     """Run a program of the system with a launcher that ends with these words of Python."""
 
-    def run(words: str) -> Ended:
+    def run(words: str) -> ProcessResult:
         text = f"import os, sys, time; say = lambda x: os.write(int(sys.argv[1]), x); {words}"
         monkeypatch.setattr(process, "_LAUNCHER_TEXT", text)
         fence = Fence("none", (), str(tmp_path), str(tmp_path), None)
-        return process.run_process(fence, Command("true", (), "", {}), LIMITS, pulse=lambda: None)
+        return process.run_process(
+            fence, Command("true", (), "", {}), LIMITS, heartbeat=lambda: None
+        )
 
     return run
 
@@ -80,14 +82,14 @@ def unprivileged() -> Callable[[str], str]:
 
 
 def test_an_end_is_believed(run_as_told):
-    assert run_as_told("say(b'{\"exit_code\": 7}')") == Ended(7)
+    assert run_as_told("say(b'{\"exit_code\": 7}')") == ProcessResult(7)
 
 
 def test_more_than_an_end_takes_is_not_read(run_as_told):
     ended = run_as_told("[say(b' ' * 4000) for _ in range(1000)]; say(b'{\"exit_code\": 0}')")
 
     assert ended.exit_code != 0
-    assert "something else than its launcher" in ended.failure
+    assert "launcher" in ended.failure
 
 
 @pytest.mark.parametrize("said", ["{", "[]", '{"exit_code": "0"}', '{"exit_code": true}'])
@@ -95,7 +97,7 @@ def test_what_is_no_end_is_a_failure(run_as_told, said):
     ended = run_as_told(f"say({said.encode()!r})")
 
     assert ended.exit_code == 1
-    assert "something else than its launcher" in ended.failure
+    assert "launcher" in ended.failure
 
 
 @pytest.mark.django_db(transaction=True)

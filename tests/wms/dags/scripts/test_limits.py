@@ -1,4 +1,4 @@
-"""What a script may use, and that all it started ends with it."""
+"""Resource limits of scripts, and the end of all processes that they started."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def test_one_that_takes_too_long_is_stopped_with_all_it_started(any_fence, ask, 
     run = done(ask(f"sleep {mark} & sleep {mark}; echo never"))
 
     assert run.exit_code == -15
-    assert run.failure == "It was stopped: it ran for more than 1 s."
+    assert "1 s" in run.failure
     assert not _is_running(mark)
 
 
@@ -58,10 +58,8 @@ def test_cpu_time_is_limited(works, ask, configure):
 
     run = done(ask("while :; do :; done"))
 
-    assert (run.exit_code, run.failure) in {
-        (-24, "It used more CPU time than it may."),
-        (-9, ""),
-    }
+    # Some kernels kill at once, without the signal that has a name.
+    assert (run.exit_code, "CPU time" in run.failure) in {(-24, True), (-9, False)}
 
 
 def test_memory_of_all_its_processes_together_is_limited(any_fence, ask, configure):
@@ -71,7 +69,7 @@ def test_memory_of_all_its_processes_together_is_limited(any_fence, ask, configu
     run = done(ask(f"{hog} & {hog} & wait"))
 
     assert run.exit_code == -15
-    assert "MB of memory together" in run.failure
+    assert "100 MB" in run.failure
 
 
 _SHARED = "import mmap; x = mmap.mmap(-1, 150 << 20); x.write(bytes(150 << 20))"
@@ -87,7 +85,7 @@ def test_memory_that_is_shared_counts_too(any_fence, ask, configure, hog):
     run = done(ask(f'exec python3 -c "{hog}; import time; time.sleep(30)"'))
 
     assert run.exit_code == -15
-    assert "MB of memory together" in run.failure
+    assert "100 MB" in run.failure
 
 
 def test_memory_that_several_only_read_is_not_counted(works, ask, configure, folder):
@@ -113,7 +111,7 @@ def test_a_file_that_grows_too_large_ends_it(works, ask):
     run = done(ask("exec head -c 3000000 /dev/zero >large"))
 
     assert run.exit_code == -25
-    assert "larger than it may be" in run.failure
+    assert "larger" in run.failure
 
 
 def test_of_much_output_the_beginning_and_the_end_are_kept(works, ask, configure):
@@ -124,7 +122,7 @@ def test_of_much_output_the_beginning_and_the_end_are_kept(works, ask, configure
     text = said(run)
     assert text.startswith("first\n1\n")
     assert text.endswith("100000\nlast\n")
-    assert "bytes of output are left out" in text
+    assert "left out" in text
     assert len(text) < 1100
 
 

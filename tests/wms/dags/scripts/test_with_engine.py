@@ -1,4 +1,4 @@
-"""Engine and service together: nodes whose scripts make what their jobs need."""
+"""Engine and script service together: nodes whose scripts make files that their jobs need."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.factories import pilot, run_job, turn
 from tests.wms.dags.scripts.conftest import files_of
 from wms.dags.models import ScriptRun
 from wms.dags.scripts import running
-from wms.placement import running as placements
+from wms.placement import runner as placements
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("works")]
 

@@ -1,0 +1,103 @@
+"""Every statement by hand has a test of its plan, or a reason why it needs none."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[3]
+
+#: Statements that plan tests reach by a function under another name than their own.
+REACHED_BY = {
+    "ADD_USES": "add_uses_of",
+    "COUNT_RUNNING": "reached",
+    "MOVE_NODES": "move",
+    "SAMPLE": "explained",
+    "SCAN_BY": "explained",
+}
+_NO_TABLE = "reads no table"
+_FEW_LIMITS = "reads running limits, which operators make by hand: a few, or none"
+_PART = "a part of counts around querysets, which have indexes and limits of their own"
+_EVERY_ROW = "works on every row of a table that is as long as there are different needs"
+EXEMPT = {
+    "CREATE_DATABASE": _NO_TABLE,
+    "READ_DURABILITY": _NO_TABLE,
+    "READ_CLOCK": _NO_TABLE,
+    "FIND_SETTLED": "reads the sessions of the server, which are few and have no index",
+    "TAKE_FREE_LOCK": _NO_TABLE,
+    "RELEASE_LOCK": _NO_TABLE,
+    "LOCK_PRIORITIES": _NO_TABLE,
+    "ALLOW_NESTED_LOOPS": _NO_TABLE,
+    "RESERVE_JOB_IDS": _NO_TABLE,
+    "RESERVE_NODE_IDS": _NO_TABLE,
+    "INSERT_JOBS": "inserts without reading a table",
+    "INSERT_ROW": "inserts without reading a table",
+    "BEGIN_ENTITIES": "inserts without reading a table",
+    "COPY_NODES": "inserts without reading a table",
+    "COPY_ARCS": "inserts without reading a table",
+    "UPDATE_ROWS": "is the ORM's own update, by the index of its queryset",
+    "NO_ROWS": _NO_TABLE,
+    "NO_STATES": _NO_TABLE,
+    "TOGETHER": _PART,
+    "SUMMARY": _PART,
+    "STATES_OF_LATEST": _PART,
+    "COUNT_LATEST": _PART,
+    "COUNT_FREQUENT": _PART,
+    "COUNT_IN_STATE": _PART,
+    "COUNT_ROWS": _PART,
+    "LABELLED": _PART,
+    "EXPLAIN": "asks for a plan and reads no row",
+    "NEXT_RETRY": "is an expression of `MOVE_NODES`",
+    "READ_LIMITS": _FEW_LIMITS,
+    "READ_LIMITS_AT": _FEW_LIMITS,
+    "LOCK_LIMITS": _FEW_LIMITS,
+    "LOCK_FREE_LIMITS": _FEW_LIMITS,
+    "PLACE_ALL": _EVERY_ROW,
+    "FOLD_TALLY": _EVERY_ROW,
+    "REMOVE_STRAY_COUNTS": _EVERY_ROW,
+}
+
+
+def _statements() -> Iterator[str]:
+    for folder in ("wms", "portal"):
+        for path in sorted((ROOT / folder).rglob("sql.py")):
+            for node in ast.parse(path.read_text()).body:
+                if isinstance(node, ast.Assign):
+                    [target] = node.targets
+                    assert isinstance(target, ast.Name)
+                    if not target.id.startswith("_"):
+                        yield target.id
+
+
+def _mentioned() -> set[str]:
+    """The attributes that the plan tests use, such as `engine.count_down`."""
+    found = set()
+    for path in Path(__file__).parent.glob("test_*.py"):
+        tree = ast.parse(path.read_text())
+        found |= {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+    return found
+
+
+def _is_planned(name: str) -> bool:
+    return bool({name, name.lower(), REACHED_BY.get(name, name)} & _mentioned())
+
+
+def test_every_statement_has_a_test_of_its_plan_or_a_reason_why_not() -> None:
+    bare = [name for name in _statements() if name not in EXEMPT and not _is_planned(name)]
+
+    assert bare == []
+
+
+def test_exemptions_are_of_statements_that_are_there_and_have_no_test() -> None:
+    names = list(_statements())
+
+    assert sorted({*EXEMPT, *REACHED_BY} - set(names)) == []
+    assert [name for name in EXEMPT if _is_planned(name)] == []
+    assert len(names) == len(set(names))
+
+
+def test_names_of_statements_are_read_from_their_modules() -> None:
+    assert {"ADD_USES", "BIND_DAGS", "READ_CLOCK", "TAKE_BY"} <= set(_statements())
+    assert all(re.fullmatch(r"[A-Z_]+", name) for name in _statements())

@@ -1,0 +1,125 @@
+"""Runner of placement requests: takes due requests and carries out their attempts."""
+
+from __future__ import annotations
+
+import time
+from typing import Final
+
+import structlog
+from django.db import InterfaceError, OperationalError, connection
+from django.utils import timezone
+
+from wms.core.loops import wake
+from wms.placement import operations as services
+from wms.placement.conf import PlacementConf, placement_conf
+from wms.placement.models import PlacementRequest
+from wms.placement.modules import carry_out
+from wms.placement.modules.protocol import (
+    FAILED,
+    TIME_IS_OVER,
+    ModuleFailed,
+    TransferResult,
+    TransferTask,
+)
+from wms.placement.operations import PLACEMENT_TASK, Started
+from wms.placement.requests import with_scheme
+
+log = structlog.get_logger(__name__)
+#: A worker that is to stop must not go on taking requests: after so long another message does.
+TAKING_S: Final = 10.0
+_PULSE_S = 2.0
+
+
+class Superseded(Exception):
+    """The attempt was ended by others, and its result does not count."""
+
+
+def run_due() -> int:
+    """Carry out attempts that are due, one after the other; the number of attempts."""
+    conf, deadline, count = placement_conf(), time.monotonic() + TAKING_S, 0
+    while (started := services.take_request(timezone.now())) is not None:
+        if count == 0:
+            _wake_another()
+        run_attempt(started, conf)
+        count += 1
+        if time.monotonic() > deadline:
+            _wake_another()
+            break
+    return count
+
+
+def _wake_another() -> None:
+    if services.due_requests(timezone.now()):
+        wake(PLACEMENT_TASK)
+
+
+class AttemptHeartbeat:
+    """Heartbeat of an attempt: renews its lease, and ends one that takes too long."""
+
+    def __init__(self, started: Started, limit_s: float) -> None:
+        self._started, self._limit_s = started, limit_s
+        now = time.monotonic()
+        self._next, self._deadline = now + _PULSE_S, now + limit_s
+
+    def __call__(self) -> None:
+        now = time.monotonic()
+        if now > self._deadline:
+            raise ModuleFailed(TIME_IS_OVER, f"it took more than {self._limit_s:g} s")
+        if now < self._next:
+            return
+        self._next = now + _PULSE_S
+        try:
+            lives = services.renew_lease(self._started, now=timezone.now())
+        except (OperationalError, InterfaceError):
+            # The database is away; the lease lasts longer than a restart.
+            connection.close()
+            return
+        if not lives:
+            raise Superseded
+
+
+def run_attempt(started: Started, conf: PlacementConf) -> None:
+    """Carry out one attempt and write its end."""
+    request = PlacementRequest.objects.get(pk=started.request_id)
+    try:
+        placed = carry_out(
+            (started.source_scheme, started.destination_scheme),
+            _task(request, started, conf),
+        )
+    except Superseded:
+        log.info("placement_superseded", request=started.request_id, attempt=started.number)
+    except ModuleFailed as error:
+        _end(started, error.exit_code, error.message)
+    except Exception as error:
+        _end(started, FAILED, f"{type(error).__name__}: {error}")
+        raise
+    else:
+        _end(started, 0, placed=placed)
+
+
+def _task(request: PlacementRequest, started: Started, conf: PlacementConf) -> TransferTask:
+    return TransferTask(
+        source_url=with_scheme(request.source_url, started.source_scheme),
+        destination_url=with_scheme(request.destination_url, started.destination_scheme),
+        arguments=request.arguments,
+        workspace_id=request.workspace_id,
+        directory=request.directory,
+        expected_sha256=request.expected_sha256,
+        expected_bytes=request.expected_bytes,
+        conf=conf,
+        pulse=AttemptHeartbeat(started, conf.limit_s),
+    )
+
+
+def _end(
+    started: Started, exit_code: int, message: str = "", placed: TransferResult | None = None
+) -> None:
+    services.end_attempt(
+        started.request_id,
+        lease=started.lease,
+        exit_code=exit_code,
+        message=message,
+        size_bytes=None if placed is None else placed.size_bytes,
+        contents={} if placed is None else placed.contents,
+        now=timezone.now(),
+    )
