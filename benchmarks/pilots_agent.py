@@ -19,11 +19,12 @@ from benchmarks import base
 from portal.cli.child import ChildPortal
 from portal.cli.state_directory import StateDirectory
 from wms.pilots.agent.control import Control
-from wms.pilots.agent.fence import Fence, Room
-from wms.pilots.agent.fences import best_fence
-from wms.pilots.agent.payload import run_payload
-from wms.pilots.agent.usage import Meter
-from wms.pilots.agent.watchdog import Limits
+from wms.pilots.agent.fence.base import Fence
+from wms.pilots.agent.files.job_directories import JobDirectories
+from wms.pilots.agent.payload.execution import run_payload
+from wms.pilots.agent.payload.meter import Meter
+from wms.pilots.agent.resources.limits import Limits
+from wms.pilots.agent.session.fence_selection import best_fence
 
 _PAYLOADS = 40
 _LIMIT_S = 300.0
@@ -55,11 +56,11 @@ def fence_ms(number: int = _PAYLOADS) -> float | None:
 
 
 def _run_once(fence: Fence, home: Path) -> float:
-    room = Room(home)
-    room.make()
+    directories = JobDirectories(home)
+    directories.make()
     control, limits = Control(), Limits()
     began_s = time.perf_counter()
-    enclosure = fence.enclose(room)
+    enclosure = fence.enclose(directories)
     enclosure.enter()
     outcome = run_payload(
         enclosure.plan(["/bin/true"], {}, limits),
@@ -69,7 +70,7 @@ def _run_once(fence: Fence, home: Path) -> float:
         meter=Meter(enclosure, [], limits),
         attempt=(1, 1),
         control=control,
-        bell=control.bell,
+        waker=control.waker,
     )
     enclosure.leave([])
     enclosure.close()

@@ -13,7 +13,7 @@ from wms.jobs.attempts import PayloadEnd
 from wms.jobs.models import Attempt
 from wms.pilots.models import Pilot
 from wms.pilots.protocol.claims import ClaimAnswer
-from wms.pilots.protocol.heartbeats import Beat, HeartbeatAnswer
+from wms.pilots.protocol.heartbeats import HeartbeatAnswer, HeartbeatMessage
 from wms.pilots.protocol.references import AttemptRef
 from wms.sites.selectors import queue_offer, with_identity
 
@@ -38,11 +38,11 @@ def read_node(fields: Fields) -> dict[str, Any]:
     }
 
 
-def read_beat(fields: Fields) -> Beat:
+def read_beat(fields: Fields) -> HeartbeatMessage:
     """A heartbeat: the attempts at hand, and what their payloads tell and use."""
     attempts = [(_read_attempt(each), each) for each in fields.objects("jobs")]
     totals = _numbers(fields, "totals", _TOTALS)
-    return Beat(
+    return HeartbeatMessage(
         running=tuple(ref for ref, _ in attempts),
         attributes={
             ref: each.object("attributes").attributes()

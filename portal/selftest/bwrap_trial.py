@@ -11,16 +11,16 @@ import sys
 import tempfile
 from pathlib import Path
 
-from wms.pilots.agent.fence import FenceFails
-from wms.pilots.agent.fences import fence_named
-from wms.pilots.agent.network import AUTO, Network
+from wms.pilots.agent.fence.base import FenceUnusable
+from wms.pilots.agent.fence.network import AUTO, Network
+from wms.pilots.agent.session.fence_selection import fence_named
 
 
 def main() -> int:
     with tempfile.TemporaryDirectory(prefix="pilotage-trial-") as folder:
         try:
             fence_named("bwrap", Path(folder), Network(AUTO))
-        except FenceFails as error:
+        except FenceUnusable as error:
             sys.stdout.write(str(error))
     return 0
 

@@ -21,7 +21,7 @@ from wms.jobs.output.segments import HALF_BYTES
 from wms.jobs.output.streams import KEPT, stream_path, stream_text
 from wms.jobs.output.texts import Gap, PiecedText, ShortText, Span, StoredText, Text
 from wms.jobs.selectors import attempts_of
-from wms.pilots.agent.sandbox import LOG_LIMIT_BYTES
+from wms.pilots.agent.files.sandbox import LOG_LIMIT_BYTES
 from wms.pilots.models import Pilot, PilotLog
 from wms.pilots.protocol.logs import log_path
 from wms.pilots.selectors import asked_log, stored_log

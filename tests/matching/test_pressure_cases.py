@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from matching import core_seconds, pressure, pressure_lifecycle, pressure_model, pressure_removal
-from wms.pilots.agent import lifetime
+from wms.pilots.agent.session import lifetime_rules
 
 CASES = Path(__file__).with_name("pressure_cases.json")
 #: Named after words that Python keeps for itself.
@@ -114,8 +114,8 @@ FUNCTIONS: dict[str, Callable[[Values], Any]] = {
     "held_decision": _plain(pressure_lifecycle.held_decision, "action"),
     "stale_decision": _stale_decision,
     "queue_self_removal": _plain(pressure_lifecycle.queue_self_removal, "action"),
-    "lifetime": _plain(lifetime.lifetime),
-    "pilot_shutdown": _plain(lifetime.pilot_shutdown),
+    "lifetime": _plain(lifetime_rules.lifetime),
+    "pilot_shutdown": _plain(lifetime_rules.pilot_shutdown),
     "core_accounting": _plain(core_seconds.core_accounting),
 }
 

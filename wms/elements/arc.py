@@ -1,4 +1,4 @@
-"""Pilots as jobs of an ARC CE, through its REST interface.
+"""Element of an ARC CE: pilots as its jobs, through its REST interface.
 
 Every pilot is an activity of its own with the name `BATCH.INDEX`; the batch goes in one request.
 The script follows by itself into the job's session folder: in the description it would be readable
@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
-from wms.elements import arc_call
+from wms.elements import arc_helper
 from wms.elements.arc_description import ACTIVITY_NAME, LOG, SCRIPT, batch_description
-from wms.elements.child import ask
+from wms.elements.helper_process import ask
 from wms.elements.protocol import (
     BatchState,
     Capacity,
@@ -60,11 +60,11 @@ Answer = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class ArcSettings:
-    """Where and as whom to submit.
+    """Settings of an ARC element: where and as whom to submit.
 
     `url` is the CE's, such as `https://ce.example.org/arex`; an empty `queue` is its own choice.
-    `ca_path` is a file or a folder of certificate authorities, that of the system if it is empty.
-    A client certificate, which may be a proxy with its key in the same file, or a token says who we
+    `ca_path` is a file or a folder of certificate authorities, that of the system if it is empty. A
+    client certificate, which may be a proxy with its key in the same file, or a token says who we
     are; `cores` are those of a pilot.
     """
 
@@ -272,7 +272,7 @@ class ArcElement:
             "limit_bytes": limit_bytes,
             "requests": list(requests),
         }
-        answers: list[Answer] = ask(self._runner, arc_call.__file__, question, limit)
+        answers: list[Answer] = ask(self._runner, arc_helper.__file__, question, limit)
         return answers
 
 

@@ -1,4 +1,4 @@
-"""The description of a batch of pilots in ADL, the language of ARC CEs."""
+"""Description of a batch of pilots in ADL, the language of ARC CEs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pilots as plain processes on a host: a batch system of a few slots, made of `sh`.
+"""Element of a host without a batch system: pilots as plain processes in a few slots, by `sh`.
 
 Every pilot has a directory `BASE/<batch name>.<index>` with `run` (the script), `born` (time of its
 making), `pid` (process id and start time of its session leader), `log`, `rc` (exit code, written
@@ -44,9 +44,9 @@ IDS_PER_COMMAND = 500
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}")
 _PILOT_ID = re.compile(rf"({_NAME.pattern})\.([0-9]{{1,6}})")
-#: What `timeout` returns when the wall time of the slot is over.
+#: Exit code of `timeout` when the wall time of the slot is over.
 _TIME_IS_OVER = 124
-#: What the status program says of each pilot, after its id.
+#: Words of the status program for each pilot, after its id.
 _FIELDS = 5
 _UNREADABLE = "its record cannot be read"
 

@@ -1,4 +1,4 @@
-"""End every host pilot of an installation, for when the installation itself ends."""
+"""End of all host pilots of an installation, for when the installation itself ends."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ _POLL_S = 0.1
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
-    """How many pilots ended after the polite signal, and how many needed the hard one."""
+class CleanupResult:
+    """Number of pilots that ended after SIGTERM, and that needed SIGKILL."""
 
     by_term: int
     by_kill: int
 
 
-def end_host_pilots(root: Path, *, grace_s: float = 12.0) -> Ended:
+def end_host_pilots(root: Path, *, grace_s: float = 12.0) -> CleanupResult:
     """End all pilots that `HostElement`s keep under `root`, and return when they are gone.
 
     Marks each as cancelled first, so that one which is just starting ends by itself.
@@ -32,7 +32,7 @@ def end_host_pilots(root: Path, *, grace_s: float = 12.0) -> Ended:
     stubborn = _wait(leaders, grace_s)
     _signal_groups(stubborn, signal.SIGKILL)
     _wait(stubborn, grace_s)
-    return Ended(by_term=len(leaders) - len(stubborn), by_kill=len(stubborn))
+    return CleanupResult(by_term=len(leaders) - len(stubborn), by_kill=len(stubborn))
 
 
 def _leader(directory: Path) -> int | None:

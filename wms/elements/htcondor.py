@@ -1,4 +1,4 @@
-"""Pilots as jobs of a remote HTCondor pool, reached over the network by a token.
+"""Element of a remote HTCondor pool: pilots as its jobs, reached over the network by a token.
 
 A batch is one cluster of jobs that carry its name as an attribute; a pilot's id is `CLUSTER.PROC`.
 Nothing of HTCondor is installed here: its own Python library speaks to the schedd, and the schedd
@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from wms.elements import htcondor_call
-from wms.elements.child import ask
+from wms.elements import htcondor_helper
+from wms.elements.helper_process import ask
 from wms.elements.protocol import BatchState, Capacity, PilotState, Refused, by_index
 from wms.elements.runner import (
     LONGEST_TIMEOUT_S,
@@ -38,7 +38,7 @@ _COMMANDS = (
 TIMEOUT_S = 60
 #: From the polite signal to the hard one; the agent needs up to 10 s to say good-bye.
 CANCEL_GRACE_S = 15
-#: So long an ended pilot's record and log stay in the queue if nobody forgets them.
+#: Time for which an ended pilot's record and log stay in the queue if nobody forgets them.
 KEEP_ENDED_S = 7 * 86_400
 #: A pilot whose script has not arrived after this time waits for it in vain.
 SPOOLING_LIMIT_S = 600
@@ -97,7 +97,7 @@ _PERIODIC_REMOVE = (
     f"(JobStatus == 5 && HoldReasonCode == {_SPOOLING} && "
     f"time() - EnteredCurrentStatus > {2 * SPOOLING_LIMIT_S})"
 )
-#: How the reason of a job begins that was removed by the rule above, and why it was, by the state
+#: Beginning of the reason of a job that was removed by the rule above, and why, by the state
 #: that it had until then.
 _BY_RULE = "The job attribute PeriodicRemove "
 _WHY_BY_RULE = {
@@ -105,7 +105,7 @@ _WHY_BY_RULE = {
     _RUNNING: "wall time of the slot is over",
     _HELD: "its script never arrived",
 }
-#: What the schedd's own no looks like among the library's errors.
+#: Pattern of the schedd's own refusals among the library's errors.
 _REFUSAL = re.compile(
     r"AUTHENTICATE:|commit transaction.*SCHEDD:\d+:|Failed to create (job|a cluster) ad|DENIED"
 )
@@ -115,7 +115,7 @@ Ad = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class HTCondorSettings:
-    """Where and how to submit.
+    """Settings of an HTCondor element: where and how to submit.
 
     `schedd` may be empty where the collector knows only one. `token_directory` has the tokens of
     this pool and no others. `commands` are further lines of the submit description, such as an
@@ -133,8 +133,9 @@ class HTCondorSettings:
 class HTCondorElement:
     """One schedd of a remote pool; every call ends after the time limit of the settings.
 
-    A place is as many cores as a pilot has, free in one slot; what the collector says of them is
-    some minutes old. A pilot's log comes when it has ended, that of a cancelled one never.
+    Capacity is counted in slots of as many cores as a pilot has, each free in one slot of the pool;
+    the collector's figures are some minutes old. A pilot's log comes when it has ended, that of a
+    cancelled one never.
     """
 
     def __init__(self, settings: HTCondorSettings, runner: CommandRunner | None = None) -> None:
@@ -241,7 +242,7 @@ class HTCondorElement:
             **question,
         }
         limit = limit or TimeLimit(self.settings.timeout_s)
-        return ask(self._runner, htcondor_call.__file__, asked, limit, refusal=_REFUSAL)
+        return ask(self._runner, htcondor_helper.__file__, asked, limit, refusal=_REFUSAL)
 
 
 def environment(token_directory: Path) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""What every batch system adapter promises, and the values that pass through it."""
+"""Protocol of batch system adapters (elements): their methods, values and errors."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class BadSettings(ElementError):
 
 
 class BatchState(StrEnum):
-    """What a batch system says of one pilot; it only explains, the pilot's heartbeat decides."""
+    """State of one pilot at its batch system; it only explains, the pilot's heartbeat decides."""
 
     QUEUED = "queued"
     HELD = "held"

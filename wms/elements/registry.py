@@ -1,4 +1,4 @@
-"""Which kinds of batch system there are, and how a queue's settings become an adapter."""
+"""Registry of the kinds of batch systems: from a queue's settings to its adapter."""
 
 from __future__ import annotations
 

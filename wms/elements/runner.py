@@ -1,4 +1,4 @@
-"""How an adapter runs a command on this host; `wms.elements.ssh` runs one on another host."""
+"""Command runner of adapters on this host; `wms.elements.ssh` runs commands on another one."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from wms.elements.protocol import Unreachable
 TIMEOUT_S = 10.0
 #: A task makes two calls at least, within 240 s.
 LONGEST_TIMEOUT_S = 100
-#: How long a killed command is waited for; one in the hands of a dead file server does not go.
+#: Seconds to wait for a killed command; one in the hands of a dead file server does not go.
 _DEATH_S = 1.0
-#: What a shell tells of a command that a signal has ended: this and the signal's number.
+#: Base of a shell's exit code for a command that a signal has ended, to which its number adds.
 _SIGNAL_BASE, _MOST_SIGNALS = 128, 64
 
 
@@ -50,7 +50,7 @@ class CommandRunner(Protocol):
 
 
 class TimeLimit:
-    """What is left of the time that one call of an adapter has, for all of its commands."""
+    """Time left of one call of an adapter, for all of its commands."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds

@@ -1,4 +1,4 @@
-"""Reading the settings of a queue's element: a value of the right kind, or `BadSettings`."""
+"""Reader of an element's settings: a value of the right kind, or `BadSettings`."""
 
 from __future__ import annotations
 

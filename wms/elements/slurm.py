@@ -1,4 +1,4 @@
-"""Pilots as jobs of Slurm, one each.
+"""Element of Slurm: each pilot is a job of a partition.
 
 Only text in columns that we ask for ourselves is read: the JSON of `squeue` differs between
 versions. What has ended stays in `squeue` for the site's MinJobAge, which is 300 s by default; the
@@ -45,7 +45,7 @@ PATH = "/usr/local/bin:/usr/bin:/bin"
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}")
 _PILOT_ID = re.compile(r"([0-9]{1,12})_([0-9]{1,9})")
-#: Of a partition that is up: its CPUs, allocated, idle, other and in total.
+#: CPUs of a partition that is up: allocated, idle, other and in total.
 _CPUS = re.compile(r"[^|*]+(?P<star>\*?)\|up\|\d+/(?P<idle>\d+)/\d+/(?P<total>\d+)")
 _NO_CONTROLLER = re.compile(
     r"Unable to contact|Socket timed out|Zero Bytes|Connection refused|connect failure"
@@ -120,7 +120,7 @@ cd "$TMPDIR" || exit 1
 
 @dataclass(frozen=True, slots=True)
 class SlurmSettings:
-    """Where and how to submit.
+    """Settings of a Slurm element: where and how to submit.
 
     Without `partition` it is the default one; `arguments` are further options of `sbatch`; `path`
     says where Slurm's programs are; `cores` are those of a pilot.
@@ -138,8 +138,8 @@ class SlurmSettings:
 class SlurmElement:
     """One partition, with the commands of a host that can submit to it.
 
-    A place is as many cores as a pilot has, wherever in the partition they are free. Cancelled
-    before it began, a pilot may be unknown to Slurm afterwards.
+    A slot is as many cores as a pilot has, wherever in the partition they are free. A pilot that is
+    cancelled before it began may be unknown to Slurm afterwards.
     """
 
     def __init__(self, settings: SlurmSettings, runner: CommandRunner) -> None:

@@ -1,4 +1,4 @@
-"""Commands on another host by the system's `ssh`.
+"""Command runner on another host, by the system's `ssh`.
 
 The first command opens a master connection, which belongs to no process of ours: all commands of
 all workers to this host go through it, and it ends by itself some time after the last.
@@ -27,15 +27,15 @@ from wms.elements.runner import (
 from wms.elements.settings import SettingsReader
 
 CONNECT_LIMIT_S = 10
-#: How long the master connection outlives its last command.
+#: Seconds that the master connection outlives its last command.
 PERSIST_S = 120
 #: A connection that does not answer twice in a row is closed.
 ALIVE_INTERVAL_S = 5
-#: What `ssh` returns when it could not reach the host or was not let in.
+#: Exit code of `ssh` when it could not reach the host or was not let in.
 _NO_CONNECTION = 255
-#: What `timeout` returns on the other host.
+#: Exit code of `timeout` on the other host.
 _TIME_IS_OVER = 124
-#: What a login prints comes before the first mark; an answer that was cut lacks the second.
+#: Output of a login comes before the first mark; an answer that was cut lacks the second.
 _FRAMED = (
     "mark=$0; limit=$1; shift; printf '\\n%s\\n' \"$mark\"; "
     'timeout -k 5 "$limit" "$@"; printf \'\\n%s %d\\n\' "$mark" "$?"'
@@ -48,9 +48,9 @@ _SETTINGS = (
 
 @dataclass(frozen=True, slots=True)
 class SshTarget:
-    """The account to log in to, and with which files of this host.
+    """Account to log in to, with the files of this host for it.
 
-    What is not said is left to `config_file`, the only file of settings that `ssh` reads.
+    What is not set is left to `config_file`, the only file of settings that `ssh` reads.
     """
 
     host: str

@@ -11,7 +11,7 @@ class PilotsConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        """Have queues checked for what only pilots know of."""
+        """Register the check of a queue's node checks, which only pilots know."""
         from wms.pilots.program.check_settings import check_queue_checks
         from wms.sites.queue_checks import register_queue_check
 

@@ -1,4 +1,4 @@
-"""The one place where a pilot changes its state."""
+"""Transitions of pilots: the one place where a pilot changes its state."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def apply(
     facts: Mapping[int, Mapping[str, Any]] | None = None,
     **changes: Any,
 ) -> Applied:
-    """Move pilots by one event; failures are announced to who looks for their causes."""
+    """Apply one event to pilots; failures go into the inbox of who looks for their causes."""
     applied, _ = _MACHINE.apply(
         event, pilot_ids, actor=actor, reason=reason, facts=facts, **changes
     )

@@ -135,7 +135,7 @@ class PilotEvent(EventRecord):
 
 
 class PilotLog(models.Model):
-    """What a pilot has logged up to now, sent piece by piece; kept when the pilot dies.
+    """Log that a pilot has sent up to now, piece by piece; kept when the pilot dies.
 
     The bytes are in a file; only the first `size_bytes` of it count. See `wms.jobs.output.streams`.
     """
@@ -151,7 +151,7 @@ class PilotLog(models.Model):
 
 
 class NodeCheck(models.Model):
-    """A check that was added to the built-in ones: a script that judges a node for its pilot.
+    """Added check of worker nodes: a script that judges a node for its pilot.
 
     Without a site it is for the nodes of all sites, without a group for the pilots of everybody.
     """
@@ -214,7 +214,7 @@ class PilotFile(models.Model):
 
 
 class PilotManifest(models.Model):
-    """What a pilot fetches and runs: the list whose SHA-256 is in the submitted script."""
+    """Manifest of what a pilot fetches and runs; its SHA-256 is in the submitted script."""
 
     sha256 = models.CharField(max_length=64, primary_key=True)
     content = models.BinaryField()
@@ -225,7 +225,7 @@ class PilotManifest(models.Model):
 
 
 class PilotCheck(models.Model):
-    """What one check found on a pilot's node: of the start all, later only what failed."""
+    """Result of one check on a pilot's node: all of the start, later only failures."""
 
     pilot = models.ForeignKey(Pilot, on_delete=models.CASCADE, related_name="checks")
     name = models.CharField(max_length=64)

@@ -1,8 +1,7 @@
-"""Who may do what with a pilot.
+"""Policy on pilots: who may see and steer them.
 
 - Everybody who is logged in sees every pilot, with its log: it runs everybody's jobs.
-- Shifters and above tell pilots to take no more jobs, as they may ban a site. What such a pilot
-  runs goes on.
+- Shifters and above drain pilots, as they may ban a site. What such a pilot runs goes on.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What each queue is asked to have waiting, how its batch system answers, and limits on many."""
+"""Models of the pressure: requests per queue, their history, back-off, limits on many queues."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from wms.sites.models import Queue, Site
 
 
 class PressureRequest(models.Model):
-    """The latest request for one queue: a level and a ceiling, honoured until its lease ends.
+    """Latest request for one queue: a level and a ceiling, honoured until its lease ends.
 
-    `reasons` and `turn_reasons` are lists of words that tell what cut the numbers down: from wanted
-    to granted, and from granted to what the last turn submitted.
+    `reasons` and `turn_reasons` tell what cut the numbers down: from wanted to granted, and from
+    granted to what the last turn submitted.
     """
 
     queue = models.OneToOneField(Queue, on_delete=models.CASCADE, related_name="request")
@@ -47,7 +47,7 @@ class PressureRequest(models.Model):
 
 
 class PressureRecord(models.Model):
-    """What was asked for and done at one queue at one time; one a minute is kept, for a while."""
+    """Request and its results at one queue at one time; one a minute is kept, for a while."""
 
     queue = models.ForeignKey(Queue, on_delete=models.CASCADE, related_name="pressure_records")
     at = models.DateTimeField()
@@ -70,14 +70,14 @@ class PressureRecord(models.Model):
 
 
 class ElementContact(models.Model):
-    """How the batch system of a queue answers to one kind of question.
+    """Failures and back-off of a queue's batch system for one kind of question.
 
     After `failures` in a row it is left alone until `next_at`; the pause doubles each time. Without
     failures `next_at` is when it is asked again.
     """
 
     class Kind(models.TextChoices):
-        """What was tried."""
+        """Kind of question to the batch system."""
 
         SUBMIT = "submit", "submission"
         START = "start", "start of pilots"
@@ -117,7 +117,7 @@ class PilotLimit(models.Model):
     """
 
     class Scope(models.TextChoices):
-        """Whose pilots are counted together."""
+        """Scope of a limit: whose pilots are counted together."""
 
         WHOLE = "whole", "all pilots"
         SITE = "site", "the pilots of a site"

@@ -1,4 +1,4 @@
-"""Reading pilots, their events, and what their batch systems keep of them."""
+"""Selectors of pilots: lists, details, events, logs, counts by queue."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from wms.core.models import User
 from wms.elements.protocol import ElementError
 from wms.jobs.output.streams import tail_of
 from wms.pilots.models import Pilot, PilotEvent, PilotLog
-from wms.pilots.pressure.backoff import told
+from wms.pilots.pressure.backoff import described
 from wms.pilots.pressure_models import ElementContact
 from wms.pilots.protocol.logs import log_text
 from wms.pilots.states import ALIVE, PilotState
@@ -25,7 +25,7 @@ from wms.sites.selectors import element_of
 
 @dataclass(frozen=True, slots=True)
 class LogTail:
-    """The end of a pilot's log, or why there is none."""
+    """End of a pilot's log, or the reason why there is none."""
 
     text: str = ""
     error: str = ""
@@ -34,7 +34,7 @@ class LogTail:
 
 @dataclass(frozen=True, slots=True)
 class PilotOfAttempt:
-    """The pilot that has run an attempt: its name, and its fence as far as it told."""
+    """Pilot that has run an attempt: its name, and its fence if it reported one."""
 
     uuid: UUID
     fence: str
@@ -46,7 +46,7 @@ class PilotOfAttempt:
 
 
 def visible_pilots(user: User) -> QuerySet[Pilot]:
-    """The pilots that the user may read: at present all of them."""
+    """Pilots that the user may read: at present all of them."""
     return Pilot.objects.all() if user.is_active else Pilot.objects.none()
 
 
@@ -67,7 +67,7 @@ def detailed_pilots(user: User) -> QuerySet[Pilot]:
 def live_pilots_by_queue(
     queue_ids: Collection[int] | None = None,
 ) -> dict[int, dict[str, int]]:
-    """How many pilots of each queue are in which state, those that ended left out.
+    """Number of living pilots of each queue in each state.
 
     Of some queues only it is much cheaper where there are tens of thousands of pilots.
     """
@@ -85,12 +85,12 @@ def live_pilots_by_queue(
 
 
 def host_of(pilot: Pilot) -> str:
-    """The name of the worker node that the pilot is on, as far as it told."""
+    """Name of the worker node that the pilot is on, if it reported one."""
     return str(pilot.node.get("hostname", ""))
 
 
 def is_alone(pilot: Pilot) -> bool:
-    """Whether no other worker node of the site is heard of."""
+    """Whether no other worker node of the site is known."""
     here = Pilot.objects.filter(queue__site_id=pilot.queue.site_id, state=PilotState.RUNNING)
     return not here.exclude(node__hostname=host_of(pilot)).exists()
 
@@ -101,7 +101,7 @@ def events_of_pilot(pilot: Pilot) -> QuerySet[PilotEvent]:
 
 
 def log_tail(pilot: Pilot, *, limit_bytes: int) -> LogTail:
-    """The end of what the pilot logged: what it sent, or else what its batch system has now."""
+    """End of a pilot's log: what it sent, or else what its batch system has now."""
     stored = stored_log(pilot)
     if stored is None:
         return asked_log(pilot, limit_bytes=limit_bytes)
@@ -110,12 +110,12 @@ def log_tail(pilot: Pilot, *, limit_bytes: int) -> LogTail:
 
 
 def stored_log(pilot: Pilot) -> PilotLog | None:
-    """What the pilot has sent of its log, if it has sent any."""
+    """Log that the pilot has sent, if it has sent any."""
     return PilotLog.objects.filter(pk=pilot.pk, size_bytes__gt=0).first()
 
 
 def asked_log(pilot: Pilot, *, limit_bytes: int) -> LogTail:
-    """The end of what the batch system has of a pilot's log now, or why that is nothing."""
+    """End of a pilot's log at the batch system now, or the reason why there is none."""
     if not pilot.native_id:
         return LogTail(error="The batch system has not taken the pilot yet.")
     if pilot.is_forgotten:
@@ -124,12 +124,12 @@ def asked_log(pilot: Pilot, *, limit_bytes: int) -> LogTail:
         queue=pilot.queue_id, kind=ElementContact.Kind.POLL, failures__gt=0, next_at__gt=Now()
     ).first()
     if silent is not None:
-        return LogTail(error=f"The batch system is left alone now: {told(silent)}")
+        return LogTail(error=f"The batch system is left alone now: {described(silent)}")
     return _asked_log(pilot, limit_bytes)
 
 
 def _asked_log(pilot: Pilot, limit_bytes: int) -> LogTail:
-    """What the batch system has of the log now.
+    """Log of a pilot at the batch system now.
 
     One reader waits for a batch system at a time: many could wait for one that hangs.
     """
@@ -143,7 +143,7 @@ def _asked_log(pilot: Pilot, limit_bytes: int) -> LogTail:
 
 
 def find_stored_log(pilot: Pilot) -> PilotLog:
-    """What the pilot has sent of its log. Raises NotFound."""
+    """Log that the pilot has sent. Raises NotFound."""
     stored = stored_log(pilot)
     if stored is None:
         raise NotFound(f"Pilot {pilot.uuid} has sent no log, or it was cleaned up.")
@@ -173,6 +173,6 @@ def pilots_of_attempts(pilot_ids: Iterable[int]) -> dict[int, PilotOfAttempt]:
 
 
 def queues_where_found(queue_ids: Collection[int], fence: str) -> set[int]:
-    """Those of the queues with a living pilot on whose node this fence works."""
+    """Queues, of those given, with a living pilot on whose node this fence works."""
     living = Pilot.objects.filter(queue__in=queue_ids, state__in=ALIVE, node__fence_found=fence)
     return set(living.values_list("queue_id", flat=True))

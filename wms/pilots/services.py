@@ -1,4 +1,4 @@
-"""What people tell pilots: to take no more jobs, or to go."""
+"""Services on pilots for people: drain a pilot, drain the one of a job, remove a pilot at once."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from wms.jobs.services import open_attempt
 from wms.jobs.states import JobCause
 from wms.pilots import lifecycle
 from wms.pilots.models import Pilot
-from wms.pilots.monitoring.batch_poller import ATTEND_TASK
+from wms.pilots.monitoring.batch_poller import POLL_TASK
 from wms.pilots.policy import require_steering
 from wms.pilots.states import ALIVE
 
@@ -55,10 +55,10 @@ def stop_after_job(job_id: int, *, actor: Actor, reason: str, seen: str = "") ->
 
 @transaction.atomic
 def remove_pilot(uuid: UUID, *, actor: Actor, reason: str) -> Pilot:
-    """End a pilot at once: its jobs wait again, at no cost to them, and the batch system is told.
+    """End a pilot at once: its jobs wait again, at no cost to them, and it is cancelled.
 
-    The pilot itself hears it with its next heartbeat; a batch system that does not hear is told
-    again. Raises NotFound, NotPermitted, ReasonRequired, and Conflict when it has ended.
+    The pilot itself hears it with its next heartbeat; a batch system that does not answer is asked
+    to cancel again. Raises NotFound, NotPermitted, ReasonRequired, and Conflict when it has ended.
     """
     require_steering(actor, "remove pilots")
     pilot = _locked(Q(uuid=uuid), f"pilot {uuid}", reason=reason, event="remove")
@@ -74,7 +74,7 @@ def remove_pilot(uuid: UUID, *, actor: Actor, reason: str) -> Pilot:
         is_at_fault=False,
     )
     record_action("remove pilot", target=f"pilot {pilot.pk}", actor=actor, reason=why)
-    transaction.on_commit(partial(wake, ATTEND_TASK, pilot.queue_id))
+    transaction.on_commit(partial(wake, POLL_TASK, pilot.queue_id))
     pilot.refresh_from_db()
     return pilot
 

@@ -1,4 +1,4 @@
-"""The states of a pilot and what leads from one to another."""
+"""States of a pilot, and the table of transitions between them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from wms.core.transitions import Transition, TransitionTable
 
 
 class PilotState(models.TextChoices):
-    """Where a pilot is in its life."""
+    """State of a pilot, from its submission to its end."""
 
     SUBMITTED = "submitted", "submitted"
     QUEUED = "queued", "queued"

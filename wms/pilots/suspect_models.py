@@ -1,4 +1,4 @@
-"""Worker nodes that fail what others of their sites do well."""
+"""Model of suspected worker nodes, which fail jobs that others of their sites run well."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The director's and the monitor's periodic tasks, and those that speak with batch systems."""
+"""Celery tasks of pilots: director, monitor, suspected nodes, accounts, and a queue's turns."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def direct() -> None:
 
 @shared_task(name=MONITOR.task, soft_time_limit=55, time_limit=60)
 def watch() -> None:
-    """Look after the pilots; a missed run delays the rescue of their jobs until the next."""
+    """Judge silent pilots; a missed run delays the rescue of their jobs until the next."""
     loops.run(MONITOR)
 
 
@@ -74,10 +74,10 @@ def serve_queue(queue_id: int) -> None:
     submitter.serve(queue_id, timezone.now())
 
 
-@shared_task(name=batch_poller.ATTEND_TASK, soft_time_limit=240, time_limit=270)
-def attend_queue(queue_id: int) -> None:
+@shared_task(name=batch_poller.POLL_TASK, soft_time_limit=240, time_limit=270)
+def poll_queue(queue_id: int) -> None:
     """Ask one queue's batch system for its pilots; a missed run delays it until the next cycle."""
-    batch_poller.attend(queue_id, timezone.now())
+    batch_poller.poll(queue_id, timezone.now())
 
 
 @shared_task(name=ACCOUNTANT.task, soft_time_limit=50, time_limit=60)

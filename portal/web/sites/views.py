@@ -28,7 +28,7 @@ from wms.dags.negotiation.requests import load_of, with_loads
 from wms.dags.reading.selectors import listed_dags
 from wms.dags.states import DAG_ACTIVE
 from wms.pilots.monitoring.suspects import suspects_at
-from wms.pilots.pressure.selectors import queues_now
+from wms.pilots.pressure.selectors import queue_statuses
 from wms.pilots.program.checks import FAILURES_TOLD_FOR, failed_checks_at
 from wms.pilots.selectors import listed_pilots
 from wms.pilots.states import ALIVE
@@ -66,7 +66,7 @@ def show_site(request: HttpRequest, name: str, *, refused: Refused | None = None
     # All of them: one that is far off may have begun to count already, by a long lead time.
     downtimes = list(planned_downtimes(site, now))
     failed_checks = list(failed_checks_at(site, since=now - FAILURES_TOLD_FOR)[: _LINES + 1])
-    queues = queues_now(site)
+    queues = queue_statuses(site)
     ad_lines, ad_fault = _merged_ad(site)
     context = {
         "site": site,

@@ -1,4 +1,4 @@
-"""A pilot in the form of its requests, for tests of the pilot API."""
+"""Client of the pilot API: one pilot's requests, for tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the pilot API tells a pilot that asks for work, and one that beats."""
+"""Claims and heartbeats at the pilot API: jobs, refusals, commands."""
 
 from __future__ import annotations
 
@@ -50,10 +50,8 @@ def test_without_work_the_answer_gives_a_reason(registered: PilotClient) -> None
     answer = registered.ask().json()
 
     assert answer["job"] is None
-    assert answer["reason"] == (
-        "no waiting job fits what a pilot of UW/short has free: cores 1, memory 2000 MB, GPUs 0, "
-        "time 3600 s"
-    )
+    assert "UW/short" in answer["reason"]
+    assert answer["reason"].endswith("time 3600 s")
 
 
 @pytest.mark.parametrize(
@@ -179,7 +177,8 @@ def test_a_full_pilot_is_told_so(registered: PilotClient, make_job: Callable[...
 
     answer = registered.ask()
 
-    assert answer.json() == {"job": None, "reason": "no core of the pilot is free"}
+    assert answer.json()["job"] is None
+    assert "no core" in answer.json()["reason"]
 
 
 def test_a_pilot_may_take_only_jobs_with_more_tags_than_its_queue_demands(
@@ -204,7 +203,8 @@ def test_a_claim_whose_job_was_given_back_gets_no_second_one(
 
     answer = registered.ask(claim="ab" * 16)
 
-    assert answer.json() == {"job": None, "reason": "the job of this claim is closed: not_run"}
+    assert answer.json()["job"] is None
+    assert answer.json()["reason"].endswith("not_run")
 
 
 def test_requirements_are_judged_by_what_the_pilot_told_of_its_node(
@@ -290,10 +290,10 @@ def test_an_attempt_that_is_over_but_cannot_be_reported_holds_nothing_of_the_slo
     second = make_job()
     over = [{"job": stuck["job"], "attempt": stuck["attempt"]}]
 
-    assert registered.ask().json()["reason"] == "no core of the pilot is free"
+    assert "no core" in registered.ask().json()["reason"]
     assert registered.ask(unreported=[{**over[0], "attempt": 2}]).json()["job"] is None
     assert registered.claim(unreported=over)["job"] == second
-    assert registered.ask(unreported=over).json()["reason"] == "no core of the pilot is free"
+    assert "no core" in registered.ask(unreported=over).json()["reason"]
     assert Job.objects.get(pk=stuck["job"]).state == "matched"
 
 

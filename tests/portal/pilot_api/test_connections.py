@@ -1,4 +1,4 @@
-"""Whether a pilot whose claim is held is still there."""
+"""Connections of held claims: a pilot that has hung up is noticed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A pilot that an earlier release sent is served to its end, and one of a later release is too.
+"""Releases: pilots of an earlier and of a later one are served to their end.
 
 The conversation was recorded between a pilot and a server of before pilots checked their nodes,
 kept reports in a spool, sent output while they ran, and told what they use. In the file `@1@` is a
@@ -147,7 +147,7 @@ def test_a_pilot_of_another_release_is_served_from_its_registration_to_its_good_
 
     done, failed, killed = replay.job(1), replay.job(2), replay.job(3)
     assert (done.state, failed.state, killed.state) == ("done", "failed", "killed")
-    assert failed.state_reason == "the payload ended with exit code 3"
+    assert "exit code 3" in failed.state_reason
     output = WorkspaceFile.objects.get(workspace=done.workspace_id, path="out.txt")
     with blobs.open_blob(output.blob_id) as content:
         assert content.read() == b"in"

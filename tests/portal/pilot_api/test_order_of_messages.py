@@ -1,4 +1,4 @@
-"""A network repeats messages and mixes their order up: the portal ends in the same state."""
+"""Order of messages: repeated and reordered ones leave the portal in the same state."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What pilots fetch before they register, and what they tell of their nodes."""
+"""Provision of pilots before they register: manifests, files, reports of unfit nodes."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_what_was_never_stored_is_missing(client: Client, path: str) -> None:
 
 
 def test_a_pilot_that_found_wrong_files_is_aborted_with_the_reason(fresh: PilotClient) -> None:
-    body = {"pilot": str(fresh.pilot.uuid), "secret": SECRET, "reason": "files/1 is missing"}
+    body = {"pilot": str(fresh.pilot.uuid), "secret": SECRET, "reason": "files/1 missing"}
 
     answers = [fresh.post("unfit", body) for _ in range(2)]
 
@@ -67,7 +67,7 @@ def test_a_pilot_that_found_wrong_files_is_aborted_with_the_reason(fresh: PilotC
     fresh.pilot.refresh_from_db()
     assert (fresh.pilot.state, fresh.pilot.state_reason) == (
         "aborted",
-        "unfit: files/1 is missing",
+        "unfit: files/1 missing",
     )
     assert PilotEvent.objects.filter(pilot=fresh.pilot).count() == 1
 

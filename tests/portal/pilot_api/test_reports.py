@@ -1,4 +1,4 @@
-"""What the pilot API accepts of a running attempt: files, reports, a goodbye."""
+"""Reports of a running attempt at the pilot API: files, reports, last message."""
 
 from __future__ import annotations
 

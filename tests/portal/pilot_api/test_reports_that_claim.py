@@ -1,4 +1,4 @@
-"""The report of an end that carries the pilot's next claim: two messages in one request."""
+"""Reports with an attached claim: two messages in one request."""
 
 from __future__ import annotations
 
@@ -68,7 +68,8 @@ def test_without_a_job_the_claim_in_the_answer_gives_its_reason(
 ) -> None:
     answer = registered.post(f"{path_of(first)}/report", ended(memory_mb=0, cores=0)).json()
 
-    assert answer["claim"] == {"job": None, "reason": "no core of the pilot is free"}
+    assert answer["claim"]["job"] is None
+    assert "no core" in answer["claim"]["reason"]
     assert Attempt.objects.get().outcome == "done"
 
 

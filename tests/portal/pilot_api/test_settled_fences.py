@@ -1,4 +1,4 @@
-"""What `auto` means at a queue is decided once: software that comes or goes changes no payload."""
+"""Fence `auto` of a queue is settled once: later software on nodes changes no payload."""
 
 from __future__ import annotations
 

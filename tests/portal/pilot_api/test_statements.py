@@ -1,4 +1,4 @@
-"""What a message of a pilot costs the database: thousands of pilots send them all the time."""
+"""SQL statements per message of a pilot: thousands of pilots send them all the time."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from wms.jobs.models import Stream
 from wms.jobs.output.lines import WINDOW_BYTES
 from wms.jobs.output.streams import append_to_stream
 from wms.jobs.output.texts import PiecedText
-from wms.pilots.agent.sandbox import bounded_log
+from wms.pilots.agent.files.sandbox import bounded_log
 
 pytestmark = pytest.mark.django_db
 

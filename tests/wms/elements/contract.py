@@ -1,4 +1,4 @@
-"""What every element must do, asked of each real one.
+"""Contract of elements: tests that every real adapter has to pass.
 
 A new adapter joins with a subclass in its own `test_KIND.py` that gives the fixture `make_element`;
 the attributes of the class tell what its batch system cannot do or does slowly.

@@ -92,7 +92,7 @@ class TestArc(ElementContract):
 
 
 def test_a_refusal_of_the_ce_is_told_in_its_own_words(make: Make) -> None:
-    with pytest.raises(Refused, match="Requested queue nowhere is not allowed"):
+    with pytest.raises(Refused, match="nowhere"):
         submit(make(queue="nowhere"), "true", count=2)
     with pytest.raises(Refused, match="no queue nowhere"):
         make(queue="nowhere").capacity()
@@ -195,7 +195,7 @@ def test_an_answer_that_does_not_name_every_pilot_is_no_answer(
             last = done.stdout.rfind(',{\\"status-code')
             return Completed(0, done.stdout[:last] + ']}"}]}', "") if last > 0 else done
 
-    with pytest.raises(Unreachable, match="did not answer for each pilot"):
+    with pytest.raises(Unreachable, match="each pilot"):
         maker(own_ce)(Forgetful()).status(living)
 
 

@@ -1,4 +1,4 @@
-"""What is particular to pilots that are processes of this host."""
+"""Element of this host: particulars of pilots that are its processes."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_more_pilots_than_free_slots_are_refused_and_none_is_started(
 ) -> None:
     submit(element, FOREVER, name="first")
 
-    with pytest.raises(Refused, match="2 pilots for 1 free of 2 slots"):
+    with pytest.raises(Refused, match="1 free"):
         submit(element, FOREVER, count=2, name="second")
 
     assert element.adopt("second") == []
@@ -109,7 +109,7 @@ def test_a_pilot_whose_whole_session_was_killed_has_failed(
     os.killpg(int((base / pilot / "pid").read_text().split()[0]), signal.SIGKILL)
 
     found = wait_for(element, pilot, BatchState.FAILED)
-    assert found.reason == "ended without an exit code"
+    assert "exit code" in found.reason
     assert found.exit_code is None
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.wms.pilots.agent.test_payload import wait_until_gone
+from tests.wms.pilots.agent.payload.test_execution import wait_until_gone
 from wms.elements.protocol import Unreachable
 from wms.elements.runner import CommandRunner, LocalRunner
 

@@ -139,7 +139,7 @@ def test_the_socket_of_the_connection_is_in_a_folder_for_this_account_alone(
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     (tmp_path / f"pilotage-ssh-{os.geteuid()}").mkdir(mode=0o755)
 
-    with pytest.raises(Unreachable, match="not a folder for this account alone"):
+    with pytest.raises(Unreachable, match="this account alone"):
         make_runner(sshd.settings()).run(["true"])
 
 

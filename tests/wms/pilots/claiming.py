@@ -17,7 +17,12 @@ from wms.jobs.operations import JobSpec, create_workspace, submit_jobs
 from wms.pilots.models import Pilot
 from wms.pilots.protocol import registration
 from wms.pilots.protocol.claims import ClaimAnswer, claim_job
-from wms.pilots.protocol.heartbeats import Beat, Credential, HeartbeatAnswer, record_heartbeat
+from wms.pilots.protocol.heartbeats import (
+    Credential,
+    HeartbeatAnswer,
+    HeartbeatMessage,
+    record_heartbeat,
+)
 from wms.pilots.protocol.references import AttemptRef
 from wms.sites.models import Queue
 from wms.sites.selectors import queue_offer, with_identity
@@ -87,4 +92,4 @@ def beat(
 ) -> HeartbeatAnswer:
     """A heartbeat of the pilot, which has these attempts."""
     credential = Credential(pilot.uuid, pilot.token_sha256)
-    return record_heartbeat(credential, Beat(running=tuple(running), **told), now=now)  # type: ignore[arg-type]
+    return record_heartbeat(credential, HeartbeatMessage(running=tuple(running), **told), now=now)  # type: ignore[arg-type]

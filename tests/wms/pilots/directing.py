@@ -1,4 +1,4 @@
-"""The director at work in a test: one cycle, and then the turn of every queue."""
+"""Director and turns of all queues, run once for a test."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def at_once() -> float:
     return 0.0
 
 
-def direct(now: datetime) -> dict[str, submitter.Report]:
+def direct(now: datetime) -> dict[str, submitter.TurnReport]:
     """Plan, and give each queue whose turn is due its turn; what the turns did, by queue."""
     asked = director.plan_requests(now)
     turns = {
@@ -29,10 +29,10 @@ def direct(now: datetime) -> dict[str, submitter.Report]:
     return {name: turn for name, turn in turns.items() if turn is not None}
 
 
-def attend(now: datetime) -> dict[str, batch_poller.Attention]:
+def poll(now: datetime) -> dict[str, batch_poller.PollResult]:
     """Ask the batch system of every queue that has pilots; what came of it, by queue."""
     queues = Queue.objects.filter(pk__in=Pilot.objects.values("queue")).select_related("site")
-    told = {str(queue): batch_poller.attend(queue.pk, now, clock=at_once) for queue in queues}
+    told = {str(queue): batch_poller.poll(queue.pk, now, clock=at_once) for queue in queues}
     return {name: attention for name, attention in told.items() if attention is not None}
 
 

@@ -118,7 +118,8 @@ def test_rooms_are_counted_without_reading_attempts_that_have_ended(pilots: None
     now = datetime.now(UTC)
 
     steps = explain(
-        pressure.COUNT_ROOMS, {"now": now, "lately": now - timedelta(minutes=30), "times_s": [0.0]}
+        pressure.COUNT_FREE_CAPACITY,
+        {"now": now, "lately": now - timedelta(minutes=30), "times_s": [0.0]},
     )
 
     for table in ("pilots_pilot", "jobs_attempt"):

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from wms.dags.scripts.conf import ScriptConf
-from wms.pilots.agent.fence_bwrap import BASE, host_words, is_below, shown_folders
+from wms.pilots.agent.fence.host_view import BASE, host_words, is_below, shown_folders
 
 #: Path of the workspace behind `bwrap`.
 INNER_ROOT: Final = "/workspace"

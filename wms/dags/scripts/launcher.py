@@ -22,7 +22,7 @@ import sys
 import time
 from typing import Any
 
-from wms.pilots.agent import gate
+from wms.pilots.agent.supervisor import confinement
 
 #: From the polite signal to the hard one.
 GRACE_S = 3.0
@@ -37,7 +37,7 @@ def main() -> None:
     spec = _read_spec()
     if spec["gate"]:
         # The script's account could not do it, and has it from us.
-        gate.empty_bounding_set()
+        confinement.empty_bounding_set()
     wake_up, sink = os.pipe()
     for end in (wake_up, sink):
         os.set_blocking(end, False)
@@ -96,7 +96,7 @@ def _start(spec: dict[str, Any], path: str) -> subprocess.Popen[bytes]:
             most = value if hard == resource.RLIM_INFINITY else min(value, hard)
             resource.setrlimit(kind, (most, most))
         if spec["gate"]:
-            gate.pass_through({**spec["gate"], "denied": bytes.fromhex(spec["gate"]["denied"])})
+            confinement.confine({**spec["gate"], "denied": bytes.fromhex(spec["gate"]["denied"])})
 
     account: dict[str, Any] = {}
     if spec.get("uid"):

@@ -18,11 +18,14 @@ from typing import Any, Final
 from wms.dags.scripts import launcher
 from wms.dags.scripts.fences import Fence, interpreter
 from wms.dags.scripts.memory import memory_mb, processes_of
-from wms.pilots.agent.embedded import module_of, program
-from wms.pilots.agent.fence import Gate, filter_of_calls
+from wms.pilots.agent.fence.base import Confinement, denied_calls_filter
+from wms.pilots.agent.inline_program import module_of, program
 
 _LAUNCHER_TEXT = program(
-    [module_of("gate"), (launcher.__name__, Path(launcher.__file__).read_text(encoding="utf-8"))]
+    [
+        module_of("supervisor.confinement"),
+        (launcher.__name__, Path(launcher.__file__).read_text(encoding="utf-8")),
+    ]
 )
 _TICK_S = 0.25
 _MEMORY_EVERY_S = 1.0
@@ -286,7 +289,7 @@ def _spec(fence: Fence, command: Command, limits: Limits) -> dict[str, Any]:
 
 def _gate() -> dict[str, Any]:
     """Restrictions behind a fence: a session keyring, no capabilities, a filter of system calls."""
-    gate = asdict(Gate(has_no_capabilities=True, denied=filter_of_calls()))
+    gate = asdict(Confinement(has_no_capabilities=True, denied=denied_calls_filter()))
     return {**gate, "denied": gate["denied"].hex(), "watched": ""}
 
 

@@ -1,7 +1,7 @@
-"""The pilot: the program that runs on a worker node and pulls jobs.
+"""The pilot agent: the program that runs on a worker node and pulls jobs.
 
 It uses the standard library of Python 3.9 or newer and nothing else, imports nothing of the rest of
-the project, and travels as one zip file.
+the project, and travels as one zip file (`wms.pilots.program.bundle`).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Entry of the pilot: reads its mission from standard input, where no other process can see it."""
+"""Entry point of the pilot agent: configuration from standard input, signal handlers, exit code."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from . import sandbox
-from .client import BadAnswer, Client, Rejected, Unauthorised, Unavailable
 from .control import Control
-from .loop import EXIT_ERROR, EXIT_TERMINATED, Agent
-from .mission import BadManifest, read_mission
-from .shipping import LOG_FILE, log_to
+from .files import sandbox
+from .server.client import BadAnswer, Client, Rejected, Unauthorised, Unavailable
+from .server.log_upload import LOG_FILE, log_to
+from .session.loop import EXIT_ERROR, EXIT_TERMINATED, Agent
+from .session.pilot_config import BadManifest, read_config
 
 #: After a termination signal the pilot is gone by then, even if the server does not answer.
 LAST_RESORT_S = 9
-UNFIT_PATIENCE_S = 60.0
+UNFIT_RETRY_S = 60.0
 _PR_SET_DUMPABLE = 4
 
 log = logging.getLogger("pilot")
 
 
 class OutOfTime(BaseException):
-    """The pilot was told to end and could not do so in an orderly way."""
+    """The pilot had to end at once: nothing more is sent to the server."""
 
 
 def main() -> int:
@@ -41,7 +41,7 @@ def main() -> int:
     work_dir = Path(given["work_dir"])
     log_to(work_dir / LOG_FILE)
     try:
-        return Agent(read_mission(given), control).run()
+        return Agent(read_config(given), control).run()
     except BadManifest as error:
         log.error("nothing is run: %s", error)
         _tell_unfit(given, str(error), control)
@@ -58,13 +58,13 @@ def _tell_unfit(given: dict[str, Any], reason: str, control: Control) -> None:
     body = {"pilot": given["pilot"], "secret": given["secret"], "reason": reason}
     client = Client(given["server"], given["pilot"], "", control)
     try:
-        client.call("unfit", body, patience_s=UNFIT_PATIENCE_S, is_authorised=False)
+        client.call("unfit", body, retry_s=UNFIT_RETRY_S, is_authorised=False)
     except (Unavailable, Unauthorised, Rejected, BadAnswer) as error:
         log.error("the server did not take this: %s", error)
 
 
 def _read_given() -> dict[str, Any]:
-    """Read the mission, then put nothing in place of standard input."""
+    """Read the configuration, then put nothing in place of standard input."""
     given: dict[str, Any] = json.loads(sys.stdin.read())
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)

@@ -1,4 +1,4 @@
-"""What the outside wants of the pilot, and how its threads learn of it without polling."""
+"""Requests to stop, drain, kill or peek, from signals, heartbeats and answers, for all threads."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ GOODBYE_S = 6.0
 Attempt = tuple[int, int]
 
 
-class Bell:
-    """Wakes one waiting thread; safe to ring from a signal handler, which no lock is."""
+class Waker:
+    """Self-pipe that wakes one waiting thread; a signal handler may use it, as it takes no lock."""
 
     def __init__(self) -> None:
         self._reader, self._writer = os.pipe()
         os.set_blocking(self._reader, False)
         os.set_blocking(self._writer, False)
 
-    def ring(self) -> None:
-        """Wake the waiting thread now, or the next one at once."""
+    def wake(self) -> None:
+        """Wake the waiting thread now, or the next one that waits at once."""
         try:
             os.write(self._writer, b"!")
         except BlockingIOError:
             return  # full of rings that nobody has heard yet
 
     def wait(self, timeout_s: float | None) -> None:
-        """Return after a ring or when the time is over."""
+        """Return after a wake-up or at the timeout."""
         # Not select(): that fails once a pilot of very many jobs has more than 1023 files open.
         poll = select.poll()
         poll.register(self._reader, select.POLLIN)
@@ -42,51 +42,51 @@ class Bell:
 
 
 def _milliseconds(seconds: float) -> int:
-    """What the kernel can be told to wait; after the longest of them callers look again."""
+    """Timeout for poll(2), at most a million seconds; callers look again after it."""
     return max(0, math.ceil(min(seconds, 1e6) * 1000))
 
 
 class Control:
-    """The wishes of signal handlers, heartbeats and server answers; all threads obey them.
+    """Requests to the pilot; all threads obey them.
 
-    Wishes are only ever added, so plain attributes need no lock. `bell` is the main thread's; each
-    attempt at hand has one of its own, since a ring wakes one thread only.
+    Requests are only ever added, so plain attributes need no lock. `waker` is the main thread's;
+    each attempt at hand has one of its own, since a wake-up reaches one thread only.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self.bell = Bell()
+        self.waker = Waker()
         self.clock = clock
         self.terminated_at: float | None = None
         self.is_preempted = False
         self.is_draining = False
-        self.is_sent_off = False
+        self.is_drain_requested = False
         self.drain_reason = ""
         self.is_locked_out = False
         self._killed: dict[Attempt, str] = {}
         self._peeked: set[Attempt] = set()
         # Replaced and never changed: a signal handler reads it at any moment, without a lock.
-        self._bells: dict[Attempt, Bell] = {}
-        self._standing: tuple[Bell, ...] = ()
+        self._wakers: dict[Attempt, Waker] = {}
+        self._standing: tuple[Waker, ...] = ()
         # Used again and never closed: who rings late must not write into another's file.
-        self._spare: list[Bell] = []
+        self._spare: list[Waker] = []
         self._lock = threading.Lock()
-        self._line: socket.socket | None = None
+        self._connection: socket.socket | None = None
 
     @property
-    def wants_end(self) -> bool:
+    def is_ending(self) -> bool:
         """True once the pilot is to take no more jobs."""
         return self.is_terminated or self.is_draining or self.is_locked_out
 
     @contextlib.contextmanager
-    def line(self, connection: socket.socket) -> Iterator[None]:
-        """While the block waits for an answer on this connection, a wish to end cuts it off."""
-        self._line = connection
-        if self.wants_end:
-            self._cut_line()
+    def cancellable(self, connection: socket.socket) -> Iterator[None]:
+        """While the block waits for an answer on this connection, a request to end shuts it."""
+        self._connection = connection
+        if self.is_ending:
+            self._shut_connection()
         try:
             yield
         finally:
-            self._line = None
+            self._connection = None
 
     @property
     def is_terminated(self) -> bool:
@@ -94,13 +94,13 @@ class Control:
         return self.terminated_at is not None
 
     def terminate(self) -> None:
-        """End soon: called by the signal handler."""
+        """End soon; called by the signal handler."""
         if self.terminated_at is None:
             self.terminated_at = self.clock()
-        self._ring_all()
+        self._wake_all()
 
     def preempt(self) -> None:
-        """The batch system wants the slot back: end soon, and let others run what is not done."""
+        """End soon, because the batch system wants the slot back; unfinished jobs run elsewhere."""
         self.is_preempted = True
         self.terminate()
 
@@ -108,91 +108,91 @@ class Control:
         """End after the jobs at hand; of several reasons the first one counts."""
         self.drain_reason = self.drain_reason or reason
         self.is_draining = True
-        self._ring_all()
+        self._wake_all()
 
-    def send_off(self, reason: str) -> None:
-        """Somebody told the server to drain the pilot: it keeps no slot of an unfit node either."""
-        self.is_sent_off = True
+    def drain_on_request(self, reason: str) -> None:
+        """Drain because an operator asked: the slot of an unfit node is not kept either."""
+        self.is_drain_requested = True
         self.drain(reason)
 
     def lock_out(self) -> None:
-        """The server no longer knows this pilot: end at once, without a word to it."""
+        """End at once, without a message: the server no longer accepts the credential."""
         self.is_locked_out = True
-        self._ring_all()
+        self._wake_all()
 
     def kill(self, attempt: Attempt, reason: str = "") -> None:
         """Stop this attempt of a job if it still runs."""
         self._killed.setdefault(attempt, reason)
-        self._ring_all()
+        self._wake_all()
 
     def is_killed(self, attempt: Attempt) -> bool:
         """Tell whether somebody asked to stop this attempt."""
         return attempt in self._killed
 
     def kill_reason(self, attempt: Attempt) -> str:
-        """Why this attempt is to be stopped, in the words of who asked; may be empty."""
+        """Reason for the kill in the words of who asked; may be empty."""
         return self._killed.get(attempt, "")
 
     def peek(self, attempt: Attempt) -> None:
-        """Send what this attempt has printed up to now, without waiting for the usual moment."""
+        """Send what this attempt has printed up to now, without waiting for the next time."""
         self._peeked.add(attempt)
-        bell = self._bells.get(attempt)
-        if bell is not None:
-            bell.ring()
+        waker = self._wakers.get(attempt)
+        if waker is not None:
+            waker.wake()
 
-    def takes_peek(self, attempt: Attempt) -> bool:
-        """Tell whether somebody wants to see this attempt's output now; asking takes the wish."""
+    def take_peek_request(self, attempt: Attempt) -> bool:
+        """Tell whether a peek at this attempt was asked for, and clear the request."""
         if attempt not in self._peeked:
             return False
         self._peeked.discard(attempt)
         return True
 
-    def hold(self, attempt: Attempt) -> Bell:
-        """Note an attempt at hand, for the heartbeats; return the bell of the thread that runs it.
+    def add_attempt(self, attempt: Attempt) -> Waker:
+        """Note an attempt at hand, for the heartbeats; return the waker of the thread that runs it.
 
-        It may ring for no reason.
+        It may wake for no reason.
         """
         with self._lock:
-            bell = self._spare.pop() if self._spare else Bell()
-            self._bells = {**self._bells, attempt: bell}
-            return bell
+            waker = self._spare.pop() if self._spare else Waker()
+            self._wakers = {**self._wakers, attempt: waker}
+            return waker
 
-    def release(self, attempt: Attempt) -> None:
-        """The attempt is over; the main thread is told."""
+    def remove_attempt(self, attempt: Attempt) -> None:
+        """Remove an attempt that is over, and wake the main thread."""
         with self._lock:
-            bells = dict(self._bells)
-            self._spare.append(bells.pop(attempt))
-            self._bells = bells
-        self.bell.ring()
+            wakers = dict(self._wakers)
+            self._spare.append(wakers.pop(attempt))
+            self._wakers = wakers
+        self.waker.wake()
 
-    def new_bell(self) -> Bell:
-        """A bell for one more thread that lives as long as the pilot; it rings for every wish."""
-        bell = Bell()
+    def new_waker(self) -> Waker:
+        """Waker for one more thread that lives as long as the pilot; every request wakes it."""
+        waker = Waker()
         with self._lock:
-            self._standing = (*self._standing, bell)
-        return bell
+            self._standing = (*self._standing, waker)
+        return waker
 
-    def held(self) -> list[Attempt]:
-        """Return the attempts at hand."""
-        return list(self._bells)
+    def attempts(self) -> list[Attempt]:
+        """Attempts at hand."""
+        return list(self._wakers)
 
-    def give_up_at(self, started: float, patience_s: float) -> float:
-        """Return when to stop trying to reach the server: soon, once the pilot is terminated."""
-        limit = started + patience_s
+    def retry_until(self, started: float, retry_s: float) -> float:
+        """Time at which retries end: soon, once the pilot is terminated."""
+        limit = started + retry_s
         if self.terminated_at is None:
             return limit
         return min(limit, self.terminated_at + GOODBYE_S)
 
-    def _cut_line(self) -> None:
-        line = self._line
-        if line is not None:
+    def _shut_connection(self) -> None:
+        connection_now = self._connection
+        if connection_now is not None:
             with contextlib.suppress(OSError):
                 # Beside TLS, whose own state is the reading thread's.
-                socket.socket.shutdown(line, socket.SHUT_RDWR)
+                socket.socket.shutdown(connection_now, socket.SHUT_RDWR)
 
-    def _ring_all(self) -> None:
-        if self.wants_end:
-            self._cut_line()
-        self.bell.ring()
-        for bell in (*self._standing, *self._bells.values()):
-            bell.ring()
+    def _wake_all(self) -> None:
+        if self.is_ending:
+            self._shut_connection()
+        self.waker.wake()
+        for waker in (*self._standing, *self._wakers.values()):
+            waker.wake()

@@ -1,4 +1,4 @@
-"""What this worker node is, and what of it belongs to this pilot."""
+"""Facts of this worker node, and the share of it that belongs to this pilot or to one job."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MB = 1024 * 1024
 
 
 def describe_node(work_dir: Path, slot: Share) -> dict[str, Any]:
-    """Return the facts of the whole node and of the slot, as sent when the pilot registers."""
+    """Facts of the whole node and of the slot, as sent when the pilot registers."""
     return {
         "hostname": socket.gethostname(),
         "platform": platform_name(),
@@ -33,22 +33,22 @@ def describe_node(work_dir: Path, slot: Share) -> dict[str, Any]:
 
 
 def platform_name() -> str:
-    """Return system and architecture, for example `linux-x86_64`."""
+    """System and architecture, for example `linux-x86_64`."""
     return f"{platform.system()}-{platform.machine()}".lower()
 
 
 def usable_cores() -> int:
-    """Return the number of CPUs this process may run on."""
+    """Number of CPUs that this process may run on."""
     return len(os.sched_getaffinity(0))
 
 
 def total_memory_mb() -> int:
-    """Return the memory of the node."""
+    """Memory of the node."""
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // _MB
 
 
 def available_memory_mb() -> int:
-    """Return the memory of the node that can be had without swapping."""
+    """Memory of the node that can be had without swapping."""
     with open("/proc/meminfo", encoding="ascii") as lines:
         for line in lines:
             if line.startswith("MemAvailable:"):
@@ -57,7 +57,7 @@ def available_memory_mb() -> int:
 
 
 def free_disk_mb(work_dir: Path) -> int:
-    """Return the space left where jobs run."""
+    """Free space on the disk where jobs run."""
     return shutil.disk_usage(work_dir).free // _MB
 
 
@@ -71,7 +71,7 @@ class Share:
     disk_mb: int = 0
 
     def minus(self, others: Iterable[Share]) -> Share:
-        """What is left when others have their part; never less than nothing."""
+        """Remainder when others have their part; never less than nothing."""
         taken = list(others)
         return Share(
             cores=max(0, self.cores - sum(each.cores for each in taken)),
@@ -82,7 +82,7 @@ class Share:
 
 
 def slot(environment: Mapping[str, str], work_dir: Path) -> Share:
-    """Return what is the pilot's: the slot the batch system gave, or else the whole node.
+    """Share of this pilot: the slot that the batch system gave, or else the whole node.
 
     Where no disk is given it is what is free where jobs run, when the pilot starts. GPUs are only
     those that the batch system gave: the node's may be somebody else's.
@@ -96,7 +96,7 @@ def slot(environment: Mapping[str, str], work_dir: Path) -> Share:
 
 
 def load(work_dir: Path) -> dict[str, float]:
-    """Return what changes, as sent with every heartbeat."""
+    """Load, free memory and free disk, as sent with every heartbeat."""
     return {
         "load_1min": os.getloadavg()[0],
         "memory_free_mb": available_memory_mb(),

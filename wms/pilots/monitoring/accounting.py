@@ -1,4 +1,4 @@
-"""The core-seconds of pilots: computed and added to the accounts once, after the end of each."""
+"""Accounting of ended pilots: core-seconds idle and in validation, added once for each."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _AT_ONCE = 500
 
 @transaction.atomic
 def account_pilots() -> int:
-    """Store the accounts of pilots that have ended; how many, of a batch.
+    """Store the accounts of a batch of ended pilots; return how many.
 
-    What their attempts spent was added with the attempts; here come idleness and validation.
+    Usage of their attempts was added with the attempts; here come idleness and validation.
     """
     ended = Pilot.objects.filter(accounts__isnull=True, ended_at__isnull=False).order_by("ended_at")
     pilots = list(
@@ -58,14 +58,14 @@ def _jobs_of(pilot_ids: Collection[int]) -> dict[int, list[PilotJob]]:
 
 
 def accounts_of(pilot: Pilot, jobs: Collection[PilotJob]) -> dict[str, Any]:
-    """A pilot's accounts, by what it told of its life, else by when it was heard.
+    """Core-seconds of a pilot by its own totals, else by when it was heard.
 
     No pilot has more cores than its queue offers, or a longer life than since it was made.
     """
-    told = pilot.totals or {}
-    cores = min(pilot.queue.cores, int(told.get("cores") or pilot.queue.cores))
-    lifetime_s = _lifetime_s(pilot, told.get("lifetime_s"))
-    validation_s = min(lifetime_s, told.get("validation_s") or pilot.validation_s or 0.0)
+    totals = pilot.totals or {}
+    cores = min(pilot.queue.cores, int(totals.get("cores") or pilot.queue.cores))
+    lifetime_s = _lifetime_s(pilot, totals.get("lifetime_s"))
+    validation_s = min(lifetime_s, totals.get("validation_s") or pilot.validation_s or 0.0)
     accounts = core_accounting(
         cores=cores,
         pilot_seconds=lifetime_s,
@@ -76,14 +76,14 @@ def accounts_of(pilot: Pilot, jobs: Collection[PilotJob]) -> dict[str, Any]:
     return {"cores": cores, "lifetime_s": lifetime_s, "validation_s": validation_s, **accounts}
 
 
-def _lifetime_s(pilot: Pilot, told_s: float | None) -> float:
+def _lifetime_s(pilot: Pilot, reported_s: float | None) -> float:
     if pilot.registered_at is None or pilot.ended_at is None:
         return 0.0
     # One that did not say good-bye was last alive when it was last heard.
     last = pilot.ended_at if pilot.totals is not None else pilot.heartbeat_at or pilot.ended_at
     heard_s = (last - pilot.registered_at).total_seconds()
     most_s = (pilot.ended_at - pilot.created_at).total_seconds()
-    return max(0.0, min(heard_s if told_s is None else told_s, most_s))
+    return max(0.0, min(heard_s if reported_s is None else reported_s, most_s))
 
 
 def _use(pilot: Pilot) -> Use:

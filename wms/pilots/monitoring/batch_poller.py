@@ -1,4 +1,4 @@
-"""The pilot status agent, queue by queue: what the batch system says of pilots, and what follows.
+"""Batch poller, queue by queue: states of pilots at the batch system, and what follows.
 
 The batch system only explains; a pilot that is heard lives, whatever is said of it.
 """
@@ -29,9 +29,9 @@ from wms.jobs.models import Attempt
 from wms.jobs.states import JobCause
 from wms.pilots import lifecycle
 from wms.pilots.models import Pilot
-from wms.pilots.monitoring.faults import Watch, end_of_time_noted, faults_contained
+from wms.pilots.monitoring.faults import TurnClock, faults_contained, task_timeout_noted
 from wms.pilots.pressure.backoff import Kind, note_failure, note_success
-from wms.pilots.pressure.remover import withdraw
+from wms.pilots.pressure.remover import cancel_pending
 from wms.pilots.pressure.submitter import queue_lock, record_native_ids
 from wms.pilots.pressure_models import ElementContact
 from wms.pilots.states import ALIVE, PENDING, PilotState
@@ -41,12 +41,12 @@ from wms.sites.selectors import element_of
 log = structlog.get_logger(__name__)
 _ACTOR = Actor.system("pilot-monitor")
 #: The task that attends to the pilots of a queue.
-ATTEND_TASK = "wms.pilots.attend_queue"
+POLL_TASK = "wms.pilots.attend_queue"
 
 _ENDED = frozenset({BatchState.DONE, BatchState.FAILED, BatchState.CANCELLED})
-#: So many pilots are asked for in one question.
+#: Number of pilots in one question.
 _PORTION = 2000
-#: So many answers in a row, over so long a time, must not know a pilot before it is gone.
+#: Number of answers in a row, and their time span, that miss a pilot before it is gone.
 _MISSING_LIMIT = 3
 _MISSING_FOR = timedelta(seconds=LEASE_S)
 #: A view that is not believed is believed when it stays for so long.
@@ -57,11 +57,11 @@ _ADOPT_AFTER = timedelta(minutes=2)
 _GIVE_UP_BATCH_AFTER = timedelta(minutes=10)
 _NOT_FOUND = "the answer to its submission was lost, and the batch system does not know it"
 _FORGOTTEN_AT_ONCE = 500
-#: So long the batch system keeps the log of an ended pilot for us.
+#: Time for which the batch system keeps the log of an ended pilot for us.
 LOG_KEPT = timedelta(days=1)
 #: A pilot that was heard within so many heartbeats lives, or is saying goodbye.
 _BEATS_WAITED = 2
-#: So long a batch system is reminded of pilots that it was to cancel.
+#: Time for which pilots that were to be cancelled are cancelled again.
 _REMINDED_FOR = timedelta(hours=1)
 #: An answer may take this part of the time between two questions.
 _BUSY_PART = 0.05
@@ -69,8 +69,8 @@ _LONGEST_PERIOD_S = 300.0
 
 
 @dataclass(frozen=True, slots=True)
-class Attention:
-    """What became of the pilots of a queue; `fault` says why nothing is known of them."""
+class PollResult:
+    """Result of a poll of a queue; `fault` says why nothing is known of its pilots."""
 
     adopted: int = 0
     polled: int = 0
@@ -79,14 +79,14 @@ class Attention:
     fault: str = ""
 
 
-def attend(
+def poll(
     queue_id: int,
     now: datetime,
     *,
     period_s: float = 5.0,
     clock: Callable[[], float] = time.monotonic,
-) -> Attention | None:
-    """Ask a queue's batch system for its pilots; None when somebody speaks with it just now.
+) -> PollResult | None:
+    """Ask a queue's batch system for its pilots; None when its lock is taken.
 
     It is asked again after `period_s`, or later where answers take long.
     """
@@ -94,15 +94,15 @@ def attend(
         queue = Queue.objects.select_related("site").filter(pk=queue_id).first()
         if not is_held or queue is None:
             return None
-        watch = Watch(now, clock)
-        with end_of_time_noted(queue, Kind.POLL, watch):
-            attention = _attend(queue, watch, period_s)
-            if not attention.fault:
+        watch = TurnClock(now, clock)
+        with task_timeout_noted(queue, Kind.POLL, watch):
+            result = _poll(queue, watch, period_s)
+            if not result.fault:
                 forget_ended(queue, now)
-    return attention
+    return result
 
 
-def _attend(queue: Queue, watch: Watch, period_s: float) -> Attention:
+def _poll(queue: Queue, watch: TurnClock, period_s: float) -> PollResult:
     now, adopted = watch.start, 0
     states: dict[str, BatchPilot] = {}
     pilots: list[Pilot] = []
@@ -115,19 +115,19 @@ def _attend(queue: Queue, watch: Watch, period_s: float) -> Attention:
         # No answer means that nothing is known: no state changes.
         jitter = random.uniform(-1, 1)
         note_failure(queue, Kind.POLL, outcome.fault, now=watch.now, jitter=jitter)
-        return Attention(adopted=adopted, fault=outcome.fault)
+        return PollResult(adopted=adopted, fault=outcome.fault)
     took_s = watch.elapsed_s
     pause_s = min(max(period_s, took_s / _BUSY_PART), _LONGEST_PERIOD_S)
     doubt = _doubt(queue, pilots, states, now, age_s=took_s)
     if doubt:
         _raise_alarm(queue, doubt, watch, pause_s)
-        return Attention(adopted=adopted, polled=len(pilots), fault=doubt)
+        return PollResult(adopted=adopted, polled=len(pilots), fault=doubt)
     note_success(queue, Kind.POLL, now=now, next_at=watch.now + timedelta(seconds=pause_s))
     return _act(queue, pilots, states, now, adopted)
 
 
 def adopt_batches(queue: Queue, element: Element, now: datetime) -> int:
-    """Find out what became of submissions whose answer was lost; how many pilots were found."""
+    """Find pilots of submissions whose answer was lost; return how many were found."""
     lost = Pilot.objects.filter(
         queue=queue,
         state=PilotState.SUBMITTED,
@@ -158,14 +158,14 @@ def _adopt(queue: Queue, element: Element, batch: str, now: datetime) -> int:
 
 
 def _asked_for(queue: Queue, now: datetime) -> list[Pilot]:
-    """The living pilots, and those that the batch system was to cancel a short time ago."""
+    """Living pilots, and those that were to be cancelled a short time ago."""
     cancelled = Q(state=PilotState.REMOVED, is_forgotten=False, ended_at__gt=now - _REMINDED_FOR)
     asked = Pilot.objects.filter(Q(state__in=ALIVE) | cancelled, queue=queue)
     return list(asked.exclude(native_id="").defer("node", "load").order_by("pk"))
 
 
 def _states(element: Element, pilots: Sequence[Pilot]) -> dict[str, BatchPilot]:
-    """What the batch system says of each; who is not in its answer is missing."""
+    """State of each pilot at the batch system; one that its answer leaves out is missing."""
     ids = [pilot.native_id for pilot in pilots]
     states: dict[str, BatchPilot] = {}
     for start in range(0, len(ids), _PORTION):
@@ -184,10 +184,10 @@ def _doubt(
     *,
     age_s: float,
 ) -> str:
-    """Why an answer is not acted upon, or an empty string; one that stays the same is, in the end.
+    """Reason not to act upon an answer, or an empty string; one that stays the same is accepted.
 
-    One that knows much less than before, or nothing any more, may come from a system that has just
-    started, lost its memory, or answers for another.
+    An answer that knows much less than before, or nothing any more, may come from a system that has
+    just started, lost its memory, or answers for another.
     """
     contact = ElementContact.objects.filter(queue=queue, kind=Kind.POLL).first()
     seen = contact.seen_pilots if contact else 0
@@ -208,12 +208,12 @@ def _doubt(
     doubted_since = contact.failing_since if contact else None
     if doubted_since is not None and now - doubted_since > _DISBELIEVED_FOR:
         return ""
-    told = counted(known, "pilot", "pilots")
-    return f"the answer knows {told}, the one before knew {seen}: it is not acted upon"
+    count = counted(known, "pilot", "pilots")
+    return f"the answer knows {count}, the one before knew {seen}: it is not acted upon"
 
 
-def _raise_alarm(queue: Queue, doubt: str, watch: Watch, pause_s: float) -> None:
-    """Tell it; the batch system answers, so it is asked again soon."""
+def _raise_alarm(queue: Queue, doubt: str, watch: TurnClock, pause_s: float) -> None:
+    """Report a doubtful answer; the batch system answers, so it is asked again soon."""
     log.warning("batch_view_held", queue=str(queue), doubt=doubt)
     contact, _ = ElementContact.objects.get_or_create(queue=queue, kind=Kind.POLL)
     contact.failures += 1
@@ -229,7 +229,7 @@ def _act(
     states: Mapping[str, BatchPilot],
     now: datetime,
     adopted: int,
-) -> Attention:
+) -> PollResult:
     known = sum(state.state != BatchState.MISSING for state in states.values())
     ElementContact.objects.filter(queue=queue, kind=Kind.POLL).update(seen_pilots=known)
     cancelled = [pilot for pilot in pilots if pilot.state == PilotState.REMOVED]
@@ -242,11 +242,11 @@ def _act(
     _note_starts(queue, ended, states, now)
     over = {pilot.pk for pilot in ended}
     removed = _remove_stuck(queue, [pilot for pilot in alive if pilot.pk not in over], states, now)
-    return Attention(adopted, polled=len(pilots), ended=len(ended), removed=removed)
+    return PollResult(adopted, polled=len(pilots), ended=len(ended), removed=removed)
 
 
 def _remind(queue: Queue, cancelled: Sequence[Pilot], states: Mapping[str, BatchPilot]) -> None:
-    """Cancel again what is still there although it was to be cancelled."""
+    """Cancel pilots again that are still there although they were cancelled."""
     there = [
         pilot.native_id
         for pilot in cancelled
@@ -258,7 +258,7 @@ def _remind(queue: Queue, cancelled: Sequence[Pilot], states: Mapping[str, Batch
 
 
 def _note_states(pilots: Iterable[Pilot], states: Mapping[str, BatchPilot], now: datetime) -> None:
-    """Store what is said of each pilot, where it has changed."""
+    """Store the batch system's state of each pilot, where it has changed."""
     changed = []
     for pilot in pilots:
         if _note_state(pilot, states[pilot.native_id], now):
@@ -269,20 +269,20 @@ def _note_states(pilots: Iterable[Pilot], states: Mapping[str, BatchPilot], now:
     Pilot.objects.bulk_update(changed, columns, batch_size=1000)
 
 
-def _note_state(pilot: Pilot, told: BatchPilot, now: datetime) -> bool:
-    """Note it in the row that was read; whether anything is new."""
-    if told.state == BatchState.MISSING:
+def _note_state(pilot: Pilot, batch_pilot: BatchPilot, now: datetime) -> bool:
+    """Set the state in the row that was read; tell whether it has changed."""
+    if batch_pilot.state == BatchState.MISSING:
         pilot.missing_polls += 1
         pilot.missing_since = pilot.missing_since or now
         return True
-    is_same = (pilot.batch_state, pilot.batch_reason) == (told.state, told.reason)
+    is_same = (pilot.batch_state, pilot.batch_reason) == (batch_pilot.state, batch_pilot.reason)
     if is_same and not pilot.missing_polls:
         return False
     pilot.missing_polls, pilot.missing_since = 0, None
-    if pilot.batch_state != told.state:
+    if pilot.batch_state != batch_pilot.state:
         pilot.batch_since = now
-        pilot.holds += told.state == BatchState.HELD
-    pilot.batch_state, pilot.batch_reason = str(told.state), told.reason
+        pilot.holds += batch_pilot.state == BatchState.HELD
+    pilot.batch_state, pilot.batch_reason = str(batch_pilot.state), batch_pilot.reason
     return True
 
 
@@ -303,7 +303,7 @@ def _has_ended(pilot: Pilot, batch: BatchPilot, now: datetime) -> bool:
 
 @transaction.atomic
 def _declare_ended(pilot: Pilot, batch: BatchPilot, now: datetime) -> None:
-    """The batch system says that the pilot is over, but the pilot never said so itself."""
+    """End pilots that the batch system reports as over, without a last message of their own."""
     reason = f"ended without a word; the batch system says: {_words(batch)}"
     event = "abort" if pilot.state in PENDING else "fail"
     applied = lifecycle.apply(event, [pilot.pk], actor=_ACTOR, reason=reason, ended_at=now)
@@ -324,12 +324,12 @@ def _words(batch: BatchPilot) -> str:
 def _note_starts(
     queue: Queue, ended: Iterable[Pilot], states: Mapping[str, BatchPilot], now: datetime
 ) -> None:
-    """Pilots that end before they call in make the queue back off: more would end so too."""
+    """Count pilots that end before they call in as failed starts: the queue backs off."""
     unheard = [pilot for pilot in ended if pilot.state in PENDING]
     if unheard:
         what = _words(states[unheard[0].native_id])
-        told = counted(len(unheard), "pilot", "pilots")
-        reason = f"{told} ended without having called in: {what}"
+        count = counted(len(unheard), "pilot", "pilots")
+        reason = f"{count} ended without having called in: {what}"
         note_failure(queue, Kind.START, reason, now=now, jitter=random.uniform(-1, 1))
 
 
@@ -341,11 +341,11 @@ def _remove_stuck(
     for pilot in pilots:
         if reason := _stuck(queue, pilot, states[pilot.native_id], now):
             stuck[reason].append(pilot.pk)
-    return sum(withdraw(queue, ids, reason=reason, now=now) for reason, ids in stuck.items())
+    return sum(cancel_pending(queue, ids, reason=reason, now=now) for reason, ids in stuck.items())
 
 
 def _stuck(queue: Queue, pilot: Pilot, batch: BatchPilot, now: datetime) -> str:
-    """Why a pilot that has not called in is to go, or an empty string."""
+    """Reason to cancel a pilot that has not called in, or an empty string."""
     if pilot.state not in PENDING:
         return ""
     since_s = (now - (pilot.batch_since or now)).total_seconds()

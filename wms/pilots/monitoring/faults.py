@@ -1,4 +1,4 @@
-"""What goes wrong with one batch system stops no other."""
+"""Fault isolation: a fault of one queue's batch system does not stop the loop over all queues."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ log = structlog.get_logger(__name__)
 
 
 @dataclass(slots=True)
-class Watch:
-    """The time of a turn that began at `start`: a batch system may need minutes to answer."""
+class TurnClock:
+    """Clock of a turn that began at `start`: a batch system may need minutes to answer."""
 
     start: datetime
     clock: Callable[[], float] = time.monotonic
@@ -32,30 +32,30 @@ class Watch:
 
     @property
     def elapsed_s(self) -> float:
-        """The seconds since the turn began."""
+        """Seconds since the turn began."""
         return self.clock() - self._began_s
 
     @property
     def now(self) -> datetime:
-        """What time it is now: pauses begin here, not where the turn began."""
+        """Current time: pauses begin here, not where the turn began."""
         return self.start + timedelta(seconds=self.elapsed_s)
 
 
 @dataclass(slots=True)
-class Outcome:
-    """How the block went: `fault` says in words what went wrong, or is empty."""
+class TurnOutcome:
+    """Outcome of the block: `fault` says in words what went wrong, or is empty."""
 
     fault: str = ""
 
 
 @contextmanager
-def faults_contained(event: str, queue: Queue) -> Iterator[Outcome]:
+def faults_contained(event: str, queue: Queue) -> Iterator[TurnOutcome]:
     """Keep what a block does for one queue from stopping the whole loop.
 
     A batch system's own refusal is logged as a line, a mistake of ours with its traceback. The end
     of the task's time is no fault of the queue and goes through.
     """
-    outcome = Outcome()
+    outcome = TurnOutcome()
     try:
         yield outcome
     except SoftTimeLimitExceeded:
@@ -69,10 +69,10 @@ def faults_contained(event: str, queue: Queue) -> Iterator[Outcome]:
 
 
 @contextmanager
-def end_of_time_noted(queue: Queue, kind: Kind, watch: Watch) -> Iterator[None]:
-    """Leave a batch system alone for a while with which the time of a whole task has run out.
+def task_timeout_noted(queue: Queue, kind: Kind, watch: TurnClock) -> Iterator[None]:
+    """Back off from a batch system with which the time of a whole task has run out.
 
-    Nobody else would note it, and the next cycle would give the same away again.
+    Nobody else would note it, and the next cycle would lose the same time again.
     """
     try:
         yield

@@ -1,4 +1,4 @@
-"""The monitor: wakes who asks the batch systems, and frees the jobs of pilots that fell silent."""
+"""Monitor of pilots: wakes the poll of each queue, and frees the jobs of silent pilots."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from wms.core.loops import wake
 from wms.jobs import rescheduling
 from wms.pilots import lifecycle
 from wms.pilots.models import Pilot
-from wms.pilots.monitoring.batch_poller import ATTEND_TASK, LOG_KEPT
+from wms.pilots.monitoring.batch_poller import LOG_KEPT, POLL_TASK
 from wms.pilots.pressure.backoff import Kind
 from wms.pilots.pressure_models import ElementContact
 from wms.pilots.states import ALIVE, PilotState
@@ -30,10 +30,10 @@ _ASKED_AT_ONCE = 50
 
 
 def run_cycle(now: datetime) -> dict[str, Any]:
-    """One round: have each batch system asked whose turn it is, and judge the silent pilots."""
+    """One cycle: wake the polls that are due, and judge the silent pilots."""
     due = queues_due(now)
     for queue_id in due:
-        wake(ATTEND_TASK, queue_id)
+        wake(POLL_TASK, queue_id)
     return {
         "asked": len(due),
         "stalled": stall_silent(now),
@@ -42,9 +42,9 @@ def run_cycle(now: datetime) -> dict[str, Any]:
 
 
 def queues_due(now: datetime) -> list[int]:
-    """The queues with pilots to ask for or to clean up after, without those to be left alone.
+    """Queues with pilots to ask for or to clean up after, without those that back off.
 
-    At most so many as are asked within a round, those first that have waited longest.
+    At most so many as are asked within a cycle, those first that have waited longest.
     """
     of_queue = Pilot.objects.filter(queue=OuterRef("pk"))
     alive = of_queue.filter(state__in=ALIVE)
@@ -102,7 +102,7 @@ def give_up_stalled(now: datetime) -> int:
 
 
 def _others_are_heard(now: datetime, since: timedelta) -> bool:
-    """True when some pilot has been heard all this time: so others could have been."""
+    """True when some pilot has been heard all this time, so that others could have been."""
     return Pilot.objects.filter(
         state=PilotState.RUNNING,
         state_since__lt=now - since,

@@ -1,4 +1,4 @@
-"""What became of payloads on the worker nodes of a site lately."""
+"""Trials of worker nodes: how payloads ended on each node of a site lately."""
 
 from __future__ import annotations
 
@@ -13,49 +13,49 @@ from django.db import connection
 from matching.suspected_nodes import Trial
 from wms.pilots.monitoring.sql import FIND_TROUBLED_SITES, READ_TRIALS
 
-#: What ended so long ago says nothing of a node any more.
+#: Age of ended payloads up to which they count for a node.
 WINDOW = timedelta(hours=1)
 #: A payload that has run for so long has not failed at once: it counts as well as those that are
 #: done, so that a node is found out before long payloads of the others end.
 SURVIVAL = timedelta(seconds=60)
-#: So many of the latest attempts are looked at: a range of the primary key, so that no index makes
-#: each end of an attempt dearer.
+#: Number of the latest attempts that are looked at: a range of the primary key, so that no index
+#: makes each end of an attempt dearer.
 LATEST = 20_000
-#: Of the jobs that failed on a node, so many are told.
+#: Number of failed jobs that are named for a node.
 _TOLD = 20
 
 
 @dataclass(slots=True)
 class SiteTrials:
-    """The trials at one site, and by node the jobs that failed there, the latest first."""
+    """Trials at one site, and by node the jobs that failed there, the latest first."""
 
     trials: list[Trial]
     failed_jobs: dict[str, list[int]]
 
 
 def troubled_sites(now: datetime, *, least_failed: int) -> list[str]:
-    """The sites that have a node on which so many jobs failed lately."""
-    found = _rows(FIND_TROUBLED_SITES, now, least=least_failed)
-    return [site for (site,) in found]
+    """Sites that have a node on which so many jobs failed lately."""
+    rows = _rows(FIND_TROUBLED_SITES, now, least=least_failed)
+    return [site for (site,) in rows]
 
 
 def trials_at(sites: Collection[str], now: datetime) -> Mapping[str, SiteTrials]:
-    """What became of payloads at these sites lately. One query.
+    """Trials at these sites in the last hour. One query.
 
     Alike are the payloads of one DAG that run the same executable.
     """
-    found: dict[str, SiteTrials] = defaultdict(lambda: SiteTrials([], {}))
+    trials: dict[str, SiteTrials] = defaultdict(lambda: SiteTrials([], {}))
     failed: dict[tuple[str, str], list[tuple[datetime, int]]] = defaultdict(list)
     rows = _rows(READ_TRIALS, now, sites=list(sites))
     for site, host, owner, topic, key, executable, *payload, is_bad, job_id, ended_at in rows:
         batch = (owner, topic, key, executable)
-        found[site].trials.append(Trial(host, batch, tuple(payload), is_bad))
+        trials[site].trials.append(Trial(host, batch, tuple(payload), is_bad))
         if is_bad:
             failed[site, host].append((ended_at, job_id))
     for (site, host), jobs in failed.items():
         latest = sorted(jobs, reverse=True)[:_TOLD]
-        found[site].failed_jobs[host] = [job_id for _, job_id in latest]
-    return found
+        trials[site].failed_jobs[host] = [job_id for _, job_id in latest]
+    return trials
 
 
 def _rows(statement: str, now: datetime, **parameters: Any) -> list[tuple[Any, ...]]:

@@ -1,4 +1,4 @@
-"""What the monitor sends to PostgreSQL by hand: what became of payloads on each worker node."""
+"""SQL of the monitor: ends of payloads by worker node."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Worker nodes that are suspected of failing jobs: how that begins, what it means, how it ends.
+"""Suspected worker nodes: how a suspicion begins, which jobs the node gets, how it ends.
 
 `matching.suspected_nodes` decides which nodes are suspected. A pilot on a suspected node gets one
 job in some minutes, and none that has failed elsewhere, so that what comes back from the node is
@@ -33,9 +33,9 @@ from wms.sites.services import note_at_site
 RULE = Rule()
 #: A suspected node gets a job so often.
 TRIAL_PAUSE = timedelta(minutes=5)
-#: So many trials in a row that did well end a suspicion.
+#: Number of good trials in a row that ends a suspicion.
 TRIALS_NEEDED = 3
-#: So does a time in which nothing failed there.
+#: Time without a failure that ends a suspicion.
 QUIET = timedelta(hours=1)
 _ACTOR = Actor.system("suspected-nodes")
 _OUTCOME = Attempt.Outcome
@@ -43,30 +43,30 @@ _FAILED = frozenset({_OUTCOME.FAILED, _OUTCOME.NOT_RUN, _OUTCOME.LOST})
 
 
 def run_cycle(now: datetime) -> dict[str, Any]:
-    """End the suspicions that are over, and look for nodes that are to be suspected."""
+    """End the suspicions that are over, and suspect further nodes."""
     ended = sum(_end_if_over(row, now) for row in current_suspects().order_by("pk"))
     sites = troubled_sites(now, least_failed=RULE.least_failed)
     begun = 0
     if sites:
         named = Site.objects.in_bulk(sites, field_name="name")
-        for name, found in sorted(trials_at(sites, now).items()):
+        for name, site_trials in sorted(trials_at(sites, now).items()):
             if name in named:
-                begun += _suspect(named[name], found, now)
+                begun += _suspect(named[name], site_trials, now)
     return {"suspected": begun, "ended": ended, "troubled_sites": len(sites)}
 
 
 def current_suspects() -> QuerySet[SuspectedNode]:
-    """The nodes that are suspected now, with their sites."""
+    """Nodes that are suspected now, with their sites."""
     return SuspectedNode.objects.filter(ended_at=None).select_related("site")
 
 
 def suspects_at(site: Site) -> QuerySet[SuspectedNode]:
-    """The nodes of a site that are suspected now, by name."""
+    """Nodes of a site that are suspected now, by name."""
     return current_suspects().filter(site=site).order_by("host")
 
 
-def told(row: SuspectedNode) -> str:
-    """The figures of a suspicion, in words."""
+def described(row: SuspectedNode) -> str:
+    """Figures of a suspicion, in words."""
     return (
         f"{row.failed} of {row.tried} payloads failed there, elsewhere at {row.site.name} "
         f"{row.others_failed} of {row.others_tried} of the same kinds"
@@ -74,15 +74,15 @@ def told(row: SuspectedNode) -> str:
 
 
 @transaction.atomic
-def _suspect(site: Site, found: SiteTrials, now: datetime) -> int:
-    """Suspect the nodes of a site that deserve it; how many were not before."""
+def _suspect(site: Site, site_trials: SiteTrials, now: datetime) -> int:
+    """Suspect the nodes of a site that deserve it; return how many are new."""
     known = {row.host: row for row in suspects_at(site).select_for_update(of=("self",))}
     begun = 0
-    for each in suspects(found.trials, RULE):
+    for each in suspects(site_trials.trials, RULE):
         row = known.get(each.host) or SuspectedNode(
             site=site, host=each.host, since=now, next_trial_at=now + TRIAL_PAUSE
         )
-        _describe(row, each, found.failed_jobs[each.host])
+        _describe(row, each, site_trials.failed_jobs[each.host])
         if row.pk:
             row.save(update_fields=[*_figures(each), "failed_jobs", "reason"])
             continue
@@ -90,7 +90,7 @@ def _suspect(site: Site, found: SiteTrials, now: datetime) -> int:
         begun += 1
         facts = {"host": row.host, **_figures(each)}
         note_at_site(
-            site, "suspect", actor=_ACTOR, reason=f"worker node {row.host}: {told(row)}",
+            site, "suspect", actor=_ACTOR, reason=f"worker node {row.host}: {described(row)}",
             facts=facts, at=now,
         )  # fmt: skip
     return begun
@@ -139,7 +139,7 @@ def _end(row: SuspectedNode, now: datetime, *, actor: Actor, reason: str) -> boo
 
 
 def find_suspect(user: User, suspect_id: int) -> SuspectedNode:
-    """One suspicion, also one that is over. Raises NotFound."""
+    """Suspicion by its id, also one that is over. Raises NotFound."""
     rows = SuspectedNode.objects.filter(pk=suspect_id, site__in=visible_sites(user))
     row = rows.select_related("site").first()
     if row is None:
@@ -171,7 +171,7 @@ def clear_node(suspect_id: int, *, actor: Actor, reason: str, now: datetime) -> 
 
 
 def no_trial(suspect_id: int | None, now: datetime) -> Refusal | None:
-    """Why the suspected node gets no job now; None when it may try one, or is none.
+    """Reason why the suspected node gets no job now; None when it may try one, or is none.
 
     Its row stays locked then, so that its pilots get one after the other. One that another pilot
     holds is as good as tried.
@@ -186,13 +186,13 @@ def no_trial(suspect_id: int | None, now: datetime) -> Refusal | None:
         return None
     minutes = int(TRIAL_PAUSE.total_seconds() // 60)
     return Refusal(
-        f"the worker node {row.host} is suspected: {told(row)}. It gets one job in {minutes} "
+        f"the worker node {row.host} is suspected: {described(row)}. It gets one job in {minutes} "
         f"minutes to prove itself, the next after {row.next_trial_at:%H:%M:%S} UTC"
     )
 
 
 def note_trial(suspect_id: int, attempt_id: int, now: datetime) -> None:
-    """The suspected node was given an attempt to prove itself."""
+    """Note an attempt that was given to the suspected node as a trial."""
     SuspectedNode.objects.filter(pk=suspect_id).update(
         next_trial_at=now + TRIAL_PAUSE,
         trials=Func(F("trials"), Value(attempt_id), function="array_append"),
@@ -200,7 +200,7 @@ def note_trial(suspect_id: int, attempt_id: int, now: datetime) -> None:
 
 
 class Suspicions:
-    """The suspicions of some nodes, also those that are over. One query."""
+    """Suspicions of some nodes, also those that are over. One query."""
 
     def __init__(self, hosts: Collection[str]) -> None:
         rows = SuspectedNode.objects.filter(host__in=set(hosts)).select_related("site")

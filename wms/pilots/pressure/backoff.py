@@ -1,4 +1,4 @@
-"""How the batch systems of queues answer: failures, back-off, and when each is asked again."""
+"""Back-off from the batch systems of queues: failures in a row, and when each is asked again."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LONGEST_REASON = 500
 
 
 def pause_s(failures: int, *, jitter: float) -> float:
-    """How long a batch system is left alone after so many failures in a row, in seconds.
+    """Pause after so many failures in a row, in seconds.
 
     `jitter` is a random number from -1 to 1.
     """
@@ -45,7 +45,7 @@ def note_failure(
 def note_success(
     queue: Queue, kind: Kind, *, now: datetime, next_at: datetime | None = None
 ) -> None:
-    """The batch system answered: its failures are over."""
+    """Reset the failures: the batch system has answered."""
     facts = {
         "failures": 0, "failing_since": None, "reason": "", "answered_at": now, "next_at": next_at,
     }  # fmt: skip
@@ -53,18 +53,18 @@ def note_success(
 
 
 def back_offs(now: datetime, kinds: Collection[Kind]) -> dict[int, ElementContact]:
-    """The queues that are left alone now because of one of these, with the longest pause."""
+    """Queues that back off now because of one of these kinds, with the longest pause."""
     rows = ElementContact.objects.filter(failures__gt=0, next_at__gt=now, kind__in=kinds)
     return {row.queue_id: row for row in rows.order_by("next_at")}
 
 
 def backing_off(now: datetime) -> QuerySet[ElementContact]:
-    """What is left alone now because it failed, longest first."""
+    """Contacts that back off now after failures, longest first."""
     return ElementContact.objects.filter(failures__gt=0, next_at__gt=now).order_by("failing_since")
 
 
-def told(contact: ElementContact) -> str:
-    """A back-off in words, with the time at which it ends (UTC)."""
+def described(contact: ElementContact) -> str:
+    """Back-off in words, with the time at which it ends (UTC)."""
     assert contact.next_at is not None
     times = "" if contact.failures == 1 else f"{contact.failures} failures of "
     return (
@@ -73,7 +73,7 @@ def told(contact: ElementContact) -> str:
     )
 
 
-def forgive_starts(now: datetime) -> None:
+def clear_start_failures(now: datetime) -> None:
     """End the back-off of queues of which a pilot has called in since its failures began."""
     ElementContact.objects.filter(
         kind=Kind.START, failures__gt=0, queue__pilots__registered_at__gt=F("failing_since")

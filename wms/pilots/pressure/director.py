@@ -1,4 +1,4 @@
-"""The director: asks how many pilots should wait at each queue, and sees that it is served."""
+"""Director: decides how many pilots should wait at each queue, and wakes the queues' turns."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from matching.pressure_shares import Need, QueueOffer, share_out
 from matching.resources import Resource
 from wms.core.loops import wake
 from wms.jobs.limits import reached_limits
-from wms.pilots.pressure.backoff import Kind, back_offs, forgive_starts, told
+from wms.pilots.pressure.backoff import Kind, back_offs, clear_start_failures, described
 from wms.pilots.pressure.fitting import (
-    Fits,
     FittingJobs,
+    QueueMatcher,
     grouped_jobs,
     largest_first,
-    why_none_fits,
+    no_fit_reasons,
 )
 from wms.pilots.pressure.remover import removal_due
 from wms.pilots.pressure.requests import Planned, store_requests, stored_requests
@@ -40,7 +40,7 @@ _WITHOUT_WAITING = frozenset({"host"})
 
 
 @dataclass(frozen=True, slots=True)
-class _Scene:
+class _QueueStates:
     """All queues at one moment, those that are closed with their reasons."""
 
     queues: Sequence[Queue]
@@ -55,7 +55,7 @@ def run_cycle(now: datetime) -> dict[str, Any]:
     due = [each.queue_id for each in asked.values() if each.is_due]
     for queue_id in due:
         wake(SERVE_TASK, queue_id)
-    told = {
+    queues = {
         name: {
             "wanted": each.request.wanted,
             "granted": each.request.level,
@@ -64,63 +64,65 @@ def run_cycle(now: datetime) -> dict[str, Any]:
         for name, each in asked.items()
         if each.request.wanted
     }
-    return {"served": len(due), "queues": told}
+    return {"served": len(due), "queues": queues}
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """What was asked of one queue; `is_due` when its submitter has something to do now."""
+class QueueRequest:
+    """Request for one queue; `is_due` when its submitter has something to do now."""
 
     queue_id: int
     request: Request
     is_due: bool
 
 
-def plan_requests(now: datetime) -> dict[str, Asked]:
+def plan_requests(now: datetime) -> dict[str, QueueRequest]:
     """Plan and store the request of every queue; by the queue's name, the most urgent first.
 
     Some twenty statements, however many queues, pilots and jobs there are. No batch system is asked
     anything. Each waiting job counts for one queue only.
     """
-    forgive_starts(now)
+    clear_start_failures(now)
     waiting = demands()
     times_s = sorted({demand.needs.cpu_time_s for demand in waiting})
-    scene = _scene(now, times_s)
-    fits = Fits(scene.offers)
+    states = _queue_states(now, times_s)
+    matcher = QueueMatcher(states.offers)
     fitting = grouped_jobs(
         waiting,
-        fits,
+        matcher,
         priorities=priorities(),
         old=queues_waiting_since(now - _OLD_AFTER),
     )
-    needs = _needs(scene, fitting)
+    needs = _needs(states, fitting)
     old = stored_requests()
-    requests = plan(_states(scene, needs, _no_demand(scene, needs, waiting)), scopes())
-    ordered = sorted(scene.queues, key=lambda queue: -_need(needs, queue).priority)
-    planned = [_planned(queue, scene, needs, requests) for queue in ordered]
+    requests = plan(_states(states, needs, _no_demand(states, needs, waiting)), scopes())
+    ordered = sorted(states.queues, key=lambda queue: -_need(needs, queue).priority)
+    planned = [_planned(queue, states, needs, requests) for queue in ordered]
     store_requests(planned, old, now)
     return {
-        str(queue): Asked(queue.pk, requests[str(queue)], _is_due(queue, scene, each, old, now))
+        str(queue): QueueRequest(
+            queue.pk, requests[str(queue)], _is_due(queue, states, each, old, now)
+        )
         for queue, each in zip(ordered, planned, strict=True)
     }
 
 
 def _is_due(
     queue: Queue,
-    scene: _Scene,
+    states: _QueueStates,
     planned: Planned,
     old: Mapping[int, PressureRequest],
     now: datetime,
 ) -> bool:
     """Whether fewer pilots wait than should, or some are to be taken back."""
-    queued = _pilots(scene, queue).queued
+    queued = _pilots(states, queue).queued
     if planned.request.level:
         return queued < planned.request.level
     before = old.get(queue.pk)
     return before is not None and queued > 0 and removal_due(before, queue, now)
 
 
-def _scene(now: datetime, times_s: Sequence[int]) -> _Scene:
+def _queue_states(now: datetime, times_s: Sequence[int]) -> _QueueStates:
     queues = list(
         Queue.objects.select_related("site", "owner", "owner_group").order_by("site__name", "name")
     )
@@ -131,11 +133,11 @@ def _scene(now: datetime, times_s: Sequence[int]) -> _Scene:
         if queue.pk not in closed:
             at_limit = tuple(limit.kind for limit in limits if limit.is_at(queue.site.name))
             offers[str(queue)] = replace(offered_resource(queue), excluded=at_limit)
-    return _Scene(queues, closed, offers, pilots_by_queue(now, times_s=times_s))
+    return _QueueStates(queues, closed, offers, pilots_by_queue(now, times_s=times_s))
 
 
 def _closed(queues: Sequence[Queue], now: datetime) -> dict[int, str]:
-    """The queues that are sent nothing, whatever waits, with the reason."""
+    """Queues that are sent nothing, whatever waits, with the reason."""
     lapsed = lapsed_identities([(queue.owner, queue.owner_group) for queue in queues])
     is_open = set(enabled_queues(now).values_list("pk", flat=True))
     standing = standings(now)
@@ -150,17 +152,17 @@ def _closed(queues: Sequence[Queue], now: datetime) -> dict[int, str]:
         elif identity in lapsed:
             closed[queue.pk] = lapsed[identity]
         elif queue.pk in pausing:
-            closed[queue.pk] = told(pausing[queue.pk])
+            closed[queue.pk] = described(pausing[queue.pk])
     return closed
 
 
-def _needs(scene: _Scene, fitting: FittingJobs) -> dict[str, Need]:
-    """The share of each queue that is open."""
+def _needs(states: _QueueStates, fitting: FittingJobs) -> dict[str, Need]:
+    """Need of each queue that is open: its share of the waiting jobs."""
     offers = {}
-    for queue in scene.queues:
-        if queue.pk in scene.closed:
+    for queue in states.queues:
+        if queue.pk in states.closed:
             continue
-        offer, pilots = scene.offers[str(queue)], _pilots(scene, queue)
+        offer, pilots = states.offers[str(queue)], _pilots(states, queue)
         offers[str(queue)] = QueueOffer(
             ResourceVector(offer.cores, offer.memory_mb, offer.gpus, offer.cpu_time_s),
             places=queue.max_pilots - pilots.queued - pilots.running,
@@ -172,8 +174,8 @@ def _needs(scene: _Scene, fitting: FittingJobs) -> dict[str, Need]:
     return share_out(fitting.groups, offers)
 
 
-def _pilots(scene: _Scene, queue: Queue) -> QueuePilots:
-    return scene.pilots.get(queue.pk) or QueuePilots()
+def _pilots(states: _QueueStates, queue: Queue) -> QueuePilots:
+    return states.pilots.get(queue.pk) or QueuePilots()
 
 
 def _need(needs: Mapping[str, Need], queue: Queue) -> Need:
@@ -181,32 +183,32 @@ def _need(needs: Mapping[str, Need], queue: Queue) -> Need:
 
 
 def _no_demand(
-    scene: _Scene, needs: Mapping[str, Need], waiting: Sequence[Demand]
+    states: _QueueStates, needs: Mapping[str, Need], waiting: Sequence[Demand]
 ) -> dict[str, str]:
-    """Why the queues that are open and have no share have none."""
+    """Reasons why the queues that are open and have no share have none."""
     if not waiting:
         return {}
     largest = largest_first(waiting)
     reasons = {}
-    for name, offer in scene.offers.items():
+    for name, offer in states.offers.items():
         if not needs[name].total_jobs:
-            why = "; ".join(why_none_fits(offer, largest))
+            why = "; ".join(no_fit_reasons(offer, largest))
             reasons[name] = f"no job fits: {why}" if why else "other queues take the jobs"
     return reasons
 
 
 def _states(
-    scene: _Scene, needs: Mapping[str, Need], no_demand: Mapping[str, str]
+    states: _QueueStates, needs: Mapping[str, Need], no_demand: Mapping[str, str]
 ) -> list[QueueState]:
     return [
         QueueState(
             name=str(queue),
             need=_need(needs, queue),
-            closed=scene.closed.get(queue.pk, ""),
+            closed=states.closed.get(queue.pk, ""),
             no_demand=no_demand.get(str(queue), "no job waits"),
-            queued=_pilots(scene, queue).queued,
-            running=_pilots(scene, queue).running,
-            busy=_pilots(scene, queue).busy,
+            queued=_pilots(states, queue).queued,
+            running=_pilots(states, queue).running,
+            busy=_pilots(states, queue).busy,
             cores=queue.cores,
             max_pilots=queue.max_pilots,
             max_queued=queue.max_queued_pilots,
@@ -216,17 +218,17 @@ def _states(
             site=queue.site.name,
             group=queue.owner_group.name if queue.owner_group else "",
         )
-        for queue in scene.queues
+        for queue in states.queues
     ]
 
 
 def _planned(
-    queue: Queue, scene: _Scene, needs: Mapping[str, Need], requests: Mapping[str, Request]
+    queue: Queue, states: _QueueStates, needs: Mapping[str, Need], requests: Mapping[str, Request]
 ) -> Planned:
     return Planned(
         queue.pk,
         requests[str(queue)],
         _need(needs, queue).total_jobs,
-        is_closed=queue.pk in scene.closed,
-        is_idle=not _pilots(scene, queue).busy,
+        is_closed=queue.pk in states.closed,
+        is_idle=not _pilots(states, queue).busy,
     )

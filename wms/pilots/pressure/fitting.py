@@ -1,4 +1,4 @@
-"""Which queues' pilots may be sent for which needs, for all TaskQueues at once.
+"""Matching of waiting jobs with queues: which queues' pilots may be sent for which needs.
 
 What decides is `Resource.sending_refusal`, asked aspect by aspect: there are far fewer different
 amounts, places or tags than TaskQueues, and fewer different offers than queues.
@@ -33,14 +33,14 @@ from wms.taskqueues.selectors import Demand
 #: Functions that make an expression of a text, and ads as a whole: all attributes may count.
 _MAKES_NAMES = re.compile(r"eval|unparse", re.IGNORECASE)
 _WHOLE_ADS = frozenset({"my", "target", "self", "parent", "root", "toplevel"})
-#: So many of the largest TaskQueues are looked at to tell why none fits a queue.
+#: Number of the largest TaskQueues that give the reasons why none fits a queue.
 _ASKED_WHY = 20
 _TOLD = 3
 
 
 @dataclass(frozen=True, slots=True)
 class _Aspect:
-    """Needs and offers of these fields are decided apart from all others.
+    """Fields of needs and offers that are decided apart from all others.
 
     Where `is_any` an offer meets a list of words if it meets one of them.
     """
@@ -65,7 +65,7 @@ _ASPECTS = (
     _Aspect(("pilot_types", "owner", "owner_group"), ("pilot_type", "owner", "owner_groups")),
     _Aspect(("job_type", "owner_group"), ("excluded",)),
 )
-#: What an offer that leaves everything open says of the amounts that an aspect is not about.
+#: Amounts of an offer that leaves everything open but the fields of one aspect.
 _OPEN: dict[str, Any] = {
     "site": "",
     "cpu_time_s": 2**31,
@@ -77,14 +77,14 @@ _OPEN: dict[str, Any] = {
 
 @dataclass(slots=True)
 class _Required:
-    """What is known of one expression: the queues asked, and those where it is false."""
+    """Known results of one expression: the queues asked, and those where it is false."""
 
     asked: int = 0
     refused: int = 0
 
 
-class Fits:
-    """The offers of queues by name, each a bit in a mask."""
+class QueueMatcher:
+    """Offers of queues by name, each a bit in a mask."""
 
     def __init__(self, offers: Mapping[str, Resource]) -> None:
         self.names = tuple(offers)
@@ -107,7 +107,7 @@ class Fits:
         ]
 
     def mask(self, needs: Needs) -> int:
-        """The queues whose pilots may be sent for these needs."""
+        """Mask of the queues whose pilots may be sent for these needs."""
         mask = self._all
         for place, aspect in enumerate(_ASPECTS):
             key = tuple([getattr(needs, name) for name in aspect.needs])
@@ -118,7 +118,7 @@ class Fits:
         return mask & ~self._refused_by_requirements(needs, mask) if needs.requirements else mask
 
     def _part(self, place: int, key: tuple[Any, ...]) -> int:
-        """The queues that do not refuse needs of which only this aspect is known."""
+        """Mask of the queues that do not refuse needs of which only this aspect is known."""
         aspect = _ASPECTS[place]
         mask = 0
         if aspect.is_any and len(key[0]) > 1:
@@ -135,7 +135,7 @@ class Fits:
         return mask
 
     def _refused_by_requirements(self, needs: Needs, mask: int) -> int:
-        """The queues at which the requirements are false, among those of the mask at least.
+        """Queues at which the requirements are false, among those of the mask at least.
 
         They are asked once for all ads that are equal in what the expression looks at.
         """
@@ -165,13 +165,13 @@ class Fits:
         return self._ads[bit]
 
     def queues(self, mask: int) -> tuple[str, ...]:
-        """The names of the queues in a mask."""
+        """Names of the queues in a mask."""
         return tuple([self.names[bit] for bit in _bits(mask)])
 
 
 @lru_cache(maxsize=4096)
 def _looked_at(requirements: str) -> tuple[str, ...]:
-    """The attributes that can decide the value; all of them where names may be made as it goes."""
+    """Attributes that can decide the value; all of them where names may be made as it goes."""
     names = {reference.name for reference in references(requirements)}
     if _MAKES_NAMES.search(requirements) or names & _WHOLE_ADS:
         names = {name.lower() for name in (*PILOT_ATTRIBUTES, *NEEDS_ATTRIBUTES)}
@@ -204,7 +204,7 @@ class _Group:
 
 @dataclass(frozen=True, slots=True)
 class FittingJobs:
-    """The waiting jobs by what they take and where they fit; `unfit` fit no queue that is open."""
+    """Waiting jobs by need and fitting queues; `unfit` fit no queue that is open."""
 
     groups: list[JobGroup] = field(default_factory=list)
     unfit: int = 0
@@ -212,12 +212,12 @@ class FittingJobs:
 
 def grouped_jobs(
     demands: Iterable[Demand],
-    fits: Fits,
+    fits: QueueMatcher,
     *,
     priorities: Mapping[int, float],
     old: frozenset[int] = frozenset(),
 ) -> FittingJobs:
-    """Equal waiting jobs that fit the same queues, together; `old` are TaskQueues of old jobs."""
+    """Groups of equal waiting jobs that fit the same queues; `old` are TaskQueues of old jobs."""
     groups: dict[tuple[int, ResourceVector], _Group] = defaultdict(_Group)
     unfit = 0
     for demand in demands:
@@ -241,12 +241,12 @@ def grouped_jobs(
 
 
 def size_of(needs: Needs) -> ResourceVector:
-    """What a job with these needs takes of a pilot."""
+    """Share of a pilot that a job with these needs takes."""
     return ResourceVector(needs.cores, needs.memory_mb, needs.gpus, needs.cpu_time_s)
 
 
-def why_none_fits(offer: Resource, largest: Sequence[Demand]) -> list[str]:
-    """Why a queue is for none of these TaskQueues, the reason of the most jobs first."""
+def no_fit_reasons(offer: Resource, largest: Sequence[Demand]) -> list[str]:
+    """Reasons why a queue fits none of these TaskQueues, the reason of the most jobs first."""
     reasons: Counter[str] = Counter()
     for demand in largest[:_ASKED_WHY]:
         reasons[offer_refusal(offer, demand.needs)] += demand.waiting_jobs
@@ -254,5 +254,5 @@ def why_none_fits(offer: Resource, largest: Sequence[Demand]) -> list[str]:
 
 
 def largest_first(demands: Sequence[Demand]) -> list[Demand]:
-    """Those that are asked when no job fits."""
+    """Largest TaskQueues, which are asked for the reason when no job fits."""
     return sorted(demands, key=lambda demand: -demand.waiting_jobs)[:_ASKED_WHY]

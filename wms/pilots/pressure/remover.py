@@ -1,4 +1,4 @@
-"""Taking back pilots that wait in a batch system when the demand is gone; never running ones."""
+"""Removal of pilots that wait in a batch system when the demand is gone; never of running ones."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from wms.sites.models import Queue
 from wms.sites.selectors import element_of
 
 _ACTOR = Actor.system("director")
-#: What removal counts as one turn without demand; pilots are taken back once in such a time.
+#: Length of one turn without demand; pilots are removed at most once in such a time.
 _TURN = timedelta(seconds=60)
-#: Of these beyond those that removal waits for.
+#: Further turns without demand, beyond those that removal waits for.
 _MOST_TURNS = 60
 _REASON = "taken back: no job has waited for it since {since:%Y-%m-%d %H:%M} UTC"
 
@@ -44,13 +44,13 @@ def removal_due(request: PressureRequest, queue: Queue, now: datetime) -> bool:
     return now - request.demand_gone_at > wait
 
 
-def take_back(request: PressureRequest, counts: Counts, now: datetime) -> int:
-    """Cancel as many waiting pilots as margin and rate allow; how many that are."""
+def remove_surplus(request: PressureRequest, counts: Counts, now: datetime) -> int:
+    """Cancel as many waiting pilots as margin and rate allow; return how many."""
     cleanup = _decided(request, counts, now)
     if cleanup.target != "queued":
         return 0
     since = request.demand_gone_at or now
-    return withdraw(
+    return cancel_pending(
         request.queue,
         _youngest(request.queue, cleanup.removed_this_cycle),
         reason=_REASON.format(since=since),
@@ -89,12 +89,12 @@ def _youngest(queue: Queue, count: int) -> list[int]:
     )
 
 
-def withdraw(queue: Queue, pilot_ids: list[int], *, reason: str, now: datetime) -> int:
-    """Cancel pilots that have not called in; how many that were.
+def cancel_pending(queue: Queue, pilot_ids: list[int], *, reason: str, now: datetime) -> int:
+    """Cancel pilots that have not called in; return how many were.
 
     First they are marked, so that one which starts at this moment is not registered any more; one
     that has called in meanwhile is left alone. A batch system that does not hear it is asked again
-    when it tells that such a pilot is still there.
+    when it reports that such a pilot is still there.
     """
     withdrawn = _mark(pilot_ids, reason, now)
     native_ids = list(

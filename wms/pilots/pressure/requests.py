@@ -1,4 +1,4 @@
-"""Storing what the planner asks for: the request of each queue with its lease, and its history."""
+"""Storage of the planner's requests: one for each queue with its lease, and their history."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _WRITTEN = (
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """The planner's decision for one queue.
+    """Decision of the planner for one queue.
 
     `is_closed` when it gets nothing whatever waits, so that its demand is not known; `is_idle` when
     none of its running pilots has a job.
@@ -38,7 +38,7 @@ class Planned:
 
 
 def stored_requests() -> dict[int, PressureRequest]:
-    """The latest request of each queue."""
+    """Latest request of each queue."""
     return {row.queue_id: row for row in PressureRequest.objects.all()}
 
 
@@ -80,7 +80,7 @@ def _row(planned: Planned, old: PressureRequest | None, now: datetime) -> Pressu
 def _record(
     rows: Iterable[PressureRequest], old: Mapping[int, PressureRequest], now: datetime
 ) -> None:
-    """Keep what was asked for and done; of a queue where nothing happens, nothing."""
+    """Keep the request and its results as history; of an idle queue, nothing."""
     due = [row for row in rows if _is_due(row, old.get(row.queue_id), now)]
     if not due:
         return

@@ -1,4 +1,4 @@
-"""Reading what queues are asked for, how their batch systems answer, and what was before."""
+"""Selectors of the pressure on queues: requests, back-off, history."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from wms.pilots.states import ALIVE, PilotState
 from wms.sites.models import Queue, Site
 from wms.sites.selectors import find_visible_site, queues_of
 
-#: So long what a turn was told holds, if there has been no other.
+#: Time for which the reasons of a turn hold, if there has been no other.
 _TURN_TOLD_FOR = timedelta(minutes=1)
 
 
 @dataclass(frozen=True, slots=True)
 class Pressure:
-    """The pressure on one queue: its latest request, if there was a cycle since it was made.
+    """Pressure on one queue: its latest request, if there was a cycle since it was made.
 
     `troubles` are the kinds of questions that its batch system does not answer as it should.
     """
@@ -35,16 +35,16 @@ class Pressure:
 
     @property
     def reasons(self) -> list[str]:
-        """What cuts the numbers down now, from wanted to submitted, each once.
+        """Reasons that cut the numbers down now, from wanted to submitted, each once.
 
-        What a turn of some time ago was told is over: no turn has been due since.
+        Those of a turn of some time ago are over: no turn has been due since.
         """
         return _reasons(self.request)
 
 
 @dataclass(frozen=True, slots=True)
-class QueueNow:
-    """A queue with what it is asked for, and how many of its pilots are alive, by their states."""
+class QueueStatus:
+    """Queue with its request, and the number of its living pilots by their states."""
 
     queue: Queue
     request: PressureRequest | None
@@ -54,7 +54,7 @@ class QueueNow:
 
     @property
     def reasons(self) -> list[str]:
-        """As those of `Pressure`."""
+        """Reasons as those of `Pressure`."""
         return _reasons(self.request)
 
 
@@ -67,8 +67,8 @@ def _reasons(request: PressureRequest | None) -> list[str]:
     return list(dict.fromkeys([*request.reasons, *turn_reasons]))
 
 
-def queues_now(site: Site) -> list[QueueNow]:
-    """The queues of a site by name. One query."""
+def queue_statuses(site: Site) -> list[QueueStatus]:
+    """Queues of a site by name. One query."""
     alive = FilteredRelation("pilots", condition=Q(pilots__state__in=ALIVE))
 
     def count(*states: PilotState) -> Count:
@@ -86,13 +86,13 @@ def queues_now(site: Site) -> list[QueueNow]:
         .order_by("name")
     )
     return [
-        QueueNow(row, getattr(row, "request", None), row.queued, row.running, row.stalled)
+        QueueStatus(row, getattr(row, "request", None), row.queued, row.running, row.stalled)
         for row in rows
     ]
 
 
 def pressure_at(site: Site) -> dict[int, Pressure]:
-    """The pressure on each queue of a site, by the queue's id. Three queries."""
+    """Pressure on each queue of a site, by the queue's id. Three queries."""
     queues = list(queues_of(site))
     requests = PressureRequest.objects.filter(queue__in=queues).in_bulk(field_name="queue_id")
     troubles: dict[int, list[ElementContact]] = defaultdict(list)
@@ -105,17 +105,17 @@ def pressure_at(site: Site) -> dict[int, Pressure]:
 
 
 def find_pressure(user: User, site_name: str, queue_name: str) -> Pressure:
-    """The pressure on one queue of a site that the user may see. Raises NotFound."""
+    """Pressure on one queue of a site that the user may see. Raises NotFound."""
     site = find_visible_site(user, site_name)
-    found = (each for each in pressure_at(site).values() if each.queue.name == queue_name)
-    pressure = next(found, None)
+    pressures = (each for each in pressure_at(site).values() if each.queue.name == queue_name)
+    pressure = next(pressures, None)
     if pressure is None:
         raise NotFound(f"The site {site_name} has no queue {queue_name}.")
     return pressure
 
 
 def requests_without_pilots(now: datetime) -> QuerySet[PressureRequest]:
-    """The requests for queues for whose pilots jobs wait now while their site has no pilot alive.
+    """Requests for queues with waiting jobs at sites that have no pilot alive.
 
     Those of the most jobs first.
     """
@@ -126,5 +126,5 @@ def requests_without_pilots(now: datetime) -> QuerySet[PressureRequest]:
 
 
 def records_of(queue: Queue) -> QuerySet[PressureRecord]:
-    """What a queue was asked for in the last day, latest first."""
+    """Requests for a queue in the last day, latest first."""
     return PressureRecord.objects.filter(queue=queue).order_by("-pk")

@@ -1,4 +1,4 @@
-"""What the planner looks at: the pilots of each queue, and the limits on many of them."""
+"""Snapshot for the planner: pilots and free capacity of each queue, limits on many of them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from matching.plurals import counted, pilots_are
 from matching.pressure_plan import UNBOUNDED, Bounds, Scopes
 from wms.accounting.models import AccountingGroup
 from wms.pilots.models import Pilot
-from wms.pilots.pressure.sql import COUNT_ROOMS
+from wms.pilots.pressure.sql import COUNT_FREE_CAPACITY
 from wms.pilots.pressure_models import PilotLimit
 from wms.pilots.states import ALIVE
 from wms.sites.models import Queue, Site
@@ -26,7 +26,7 @@ _RATE_WINDOW = timedelta(minutes=30)
 
 @dataclass(slots=True)
 class QueuePilots:
-    """The pilots of one queue that have not finally ended.
+    """Pilots of one queue that have not finally ended.
 
     `queued` have not called in, of them `held` are held; `running` have, of them `busy` have a job.
     `free` counts what is free in running pilots that take jobs.
@@ -41,7 +41,7 @@ class QueuePilots:
 
 
 def pilots_by_queue(now: datetime, *, times_s: Sequence[int]) -> dict[int, QueuePilots]:
-    """The pilots of every queue that has any. `times_s` are those of jobs, in ascending order."""
+    """Pilots of every queue that has any. `times_s` are those of jobs, in ascending order."""
     counts: dict[int, QueuePilots] = defaultdict(QueuePilots)
     # width_bucket refuses an empty list; no job needs a time of 0.
     parameters: dict[str, datetime | list[float]] = {
@@ -50,7 +50,7 @@ def pilots_by_queue(now: datetime, *, times_s: Sequence[int]) -> dict[int, Queue
         "times_s": [float(each) for each in times_s] or [0.0],
     }
     with connection.cursor() as cursor:
-        cursor.execute(COUNT_ROOMS, parameters)
+        cursor.execute(COUNT_FREE_CAPACITY, parameters)
         for queue_id, waits, is_held, is_busy, takes, *room, bucket, pilots, started in cursor:
             count = counts[queue_id]
             count.started += started
@@ -70,14 +70,14 @@ def pilots_by_queue(now: datetime, *, times_s: Sequence[int]) -> dict[int, Queue
 
 
 def _ended_lately(now: datetime) -> list[tuple[int, int]]:
-    """Of each queue, the pilots that called in lately and have ended since."""
+    """Pilots of each queue that called in lately and have ended since."""
     since = now - _RATE_WINDOW
     ended = Pilot.objects.filter(ended_at__gt=since, registered_at__gt=since)
     return list(ended.order_by().values_list("queue_id").annotate(Count("pk")))
 
 
 def scopes() -> Scopes:
-    """The limits on the pilots of all, of sites and of groups. Three queries at most."""
+    """Limits on the pilots of all, of sites and of groups. Three queries at most."""
     limits = list(PilotLimit.objects.select_related("site", "group"))
     whole = next((row for row in limits if row.scope == PilotLimit.Scope.WHOLE), None)
     by_site = {row.site.name: row for row in limits if row.site}
@@ -97,8 +97,8 @@ def scopes() -> Scopes:
     )
 
 
-def room_in_scopes(queue: Queue) -> tuple[int, str]:
-    """How many pilots the limits that a queue shares with others leave now, and what leaves least.
+def free_in_scopes(queue: Queue) -> tuple[int, str]:
+    """Pilots that the limits shared with other queues leave now, and the narrowest limit.
 
     The planner divides the same places, but it looked at them some seconds ago, when pilots that
     another queue was promised before had not been made.
@@ -122,17 +122,17 @@ def _rooms(
         return
     if bounds.max_pilots < UNBOUNDED:
         pilots = alive.count()
-        told = f"{bounds.name} {bounds.max_pilots}: {pilots_are(pilots, 'there')}"
-        yield max(bounds.max_pilots - pilots, 0), told
+        limit_reason = f"{bounds.name} {bounds.max_pilots}: {pilots_are(pilots, 'there')}"
+        yield max(bounds.max_pilots - pilots, 0), limit_reason
     if bounds.max_cores < UNBOUNDED:
         cores = alive.aggregate(cores=Sum("queue__cores", default=0))["cores"]
         limit = counted(bounds.max_cores, "core", "cores")
-        told = f"{bounds.name} {limit}: {counted(cores, 'is', 'are')} there"
-        yield max(bounds.max_cores - cores, 0) // queue.cores, told
+        limit_reason = f"{bounds.name} {limit}: {counted(cores, 'is', 'are')} there"
+        yield max(bounds.max_cores - cores, 0) // queue.cores, limit_reason
 
 
 def _of_all(limits: Sequence[PilotLimit], scope: PilotLimit.Scope) -> PilotLimit | None:
-    """The limit that holds for each place of this kind."""
+    """Limit that holds for each scope of this kind."""
     named = (row for row in limits if row.scope == scope and not row.site and not row.group)
     return next(named, None)
 

@@ -1,4 +1,4 @@
-"""What the director sends to PostgreSQL by hand: the rooms of all living pilots."""
+"""SQL of the director: free capacity of all living pilots."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from __future__ import annotations
 # that it has left is cut to one of the times that jobs need, so that there are few kinds of
 # rooms. The attempts are found by `job_has_one_open_attempt` or `attempt_open_by_kind`, which
 # hold the open ones only; the pilots of each queue by `pilot_by_queue_and_state`.
-COUNT_ROOMS = """
+COUNT_FREE_CAPACITY = """
 SELECT pilot.queue_id, pilot.state IN ('submitted', 'queued') AS is_waiting,
        pilot.batch_state = 'held' AS is_held, held.pilot_id IS NOT NULL AS is_busy,
        pilot.state = 'running' AND NOT pilot.is_draining AND pilot.drain_reason = ''

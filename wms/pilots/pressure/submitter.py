@@ -1,4 +1,4 @@
-"""A queue's turn: waiting pilots are topped up to the level that is asked for, or taken back.
+"""Turn of a queue: waiting pilots are topped up to the level of its request, or removed.
 
 Turns of one queue never overlap, and no turn waits for that of another queue.
 """
@@ -24,10 +24,10 @@ from wms.core.statemachine import DatabaseTime
 from wms.elements.protocol import BatchState, Element, Refused
 from wms.pilots import lifecycle
 from wms.pilots.models import Pilot
-from wms.pilots.monitoring.faults import Watch, end_of_time_noted, faults_contained
-from wms.pilots.pressure.backoff import Kind, back_offs, note_failure, note_success, told
-from wms.pilots.pressure.remover import removal_due, take_back
-from wms.pilots.pressure.snapshot import room_in_scopes
+from wms.pilots.monitoring.faults import TurnClock, faults_contained, task_timeout_noted
+from wms.pilots.pressure.backoff import Kind, back_offs, described, note_failure, note_success
+from wms.pilots.pressure.remover import removal_due, remove_surplus
+from wms.pilots.pressure.snapshot import free_in_scopes
 from wms.pilots.pressure_models import PressureRequest
 from wms.pilots.program.bootstrap import pilot_secret
 from wms.pilots.program.manifest import store_manifest, submission_script
@@ -47,13 +47,13 @@ SERVE_TASK = "wms.pilots.serve_queue"
 
 
 def queue_lock(queue_id: int) -> str:
-    """The name of the lock under which a queue's batch system is spoken to."""
+    """Name of the lock for calls to a queue's batch system."""
     return f"queue:{queue_id}"
 
 
 @dataclass(slots=True)
-class Report:
-    """What a turn did, and what kept it from doing more."""
+class TurnReport:
+    """Report of a turn: what it did, and what kept it from doing more."""
 
     submitted: int = 0
     removed: int = 0
@@ -62,8 +62,8 @@ class Report:
 
 def serve(
     queue_id: int, now: datetime, *, clock: Callable[[], float] = time.monotonic
-) -> Report | None:
-    """Give a queue its turn; None when it has one just now, or there is no request for it."""
+) -> TurnReport | None:
+    """Give a queue its turn; None when its lock is taken, or there is no request for it."""
     with advisory_lock(queue_lock(queue_id)) as is_held:
         request = (
             PressureRequest.objects.select_related("queue__site", "queue__owner_group")
@@ -72,15 +72,15 @@ def serve(
         )
         if not is_held or request is None:
             return None
-        watch = Watch(now, clock)
-        with end_of_time_noted(request.queue, Kind.SUBMIT, watch):
+        watch = TurnClock(now, clock)
+        with task_timeout_noted(request.queue, Kind.SUBMIT, watch):
             report = _turn(request, watch)
         _store(request, report, now)
         return report
 
 
-def _turn(request: PressureRequest, watch: Watch) -> Report:
-    report = Report()
+def _turn(request: PressureRequest, watch: TurnClock) -> TurnReport:
+    report = TurnReport()
     queue, now = request.queue, watch.start
     since_s = (now - request.updated_at).total_seconds()
     if not request_lease(age=since_s).honoured:
@@ -90,13 +90,13 @@ def _turn(request: PressureRequest, watch: Watch) -> Report:
     counts = pilot_counts(queue)
     turn = _decided(request, counts)
     if pausing is not None:
-        report.reasons.append(told(pausing))
+        report.reasons.append(described(pausing))
     elif turn.action == "submit":
         _submit(request, turn, report, watch)
     elif request.granted:
         report.reasons.append(_why_none(request, turn, counts))
     if turn.action == "cleanup" and removal_due(request, queue, now):
-        report.removed = take_back(request, counts, now)
+        report.removed = remove_surplus(request, counts, now)
     return report
 
 
@@ -104,13 +104,13 @@ def pilot_counts(queue: Queue) -> Counts:
     """All pilots of a queue that have not finally ended: waiting, running, and held ones."""
     is_waiting = Q(state__in=PENDING)
     is_held = is_waiting & Q(batch_state=BatchState.HELD)
-    found = Pilot.objects.filter(queue=queue, state__in=ALIVE).aggregate(
+    counts = Pilot.objects.filter(queue=queue, state__in=ALIVE).aggregate(
         waiting=Count("pk", filter=is_waiting),
         running=Count("pk", filter=~is_waiting),
         held=Count("pk", filter=is_held),
     )
     # A held pilot has not left: it counts as one that waits.
-    return Counts(idle=found["waiting"], running=found["running"], held=found["held"])
+    return Counts(idle=counts["waiting"], running=counts["running"], held=counts["held"])
 
 
 def _decided(request: PressureRequest, counts: Counts) -> Turn:
@@ -145,8 +145,8 @@ def _why_none(request: PressureRequest, turn: Turn, counts: Counts) -> str:
     return f"ceiling {request.ceiling}: {pilots_are(counts.total, 'there')}"
 
 
-def _submit(request: PressureRequest, turn: Turn, report: Report, watch: Watch) -> None:
-    """Submit in batches, until the batch system says no, does not answer, or takes its time."""
+def _submit(request: PressureRequest, turn: Turn, report: TurnReport, watch: TurnClock) -> None:
+    """Submit in batches, until the batch system refuses, does not answer, or takes its time."""
     queue = request.queue
     if turn.submit == queue.max_submits:
         report.reasons.append(f"at most {queue.max_submits} in one turn")
@@ -161,15 +161,15 @@ def _submit(request: PressureRequest, turn: Turn, report: Report, watch: Watch) 
     if outcome.fault:
         jitter = random.uniform(-1, 1)
         contact = note_failure(queue, Kind.SUBMIT, outcome.fault, now=watch.now, jitter=jitter)
-        report.reasons.append(told(contact))
+        report.reasons.append(described(contact))
     elif report.submitted:
         note_success(queue, Kind.SUBMIT, now=watch.now)
 
 
-def _still_asked(request: PressureRequest, report: Report, watch: Watch) -> int:
-    """How many pilots more are wanted of a turn that is under way.
+def _still_asked(request: PressureRequest, report: TurnReport, watch: TurnClock) -> int:
+    """Pilots that are still wanted of a turn that is under way.
 
-    What was asked for when it began may have been promised to other queues meanwhile.
+    The request when it began may have been promised to other queues meanwhile.
     """
     if watch.elapsed_s > _BATCHES_FOR_S:
         report.reasons.append(f"the rest comes later: a turn submits for {_BATCHES_FOR_S:.0f} s")
@@ -179,14 +179,14 @@ def _still_asked(request: PressureRequest, report: Report, watch: Watch) -> int:
     if not turn.submit:
         report.reasons.append("less is asked for since the turn began")
         return 0
-    room, told_room = room_in_scopes(request.queue)
-    if room < turn.submit and told_room not in report.reasons:
-        report.reasons.append(told_room)
-    return min(turn.submit, room)
+    free, limit_text = free_in_scopes(request.queue)
+    if free < turn.submit and limit_text not in report.reasons:
+        report.reasons.append(limit_text)
+    return min(turn.submit, free)
 
 
-def _that_fit(element: Element, turn: Turn, report: Report) -> Sequence[int]:
-    """The batches, cut to what a batch system takes that is down, or lets no pilot wait."""
+def _that_fit(element: Element, turn: Turn, report: TurnReport) -> Sequence[int]:
+    """Batches, cut to what a batch system takes that is down, or lets no pilot wait."""
     capacity = element.capacity()
     if not capacity.is_up:
         raise Refused("it takes no pilots now")
@@ -200,8 +200,8 @@ def _that_fit(element: Element, turn: Turn, report: Report) -> Sequence[int]:
 def submit_pilots(queue: Queue, element: Element, count: int) -> None:
     """Submit a batch of pilots.
 
-    The rows are written first, so that a crash during the submission leaves a batch name to ask
-    the batch system for (`attendant`), and never a pilot that nobody knows.
+    The rows are written first, so that a crash during the submission leaves a batch name to ask the
+    batch system for (`monitoring.batch_poller`), and never a pilot that nobody knows.
     """
     batch = f"pilotage-{secrets.token_hex(8)}"
     keys = [secrets.token_urlsafe(32) for _ in range(count)]
@@ -248,7 +248,7 @@ def record_native_ids(pilots: list[Pilot], native_ids: list[str]) -> None:
     lifecycle.apply("queue", [pilot.pk for pilot, _ in known], actor=_ACTOR)
 
 
-def _store(request: PressureRequest, report: Report, now: datetime) -> None:
+def _store(request: PressureRequest, report: TurnReport, now: datetime) -> None:
     facts = {"submitted": report.submitted, "turn_reasons": report.reasons, "served_at": now}
     if report.submitted or report.removed:
         facts["submitted_since"] = F("submitted_since") + report.submitted

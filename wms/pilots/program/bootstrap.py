@@ -1,4 +1,4 @@
-"""The script that a batch system runs: it fetches what a manifest lists and becomes the pilot."""
+"""Bootstrap script for the batch system: fetches what a manifest lists and becomes the pilot."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ SERVER = @SERVER@
 MANIFEST = @MANIFEST@
 PROXY = @PROXY@
 HOLD_S = @HOLD_S@
-PATIENCE_S = 1800
+RETRY_S = 1800
 MOST_BYTES = 4 * 1024 * 1024
 STARTED = time.monotonic()
 
@@ -85,7 +85,7 @@ def fetch(path, sha256):
             content = get(path)
             break
         except OSError as error:
-            if time.monotonic() - asked > PATIENCE_S:
+            if time.monotonic() - asked > RETRY_S:
                 raise Unfit("cannot fetch %s" % error)
             say("%s; next try in %.0f s" % (error, pause))
         time.sleep(pause * random.uniform(0.7, 1.0))
@@ -170,12 +170,12 @@ except (Unfit, OSError) as error:
         shutil.rmtree(work_dir, ignore_errors=True)
     is_full = isinstance(error, OSError)
     give_up(pilot, secret, "cannot write to %s: %s" % (scratch, error) if is_full else str(error))
-mission = {
+config = {
     "server": SERVER, "pilot": pilot, "secret": secret, "work_dir": work_dir,
     "manifest_sha256": MANIFEST, "used_s": time.monotonic() - STARTED,
 }
 reader, writer = os.pipe()
-os.write(writer, json.dumps(mission).encode())
+os.write(writer, json.dumps(config).encode())
 os.close(writer)
 os.dup2(reader, 0)
 os.close(reader)
@@ -185,7 +185,7 @@ END-OF-BOOTSTRAP
 
 
 def pilot_secret(pilot: str, secret: str) -> str:
-    """What the script is given to let one pilot register, once: the word for its element."""
+    """Secret that the script needs to register one pilot, once, as its element passes it on."""
     return f"{pilot}:{secret}"
 
 

@@ -1,4 +1,4 @@
-"""The pilot program as one file: the same bytes whenever one installation builds it."""
+"""Bundle of the pilot agent as one zip file, the same bytes whenever one installation builds it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a queue says of the checks of its nodes: read with the place of every fault.
+"""Settings of node checks at a queue, validated with the place of every fault.
 
 The same is read when a queue is configured and when its pilots are submitted.
 """
@@ -19,7 +19,7 @@ _MOST_S = 86_400
 _MOST_SCRATCH_MB = 4096
 _ADDRESS = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\s:\[\]]+):[0-9]{1,5}")
 
-#: What a value has to be, in words, with what tells whether it is.
+#: Kind of a value: its description, and its test.
 _Kind = tuple[str, Callable[[Any], bool]]
 
 
@@ -61,12 +61,12 @@ _SETTINGS: Mapping[str, Mapping[str, _Kind]] = {
 
 
 def check_queue_checks(queue: Queue) -> None:
-    """Raise InvalidInput when pilots of this queue could not be told what to check."""
+    """Raise InvalidInput where the queue's settings of node checks are wrong."""
     read_entries(queue)
 
 
 def read_entries(queue: Queue) -> dict[str, dict[str, Any]]:
-    """What the queue says of checks, by their names, those that are switched off included.
+    """Entries of the queue's `checks` by their names, those that are switched off included.
 
     Raises InvalidInput with the place of the fault.
     """

@@ -1,4 +1,4 @@
-"""Checks of worker nodes: those that administrators added, and what pilots found."""
+"""Node checks: those that administrators added, and the results that pilots report."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ from wms.pilots.models import NodeCheck, Pilot, PilotCheck
 from wms.pilots.protocol.registration import pilot_actor, secret_digest
 from wms.sites.models import Queue, Site
 
-#: Of a script; it travels to every node.
+#: Largest script; it travels to every node.
 MOST_BYTES = 64 * 1024
 MOST_SETTINGS_BYTES = 4096
-#: So long the results of checks are kept.
+#: Time for which the results of checks are kept.
 _KEPT = timedelta(days=30)
 _SWEPT_AT_ONCE = 5000
-#: So long people are told of failed checks.
+#: Time for which failed checks are shown.
 FAILURES_TOLD_FOR = timedelta(days=1)
-#: Of one pilot so many results are kept: many more than any node needs.
+#: Most results that are kept of one pilot: many more than any node needs.
 MOST_RESULTS = 2000
 
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """What one check found; `key` is the pilot's name for this result."""
+    """Result of one check; `key` is the pilot's name for it."""
 
     key: str
     name: str
@@ -92,7 +92,7 @@ def save_node_check(check: NodeCheck, *, actor: Actor, reason: str = "") -> None
 
 
 def checks_meant_for(queue: Queue) -> QuerySet[NodeCheck]:
-    """The added checks for pilots of this queue in their order, those switched off included."""
+    """Added checks for pilots of this queue in their order, those switched off included."""
     return NodeCheck.objects.filter(
         Q(site=None) | Q(site=queue.site_id),
         Q(group=None) | Q(group=queue.owner_group_id) & ~Q(group=None),
@@ -100,12 +100,12 @@ def checks_meant_for(queue: Queue) -> QuerySet[NodeCheck]:
 
 
 def added_checks(queue: Queue) -> QuerySet[NodeCheck]:
-    """The added checks that pilots of this queue run, in their order."""
+    """Added checks that pilots of this queue run, in their order."""
     return checks_meant_for(queue).filter(is_enabled=True)
 
 
 def record_checks(pilot: Pilot, results: Sequence[CheckResult], *, now: datetime) -> None:
-    """Note what a pilot's checks found, as long as there is room. Repeating it changes nothing."""
+    """Store results of a pilot's checks, up to a limit. Repeating it changes nothing."""
     room = max(0, MOST_RESULTS - pilot.checks.count())
     PilotCheck.objects.bulk_create(
         [
@@ -142,14 +142,14 @@ def report_unfit(uuid: UUID, *, secret: str, reason: str, now: datetime) -> None
 
 
 def sweep_checks(*, now: datetime) -> int:
-    """Remove the results of long ago, the oldest first; return how many."""
+    """Remove old results, the oldest first; return how many."""
     over = PilotCheck.objects.filter(created_at__lt=now - _KEPT).order_by("pk")[:_SWEPT_AT_ONCE]
     removed, _ = PilotCheck.objects.filter(pk__in=list(over.values_list("pk", flat=True))).delete()
     return removed
 
 
 def checks_of_pilot(pilot: Pilot) -> QuerySet[PilotCheck]:
-    """What the checks of a pilot found, in their order."""
+    """Results of a pilot's checks, in their order."""
     return pilot.checks.order_by("pk")
 
 

@@ -1,4 +1,4 @@
-"""What pilots fetch: manifests, anchored in the submitted script by their hash, and their files."""
+"""Manifests and files that pilots fetch; the submitted script names the manifest by its hash."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from wms.sites.models import Queue
 
 FORMAT = 1
 _TIME_LIMIT_S = 60
-#: Of built-in checks that are repeated while jobs run.
+#: Periods of built-in checks that are repeated while jobs run.
 _PERIODS_S = {"disk": 300}
 #: Built-in checks that have nothing to check without these settings.
 _NEEDED_SETTINGS = {"platform": "platforms", "software": "directories", "network": "addresses"}
 
 
 def submission_script(queue: Queue, manifest: str) -> str:
-    """The script for a batch of pilots of this queue, which run what a stored manifest lists."""
+    """Script for a batch of pilots of this queue, which run what a stored manifest lists."""
     return render_script(
         conf().public_url,
         manifest,
@@ -39,7 +39,7 @@ def submission_script(queue: Queue, manifest: str) -> str:
 
 
 def store_manifest(queue: Queue) -> str:
-    """Store what pilots of this queue are to run, if it is new; return the manifest's SHA-256.
+    """Store the manifest for pilots of this queue, if it is new; return its SHA-256.
 
     Raises InvalidInput when the queue's checks cannot be made into a manifest.
     """
@@ -71,7 +71,7 @@ def store_manifest(queue: Queue) -> str:
                 for each in added
             ),
         ],
-        "settings": _life(),
+        "settings": _lifetime_settings(),
     }
     content = json.dumps(manifest, sort_keys=True).encode()
     sha256 = sha256_of(content)
@@ -80,27 +80,27 @@ def store_manifest(queue: Queue) -> str:
 
 
 def sha256_of(content: bytes) -> str:
-    """The name of a content."""
+    """Hash under which a content is stored."""
     return hashlib.sha256(content).hexdigest()
 
 
 @functools.lru_cache(maxsize=64)
 def manifest_content(sha256: str) -> bytes:
-    """The manifest of this hash. Raises NotFound."""
+    """Content of the manifest of this hash. Raises NotFound."""
     return _content(PilotManifest, sha256)
 
 
 @functools.lru_cache(maxsize=64)
 def file_content(sha256: str) -> bytes:
-    """The file of this hash. Raises NotFound."""
+    """Content of the file of this hash. Raises NotFound."""
     return _content(PilotFile, sha256)
 
 
 def _content(model: type[models.Model], sha256: str) -> bytes:
-    found = model._default_manager.filter(pk=sha256).values_list("content", flat=True).first()
-    if found is None:
+    content = model._default_manager.filter(pk=sha256).values_list("content", flat=True).first()
+    if content is None:
         raise NotFound("No pilot was ever told to fetch this.")
-    return bytes(found)
+    return bytes(content)
 
 
 def _store(model: type[models.Model], contents: Mapping[str, bytes]) -> None:
@@ -110,7 +110,7 @@ def _store(model: type[models.Model], contents: Mapping[str, bytes]) -> None:
 
 
 def _built_in(queue: Queue, own: Mapping[str, dict[str, Any]]) -> list[dict[str, Any]]:
-    """The built-in checks that have something to check on this queue's nodes."""
+    """Built-in checks that have something to check on this queue's nodes."""
     platform = {"platforms": [queue.platform]} if queue.platform else {}
     checks = [
         {
@@ -130,8 +130,8 @@ def _built_in(queue: Queue, own: Mapping[str, dict[str, Any]]) -> list[dict[str,
     ]
 
 
-def _life() -> dict[str, float]:
-    """How a pilot divides its time, in seconds."""
+def _lifetime_settings() -> dict[str, float]:
+    """Settings of a pilot's lifetime, in seconds."""
     settings = conf()
     return {
         "stop_margin_s": settings.agent_stop_margin_s,

@@ -1,4 +1,4 @@
-"""The claim: a pilot asks for a job, and is given one that fits, or told why there is none."""
+"""Claims of pilots: a job that fits, bound to the pilot, or the reason why there is none."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from wms.jobs.states import JobCause
 from wms.pilots.models import Pilot
 from wms.pilots.monitoring import suspects
 from wms.pilots.protocol.references import AttemptRef
-from wms.pilots.protocol.refusals import Refusal, Until, must_rest, none_fits
+from wms.pilots.protocol.refusals import Refusal, RetryWhen, no_fit_refusal, rest_refusal
 from wms.pilots.protocol.registration import attempt_token, pilot_actor
 from wms.pilots.protocol.sql import BEGIN_CLAIM
 from wms.pilots.selectors import host_of, is_alone
@@ -36,7 +36,7 @@ from wms.taskqueues.waiting import ClaimingHost, has_failed_at
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """A claimed job: everything the pilot must know to run it, and what it may use."""
+    """Claimed job: all that the pilot must know to run it, and what it may use."""
 
     attempt: AttemptRef
     job: Job
@@ -49,11 +49,11 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class ClaimAnswer:
-    """A job, or the reason why there is none, and after how long a rest to ask again."""
+    """Answer to a claim: a job, or the reason why there is none and when to ask again."""
 
     work: Work | None = None
     reason: str = ""
-    until: Until = Until.OTHER
+    until: RetryWhen = RetryWhen.OTHER
     again_s: float = 0.0
 
 
@@ -80,10 +80,10 @@ def claim_job(
     """
     if pilot.state in TERMINAL:
         raise NotAuthenticated("This pilot has ended; it gets no more work.")
-    found = _bind_job(pilot, resource, claim_key, unreported, now, is_called)
-    if isinstance(found, Refusal):
-        return ClaimAnswer(reason=found.reason, until=found.until, again_s=found.again_s)
-    return _answer(pilot, found)
+    result = _bind_job(pilot, resource, claim_key, unreported, now, is_called)
+    if isinstance(result, Refusal):
+        return ClaimAnswer(reason=result.reason, until=result.until, again_s=result.again_s)
+    return _answer(pilot, result)
 
 
 @transaction.atomic
@@ -110,20 +110,20 @@ def _bind_job(
         return Refusal(closed) if given.outcome else given
     if drain_reason:
         return Refusal(f"the pilot is to take no more jobs: {drain_reason}")
-    refusal = None if is_called else must_rest(fruitless_at, now)
+    refusal = None if is_called else rest_refusal(fruitless_at, now)
     refusal = refusal or suspects.no_trial(suspect_id, now)
     if refusal is not None:
         return refusal
     began_s = time.monotonic()
     held = [each for each in attempts if AttemptRef(each.job_id, each.number) not in unreported]
     taker = ClaimingHost(host, conf().retry_patience_s, takes_retries=suspect_id is None)
-    found = _draw_job(pilot, resource, claim_key, held, taker, now)
-    if isinstance(found, Refusal):
+    result = _draw_job(pilot, resource, claim_key, held, taker, now)
+    if isinstance(result, Refusal):
         took = timedelta(seconds=time.monotonic() - began_s)
         Pilot.objects.filter(pk=pilot.pk).update(fruitless_at=now + took)
     elif suspect_id is not None:
-        suspects.note_trial(suspect_id, found.pk, now)
-    return found
+        suspects.note_trial(suspect_id, result.pk, now)
+    return result
 
 
 def _draw_job(
@@ -148,7 +148,7 @@ def _draw_job(
     if left and taker.takes_retries and is_alone(pilot):
         claimed = taskqueues.claim(free, facts=pilot.node, refuses=refuses)
     if claimed is None:
-        return none_fits(free, taker.host if left else "")
+        return no_fit_refusal(free, taker.host if left else "")
     bound = jobs.bind_to_pilot(
         claimed,
         pilot_id=pilot.pk,
@@ -165,7 +165,7 @@ def _draw_job(
 
 
 def _free(queue: Queue, resource: Resource, held: Sequence[Attempt]) -> Resource:
-    """What the pilot says it has free, but no more than its open attempts leave of its queue's."""
+    """Free share of the pilot as it reports it, but no more than its open attempts leave."""
     return replace(
         resource,
         cores=_left(queue.cores, sum(each.cores for each in held), resource.cores),

@@ -1,7 +1,6 @@
-"""Heartbeats: what pilots tell regularly, and the commands that travel back in the answers.
+"""Heartbeats of pilots, and the commands that travel back in the answers.
 
-Thousands of pilots send them, so one that has nothing special to tell or to be told costs one
-statement.
+Thousands of pilots send them, so one without attributes or commands costs one statement.
 """
 
 from __future__ import annotations
@@ -30,18 +29,18 @@ from wms.pilots.states import TERMINAL, TOKEN_GRACE, PilotState
 
 @dataclass(frozen=True, slots=True)
 class Credential:
-    """How a pilot shows who it is: its id, and the hash of its token."""
+    """Credential of a pilot: its id, and the hash of its token."""
 
     uuid: UUID
     token_sha256: str
 
 
 @dataclass(frozen=True, slots=True)
-class Beat:
-    """What one heartbeat tells: the attempts at hand, and of them attributes and use.
+class HeartbeatMessage:
+    """Content of one heartbeat: attempts at hand with their attributes and usage.
 
     `sequence` counts the pilot's heartbeats from 1 on; 0 is of a pilot that does not count.
-    `network` is that of its payloads, told once it is known.
+    `network` is that of its payloads, sent once it is known.
     """
 
     running: tuple[AttemptRef, ...] = ()
@@ -56,7 +55,7 @@ class Beat:
 
 @dataclass(frozen=True, slots=True)
 class HeartbeatAnswer:
-    """What the pilot is to do: stop these attempts, show what those print, take no more work."""
+    """Commands to the pilot: attempts to stop, attempts to peek at, drain."""
 
     kill: tuple[AttemptRef, ...] = ()
     kill_reasons: Mapping[AttemptRef, str] = field(default_factory=dict)
@@ -65,26 +64,27 @@ class HeartbeatAnswer:
     drain_reason: str = ""
 
 
-def record_heartbeat(credential: Credential, beat: Beat, *, now: datetime) -> HeartbeatAnswer:
-    """Note that the pilot lives, welcome it back if it was missed, and answer with commands.
+def record_heartbeat(
+    credential: Credential, beat: HeartbeatMessage, *, now: datetime
+) -> HeartbeatAnswer:
+    """Record a heartbeat, recover a stalled pilot, and answer with commands.
 
-    An attempt that it runs but that is not open any more (job killed, given to another pilot) is
-    to be stopped. A pilot that was declared ended is to stop everything; after `TOKEN_GRACE` it is
-    not known any more. What is told of attempts counts for the open ones only. Raises
-    NotAuthenticated.
+    An attempt that it runs but that is not open any more (job killed, given to another pilot) is to
+    be stopped. A pilot that was declared ended is to stop everything; after `TOKEN_GRACE` it is not
+    known any more. Reports on attempts count for the open ones only. Raises NotAuthenticated.
     """
     rows = prepared_rows(RECORD_HEARTBEAT, _parameters(credential, beat, now))
     if not rows:
         raise NotAuthenticated
-    pilot_id, state, state_reason, drain_reason, found = rows[0]
-    open_attempts = json.loads(found or "[]")
+    pilot_id, state, state_reason, drain_reason, attempts_json = rows[0]
+    open_attempts = json.loads(attempts_json or "[]")
     attempts = {AttemptRef(job_id, number): wanted for job_id, number, wanted in open_attempts}
     actor = Actor.pilot(str(credential.uuid))
     if state == PilotState.STALLED:
         _welcome_back(pilot_id, actor)
     if beat.attributes:
-        told = {(ref.job_id, ref.number): values for ref, values in beat.attributes.items()}
-        note_attributes(told, pilot_id=pilot_id, actor=actor)
+        attributes = {(ref.job_id, ref.number): values for ref, values in beat.attributes.items()}
+        note_attributes(attributes, pilot_id=pilot_id, actor=actor)
     has_ended = state in TERMINAL
     gone = tuple(ref for ref in beat.running if ref not in attempts)
     return HeartbeatAnswer(
@@ -96,7 +96,7 @@ def record_heartbeat(credential: Credential, beat: Beat, *, now: datetime) -> He
     )
 
 
-def _parameters(credential: Credential, beat: Beat, now: datetime) -> dict[str, Any]:
+def _parameters(credential: Credential, beat: HeartbeatMessage, now: datetime) -> dict[str, Any]:
     usage = [
         {"job_id": ref.job_id, "number": ref.number, "usage": dict(used)}
         for ref, used in beat.usage.items()
@@ -122,7 +122,7 @@ def _welcome_back(pilot_id: int, actor: Actor) -> None:
 
 
 def _why_gone(pilot_id: int, gone: tuple[AttemptRef, ...], actor: Actor) -> dict[AttemptRef, str]:
-    """Why these attempts are to be stopped; those that were taken for lost are written down."""
+    """Reasons why these attempts are to be stopped; lost ones are recorded."""
     attempts = Attempt.objects.filter(pilot_id=pilot_id, job_id__in={ref.job_id for ref in gone})
     reasons = {}
     for attempt in attempts:

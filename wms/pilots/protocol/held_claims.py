@@ -1,4 +1,4 @@
-"""Claims that are held until there is a job: idle pilots need not ask every second."""
+"""Held claims (long polling): an idle pilot's claim waits at the server until there is a job."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from wms.core.conf import conf
 from wms.pilots.models import Pilot
 from wms.pilots.protocol.claims import ClaimAnswer, claim_job
 from wms.pilots.protocol.references import AttemptRef
-from wms.pilots.protocol.refusals import Until
-from wms.pilots.protocol.waiting_room import ROOM, Place
+from wms.pilots.protocol.refusals import RetryWhen
+from wms.pilots.protocol.waiting_list import WAITING_LIST, WaitingSlot
 
 #: A web server that is to end waits for no claim longer than this.
 LONGEST_S = 5.0
@@ -28,7 +28,7 @@ def claim_and_wait(
     is_there: Callable[[], bool] = lambda: True,
     unreported: Set[AttemptRef] = frozenset(),
 ) -> tuple[ClaimAnswer, bool]:
-    """As `claim_job`, but wait for a job where waiting may help; tell whether it did in vain.
+    """Claim a job, and wait for one where that may help; tell whether it waited in vain.
 
     A process holds `max_held_claims` at once; the answer to others comes at once. A pilot that is
     not there any more, as far as `is_there` can tell, is given no job. Raises NotAuthenticated when
@@ -42,26 +42,26 @@ def claim_and_wait(
             is_called=is_called,
         )  # fmt: skip
 
-    # The place is taken before the first look, so that no news comes between the two.
-    with ROOM.place(conf().max_held_claims) as place:
+    # The slot is taken before the first look, so that no arrival comes between the two.
+    with WAITING_LIST.slot(conf().max_held_claims) as slot:
         answer = ask(False)
-        if place is None:
+        if slot is None:
             return answer, False
-        while _wait(place, answer, until_s):
+        while _wait(slot, answer, until_s):
             if not is_there():
-                ROOM.pass_on()
+                WAITING_LIST.wake_next()
                 return answer, False
             answer = ask(True)
             if answer.work is None:
-                ROOM.pass_on()
-    return answer, answer.until is not Until.OTHER and time.monotonic() >= until_s
+                WAITING_LIST.wake_next()
+    return answer, answer.until is not RetryWhen.OTHER and time.monotonic() >= until_s
 
 
-def _wait(place: Place, answer: ClaimAnswer, until_s: float) -> bool:
-    """Tell whether to look again, once it is time to."""
-    if answer.until is Until.REST:
+def _wait(slot: WaitingSlot, answer: ClaimAnswer, until_s: float) -> bool:
+    """Tell whether to look for a job again, once it is time to."""
+    if answer.until is RetryWhen.REST:
         # However short it would wait: it has not been looked for a job yet.
-        ROOM.wait(place, answer.again_s)
-        return not place.is_sent_away
+        WAITING_LIST.wait(slot, answer.again_s)
+        return not slot.is_released
     left_s = until_s - time.monotonic()
-    return left_s > 0 and answer.until is Until.JOBS and ROOM.wait(place, left_s)
+    return left_s > 0 and answer.until is RetryWhen.JOBS and WAITING_LIST.wait(slot, left_s)

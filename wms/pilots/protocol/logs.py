@@ -1,4 +1,4 @@
-"""Logs of pilots: sent piece by piece while they run, and kept when they die."""
+"""Logs of pilots: stored piece by piece while they run, and removed long after their end."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from wms.pilots.models import PilotLog
 
 
 def log_path(pilot_id: int) -> Path:
-    """The file of a pilot's log."""
+    """File of a pilot's log."""
     return appendable_path("pilot-logs", pilot_id)
 
 
 def log_text(log: PilotLog) -> StoredText:
-    """What is here of a pilot's log."""
+    """Text of a pilot's log as stored up to now."""
     return StoredText(log_path(log.pk), log.size_bytes)
 
 
 @transaction.atomic
 def append_to_log(pilot_id: int, *, offset: int, content: bytes, now: datetime) -> int:
-    """Keep a piece of a pilot's log, after its end too; returns how many bytes are here.
+    """Store a piece of a pilot's log, after its end too; return how many bytes are stored.
 
     Raises PieceMissing and TooLarge.
     """

@@ -1,4 +1,4 @@
-"""The names under which pilots and the portal speak of the same thing."""
+"""References in messages between pilots and the portal: an attempt by job and number."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class AttemptRef:
-    """One attempt, as messages name it."""
+    """Reference to one attempt in a message."""
 
     job_id: int
     number: int

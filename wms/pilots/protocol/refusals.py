@@ -1,4 +1,4 @@
-"""Why a pilot that asks is given no job, and what it can wait for."""
+"""Refusals of claims: the reason why a pilot gets no job, and when it makes sense to ask again."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from wms.core.conf import conf
 _LONGEST_REST_S = 1.0
 
 
-class Until(Enum):
-    """What has to be before there can be a job for the pilot."""
+class RetryWhen(Enum):
+    """Condition for a new look for a job after a refusal."""
 
     JOBS = "more jobs wait"
     REST = "the pilot has rested"
@@ -23,15 +23,15 @@ class Until(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why there is no job, until when, and how long the pilot has to rest."""
+    """Reason why there is no job, when to retry, and how long the pilot has to wait."""
 
     reason: str
-    until: Until = Until.OTHER
+    until: RetryWhen = RetryWhen.OTHER
     again_s: float = 0.0
 
 
-def must_rest(fruitless_at: datetime | None, now: datetime) -> Refusal | None:
-    """The answer to a pilot that asks too soon after it asked in vain."""
+def rest_refusal(fruitless_at: datetime | None, now: datetime) -> Refusal | None:
+    """Refusal of a claim that comes too soon after one in vain, or None."""
     rest_s = min(_LONGEST_REST_S, conf().agent_poll_s / 2)
     if not rest_s or fruitless_at is None:
         return None
@@ -39,11 +39,11 @@ def must_rest(fruitless_at: datetime | None, now: datetime) -> Refusal | None:
     if left_s <= 0:
         return None
     reason = f"it asked in vain a moment ago: it may ask again {rest_s:g} s after that"
-    return Refusal(reason, Until.REST, left_s)
+    return Refusal(reason, RetryWhen.REST, left_s)
 
 
-def none_fits(free: Resource, host: str) -> Refusal:
-    """No waiting job fits what is free; jobs that have failed on `host` are left to others."""
+def no_fit_refusal(free: Resource, host: str) -> Refusal:
+    """Refusal as no waiting job fits; jobs that have failed on `host` are left to others."""
     reason = (
         f"no waiting job fits what a pilot of {free.queue} has free: cores {free.cores}, memory "
         f"{free.memory_mb} MB, GPUs {free.gpus}, time {free.cpu_time_s} s"
@@ -53,4 +53,4 @@ def none_fits(free: Resource, host: str) -> Refusal:
         reason += f"; running limits let no more of these start: {reached}"
     if host:
         reason += f"; jobs that have failed on {host} wait for other worker nodes"
-    return Refusal(reason, Until.OTHER if free.excluded or host else Until.JOBS)
+    return Refusal(reason, RetryWhen.OTHER if free.excluded or host else RetryWhen.JOBS)

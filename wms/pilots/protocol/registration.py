@@ -1,4 +1,4 @@
-"""The beginning and the end of a pilot, as it tells them, and its credential."""
+"""Registration and end of a pilot, and its credentials: secret, token, attempt tokens."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from wms.pilots.states import TERMINAL, TOKEN_GRACE
 from wms.sites.auto_fence import settle_fence
 from wms.sites.models import Queue, Site
 
-#: Why pilots end by themselves; the last two are failures.
+#: Reasons for which pilots end by themselves; the last two are failures.
 ENDS = ("idle", "drained", "lifetime", "terminated", "preempted", "unfit", "error")
 _FAILED_ENDS = frozenset({"unfit", "error"})
 
@@ -51,8 +51,8 @@ _FIND_PILOT = one_line(
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
-    """What a pilot is told when it registers; times in seconds."""
+class RegistrationAnswer:
+    """Answer to a registration: settings of the pilot's queue; times in seconds."""
 
     heartbeat_s: float
     poll_s: float
@@ -66,19 +66,19 @@ class Terms:
 
 
 def secret_digest(secret: str) -> str:
-    """How secrets and tokens are stored. They are random and long, so a plain hash is enough."""
+    """Hash of a secret or token for storage. They are random and long, so it needs no salt."""
     return hashlib.sha256(secret.encode()).hexdigest()
 
 
 def pilot_actor(pilot: Pilot) -> Actor:
-    """The author of what this pilot does."""
+    """Actor of a pilot's own actions."""
     return Actor.pilot(str(pilot.uuid))
 
 
 @transaction.atomic
 def register_pilot(
     uuid: UUID, *, secret: str, token: str, node: Mapping[str, Any], now: datetime
-) -> Terms:
+) -> RegistrationAnswer:
     """Accept a pilot by its one-time secret; `token` is its credential from now on.
 
     Asking again with the same token is answered again, because the first answer may have been
@@ -113,22 +113,22 @@ def register_pilot(
 
 
 def _with_fence(node: Mapping[str, Any], pilot: Pilot) -> dict[str, Any]:
-    """The node's facts, with the fence that payloads get, and with the one that works there.
+    """Facts of the node, with the fence that payloads get, and the one that works there.
 
     A pilot on whose node the queue's fence does not work runs no payload.
     """
-    found = str(node.get("fence", ""))
-    if found:
-        settle_fence(pilot.queue, found, actor=pilot_actor(pilot))
-    fence = pilot.queue.effective_fence or found
-    return {**node, "fence": fence, "fence_found": found} if fence else dict(node)
+    fence_found = str(node.get("fence", ""))
+    if fence_found:
+        settle_fence(pilot.queue, fence_found, actor=pilot_actor(pilot))
+    fence = pilot.queue.effective_fence or fence_found
+    return {**node, "fence": fence, "fence_found": fence_found} if fence else dict(node)
 
 
-def _terms(queue: Queue) -> Terms:
+def _terms(queue: Queue) -> RegistrationAnswer:
     settings = conf()
     own = {"wall_s": queue.wall_time_s, "memory_mb": queue.memory_mb}
     limits = {name: limit for name, limit in own.items() if limit} | queue.payload_limits
-    return Terms(
+    return RegistrationAnswer(
         heartbeat_s=settings.agent_heartbeat_s,
         poll_s=settings.agent_poll_s,
         idle_limit_s=settings.agent_idle_limit_s,
@@ -144,9 +144,9 @@ def _terms(queue: Queue) -> Terms:
 def authenticate_pilot(
     uuid: UUID, token: str, *, attempt: AttemptRef | None = None, now: datetime
 ) -> Pilot:
-    """The pilot that holds this token, with all that it can offer. Raises NotAuthenticated.
+    """Pilot that holds this token, with all that it can offer. Raises NotAuthenticated.
 
-    What is about one attempt may also carry the token of that attempt. Both end with the pilot,
+    Messages about one attempt may also carry the token of that attempt. Both end with the pilot,
     `TOKEN_GRACE` after it.
     """
     pilot = _find_pilot(uuid)
@@ -186,7 +186,7 @@ def require_own_token(pilot: Pilot, token: str) -> None:
 
 
 def attempt_token(pilot: Pilot, attempt: AttemptRef) -> str:
-    """The credential for what concerns this attempt only: a payload's side of the pilot gets it.
+    """Token for messages about this attempt only: a payload's side of the pilot gets it.
 
     It is derived and not stored, so that a claim whose answer was lost is given the same again.
     """
@@ -203,11 +203,10 @@ def end_pilot(
     now: datetime,
     totals: Mapping[str, float] | None = None,
 ) -> None:
-    """The pilot says goodbye; what it still had waits again. Repeating it changes nothing.
+    """End a pilot at its last message; its open jobs wait again. Repeating it changes nothing.
 
-    `end` is one of `ENDS`, `detail` says it to people. `totals` is what it tells of its life:
-    cores, and seconds in all and for its checks. What a pre-empted pilot still had costs its jobs
-    none of their attempts.
+    `end` is one of `ENDS`, `detail` says it to people. `totals` are cores, and seconds in all and
+    for its checks. Jobs of a pre-empted pilot lose none of their attempts.
     """
     actor = pilot_actor(pilot)
     why = f"{end}: {detail}" if detail else end
@@ -229,7 +228,7 @@ def end_pilot(
 
 
 def _cause_of(end: str, *, is_told: bool) -> JobCause:
-    """Why the jobs of a pilot that said goodbye run again; `is_told`: its own event tells it."""
+    """Cause why the jobs of an ended pilot run again; `is_told`: its own event tells it."""
     if end == "preempted":
         return JobCause.PREEMPTED
     return JobCause.PILOT_FAILED if is_told and end in _FAILED_ENDS else JobCause.PILOT_ENDED

@@ -1,4 +1,4 @@
-"""What pilots' messages send to PostgreSQL by hand: one statement where nothing special is told."""
+"""SQL of the pilot protocol: statements of claims and heartbeats."""
 
 from __future__ import annotations
 

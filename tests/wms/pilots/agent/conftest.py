@@ -23,12 +23,12 @@ from wms.jobs import operations
 from wms.jobs.content import blobs
 from wms.jobs.models import Attempt, Job, WorkspaceFile
 from wms.pilots.agent.control import Control
-from wms.pilots.agent.loop import Agent
-from wms.pilots.agent.mission import Mission
+from wms.pilots.agent.session.loop import Agent
+from wms.pilots.agent.session.pilot_config import PilotConfig
 from wms.pilots.models import Pilot
 from wms.pilots.program.bundle import agent_bundle
 from wms.pilots.protocol.registration import secret_digest
-from wms.pilots.protocol.waiting_room import ROOM
+from wms.pilots.protocol.waiting_list import WAITING_LIST
 from wms.sites.models import Queue, Site
 
 SECRET = "a-secret-that-is-good-for-one-registration"
@@ -132,7 +132,7 @@ class World:
             queue=self.queue, batch=f"batch-{number}", secret_sha256=secret_digest(SECRET)
         )
         manifest_sha256 = self._lay_out(work_dir, manifest)
-        mission = {
+        config = {
             "server": self.server.url,
             "pilot": str(pilot.uuid),
             "secret": secret,
@@ -155,7 +155,7 @@ class World:
                 start_new_session=True,
             )
         assert process.stdin is not None
-        process.stdin.write(json.dumps(mission).encode())
+        process.stdin.write(json.dumps(config).encode())
         process.stdin.close()
         self.agents.append(RunningAgent(pilot, process, log_file, work_dir))
         return self.agents[-1]
@@ -173,7 +173,7 @@ class World:
         )
         work_dir = self.directory / "work-here"
         work_dir.mkdir()
-        return Agent(Mission(self.server.url, str(pilot.uuid), SECRET, work_dir), control)
+        return Agent(PilotConfig(self.server.url, str(pilot.uuid), SECRET, work_dir), control)
 
     def wait_for_state(self, job: Job, *states: str) -> Job:
         """Return the job once it is in one of these states."""
@@ -223,6 +223,6 @@ def world(
             each.process.kill()
             each.process.wait()
     # Claims that are held would go on in the next test.
-    ROOM.send_all_away()
-    wait_until(lambda: not ROOM._places, "no claim is held")
+    WAITING_LIST.release_all()
+    wait_until(lambda: not WAITING_LIST._slots, "no claim is held")
     proxy.stop()

@@ -1,4 +1,4 @@
-"""The checks that every pilot carries. What they ask for comes with the manifest, as settings."""
+"""Built-in checks of the node: disk, memory, clock, CPUs, platform, software, network, scratch."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ Given = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class Found:
-    """What a check found; without a `reason` the node is fit."""
+class Finding:
+    """Finding of a check; without a `reason` the node is fit."""
 
     reason: str = ""
     kind: str = "node"
     metrics: dict[str, Any] = field(default_factory=dict)
 
 
-def disk(given: Given) -> Found:
+def disk(given: Given) -> Finding:
     """There are `least_mb` free where jobs run."""
     least_mb = given["settings"].get("least_mb", LEAST_DISK_MB)
     free_mb = node.free_disk_mb(Path(given["work_dir"]))
     return _at_least("MB of disk are free", free_mb, least_mb, "disk_free_mb")
 
 
-def memory(given: Given) -> Found:
+def memory(given: Given) -> Finding:
     """There are `least_mb` of memory that nobody uses."""
     least_mb = given["settings"].get("least_mb", LEAST_MEMORY_MB)
     return _at_least(
@@ -48,58 +48,58 @@ def memory(given: Given) -> Found:
     )
 
 
-def clock(given: Given) -> Found:
+def clock(given: Given) -> Finding:
     """The clock is at most `most_skew_s` from the server's, as far as that is known."""
     skew_s = given.get("clock_skew_s")
     if skew_s is None:
-        return Found()
+        return Finding()
     most_s = given["settings"].get("most_skew_s", MOST_SKEW_S)
     reason = ""
     if abs(skew_s) > most_s:
         side = "behind" if skew_s > 0 else "ahead of"
         reason = f"the clock is {abs(skew_s):.0f} s {side} the server's, allowed are {most_s:g} s"
-    return Found(reason, metrics={"clock_skew_s": skew_s})
+    return Finding(reason, metrics={"clock_skew_s": skew_s})
 
 
-def cpus(given: Given) -> Found:
+def cpus(given: Given) -> Finding:
     """The pilot may use `least` CPUs."""
     least = given["settings"].get("least", 1)
     return _at_least("CPUs may be used", node.usable_cores(), least, "cpus")
 
 
-def platform(given: Given) -> Found:
+def platform(given: Given) -> Finding:
     """System and architecture are among `platforms`."""
     wanted = given["settings"].get("platforms", [])
     here = node.platform_name()
     reason = f"the platform is {here}, expected is {' or '.join(wanted)}"
-    return Found("" if here in wanted or not wanted else reason, "config", {"platform": here})
+    return Finding("" if here in wanted or not wanted else reason, "config", {"platform": here})
 
 
-def software(given: Given) -> Found:
+def software(given: Given) -> Finding:
     """Each of `directories` is there, can be listed and is not empty."""
     for directory in given["settings"].get("directories", []):
         try:
             is_empty = next(iter(os.scandir(directory)), None) is None
         except OSError as error:
-            return Found(f"the software directory {directory} cannot be used: {error.strerror}")
+            return Finding(f"the software directory {directory} cannot be used: {error.strerror}")
         if is_empty:
-            return Found(f"the software directory {directory} is empty")
-    return Found()
+            return Finding(f"the software directory {directory} is empty")
+    return Finding()
 
 
-def network(given: Given) -> Found:
+def network(given: Given) -> Finding:
     """Each of `addresses`, as host:port, accepts a connection."""
     for address in given["settings"].get("addresses", []):
         host, _, port = address.rpartition(":")
         try:
             socket.create_connection((host.strip("[]"), int(port)), CONNECT_TIMEOUT_S).close()
         except (OSError, ValueError) as error:
-            return Found(f"no connection to {address}: {error}", "network")
-    return Found()
+            return Finding(f"no connection to {address}: {error}", "network")
+    return Finding()
 
 
-def scratch(given: Given) -> Found:
-    """What is written where jobs run can be read again: `size_mb` of it."""
+def scratch(given: Given) -> Finding:
+    """`size_mb` written where jobs run can be read again unchanged."""
     content = os.urandom(_MB) * given["settings"].get("size_mb", SCRATCH_MB)
     file = Path(given["work_dir"]) / "scratch-check"
     try:
@@ -110,16 +110,16 @@ def scratch(given: Given) -> Found:
         is_same = file.read_bytes() == content
         file.unlink()
     except OSError as error:
-        return Found(f"{given['work_dir']} cannot be written: {error.strerror}")
-    return Found("" if is_same else f"{file} holds other bytes than were written", "corruption")
+        return Finding(f"{given['work_dir']} cannot be written: {error.strerror}")
+    return Finding("" if is_same else f"{file} holds other bytes than were written", "corruption")
 
 
-def _at_least(what: str, found: int, least: int, metric: str) -> Found:
-    reason = "" if found >= least else f"{found} {what}, needed are {least}"
-    return Found(reason, metrics={metric: found})
+def _at_least(what: str, amount: int, least: int, metric: str) -> Finding:
+    reason = "" if amount >= least else f"{amount} {what}, needed are {least}"
+    return Finding(reason, metrics={metric: amount})
 
 
-_CHECKS: dict[str, Callable[[Given], Found]] = {
+_CHECKS: dict[str, Callable[[Given], Finding]] = {
     each.__name__: each
     for each in (disk, memory, clock, cpus, platform, software, network, scratch)
 }
@@ -127,9 +127,9 @@ _CHECKS: dict[str, Callable[[Given], Found]] = {
 
 def main() -> int:
     """Run the check that is named on the command line."""
-    found = _CHECKS[sys.argv[2]](json.load(sys.stdin))
-    result: dict[str, Any] = {"is_ok": not found.reason, "metrics": found.metrics}
-    if found.reason:
-        result.update(kind=found.kind, reason=found.reason)
+    finding = _CHECKS[sys.argv[2]](json.load(sys.stdin))
+    result: dict[str, Any] = {"is_ok": not finding.reason, "metrics": finding.metrics}
+    if finding.reason:
+        result.update(kind=finding.kind, reason=finding.reason)
     sys.stdout.write(json.dumps(result) + "\n")
     return 0

@@ -1,0 +1,91 @@
+"""A job as the server describes it in the answer to a claim."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..control import Attempt
+from ..node import Share
+from ..server.client import parsing
+
+
+@dataclass(frozen=True)
+class Input:
+    """A file of the input sandbox."""
+
+    path: str
+    sha256: str
+
+
+@dataclass(frozen=True)
+class Job:
+    """A job as the server handed it out."""
+
+    job: int
+    attempt: int
+    name: str
+    owner: str
+    executable: str
+    arguments: tuple[str, ...]
+    environment: Mapping[str, str]
+    inputs: tuple[Input, ...]
+    outputs: tuple[str, ...]
+    wall_limit_s: float | None
+    share: Share
+    cpu_time_s: float | None = None
+    #: The credential for messages about this attempt alone; empty: the pilot's own is used.
+    token: str = field(default="", repr=False)
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Job:
+        """Read the server's description; call it within `parsing`."""
+        wall_s, cpu_s = data.get("wall_limit_s"), data.get("cpu_time_s")
+        return cls(
+            job=int(data["job"]),
+            attempt=int(data["attempt"]),
+            name=str(data.get("name", "")),
+            owner=str(data.get("owner", "")),
+            executable=str(data["executable"]),
+            arguments=tuple(str(each) for each in data.get("arguments", ())),
+            environment={str(k): str(v) for k, v in data.get("environment", {}).items()},
+            inputs=tuple(Input(str(e["path"]), str(e["sha256"])) for e in data.get("inputs", ())),
+            outputs=tuple(str(each) for each in data.get("outputs", ())),
+            wall_limit_s=None if wall_s is None else float(wall_s),
+            share=Share(
+                cores=int(data["cores"]),
+                memory_mb=int(data["memory_mb"]),
+                gpus=int(data["gpus"]),
+                disk_mb=int(data.get("disk_mb") or 0),
+            ),
+            cpu_time_s=None if cpu_s is None else float(cpu_s),
+            token=str(data.get("token") or ""),
+        )
+
+    @property
+    def key(self) -> Attempt:
+        """Job and attempt: every message about it names both."""
+        return (self.job, self.attempt)
+
+    @property
+    def path(self) -> str:
+        """Prefix of this attempt's addresses."""
+        return f"jobs/{self.job}/{self.attempt}"
+
+
+@dataclass(frozen=True)
+class AttachedClaim:
+    """Claim that was sent with a report, and the server's answer if there was one."""
+
+    claim: dict[str, Any]
+    answer: dict[str, Any] | None
+
+    def has_job(self) -> bool:
+        """Tell whether a job came with the answer."""
+        return bool(self.answer and self.answer.get("job"))
+
+    def job(self) -> Job:
+        """The job of the answer. Raises BadAnswer."""
+        with parsing("claim"):
+            return Job.from_json((self.answer or {})["job"])

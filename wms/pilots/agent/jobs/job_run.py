@@ -1,0 +1,314 @@
+"""Run of one job on the node: fetch inputs, execute the payload, send outputs and report."""
+
+from __future__ import annotations
+
+import errno
+import logging
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from ..control import Control, Waker
+from ..fence.base import Enclosure, Fence, Reservation
+from ..files import sandbox
+from ..files.job_directories import JobDirectories, SharedFolder, attempt_directory
+from ..payload import execution
+from ..payload.meter import Meter
+from ..resources.cgroups import Cgroups
+from ..resources.limits import Limits
+from ..server.client import Client, HashMismatch, NodeFault, Rejected, Superseded
+from ..server.report_delivery import REASON_LENGTH, AttachedFields, Upload, bounded_names
+from ..server.report_spool import ReportSpool
+from ..server.start_report import StartReport
+from ..server.stream_upload import StreamUploader
+from .job_description import AttachedClaim, Input, Job
+from .outputs import JobOutputs
+
+#: Variables of the pilot's environment that a payload sees; the job's own come on top.
+PASSED_ON = ("PATH", "LANG", "LC_ALL", "TZ")
+DOWNLOAD_TRIES = 3
+#: Factor of the CPU time asked for that a job may use, on each of its cores.
+_CPU_TOLERANCE = 1.2
+
+# Errors for names that are too long, or of a file and a folder of the same name.
+_BAD_NAMES = frozenset({errno.EEXIST, errno.EISDIR, errno.ENOTDIR, errno.ENAMETOOLONG})
+
+log = logging.getLogger("pilot")
+
+
+class NotRun(Exception):
+    """The payload was not run, or not to its end, for a reason that is not its own.
+
+    This node or its connection is not fit for work, or the pilot has to end: then `stopped_by`
+    says by whom.
+    """
+
+    def __init__(self, reason: str, stopped_by: str = "") -> None:
+        super().__init__(reason)
+        self.stopped_by = stopped_by
+
+
+def _are_names_bad(error: Exception) -> bool:
+    """Tell a job whose file names cannot all exist from a node without resources."""
+    cause = error if isinstance(error, OSError) else error.__cause__
+    return isinstance(cause, OSError) and cause.errno in _BAD_NAMES
+
+
+@dataclass(frozen=True)
+class RunContext:
+    """Context that all jobs of a pilot share: fence, limits, spool, control groups, time left."""
+
+    work_dir: Path
+    control: Control
+    fence: Fence
+    limits: Limits
+    spool: ReportSpool
+    cgroups: Cgroups
+    #: The claim that can go with the last report of a job, whose part of the slot is free then.
+    next_claim: Callable[[Job], dict[str, Any] | None]
+    #: Seconds that the pilot still has for a job that begins now.
+    left_s: Callable[[], float]
+    shared: tuple[SharedFolder, ...] = ()
+
+
+class JobRun:
+    """Carries one attempt through: fetch, run, send back, report. `waker` is its thread's.
+
+    `reservation` is what its fence keeps for it.
+
+    Raises the client's exceptions, and `NotRun` after it was reported: whoever asked for another
+    job would be given the same one, and use up its attempts. An attempt that the server gave to
+    somebody else is dropped in silence.
+    """
+
+    def __init__(
+        self,
+        job: Job,
+        *,
+        client: Client,
+        waker: Waker,
+        context: RunContext,
+        reservation: Reservation,
+    ) -> None:
+        self._job = job
+        self._pilots_client = client
+        self._client = client.with_token(job.token) if job.token else client
+        self._context = context
+        self._control = context.control
+        self._waker = waker
+        self._reservation = reservation
+        self._directories = JobDirectories(
+            attempt_directory(context.work_dir, job.key), job.owner, job.share.gpus, context.shared
+        )
+        self._stdout = self._directories.home / "stdout"
+        self._stderr = self._directories.home / "stderr"
+        self._limits = context.limits.narrowed(
+            wall_s=job.wall_limit_s,
+            cpu_s=_CPU_TOLERANCE * max(1, job.share.cores) * (job.cpu_time_s or 0),
+            memory_mb=job.share.memory_mb,
+            disk_mb=job.share.disk_mb,
+        )
+        self._meter: Meter | None = None
+
+    def usage(self) -> dict[str, Any]:
+        """Usage of the payload as last measured; nothing before it runs."""
+        return {} if self._meter is None else self._meter.last.to_json()
+
+    def run(self) -> AttachedClaim | None:
+        """Run the whole attempt; afterwards nothing is left of the job on this node."""
+        try:
+            return self._run()
+        except Superseded as error:
+            log.warning("job %d attempt %d is no longer ours: %s", *self._job.key, error)
+            return None
+        finally:
+            self._reservation.close()
+            sandbox.remove(self._directories.home)
+
+    def _run(self) -> AttachedClaim | None:
+        try:
+            outcome = self._prepare_and_execute()
+        except NotRun as error:
+            log.error("job %d attempt %d did not run: %s", *self._job.key, error)
+            self._report(
+                {
+                    "event": "not_run",
+                    "reason": str(error)[:REASON_LENGTH],
+                    "stopped_by": error.stopped_by,
+                }
+            )
+            raise
+        results = JobOutputs(self._job.path, self._job.outputs, self._directories, self._limits)
+        uploads = self._uploads(results, outcome)
+        ended = {
+            "event": "ended",
+            "exit_code": outcome.exit_code,
+            "signal": outcome.signal,
+            "wall_s": outcome.usage.wall_s,
+            "cpu_s": outcome.usage.cpu_s,
+            "max_rss_mb": outcome.max_rss_mb,
+            "usage": outcome.usage_json(),
+            "stopped_by": outcome.stopped_by,
+            "reason": "; ".join(filter(None, [outcome.reason, *results.problems]))[:REASON_LENGTH],
+            "missing_outputs": bounded_names(results.missing),
+        }
+        log.info("job %d attempt %d ended: %s", *self._job.key, ended)
+        claim = self._context.next_claim(self._job)
+        attached = AttachedFields({"claim": claim}, self._pilots_client) if claim else None
+        answer = self._report(ended, uploads, attached)
+        return AttachedClaim(claim, (answer or {}).get("claim")) if claim else None
+
+    def _uploads(self, results: JobOutputs, outcome: execution.Outcome) -> list[Upload]:
+        """Files to send before the report; none where there is no time for them, nor any use."""
+        if outcome.stopped_by in (execution.PREEMPTION, execution.PILOT):
+            return []
+        logs = results.logs(self._stdout, self._stderr)
+        return logs if outcome.stopped_by == execution.PILOT_TIME else [*logs, *results.outputs()]
+
+    def _deadline(self) -> execution.Deadline:
+        """Deadline by the end of the pilot's time, where that comes before the payload's limit."""
+        left_s, own_s = self._context.left_s(), self._limits.wall_s
+        if own_s is not None and own_s <= left_s:
+            return execution.Deadline()
+        asked_s = self._job.wall_limit_s
+        may = "without a limit" if asked_s is None else f"for {asked_s:g} s"
+        reason = f"the job may run {may}, and its pilot had {max(0.0, left_s):.0f} s for it"
+        return execution.Deadline(left_s, reason)
+
+    def _prepare_and_execute(self) -> execution.Outcome:
+        try:
+            self._directories.make()
+            enclosure = self._context.fence.enclose(self._directories, self._reservation)
+            try:
+                return self._lay_out_and_execute(enclosure)
+            finally:
+                enclosure.close()
+        except sandbox.BadPath as error:
+            return execution.Outcome.not_started(str(error))
+        except (OSError, NodeFault, RuntimeError) as error:
+            # The last one: no thread is left.
+            raise NotRun(f"this node failed: {error}") from error
+
+    def _lay_out_and_execute(self, enclosure: Enclosure) -> execution.Outcome:
+        self._fetch_inputs()
+        executable = enclosure.executable(self._job.executable)
+        self._check_still_wanted()
+        started = StartReport(
+            self._job.key, self._job.path, self._client, self._control, self._context.spool
+        )
+        try:
+            problem = self._why_not_executable(enclosure)
+            if problem:
+                return execution.Outcome.not_started(problem)
+            enclosure.enter()
+            try:
+                return self._execute([executable, *self._job.arguments], enclosure)
+            finally:
+                enclosure.leave(self._job.outputs)
+        finally:
+            started.finish()
+
+    def _check_still_wanted(self) -> None:
+        """Raise NotRun in a pilot that has to end: it gives its job back."""
+        if self._control.is_terminated:
+            raise NotRun("terminated", execution.stop_initiator(self._control))
+
+    def _fetch_inputs(self) -> None:
+        for each in self._job.inputs:
+            target = sandbox.inside(self._directories.sandbox, each.path)
+            try:
+                target.parent.mkdir(parents=True, exist_ok=True)
+                self._fetch(each, target)
+            except (OSError, NodeFault) as error:
+                if _are_names_bad(error):
+                    raise sandbox.BadPath(f"input {each.path} cannot exist: {error}") from error
+                raise
+
+    def _fetch(self, each: Input, target: Path) -> None:
+        problem = ""
+        for _ in range(DOWNLOAD_TRIES):
+            self._check_still_wanted()
+            try:
+                self._client.download(
+                    f"{self._job.path}/inputs/{each.path}", target, sha256=each.sha256
+                )
+                return
+            except HashMismatch as error:
+                problem = str(error)
+                log.warning("%s", problem)
+            except Superseded:
+                raise
+            except Rejected as error:
+                raise NotRun(f"input {each.path}: {error}") from error
+        raise NotRun(problem)
+
+    def _why_not_executable(self, enclosure: Enclosure) -> str:
+        path = sandbox.on_node(self._directories.sandbox, self._job.executable)
+        if path == self._job.executable and enclosure.hides(path):
+            return f"cannot start {path}: it is not visible behind the fence {enclosure.name}"
+        return sandbox.why_not_executable(path)
+
+    def _execute(self, command: list[str], enclosure: Enclosure) -> execution.Outcome:
+        log.info("job %d attempt %d (%s) starts", *self._job.key, self._job.name)
+        files = {"stdout": self._stdout, "stderr": self._stderr}
+        self._meter = Meter(enclosure, list(files.values()), self._limits)
+        for each in files.values():
+            each.touch()
+        stream_uploader = StreamUploader(self._client, self._job.path, files)
+        stream_uploader.start()
+        try:
+            with self._context.cgroups.group(self._directories.home.name, self._limits) as group:
+                outcome = execution.run_payload(
+                    enclosure.plan(command, self._environment(enclosure), self._limits),
+                    stdout=self._stdout,
+                    stderr=self._stderr,
+                    limits=self._limits,
+                    meter=self._meter,
+                    attempt=self._job.key,
+                    control=self._control,
+                    waker=self._waker,
+                    deadline=self._deadline(),
+                    cgroup=group.path,
+                    on_peek=stream_uploader.send_now,
+                )
+                killed = group.why_killed()
+            if killed and not outcome.reason:
+                outcome = replace(outcome, reason=killed, stopped_by=execution.WATCHDOG)
+            return outcome
+        finally:
+            stream_uploader.stop()
+
+    def _environment(self, enclosure: Enclosure) -> dict[str, str]:
+        passed_on = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
+        network = enclosure.network
+        return {
+            **passed_on,
+            "HOME": enclosure.home,
+            "TMPDIR": enclosure.tmp,
+            "PILOTAGE_JOB": str(self._job.job),
+            "PILOTAGE_ATTEMPT": str(self._job.attempt),
+            "PILOTAGE_JOB_ATTRIBUTES": enclosure.attributes_file,
+            "PILOTAGE_CORES": str(self._job.share.cores),
+            "PILOTAGE_MEMORY_MB": str(self._job.share.memory_mb),
+            "PILOTAGE_GPUS": str(self._job.share.gpus),
+            **({"PILOTAGE_PORTAL": network.server_url} if network.portal else {}),
+            "OMP_NUM_THREADS": str(self._job.share.cores),
+            **self._job.environment,
+        }
+
+    def _report(
+        self,
+        report: dict[str, Any],
+        uploads: list[Upload] | None = None,
+        attached: AttachedFields | None = None,
+    ) -> dict[str, Any] | None:
+        """Report how the attempt ended, now or when the server is back."""
+        return self._context.spool.put(
+            f"{self._job.path}/report",
+            report,
+            client=self._client,
+            uploads=uploads or (),
+            attached=attached,
+        )

@@ -1,0 +1,69 @@
+"""Outputs and logs of a payload, selected and bounded for upload."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from ..files import sandbox
+from ..files.job_directories import JobDirectories
+from ..resources.limits import Limits
+from ..server.report_delivery import Upload
+
+
+class JobOutputs:
+    """Logs and outputs to upload; `missing` and `problems` name the others and the reasons."""
+
+    def __init__(
+        self, path: str, names: Sequence[str], directories: JobDirectories, limits: Limits
+    ) -> None:
+        """`path` is the prefix of the attempt's addresses, `names` are the announced outputs."""
+        self._path = path
+        self._names = names
+        self._directories = directories
+        self._limits = limits
+        self.missing: list[str] = []
+        self.problems: list[str] = []
+
+    def logs(self, stdout: Path, stderr: Path) -> list[Upload]:
+        """Uploads of stdout and stderr, shortened where they are long."""
+        uploads = []
+        for kind, path in (("stdout", stdout), ("stderr", stderr)):
+            try:
+                log_file = sandbox.bounded_log(path) if path.is_file() else None
+            except OSError as error:
+                # A payload that prints until the disk is full leaves no room for shortening.
+                self.problems.append(f"{kind} was not stored: {error}")
+                continue
+            if log_file is not None and log_file.stat().st_size:
+                uploads.append(self._upload(kind, kind, log_file))
+        return uploads
+
+    def outputs(self) -> list[Upload]:
+        """Uploads of the announced files that exist, as long as all together are not too large."""
+        uploads = []
+        limit_mb = self._limits.output_sandbox_mb
+        total_mb = 0.0
+        for name in self._names:
+            source = sandbox.find_output(self._directories.sandbox, name)
+            if source is None:
+                self.missing.append(name)
+                continue
+            total_mb += source.stat().st_size / 2**20
+            if limit_mb is not None and total_mb > limit_mb:
+                self.missing.append(name)
+                self.problems.append(
+                    f"output {name} was not sent: up to it the outputs have {total_mb:.1f} MB, "
+                    f"over the limit of {limit_mb:g} MB"
+                )
+                continue
+            uploads.append(self._upload("output", name, source))
+        return uploads
+
+    def _upload(self, kind: str, name: str, source: Path) -> Upload:
+        return Upload(
+            path=f"{self._path}/files/{kind}/{name}",
+            source=source,
+            label=f"{kind} {name}",
+            output=name if kind == "output" else "",
+        )

@@ -1,0 +1,1 @@
+"""Running one payload: it is started through a supervisor process, measured, stopped, ended."""

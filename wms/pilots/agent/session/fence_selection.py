@@ -1,0 +1,103 @@
+"""Selection of the fence for payloads: each candidate has to run a small program on this node."""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from ..control import Control
+from ..fence import network
+from ..fence.apptainer import ApptainerFence
+from ..fence.base import Fence, FenceUnusable
+from ..fence.bwrap import BwrapFence
+from ..fence.network import Network
+from ..fence.sudo import SudoFence
+from ..files.job_directories import JobDirectories
+from ..payload import execution
+from ..payload.meter import Meter
+from ..resources.limits import Limits
+
+AUTO = "auto"
+_TRIAL = ("/bin/sh", "-c", ': >trial && : >"$TMPDIR/trial"')
+_TRIAL_S = 30.0
+
+log = logging.getLogger("pilot")
+
+
+def best_fence(work_dir: Path) -> Fence:
+    """Fence that `auto` means on this node: bubblewrap where it works, else none."""
+    try:
+        return fence_named("bwrap", work_dir, Network(network.AUTO))
+    except FenceUnusable as error:
+        log.warning("payloads are NOT fenced in on this node: bwrap: %s", error)
+        return Fence()
+
+
+def fence_named(name: str, work_dir: Path, wanted: Network) -> Fence:
+    """Fence that a queue names, around payloads in the network that it wants.
+
+    Raises FenceUnusable where it does not work.
+    """
+    if wanted.name != network.AUTO:
+        return _working(name, work_dir, wanted)
+    if name == "none":
+        return Fence()
+    try:
+        return _working(name, work_dir, Network(network.NODE))
+    except FenceUnusable as error:
+        fence = _working(name, work_dir, Network(network.OPEN))
+        log.warning("link-local addresses are NOT kept from payloads on this node: %s", error)
+        return fence
+
+
+def _working(name: str, work_dir: Path, wanted: Network) -> Fence:
+    makers: dict[str, Callable[[Network], Fence]] = {
+        "bwrap": BwrapFence,
+        "apptainer": lambda wanted: ApptainerFence(work_dir, wanted),
+        "sudo": SudoFence,
+        "none": Fence,
+    }
+    if name not in makers:
+        raise FenceUnusable(f"this pilot knows no fence {name!r}")
+    try:
+        fence = makers[name](wanted)
+        if name != "none":
+            _try(fence, work_dir)
+    except OSError as error:
+        raise FenceUnusable(str(error)) from error
+    return fence
+
+
+def _try(fence: Fence, work_dir: Path) -> None:
+    """Run a trial program behind a fence. Raises FenceUnusable, OSError."""
+    home = Path(tempfile.mkdtemp(prefix="trial-", dir=work_dir))
+    try:
+        directories = JobDirectories(home)
+        directories.make()
+        enclosure = fence.enclose(directories)
+        try:
+            enclosure.enter()
+            control = Control()
+            limits = Limits(wall_s=_TRIAL_S)
+            outcome = execution.run_payload(
+                enclosure.plan(_TRIAL, {"TMPDIR": enclosure.tmp}, limits),
+                stdout=home / "stdout",
+                stderr=home / "stderr",
+                limits=limits,
+                meter=Meter(enclosure, [], limits),
+                attempt=(0, 0),
+                control=control,
+                waker=control.waker,
+            )
+        finally:
+            enclosure.close()
+        if outcome.exit_code != 0:
+            said = " ".join((home / "stderr").read_text(errors="replace").split())
+            raise FenceUnusable(
+                outcome.reason or said or f"a program behind it ended with {outcome.exit_code}"
+            )
+    finally:
+        shutil.rmtree(home, ignore_errors=True)
