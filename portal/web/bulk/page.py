@@ -1,4 +1,4 @@
-"""Contents and forms of the pages of a bulk operation."""
+"""Template contexts and form parsing of the pages of a bulk operation."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _ONE = {"dags": "dag", "jobs": "job", "pilots": "pilot", "placements": "placemen
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A stretch of the bar that shows how far an operation is."""
+    """Stretch of an operation's progress bar."""
 
     outcome: str
     tone: str
@@ -44,7 +44,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class OutcomeFacet:
-    """How many objects have an outcome, and the way to these alone."""
+    """An outcome, the number of objects with it, and the link to these alone."""
 
     outcome: str
     count: int
@@ -54,7 +54,7 @@ class OutcomeFacet:
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """An argument of an action as a form asks for it."""
+    """Form field of an action's argument."""
 
     argument: Argument
     name: str
@@ -68,12 +68,12 @@ class Field:
 
 
 def address_of(kind: Kind, pk: int, label: str) -> str:
-    """The page of an object."""
+    """Address of an object's page."""
     return reverse(f"web:{_ONE[kind.name]}", args=[label if kind.name == "sites" else pk])
 
 
 def list_address(operation: BulkOperation) -> str:
-    """The list from which the objects were chosen, with its filter."""
+    """Address of the list from which the objects were chosen, with its filter."""
     query = query_of(operation.filters or {})
     return reverse(f"web:{operation.list_name}") + (query if operation.filters else "")
 
@@ -93,7 +93,7 @@ def _common(operation: BulkOperation) -> dict[str, Any]:
 def preview_context(
     request: HttpRequest, operation: BulkOperation, error: PilotageError | None
 ) -> dict[str, Any]:
-    """What the preview of an operation shows; with an error, what was typed and what is wrong."""
+    """Context of the preview; after a refusal with the typed values and the faults."""
     common = _common(operation)
     found = preview_of(operation, request.user)
     faults = _faults(error)
@@ -120,7 +120,7 @@ def preview_context(
 
 
 def _differs(operation: BulkOperation) -> bool:
-    """True when the list showed another number, exactly, than is frozen."""
+    """True when the list showed another exact number than was frozen."""
     shown = operation.shown_count
     return shown is not None and not operation.is_shown_estimate and shown != operation.frozen_count
 
@@ -149,7 +149,7 @@ def _fields(
 
 
 def arguments_of(given: QueryDict, operation: BulkOperation) -> dict[str, Any]:
-    """The arguments that a form sends. Raises InvalidInput for a number that is none."""
+    """Arguments that the form sends. Raises InvalidInput for a field that is not a number."""
     action = find_kind(operation.list_name).find_action(operation.action)
     found: dict[str, Any] = {}
     for argument in action.arguments:
@@ -162,7 +162,7 @@ def arguments_of(given: QueryDict, operation: BulkOperation) -> dict[str, Any]:
 
 
 def confirmation_of(given: QueryDict, arguments: Mapping[str, Any]) -> Confirmation:
-    """What a form confirms. Raises InvalidInput."""
+    """Confirmation that the form sends. Raises InvalidInput."""
     return Confirmation(
         seen=_whole(given.get("seen", ""), "seen"),
         typed=_whole(given.get("typed", "").replace(",", ""), "typed_count"),
@@ -182,7 +182,7 @@ def _whole(text: str, field: str) -> int | None:
 
 
 def operation_context(request: HttpRequest, operation: BulkOperation) -> dict[str, Any]:
-    """How far an operation is, and what became of its objects."""
+    """Context of a confirmed operation: progress, and the outcome of each object."""
     common = _common(operation)
     chosen = request.GET.get("outcome", "")
     chosen = chosen if chosen in Outcome.values else ""

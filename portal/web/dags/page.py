@@ -41,7 +41,7 @@ _REFRESH_OF_LARGE_S = 20
 
 @dataclass(frozen=True, slots=True)
 class Tab:
-    """One view of a DAG: its name in the address, its words, and what its template needs."""
+    """One tab of a DAG's page; `build` makes its template context."""
 
     name: str
     label: str
@@ -71,7 +71,7 @@ TABS = {
 
 
 def show_dag(request: HttpRequest, dag_id: int, *, refused: Refused | None = None) -> HttpResponse:
-    """The page of a DAG, or its live part; the form of what was refused is open.
+    """DAG page, or its live part; the form of a refused action is open.
 
     Raises NotFound.
     """
@@ -106,7 +106,7 @@ def show_dag(request: HttpRequest, dag_id: int, *, refused: Refused | None = Non
 
 
 def _offers(request: HttpRequest, read: DagReading, refused: Refused | None) -> list[Offer]:
-    """What the user can do with the DAG now."""
+    """Forms of the actions that the user may take on the DAG now."""
     dag = read.dag
     return offers_of(
         DAGS.possible_on_page(request.user, dag),
@@ -126,13 +126,13 @@ def _tab(request: HttpRequest) -> Tab:
 
 
 def _live_path(request: HttpRequest, dag: Dag) -> str:
-    """Where the page is refreshed from, also when it answers a refused form."""
+    """Address that refreshes the page, also when the page answers a refused form."""
     query = request.GET.urlencode()
     return reverse("web:dag", args=[dag.pk]) + (f"?{query}" if query else "")
 
 
 def _stays(dag: Dag) -> dict[str, Any]:
-    """Where the DAG is and why, and where it was."""
+    """Stays of the DAG at sites: the present one with its ranks, and earlier ones."""
     stays = list(matches_of(dag)[: _STAYS_SHOWN + 1])
     # Where it ended is where it is shown to be.
     is_there = bool(stays) and (stays[0].ended_at is None or dag.state in DAG_TERMINAL)

@@ -35,19 +35,19 @@ _MOST_TICKS = 7
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """A stretch of time, drawn from 0 to 100."""
+    """Time axis that maps moments to 0 to 100."""
 
     start: float
     end: float
 
     def at(self, moment: float) -> float:
-        """Where a moment is drawn; what lies outside is drawn at the border."""
+        """Position of a moment; moments outside are put at the border."""
         part = (moment - self.start) / max(self.end - self.start, 1e-6)
         return round(100 * min(max(part, 0.0), 1.0), 3)
 
     @property
     def ticks(self) -> list[tuple[float, str]]:
-        """Round moments and how they are written, in UTC."""
+        """Round moments with their labels, in UTC."""
         span = max(self.end - self.start, 1.0)
         step = next((each for each in _STEPS if span / each <= _MOST_TICKS), _STEPS[-1])
         form = "%H:%M:%S" if step < 60 else "%H:%M" if span < 86_400 else "%d %b %H:%M"
@@ -57,18 +57,18 @@ class Axis:
 
     @property
     def begins_at(self) -> datetime:
-        """Its start as a moment."""
+        """Start of the axis as a datetime."""
         return datetime.fromtimestamp(self.start, UTC)
 
     @property
     def ends_at(self) -> datetime:
-        """Its end as a moment."""
+        """End of the axis as a datetime."""
         return datetime.fromtimestamp(self.end, UTC)
 
 
 @dataclass(frozen=True, slots=True)
 class LevelRow:
-    """Some consecutive levels: from when on a node could run, when the last one ended.
+    """Row of one or several consecutive levels: first ready node to last end.
 
     `bins` are (x, width, density from 1 to 4, count) of the nodes that ended; `critical` are the
     stretches of the longest path.
@@ -87,13 +87,13 @@ class LevelRow:
 
     @property
     def label(self) -> str:
-        """How the levels are called."""
+        """Label of the row."""
         one = f"Level {self.first}"
         return one if self.first == self.last else f"Levels {self.first}-{self.last}"
 
 
 def timeline_tab(request: HttpRequest, read: DagReading) -> Mapping[str, Any]:
-    """Rows of levels; rows of nodes when at most MOST_ROWS were chosen."""
+    """Timeline with one row per level, or per node when at most MOST_ROWS were chosen."""
     dag, codes = read.dag, read.states.codes
     choice = choice_of(request.GET)
     now = timezone.now()
@@ -124,7 +124,7 @@ def timeline_tab(request: HttpRequest, read: DagReading) -> Mapping[str, Any]:
 
 
 def _chosen(read: DagReading, choice: Choice) -> tuple[list[Node], int]:
-    """The nodes that were chosen, unless they are too many, and their number."""
+    """Chosen nodes and their number; no nodes if there are too many."""
     nodes = nodes_drawn(read.dag)
     if choice.is_walked:
         ids = walked(read.dag, read.states, choice).ids
@@ -149,7 +149,7 @@ def _spans(request: HttpRequest) -> list[tuple[str, str, bool]]:
 
 
 def _placed(rows: Sequence[Row], axis: Axis) -> list[tuple[Row, list[tuple[float, float, Any]]]]:
-    """Each row with where its stretches are drawn; what lies before the axis is not."""
+    """Rows with the positions of their spans; spans before the axis are left out."""
     return [
         (
             row,

@@ -1,4 +1,4 @@
-"""Help pages: states, filters, expressions and keyboard shortcuts."""
+"""Help pages: filters, expressions, keyboard shortcuts, and the glossary of states."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A kind of thing with its states, and the events by which they change."""
+    """States of one kind of object, and the events by which they change."""
 
     kind: str
     title: str
@@ -51,14 +51,14 @@ class Section:
 @require_safe
 @page
 def help_page(request: HttpRequest) -> HttpResponse:
-    """Filters, expressions, keys."""
+    """Help on filters, expressions and keys."""
     return render_page(request, "help", {})
 
 
 @require_safe
 @page
 def states(request: HttpRequest) -> HttpResponse:
-    """What every state means, and how it changes."""
+    """Glossary of states: meaning, and events that change them."""
     sections = [_section(entity) for entity in ENTITIES]
     sections += [
         Section(kind, title, list(MEANINGS[kind].items())) for kind, title in _DERIVED.items()

@@ -54,7 +54,7 @@ def size_of(drawing: Drawing) -> str:
 
 
 def graph_tab(request: HttpRequest, read: DagReading) -> Mapping[str, Any]:
-    """The drawing, and the ways to others of the same DAG."""
+    """Context of the graph tab: the drawing, and the links to other drawings of the DAG."""
     dag, states = read.dag, read.states
     drawing = drawing_of(dag)
     graph_query = _graph_query(request.GET, dag)
@@ -127,7 +127,7 @@ def _way(query: QueryDict, **values: Any) -> str:
 
 
 def _facts(dag: Dag, drawing: Drawing, only: Sequence[int] | None = None) -> dict[int, NodeFact]:
-    """What boxes tell of nodes, by number in the drawing; one query."""
+    """Data of nodes for their boxes, by number in the drawing; one query."""
     rows = Node.objects.filter(dag=dag)
     if only is not None:
         rows = rows.filter(pk__in=[drawing.id_of(node) for node in only])
@@ -200,7 +200,7 @@ def _folded(
 
 
 def _around(dag: Dag, drawing: Drawing, codes: bytes, graph_query: GraphQuery) -> dict[str, Any]:
-    """The neighbourhood of one node."""
+    """Neighbourhood of one node."""
     center = drawing.index_of(graph_query.node.pk) if graph_query.node else None
     if center is None:
         raise NotFound("This DAG has no such node.")

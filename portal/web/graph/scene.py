@@ -31,7 +31,7 @@ MOST_WIRES = 4_000
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """One element at its place. `index` is the node's number in the drawing, -1 for a group."""
+    """An element with its position. `index` is the node's number in the drawing, -1 for a group."""
 
     number: int
     index: int
@@ -56,13 +56,13 @@ class Box:
 
     @property
     def middle(self) -> float:
-        """Where lines meet it."""
+        """Height at which lines meet the box."""
         return self.y + self.height / 2
 
 
 @dataclass(frozen=True, slots=True)
 class Wire:
-    """A line from one box to another, which stands for some arcs."""
+    """A line between two boxes, which stands for one or more arcs."""
 
     path: str
     parent: int
@@ -72,7 +72,7 @@ class Wire:
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """A whole drawing; `wires_left_out` are lines that were too many."""
+    """A whole drawing; `wires_left_out` is the number of lines that were too many."""
 
     boxes: Sequence[Box]
     wires: Sequence[Wire]
@@ -84,7 +84,7 @@ class Scene:
 
 @dataclass(frozen=True, slots=True)
 class Ways:
-    """Where boxes lead to: the page of a node, and a group opened, or its rest as a table."""
+    """Addresses that boxes link to: a node's page, an opened group, its rest as a table."""
 
     node: Callable[[int], str]
     group: Callable[[Element], str]
@@ -135,7 +135,7 @@ def scene_of(
 def _spots(
     elements: Sequence[Element], levels: Sequence[int], orders: Sequence[int]
 ) -> tuple[dict[int, tuple[int, int]], int, int]:
-    """The left upper corner of each element, and the size of all."""
+    """Upper left corner of each element, and the size of the drawing."""
     rows = max(_LEAST_ROWS, math.ceil(math.sqrt(len(elements)) * 1.6))
     spots: dict[int, tuple[int, int]] = {}
     x, lowest = _MARGIN, 0
@@ -197,7 +197,7 @@ def _box(
 
 
 def shortened(name: str) -> str:
-    """A name that fits into a box: its beginning and its end tell nodes apart."""
+    """A name cut to fit a box: its beginning and end, which tell nodes apart."""
     if len(name) <= _LETTERS:
         return name
     end = _LETTERS // 2

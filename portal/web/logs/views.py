@@ -1,4 +1,4 @@
-"""Log pages of attempts, pilots, scripts and files."""
+"""Log pages of attempts, pilots, scripts and workspace files."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _TAIL_BYTES = 32 * 1024
 @require_safe
 @page
 def attempt_log(request: HttpRequest, job_id: int, number: int, kind: str) -> HttpResponse:
-    """What an attempt of a job printed to stdout or stderr, while it runs too."""
+    """Stdout or stderr of a job's attempt, also while it runs."""
     if kind not in log_kinds():
         raise NotFound(f"There is no stream {kind!r}.")
     job = find_job(request.user, job_id)
@@ -69,7 +69,7 @@ def attempt_log(request: HttpRequest, job_id: int, number: int, kind: str) -> Ht
 
 
 class Tab(NamedTuple):
-    """A link to what is beside a log."""
+    """Link to a related log."""
 
     label: str
     address: str
@@ -77,7 +77,7 @@ class Tab(NamedTuple):
 
 
 def _tabs(job: Job, number: int, kind: str) -> list[list[Tab]]:
-    """Both streams of the attempt, and the same stream of the latest attempts."""
+    """Tabs: both streams of the attempt, and the same stream of the latest attempts."""
     streams = [Tab(each, _address(job.pk, number, each), each == kind) for each in log_kinds()]
     latest = job.attempt_number
     attempts = [
@@ -92,14 +92,14 @@ def _address(job_id: int, number: int, kind: str) -> str:
 
 
 def _peek(request: HttpRequest, job: Job) -> str:
-    """Where fresh output is asked for, if the user may."""
+    """Address that asks for fresh output, if the user may ask."""
     if not may_steer(request.user, job):
         return ""
     return reverse("web:steer-job", kwargs={"job_id": job.pk, "event": "peek"})
 
 
 def _outcome_of(run: ScriptRun) -> tuple[str, str, str] | None:
-    """How a script has ended, as state, kind and words."""
+    """End of a script as state, kind and text."""
     if run.exit_code is None:
         return None
     return "failed" if run.exit_code else "ended", "script", f"exit code {run.exit_code}"
@@ -108,7 +108,7 @@ def _outcome_of(run: ScriptRun) -> tuple[str, str, str] | None:
 @require_safe
 @page
 def script_log(request: HttpRequest, dag_id: int, run_id: int) -> HttpResponse:
-    """What a run of a script printed."""
+    """Output of a script run."""
     run = find_script_run(request.user, dag_id, run_id)
     context = {
         "title": f"{run.get_kind_display()} of {run.node.name}",
@@ -128,7 +128,7 @@ def script_log(request: HttpRequest, dag_id: int, run_id: int) -> HttpResponse:
 @require_safe
 @page
 def file_log(request: HttpRequest, dag_id: int, path: str) -> HttpResponse:
-    """A text file of a DAG's workspace: event logs, outputs, what was submitted."""
+    """Text file of a DAG's workspace: event logs, outputs, submitted files."""
     dag = find_dag(request.user, dag_id)
     file = find_workspace_file(dag.workspace_id, path)
     context = {
@@ -147,7 +147,7 @@ def file_log(request: HttpRequest, dag_id: int, path: str) -> HttpResponse:
 @require_safe
 @page
 def pilot_log(request: HttpRequest, pilot_id: int) -> HttpResponse:
-    """A pilot's log, as it sent it or as its batch system has it.
+    """Pilot's log, as the pilot sent it or as its batch system has it.
 
     Its end alone is a part of the pilot's page, asked for apart: the batch system may be slow.
     """

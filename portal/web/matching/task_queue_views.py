@@ -43,7 +43,7 @@ _SELDOM_S = 30
 
 @dataclass(frozen=True, slots=True)
 class OldJobLine:
-    """A waiting job with its row; the row is missing when somebody removed the job meanwhile."""
+    """A waiting job with its row; None if the job was removed meanwhile."""
 
     waiting: OldJob
     job: Job | None
@@ -52,7 +52,7 @@ class OldJobLine:
 @require_safe
 @page
 def task_queue_list(request: HttpRequest) -> HttpResponse:
-    """TaskQueues with waiting jobs; with a filter that does not parse, only its faults."""
+    """TaskQueues with waiting jobs; with an invalid filter, only its faults."""
     kind = find_list("task-queues")
     list_filter = kind.filter_of(request.GET, request.user)
     if not is_valid_filter(list_filter):
@@ -103,7 +103,7 @@ def _is_one(chosen: Chosen, end_s: int) -> bool:
 
 
 def _has(chosen: Chosen, end_s: int) -> bool:
-    """True when the filter of segments leaves this one."""
+    """True for a segment of CPU time that the filter includes."""
     is_in = [span.has(end_s) for span in chosen.included]
     return (any(is_in) or not is_in) and not any(span.has(end_s) for span in chosen.excluded)
 
@@ -111,7 +111,7 @@ def _has(chosen: Chosen, end_s: int) -> bool:
 @require_safe
 @page
 def task_queue_page(request: HttpRequest, task_queue_id: int) -> HttpResponse:
-    """Everything about one TaskQueue. One that goes while its page is open says so there."""
+    """Page of one TaskQueue. A page that is open when its TaskQueue is removed says so."""
     try:
         context = _detail(request, task_queue_id)
     except NotFound as error:

@@ -1,4 +1,4 @@
-"""Selection of DAG nodes by state, name, level, or place in the graph."""
+"""Selection of DAG nodes by state, name, level, or position in the graph."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _FAILING = Q(retry_number__gt=0) & ~Q(state__in=NODE_TERMINAL)
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What an address asks for; nothing for all nodes."""
+    """Node selection in an address; empty for all nodes."""
 
     state: str = ""
     show: str = ""
@@ -38,17 +38,17 @@ class Choice:
 
     @property
     def is_everything(self) -> bool:
-        """True when all nodes are asked for."""
+        """True for all nodes."""
         return self == Choice()
 
     @property
     def is_walked(self) -> bool:
-        """True when the nodes are found in the drawing, and come in an order of their own."""
+        """True when the drawing is searched for the nodes, which have an order of their own."""
         return self.level is not None or self.show in ("blocking", "critical")
 
 
 def choice_of(query: QueryDict) -> Choice:
-    """Read the address. Raises NotFound for what there is not."""
+    """Selection in the address. Raises NotFound for unknown values."""
     state, show, level = query.get("nodes", ""), query.get("show", ""), query.get("level", "")
     if state and state not in NodeState.values:
         raise NotFound(f"There is no node state {state!r}.")
@@ -60,7 +60,7 @@ def choice_of(query: QueryDict) -> Choice:
 
 
 def chosen_rows(nodes: QuerySet[Node], choice: Choice) -> QuerySet[Node]:
-    """Those of the nodes that were chosen by what their rows say."""
+    """Nodes that match the selection by their columns."""
     if choice.state:
         nodes = nodes.filter(state=choice.state)
     if choice.text:
@@ -72,7 +72,7 @@ def chosen_rows(nodes: QuerySet[Node], choice: Choice) -> QuerySet[Node]:
 
 @dataclass(frozen=True, slots=True)
 class Walked:
-    """Nodes that were found in the drawing, in the order in which they are shown.
+    """Nodes found in the drawing, in display order.
 
     `notes` say something of each, by its id; `remark` of all.
     """
@@ -83,7 +83,7 @@ class Walked:
 
 
 def walked(dag: Dag, states: States, choice: Choice) -> Walked:
-    """The nodes that were chosen by their place among the others, and by their state."""
+    """Nodes selected by their position in the graph and by their state."""
     drawing, codes = drawing_of(dag), states.codes
     notes: dict[int, str] = {}
     remark = ""
@@ -116,7 +116,7 @@ def walked(dag: Dag, states: States, choice: Choice) -> Walked:
 
 
 def _codes_of(state: str) -> set[int]:
-    """A submitted node may be drawn as its job is."""
+    """Drawing codes of a node state; a submitted node may be drawn in its job's state."""
     told_by_jobs = range(len(NodeState.values), len(DRAWN))
     own = {DRAWN.index(state)}
     return own | set(told_by_jobs) if state == NodeState.SUBMITTED else own

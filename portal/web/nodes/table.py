@@ -21,7 +21,7 @@ _SHOWN = 200
 
 @dataclass(frozen=True, slots=True)
 class NodeFacet:
-    """A state of nodes, how many are in it, and the table of only those."""
+    """A node state, the number of nodes in it, and the link to only those."""
 
     state: str
     count: int
@@ -30,7 +30,7 @@ class NodeFacet:
 
 
 def nodes_tab(request: HttpRequest, read: DagReading) -> Mapping[str, Any]:
-    """The nodes that were asked for, page by page."""
+    """Context of the nodes tab: the selected nodes, in pages."""
     dag, counts = read.dag, read.counts
     query = request.GET.copy()
     query["tab"] = "nodes"
@@ -59,7 +59,7 @@ def nodes_tab(request: HttpRequest, read: DagReading) -> Mapping[str, Any]:
 
 
 def _stretch_of_ids(dag: Dag, ids: Sequence[int], query: QueryDict) -> Stretch[Node]:
-    """A page of nodes in an order of their own; `from` counts from 0. One query."""
+    """Page of nodes in a given order; `from` counts from 0. One query."""
     text = query.get("from", "")
     start = int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0
     wanted = ids[start : start + _SHOWN]
@@ -81,7 +81,7 @@ def _facets(counts: Mapping[str, int], query: QueryDict, choice: Choice) -> list
 
 
 def _shows(query: QueryDict, choice: Choice) -> list[tuple[str, str, str, bool]]:
-    """Each question: its name, its words, its address, whether it is asked."""
+    """Selections offered above the table: name, label, address, whether chosen."""
     return [
         (name, words, _changed(query, show=name, level="", q="", nodes=""), name == choice.show)
         for name, words in SHOWS.items()

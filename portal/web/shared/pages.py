@@ -37,7 +37,7 @@ _VARYING = re.compile(rb"<input[^<>]* data-varying>")
 
 
 def page(view: View) -> View:
-    """A view for people who are logged in; errors of the domain become pages with their status."""
+    """Decorator of views for logged-in users; domain errors become pages with their status."""
 
     @wraps(view)
     def wrapped(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
@@ -72,7 +72,7 @@ def _to_login(request: HttpRequest) -> HttpResponse:
 
 
 class Way(NamedTuple):
-    """A link with its words."""
+    """A link with its label."""
 
     label: str
     address: str

@@ -22,7 +22,7 @@ _DAY = timedelta(days=1)
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """Days of a zone, the first of them, and how many."""
+    """Range of days in a time zone: the first day, and their number."""
 
     first: date
     days: int
@@ -30,24 +30,24 @@ class Stretch:
 
     @property
     def start(self) -> datetime:
-        """Its first moment."""
+        """First moment of the range."""
         return datetime.combine(self.first, time.min, tzinfo=self.zone).astimezone(UTC)
 
     @property
     def end(self) -> datetime:
-        """The first moment after it."""
+        """First moment after the range."""
         last = self.first + self.days * _DAY
         return datetime.combine(last, time.min, tzinfo=self.zone).astimezone(UTC)
 
     def place(self, moment: datetime) -> float:
-        """Where a moment is, from 0 to 100; those outside are at its ends."""
+        """Position of a moment from 0 to 100; moments outside are put at the ends."""
         part = (moment - self.start) / (self.end - self.start)
         return round(100 * min(1.0, max(0.0, part)), 3)
 
 
 @dataclass(frozen=True, slots=True)
 class Day:
-    """A day of the scale above the rows. `label` is empty where there is no room for one."""
+    """Day on the scale above the rows. `label` is empty where there is no room for one."""
 
     day: date
     x: float
@@ -59,7 +59,7 @@ class Day:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """A downtime as it is drawn: in which lane, where it begins, and its lead time before."""
+    """A drawn downtime: its lane, its position, and its lead time."""
 
     downtime: Downtime
     y: int
@@ -72,7 +72,7 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A site with its windows. Those that overlap are in different lanes."""
+    """A site with its drawn downtimes. Overlapping ones are in different lanes."""
 
     site: str
     windows: Sequence[Window]
@@ -80,7 +80,7 @@ class Row:
 
 
 def stretch_of(asked_first: str, asked_days: str, *, now: datetime, zone: ZoneInfo) -> Stretch:
-    """The stretch that an address asks for; by default four weeks from the last Monday on."""
+    """Range of days in the address; by default four weeks from last Monday on."""
     days = int(asked_days) if asked_days in {str(each) for each in STRETCHES} else USUAL_DAYS
     today = now.astimezone(zone).date()
     try:
@@ -94,7 +94,7 @@ def stretch_of(asked_first: str, asked_days: str, *, now: datetime, zone: ZoneIn
 
 
 def days_of(stretch: Stretch, now: datetime) -> list[Day]:
-    """The scale. In a long stretch only Mondays have labels."""
+    """Days of the scale. In a long range only Mondays have labels."""
     today = now.astimezone(stretch.zone).date()
     days = [stretch.first + number * _DAY for number in range(stretch.days)]
     return [
@@ -122,7 +122,7 @@ def _today(is_today: bool, number: int) -> str:
 
 
 def rows_of(downtimes: Iterable[Downtime], stretch: Stretch) -> list[Row]:
-    """The sites that have a downtime in the stretch, by name. The downtimes come by start."""
+    """Sites with a downtime in the range, by name. The downtimes must be ordered by start."""
     by_site: dict[str, list[Downtime]] = {}
     for downtime in downtimes:
         by_site.setdefault(downtime.site.name, []).append(downtime)

@@ -43,7 +43,7 @@ def _suspect_page(
 @require_http_methods(["GET", "HEAD", "POST"])
 @page
 def clear(request: HttpRequest, suspect_id: int) -> HttpResponse:
-    """Suspect a worker node no longer; a refusal is shown at the form that was sent."""
+    """Clear a suspected worker node; a refusal is shown in the form."""
     node = find_suspect(request.user, suspect_id)
     if request.method != "POST":
         return redirect("web:suspected-node", suspect_id=node.pk)
