@@ -45,7 +45,7 @@ RIGHTS: Mapping[Role, str] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Tab:
+class AccountTab:
     """One tab of the account page; `build` makes its template context."""
 
     name: str
@@ -123,11 +123,11 @@ def _password(user: User) -> Mapping[str, Any]:
 TABS = {
     each.name: each
     for each in (
-        Tab("overview", "Account", _overview),
-        Tab("notifications", "Notifications", _notifications),
-        Tab("tokens", "API tokens", _tokens),
-        Tab("preferences", "Preferences", _preferences),
-        Tab("password", "Password", _password),
+        AccountTab("overview", "Account", _overview),
+        AccountTab("notifications", "Notifications", _notifications),
+        AccountTab("tokens", "API tokens", _tokens),
+        AccountTab("preferences", "Preferences", _preferences),
+        AccountTab("password", "Password", _password),
     )
 }
 

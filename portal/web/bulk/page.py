@@ -11,7 +11,7 @@ from django.urls import reverse
 
 from portal.shared.state_badges import badge_of
 from portal.web.lists.bar import query_of
-from portal.web.lists.paging import stretch_of
+from portal.web.lists.paging import numbered_page_of
 from wms.actions.arguments import Argument, ArgumentType
 from wms.actions.kinds import Kind
 from wms.actions.registry import find_kind
@@ -32,8 +32,8 @@ _ONE = {"dags": "dag", "jobs": "job", "pilots": "pilot", "placements": "placemen
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """Stretch of an operation's progress bar."""
+class ProgressSegment:
+    """Segment of an operation's progress bar."""
 
     outcome: str
     tone: str
@@ -53,7 +53,7 @@ class OutcomeFacet:
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class ArgumentField:
     """Form field of an action's argument."""
 
     argument: Argument
@@ -135,7 +135,7 @@ def _faults(error: PilotageError | None) -> dict[str, str]:
 
 def _fields(
     operation: BulkOperation, typed: QueryDict | None, faults: Mapping[str, str]
-) -> Sequence[Field]:
+) -> Sequence[ArgumentField]:
     action = find_kind(operation.list_name).find_action(operation.action)
     fields = []
     for argument in action.arguments:
@@ -144,7 +144,7 @@ def _fields(
         if typed is not None:
             value = typed.get(name, "")
         value = "" if value is None else value
-        fields.append(Field(argument, name, value, faults.get(argument.name, "")))
+        fields.append(ArgumentField(argument, name, value, faults.get(argument.name, "")))
     return fields
 
 
@@ -187,7 +187,7 @@ def operation_context(request: HttpRequest, operation: BulkOperation) -> dict[st
     chosen = request.GET.get("outcome", "")
     chosen = chosen if chosen in Outcome.values else ""
     items = items_of(operation, [chosen] if chosen else ())
-    stretch = stretch_of(items, request.GET, by="pk", page_size=_ITEMS_SHOWN)
+    stretch = numbered_page_of(items, request.GET, by="pk", page_size=_ITEMS_SHOWN)
     counts = counts_of(operation)
     user: User = request.user
     has_ended = operation.state not in ACTIVE and operation.state != BulkState.PREVIEW
@@ -216,12 +216,14 @@ def operation_context(request: HttpRequest, operation: BulkOperation) -> dict[st
     }
 
 
-def _parts(operation: BulkOperation, counts: Mapping[str, int]) -> list[Part]:
+def _parts(operation: BulkOperation, counts: Mapping[str, int]) -> list[ProgressSegment]:
     parts, x = [], 0.0
     for outcome in (Outcome.DONE.value, Outcome.SKIPPED.value, Outcome.FAILED.value):
         width = 100 * counts[outcome] / operation.frozen_count
         if width:
             tone = badge_of(outcome).tone
-            parts.append(Part(outcome, tone, counts[outcome], round(x, 3), round(width, 3)))
+            parts.append(
+                ProgressSegment(outcome, tone, counts[outcome], round(x, 3), round(width, 3))
+            )
         x += width
     return parts

@@ -40,7 +40,7 @@ _REFRESH_OF_LARGE_S = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Tab:
+class DagTab:
     """One tab of a DAG's page; `build` makes its template context."""
 
     name: str
@@ -57,15 +57,15 @@ class Tab:
 TABS = {
     each.name: each
     for each in (
-        Tab("overview", "Overview", overview_tab, counts=counts_of_marks, is_whole=True),
-        Tab("graph", "Graph", graph_tab, counts=_COUNTS_OF_STATES, is_steady=True),
-        Tab("levels", "Levels", levels_tab, counts=_COUNTS_OF_STATES, is_whole=True),
-        Tab("nodes", "Nodes", nodes_tab, is_whole=True),
-        Tab("timeline", "Timeline", timeline_tab, counts=_COUNTS_OF_STATES, is_whole=True),
-        Tab("events", "Events", events_tab),
-        Tab("scripts", "Scripts", scripts_tab),
-        Tab("files", "Files", files_tab),
-        Tab("rescue", "Rescue", rescue_tab),
+        DagTab("overview", "Overview", overview_tab, counts=counts_of_marks, is_whole=True),
+        DagTab("graph", "Graph", graph_tab, counts=_COUNTS_OF_STATES, is_steady=True),
+        DagTab("levels", "Levels", levels_tab, counts=_COUNTS_OF_STATES, is_whole=True),
+        DagTab("nodes", "Nodes", nodes_tab, is_whole=True),
+        DagTab("timeline", "Timeline", timeline_tab, counts=_COUNTS_OF_STATES, is_whole=True),
+        DagTab("events", "Events", events_tab),
+        DagTab("scripts", "Scripts", scripts_tab),
+        DagTab("files", "Files", files_tab),
+        DagTab("rescue", "Rescue", rescue_tab),
     )
 }
 
@@ -117,7 +117,7 @@ def _offers(request: HttpRequest, read: DagReading, refused: Refused | None) -> 
     )
 
 
-def _tab(request: HttpRequest) -> Tab:
+def _tab(request: HttpRequest) -> DagTab:
     # The list of the nodes in a state was there before there were tabs.
     name = request.GET.get("tab") or ("nodes" if request.GET.get("nodes") else "overview")
     if name not in TABS:

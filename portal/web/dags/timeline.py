@@ -13,7 +13,7 @@ from django.utils import timezone
 from portal.shared.drawings import drawing_of, ends_by
 from portal.web.dags.reading import DagReading
 from portal.web.dags.timeline_rows import MOST_ROWS, Row, nodes_drawn, rows_of_nodes
-from portal.web.nodes.choice import Choice, choice_of, chosen_rows, walked
+from portal.web.nodes.selection import NodeSelection, chosen_rows, search_nodes, selection_of
 from wms.dags.models import Node
 from wms.dags.reading.drawing import Drawing
 from wms.dags.reading.drawing_states import DRAWN
@@ -95,7 +95,7 @@ class LevelRow:
 def timeline_tab(request: HttpRequest, read: DagReading) -> Mapping[str, Any]:
     """Timeline with one row per level, or per node when at most MOST_ROWS were chosen."""
     dag, codes = read.dag, read.states.codes
-    choice = choice_of(request.GET)
+    choice = selection_of(request.GET)
     now = timezone.now()
     drawing = drawing_of(dag)
     begun = (dag.matched_at or dag.created_at).timestamp()
@@ -123,11 +123,11 @@ def timeline_tab(request: HttpRequest, read: DagReading) -> Mapping[str, Any]:
     return context | {"rows": _placed(rows_of_nodes(dag, nodes, now=now), axis), "on_path": on_path}
 
 
-def _chosen(read: DagReading, choice: Choice) -> tuple[list[Node], int]:
+def _chosen(read: DagReading, choice: NodeSelection) -> tuple[list[Node], int]:
     """Chosen nodes and their number; no nodes if there are too many."""
     nodes = nodes_drawn(read.dag)
-    if choice.is_walked:
-        ids = walked(read.dag, read.states, choice).ids
+    if choice.is_searched:
+        ids = search_nodes(read.dag, read.states, choice).ids
         found = nodes.in_bulk(list(ids)) if len(ids) <= MOST_ROWS else {}
         return [found[pk] for pk in ids if pk in found], len(ids)
     chosen = list(chosen_rows(nodes, choice).order_by("ordinal")[: MOST_ROWS + 1])

@@ -26,7 +26,7 @@ _STANDINGS = ("enabled", "disabled", "no queue", "downtime", "expired", "throttl
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class StateChange:
     """An event of a state machine, as a line of the glossary."""
 
     event: str
@@ -45,7 +45,7 @@ class Section:
     states: Sequence[tuple[str, str]]
     first: str = ""
     ends: frozenset[str] = frozenset()
-    changes: Sequence[Change] = ()
+    changes: Sequence[StateChange] = ()
 
 
 @require_safe
@@ -78,7 +78,7 @@ def _section(entity: Entity) -> Section:
         first=entity.first,
         ends=frozenset(entity.terminal),
         changes=[
-            Change(
+            StateChange(
                 event=name,
                 sources=sorted(step.sources),
                 target=step.target,

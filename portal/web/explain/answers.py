@@ -113,7 +113,7 @@ def _group(stand: SiteStanding, names: Sequence[str], notes: Mapping[str, str]) 
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class VerdictChange:
     """Number of sites or DAGs with a verdict, before and after a change."""
 
     meaning: Meaning
@@ -121,14 +121,14 @@ class Change:
     after: int
 
 
-def changes_of_sites(answer: DagAnswer) -> list[Change]:
+def changes_of_sites(answer: DagAnswer) -> list[VerdictChange]:
     """Number of sites by verdict, before and after the what-if."""
     before = {stand: len(names) for stand, names in (answer.explanation.stands or {}).items()}
     stands = answer.after.stands if answer.after else None
     return _changes(SITES, before, {stand: len(names) for stand, names in (stands or {}).items()})
 
 
-def changes_of_dags(answer: SiteAnswer) -> list[Change]:
+def changes_of_dags(answer: SiteAnswer) -> list[VerdictChange]:
     """Number of idle DAGs by verdict, before and after the what-if; `after` is 0 without one."""
     before = answer.explanation.stands if answer.explanation else {}
     return _changes(DAGS, before, answer.after.stands if answer.after else {})
@@ -138,16 +138,16 @@ def _changes(
     meanings: Mapping[SiteStanding, Meaning],
     before: Mapping[SiteStanding, int],
     after: Mapping[SiteStanding, int],
-) -> list[Change]:
+) -> list[VerdictChange]:
     return [
-        Change(meaning, before.get(stand, 0), after.get(stand, 0))
+        VerdictChange(meaning, before.get(stand, 0), after.get(stand, 0))
         for stand, meaning in meanings.items()
         if stand in before or stand in after
     ]
 
 
 @dataclass(frozen=True, slots=True)
-class Count:
+class CountChange:
     """A number before and after a change, with its label."""
 
     what: str
@@ -155,10 +155,10 @@ class Count:
     after: int
 
 
-def changes_of_queues(before: NeedsExplanation, after: NeedsExplanation) -> list[Count]:
+def changes_of_queues(before: NeedsExplanation, after: NeedsExplanation) -> list[CountChange]:
     """Number of queues that can run the job, before and after the what-if."""
     first, second = _queue_counts(before), _queue_counts(after)
-    return [Count(what, first[what], second[what]) for what in first]
+    return [CountChange(what, first[what], second[what]) for what in first]
 
 
 def _queue_counts(found: NeedsExplanation) -> dict[str, int]:
@@ -171,14 +171,16 @@ def _queue_counts(found: NeedsExplanation) -> dict[str, int]:
     }
 
 
-def changes_of_jobs(answer: SiteAnswer) -> list[Count]:
+def changes_of_jobs(answer: SiteAnswer) -> list[CountChange]:
     """Number of waiting jobs that a site's queues can run, before and after the what-if."""
     before, after = answer.jobs, answer.jobs_after
     if before is None or after is None:
         return []
     return [
-        Count("A queue offers enough", before.fitting, after.fitting),
-        Count("No queue can run them", before.jobs - before.fitting, after.jobs - after.fitting),
+        CountChange("A queue offers enough", before.fitting, after.fitting),
+        CountChange(
+            "No queue can run them", before.jobs - before.fitting, after.jobs - after.fitting
+        ),
     ]
 
 

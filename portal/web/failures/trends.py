@@ -54,7 +54,7 @@ def lines_of(hits: Sequence[Hit], trends: Mapping[int, Trend]) -> list[GroupLine
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class MatrixCell:
     """Cell of the matrix: the count, the fill level of its mark (0 to 4), and its link."""
 
     count: int
@@ -62,7 +62,7 @@ class Cell:
     query: str
 
 
-def cells_of(matrix: Matrix, query: QueryDict) -> list[tuple[str, list[Cell], int, int]]:
+def cells_of(matrix: Matrix, query: QueryDict) -> list[tuple[str, list[MatrixCell], int, int]]:
     """Lines of the matrix: site, a cell for each group, other groups, total."""
     most = max((count for row in matrix.rows for count in row.counts), default=0)
     lines = []
@@ -71,7 +71,7 @@ def cells_of(matrix: Matrix, query: QueryDict) -> list[tuple[str, list[Cell], in
         at["within"] = query.get("within") or "24h"
         if row.site:
             at["site"] = row.site
-        cells = [Cell(count, level_of(count, most), at.urlencode()) for count in row.counts]
+        cells = [MatrixCell(count, level_of(count, most), at.urlencode()) for count in row.counts]
         lines.append((row.site, cells, row.other, row.total))
     return lines
 

@@ -197,7 +197,7 @@ def _query(request: HttpRequest, **changes: str | None) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class GroupFilter:
     """Filter of a group's failures; `fault` says which part of the address is invalid."""
 
     window: Window = Window.ALL
@@ -207,17 +207,17 @@ class View:
     fault: str = ""
 
 
-def _view_of(request: HttpRequest, now: datetime) -> View:
+def _view_of(request: HttpRequest, now: datetime) -> GroupFilter:
     query = {name: request.GET[name] for name in ("within", "site") if name in request.GET}
     list_filter = FailureFilter(query, queryset=visible_groups(request.user), now=now)
     if not list_filter.is_valid():
-        return View(fault="This time or site cannot be read.")
+        return GroupFilter(fault="This time or site cannot be read.")
     owner = request.GET.get("owner", "")
     owner_id = user_ids([owner]).get(owner) if owner else None
     if owner and owner_id is None:
-        return View(fault=f"There is no user {owner[:100]}.")
+        return GroupFilter(fault=f"There is no user {owner[:100]}.")
     window = list_filter.window if "within" in query else Window.ALL
-    return View(window, list_filter.at_site, owner, owner_id)
+    return GroupFilter(window, list_filter.at_site, owner, owner_id)
 
 
 @require_safe

@@ -14,7 +14,7 @@ from portal.shared.state_badges import WORDS, badge_of
 from portal.web.dags.reading import DagReading
 from portal.web.graph.folding import Element, NodeFact, folded, folds_of
 from portal.web.graph.level_map import level_map
-from portal.web.graph.scene import Scene, Ways, scene_of
+from portal.web.graph.scene import BoxAddresses, Scene, scene_of
 from portal.web.graph.state_bars import STACKED_CODES
 from wms.core.errors import NotFound
 from wms.dags.models import Dag, Node
@@ -148,7 +148,7 @@ def _arcs(drawing: Drawing) -> zip[tuple[int, int]]:
     return zip(drawing.parents, drawing.children, strict=True)
 
 
-def _ways(dag: Dag, query: QueryDict | None = None) -> Ways:
+def _box_addresses(dag: Dag, query: QueryDict | None = None) -> BoxAddresses:
     page = reverse("web:dag", args=[dag.pk])
 
     def group(element: Element) -> str:
@@ -158,7 +158,7 @@ def _ways(dag: Dag, query: QueryDict | None = None) -> Ways:
         opened.appendlist("open", element.key)
         return f"{page}?{opened.urlencode()}#graph"
 
-    return Ways(node=lambda pk: reverse("web:node", args=[dag.pk, pk]), group=group)
+    return BoxAddresses(node=lambda pk: reverse("web:node", args=[dag.pk, pk]), group=group)
 
 
 def _whole(
@@ -169,7 +169,7 @@ def _whole(
     ]
     elements = [Element([node]) for node in range(drawing.node_count)]
     return scene_of(
-        elements, _arcs(drawing), facts, codes, _ways(dag), found=found, last=_final(facts)
+        elements, _arcs(drawing), facts, codes, _box_addresses(dag), found=found, last=_final(facts)
     )
 
 
@@ -194,7 +194,7 @@ def _folded(
         "folds": [(each, _way(query, fold=each.name, open="")) for each in folds.values()],
         "collapsed": collapsed,
         "scene": scene_of(
-            elements, _arcs(drawing), facts, codes, _ways(dag, query), last=_final(facts)
+            elements, _arcs(drawing), facts, codes, _box_addresses(dag, query), last=_final(facts)
         ),
     }
 
@@ -211,7 +211,7 @@ def _around(dag: Dag, drawing: Drawing, codes: bytes, graph_query: GraphQuery) -
         _arcs(drawing),
         facts,
         codes,
-        _ways(dag),
+        _box_addresses(dag),
         found=[center],
         last=_final(facts),
     )

@@ -11,7 +11,7 @@ from django.http import HttpRequest
 
 from portal.shared.drawings import drawing_of
 from portal.web.dags.reading import DagReading
-from portal.web.graph.state_bars import STACKED, Stretch, in_words, stretches_of
+from portal.web.graph.state_bars import STACKED, BarSegment, in_words, stretches_of
 from wms.dags.reading.drawing import Drawing
 from wms.dags.reading.drawing_states import DRAWN
 
@@ -32,7 +32,7 @@ class Column:
     x: float
     width: float
     height: float
-    stretches: Sequence[Stretch]
+    stretches: Sequence[BarSegment]
 
     @property
     def label(self) -> str:

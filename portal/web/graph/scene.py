@@ -10,7 +10,7 @@ from itertools import groupby
 
 from portal.shared.state_badges import WORDS, badge_of
 from portal.web.graph.folding import Element, NodeFact
-from portal.web.graph.state_bars import Stretch, in_words, stretches_of
+from portal.web.graph.state_bars import BarSegment, in_words, stretches_of
 from wms.dags.reading.drawing import placed
 from wms.dags.reading.drawing_states import DRAWN
 
@@ -51,7 +51,7 @@ class Box:
     is_found: bool = False
     count: int = 1
     members: str = ""
-    stretches: Sequence[Stretch] = ()
+    stretches: Sequence[BarSegment] = ()
     width: int = BOX_WIDTH
 
     @property
@@ -83,7 +83,7 @@ class Scene:
 
 
 @dataclass(frozen=True, slots=True)
-class Ways:
+class BoxAddresses:
     """Addresses that boxes link to: a node's page, an opened group, its rest as a table."""
 
     node: Callable[[int], str]
@@ -95,7 +95,7 @@ def scene_of(
     arcs: Iterable[tuple[int, int]],
     facts: Mapping[int, NodeFact],
     codes: bytes,
-    ways: Ways,
+    addresses: BoxAddresses,
     *,
     found: Collection[int] = (),
     last: Collection[int] = (),
@@ -116,7 +116,7 @@ def scene_of(
     levels, orders = placed(len(elements), parents, children, last=behind)
     spots, width, height = _spots(elements, levels, orders)
     boxes = [
-        _box(number, element, spots[number], facts, codes, ways, set(found))
+        _box(number, element, spots[number], facts, codes, addresses, set(found))
         for number, element in enumerate(elements)
     ]
     shown = dict(list(joined.items())[:MOST_WIRES])
@@ -170,7 +170,7 @@ def _box(
     spot: tuple[int, int],
     facts: Mapping[int, NodeFact],
     codes: bytes,
-    ways: Ways,
+    addresses: BoxAddresses,
     found: Collection[int],
 ) -> Box:
     x, y = spot
@@ -180,7 +180,7 @@ def _box(
         return Box(
             number=number, index=-1, x=x, y=y, height=_GROUP_HEIGHT,
             label=shortened(element.label), name=element.label, words=in_words(counts),
-            href=ways.group(element), tone=badge_of(worst).tone, shape="", is_group=True,
+            href=addresses.group(element), tone=badge_of(worst).tone, shape="", is_group=True,
             count=len(element.members), members=_ranges(element.members),
             stretches=stretches_of(counts, length=_BAR, keeps_empty=True),
             is_found=any(node in found for node in element.members),
@@ -191,8 +191,8 @@ def _box(
     return Box(
         number=number, index=node, x=x, y=y, height=_BOX_HEIGHT,
         label=shortened(fact.name), name=fact.name, words=WORDS.get(state, state),
-        href=ways.node(fact.id), tone=badge.tone, shape=badge.shape, state=state, node_id=fact.id,
-        kind="" if fact.kind == "job" else fact.kind, is_found=node in found,
+        href=addresses.node(fact.id), tone=badge.tone, shape=badge.shape, state=state,
+        node_id=fact.id, kind="" if fact.kind == "job" else fact.kind, is_found=node in found,
     )  # fmt: skip
 
 

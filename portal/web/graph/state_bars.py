@@ -20,8 +20,8 @@ _HATCHED = frozenset({"next", "go", "bad", "off"})
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
-    """Stretch of a bar in one state, as a fraction of its length."""
+class BarSegment:
+    """Segment of a bar in one state, as a fraction of its length."""
 
     state: str
     tone: str
@@ -37,7 +37,7 @@ class Stretch:
 
 def stretches_of(
     counts: Mapping[str, int], *, length: float, keeps_empty: bool = False
-) -> list[Stretch]:
+) -> list[BarSegment]:
     """Stretches of a bar of some length; `keeps_empty` makes one for every state.
 
     A few failed nodes among thousands can be seen: nothing is thinner than a small part.
@@ -55,7 +55,7 @@ def stretches_of(
         if size or keeps_empty:
             tone = badge_of(state).tone
             count = counts.get(state, 0)
-            made.append(Stretch(state, tone, count, round(start, 2), round(size, 2)))
+            made.append(BarSegment(state, tone, count, round(start, 2), round(size, 2)))
         start += size
     return made
 

@@ -27,7 +27,7 @@ PANELS = FIXED
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class TableCell:
     """Cell of a table: a figure, and its range if known."""
 
     value: float
@@ -40,7 +40,7 @@ class ChartTable:
     """Latest bins as table rows: one cell for each line, None for a gap."""
 
     labels: Sequence[str]
-    rows: Sequence[tuple[datetime, Sequence[tuple[str, Cell | None]]]]
+    rows: Sequence[tuple[datetime, Sequence[tuple[str, TableCell | None]]]]
     total: int
     caption: str
     has_spread: bool
@@ -98,11 +98,11 @@ def _figure_caption(pane: Pane, window: Window) -> tuple[str, bool]:
     return FUNCTIONS[window.function].capitalize(), False
 
 
-def _cell(line: DrawnLine, at: int, function: str) -> Cell | None:
+def _cell(line: DrawnLine, at: int, function: str) -> TableCell | None:
     """Figure that the chart draws; a mean with its number of values."""
     columns = line.columns
     value = columns.get(function, next(iter(columns.values())))[at]
     if value is None:
         return None
     is_mean = function == "avg" and function in columns
-    return Cell(value, columns["min"][at], columns["max"][at]) if is_mean else Cell(value)
+    return TableCell(value, columns["min"][at], columns["max"][at]) if is_mean else TableCell(value)

@@ -10,7 +10,7 @@ from wms.sites.models import Queue
 
 
 @dataclass(frozen=True, slots=True)
-class Fact:
+class NeedFact:
     """One need with its name; a long text has its own line, an expression is code."""
 
     label: str
@@ -67,26 +67,26 @@ def _some(values: tuple[str, ...], link: str = "or") -> str:
     return f" {link} ".join(values)
 
 
-def facts_of(needs: Needs) -> list[Fact]:
+def facts_of(needs: Needs) -> list[NeedFact]:
     """Needs one by one; those that ask for nothing are left out, except the usual ones."""
     usual = [
-        Fact("Cores", cores_of(needs).removesuffix(" cores").removesuffix(" core")),
-        Fact("Memory", f"{needs.memory_mb} MB" if needs.memory_mb else "any"),
-        Fact("CPU time", f"up to {_in_seconds_too(needs.cpu_time_s)}"),
-        Fact("Sites", ", ".join(needs.sites) or "any"),
-        Fact("Platforms", ", ".join(needs.platforms) or "any"),
+        NeedFact("Cores", cores_of(needs).removesuffix(" cores").removesuffix(" core")),
+        NeedFact("Memory", f"{needs.memory_mb} MB" if needs.memory_mb else "any"),
+        NeedFact("CPU time", f"up to {_in_seconds_too(needs.cpu_time_s)}"),
+        NeedFact("Sites", ", ".join(needs.sites) or "any"),
+        NeedFact("Platforms", ", ".join(needs.platforms) or "any"),
     ]
     special = [
-        Fact("GPUs", str(needs.gpus or "")),
-        Fact("Not at", ", ".join(needs.banned_sites)),
-        Fact("Queues", ", ".join(needs.queues)),
-        Fact("Tags", ", ".join(needs.tags)),
-        Fact("Job type", needs.job_type),
-        Fact("Setup", needs.setup),
-        Fact("Pilots", ", ".join(needs.pilot_types)),
-        Fact("Submit pools", ", ".join(needs.submit_pools)),
-        Fact("Pilots sent by", ", ".join(needs.middlewares)),
-        Fact("Requirements", needs.requirements, is_broad=True, is_code=True),
+        NeedFact("GPUs", str(needs.gpus or "")),
+        NeedFact("Not at", ", ".join(needs.banned_sites)),
+        NeedFact("Queues", ", ".join(needs.queues)),
+        NeedFact("Tags", ", ".join(needs.tags)),
+        NeedFact("Job type", needs.job_type),
+        NeedFact("Setup", needs.setup),
+        NeedFact("Pilots", ", ".join(needs.pilot_types)),
+        NeedFact("Submit pools", ", ".join(needs.submit_pools)),
+        NeedFact("Pilots sent by", ", ".join(needs.middlewares)),
+        NeedFact("Requirements", needs.requirements, is_broad=True, is_code=True),
     ]
     return usual + [fact for fact in special if fact.text]
 

@@ -28,7 +28,7 @@ class Page(Generic[_Row]):
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch(Generic[_Row]):
+class NumberedPage(Generic[_Row]):
     """A page of a numbered list, with the links to its start and to the rows after it."""
 
     rows: Sequence[_Row]
@@ -36,15 +36,15 @@ class Stretch(Generic[_Row]):
     following: str
 
 
-def stretch_of(
+def numbered_page_of(
     queryset: QuerySet[_Row], query: QueryDict, *, by: str, page_size: int
-) -> Stretch[_Row]:
+) -> NumberedPage[_Row]:
     """Page from number `from` of the query on, by an ascending column of numbers. One query."""
     start = _border(query, "from")
     onward = queryset if start is None else queryset.filter(**{f"{by}__gte": start})
     rows = list(onward.order_by(by)[: page_size + 1])
     following = {"from": getattr(rows[-1], by)} if len(rows) > page_size else None
-    return Stretch(
+    return NumberedPage(
         rows=rows[:page_size],
         first="" if start is None else way(query),
         following="" if following is None else way(query, **following),

@@ -96,7 +96,7 @@ def _numbers(query: Mapping[str, str], faults: dict[str, str]) -> range:
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class ShownLines:
     """Lines of a window; `first` is the number of its first line, if known."""
 
     window: Window
@@ -113,12 +113,12 @@ class Shown:
         return mark_safe(before + lines + after)
 
 
-def show(log: Log, log_query: LogQuery) -> Shown:
+def show(log: Log, log_query: LogQuery) -> ShownLines:
     """Requested window; the end of the log if it is not available."""
     deadline = counting_time()
     window, marked, fault = _window(log, log_query, deadline)
     ends = log.counts.before(window.start, deadline)
-    return Shown(window, None if ends is None else ends + 1, marked, fault)
+    return ShownLines(window, None if ends is None else ends + 1, marked, fault)
 
 
 def _window(log: Log, log_query: LogQuery, deadline: Deadline) -> tuple[Window, Marked, str]:
@@ -148,7 +148,7 @@ def _no_line(log: Log, number: int) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class FoundLine:
     """A line that was found, with the link to it."""
 
     label: str
@@ -157,10 +157,10 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class SearchResult:
     """Result of a search, and where it stopped."""
 
-    findings: Sequence[Finding]
+    findings: Sequence[FoundLine]
     search: Search
     further: str
 
@@ -170,7 +170,7 @@ class Found:
         return self.search.stopped_at == 0
 
 
-def find(log: Log, log_query: LogQuery) -> Found | None:
+def find(log: Log, log_query: LogQuery) -> SearchResult | None:
     """Search for the words, latest lines first."""
     if not log_query.words:
         return None
@@ -185,14 +185,14 @@ def find(log: Log, log_query: LogQuery) -> Found | None:
     deadline = counting_time()
     findings = [_finding(log, line, deadline) for line in search.lines]
     further = urlencode({"q": log_query.words, "until": search.stopped_at})
-    return Found(findings, search, f"?{further}#search")
+    return SearchResult(findings, search, f"?{further}#search")
 
 
-def _finding(log: Log, line: Line, deadline: Deadline) -> Finding:
+def _finding(log: Log, line: Line, deadline: Deadline) -> FoundLine:
     ends = log.counts.before(line.start, deadline)
     link = f"at={line.start}" if ends is None else f"line={ends + 1}"
     label = f"byte {line.start}" if ends is None else f"{ends + 1}"
-    return Finding(label, f"?{link}", mark_safe(text_as_html(line)))
+    return FoundLine(label, f"?{link}", mark_safe(text_as_html(line)))
 
 
 def log_page(request: HttpRequest, log: Log, context: Mapping[str, Any]) -> HttpResponse:
@@ -234,7 +234,7 @@ def log_page(request: HttpRequest, log: Log, context: Mapping[str, Any]) -> Http
     )
 
 
-def _counted(log: Log, shown: Shown) -> int:
+def _counted(log: Log, shown: ShownLines) -> int:
     """Per cent of the log whose lines are counted; 100 when no shown line waits for its number."""
     is_waiting = shown.first is None and shown.window.start <= log.counts.end
     return int(100 * log.counts.share) if is_waiting else 100

@@ -19,7 +19,7 @@ from portal.shared.readable_logs import (
     log_of_script,
 )
 from portal.web.logs.viewer import log_page
-from portal.web.shared.pages import Way, page
+from portal.web.shared.pages import Link, page
 from wms.core.errors import NotFound
 from wms.dags.models import ScriptRun
 from wms.dags.reading.node_selectors import find_script_run
@@ -54,9 +54,9 @@ def attempt_log(request: HttpRequest, job_id: int, number: int, kind: str) -> Ht
         "title": f"{kind} of {job.name}",
         "subtitle": f"attempt {number} of job {job.pk}, at {attempt.site_name}",
         "crumbs": [
-            Way("Jobs", reverse("web:jobs")),
-            Way(f"job {job.pk}", reverse("web:job", args=[job.pk]) + f"?attempt={number}"),
-            Way(f"attempt {number}", ""),
+            Link("Jobs", reverse("web:jobs")),
+            Link(f"job {job.pk}", reverse("web:job", args=[job.pk]) + f"?attempt={number}"),
+            Link(f"attempt {number}", ""),
         ],
         "tabs": _tabs(job, number, kind),
         "download": download,
@@ -68,7 +68,7 @@ def attempt_log(request: HttpRequest, job_id: int, number: int, kind: str) -> Ht
     return log_page(request, log, context)
 
 
-class Tab(NamedTuple):
+class LogTab(NamedTuple):
     """Link to a related log."""
 
     label: str
@@ -76,12 +76,12 @@ class Tab(NamedTuple):
     is_shown: bool
 
 
-def _tabs(job: Job, number: int, kind: str) -> list[list[Tab]]:
+def _tabs(job: Job, number: int, kind: str) -> list[list[LogTab]]:
     """Tabs: both streams of the attempt, and the same stream of the latest attempts."""
-    streams = [Tab(each, _address(job.pk, number, each), each == kind) for each in log_kinds()]
+    streams = [LogTab(each, _address(job.pk, number, each), each == kind) for each in log_kinds()]
     latest = job.attempt_number
     attempts = [
-        Tab(f"attempt {each}", _address(job.pk, each, kind), each == number)
+        LogTab(f"attempt {each}", _address(job.pk, each, kind), each == number)
         for each in range(max(1, latest - _ATTEMPTS_SHOWN + 1), latest + 1)
     ]
     return [streams, attempts] if len(attempts) > 1 else [streams]
@@ -114,10 +114,10 @@ def script_log(request: HttpRequest, dag_id: int, run_id: int) -> HttpResponse:
         "title": f"{run.get_kind_display()} of {run.node.name}",
         "subtitle": f"run {run.pk} of DAG {dag_id}",
         "crumbs": [
-            Way("DAGs", reverse("web:dags")),
-            Way(f"DAG {dag_id}", reverse("web:dag", args=[dag_id])),
-            Way(run.node.name, reverse("web:node", args=[dag_id, run.node_id])),
-            Way("script", ""),
+            Link("DAGs", reverse("web:dags")),
+            Link(f"DAG {dag_id}", reverse("web:dag", args=[dag_id])),
+            Link(run.node.name, reverse("web:node", args=[dag_id, run.node_id])),
+            Link("script", ""),
         ],
         "download": reverse("web:script-output", args=[dag_id, run.pk]) if run.output else "",
         "outcome": _outcome_of(run),
@@ -135,9 +135,9 @@ def file_log(request: HttpRequest, dag_id: int, path: str) -> HttpResponse:
         "title": file.path,
         "subtitle": f"a file of DAG {dag_id}",
         "crumbs": [
-            Way("DAGs", reverse("web:dags")),
-            Way(f"DAG {dag_id}", reverse("web:dag", args=[dag_id]) + "?tab=files"),
-            Way("file", ""),
+            Link("DAGs", reverse("web:dags")),
+            Link(f"DAG {dag_id}", reverse("web:dag", args=[dag_id]) + "?tab=files"),
+            Link("file", ""),
         ],
         "download": reverse("web:dag-file", kwargs={"dag_id": dag_id, "path": path}),
     }
@@ -161,9 +161,9 @@ def pilot_log(request: HttpRequest, pilot_id: int) -> HttpResponse:
         "title": f"Log of pilot {pilot.pk}",
         "subtitle": f"at {pilot.queue.site.name}, {pilot.get_state_display()}",
         "crumbs": [
-            Way("Pilots", reverse("web:pilots")),
-            Way(str(pilot.pk), reverse("web:pilot", args=[pilot.pk])),
-            Way("log", ""),
+            Link("Pilots", reverse("web:pilots")),
+            Link(str(pilot.pk), reverse("web:pilot", args=[pilot.pk])),
+            Link("log", ""),
         ],
         "download": reverse("web:pilot-log-file", args=[pilot.pk]) if is_stored else "",
         "outcome": None if log.is_growing else (pilot.state, "pilot", ""),

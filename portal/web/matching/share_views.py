@@ -9,7 +9,7 @@ from django.shortcuts import render
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
-from portal.web.lists.paging import stretch_of
+from portal.web.lists.paging import numbered_page_of
 from portal.web.shared.pages import may_configure, page
 from wms.accounting.models import AccountingGroup, ConcurrencyLimit, Submitter
 from wms.accounting.selectors import visible_groups, visible_limits, visible_submitters
@@ -72,7 +72,7 @@ def shares(request: HttpRequest) -> HttpResponse:
     now = timezone.now()
     places = places_in_use(now)
     ranked = visible_submitters(request.user)
-    stretch = stretch_of(ranked, request.GET, by="place", page_size=_SUBMITTERS_SHOWN)
+    stretch = numbered_page_of(ranked, request.GET, by="place", page_size=_SUBMITTERS_SHOWN)
     counts = dags_by_submitter()
     nothing = DagCounts()
     context = {

@@ -21,7 +21,7 @@ from portal.web.lists.listing import Facet, framed, is_valid_filter, show_listin
 from portal.web.lists.paging import PAGE_SIZE, Page, narrowed, way
 from portal.web.shared.pages import (
     REFRESH_S,
-    Way,
+    Link,
     is_part,
     may_configure,
     page,
@@ -116,7 +116,7 @@ def task_queue_page(request: HttpRequest, task_queue_id: int) -> HttpResponse:
         context = _detail(request, task_queue_id)
     except NotFound as error:
         if not is_part(request):
-            return refusal(request, error, Way("All TaskQueues", reverse("web:task-queues")))
+            return refusal(request, error, Link("All TaskQueues", reverse("web:task-queues")))
         context = {"gone": str(error)}
     return render_page(request, "task_queue", context)
 

@@ -123,7 +123,7 @@ def script_output(request: HttpRequest, dag_id: int, run_id: int) -> FileRespons
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class SelectedNodes:
     """Selected nodes: those on which the action can be taken, and the others with the reason."""
 
     nodes: Sequence[Node]
@@ -164,7 +164,7 @@ def steer_nodes(request: HttpRequest, dag_id: int, event: str) -> HttpResponse:
     return _done(request, dag, steering, names, len(applied.changed))
 
 
-def _asked_for(request: HttpRequest, dag: Dag, steering: NodeAction) -> Chosen:
+def _asked_for(request: HttpRequest, dag: Dag, steering: NodeAction) -> SelectedNodes:
     state = request.GET.get("state", "")
     nodes = Node.objects.filter(dag=dag)
     if state:
@@ -178,10 +178,10 @@ def _asked_for(request: HttpRequest, dag: Dag, steering: NodeAction) -> Chosen:
     return _chosen(dag, steering, nodes.filter(pk__in=ids))
 
 
-def _chosen(dag: Dag, steering: NodeAction, nodes: QuerySet[Node]) -> Chosen:
+def _chosen(dag: Dag, steering: NodeAction, nodes: QuerySet[Node]) -> SelectedNodes:
     rows = list(nodes.only(*_COLUMNS).order_by("ordinal")[: MAX_NODES + 1])
     judged = [(n, steering.obstacle(dag, state=n.state, kind=n.kind)) for n in rows[:MAX_NODES]]
-    return Chosen(
+    return SelectedNodes(
         nodes=[node for node, obstacle in judged if not obstacle],
         left=[(node, obstacle) for node, obstacle in judged if obstacle],
         is_cut=len(rows) > MAX_NODES,
@@ -197,7 +197,7 @@ def _confirm(
     request: HttpRequest,
     dag: Dag,
     steering: NodeAction,
-    chosen: Chosen,
+    chosen: SelectedNodes,
     *,
     error: PilotageError | None = None,
 ) -> HttpResponse:

@@ -15,7 +15,7 @@ from wms.core.audit import find_entry
 
 
 @dataclass(frozen=True, slots=True)
-class Fact:
+class AuditFact:
     """One fact of an entry: a value, or the values before and after."""
 
     name: str
@@ -45,11 +45,11 @@ def audit_entry(request: HttpRequest, entry_id: int) -> HttpResponse:
     return render_page(request, "audit_entry", context)
 
 
-def facts_of(facts: Mapping[str, Any]) -> Sequence[Fact]:
+def facts_of(facts: Mapping[str, Any]) -> Sequence[AuditFact]:
     """Facts of an entry. A pair of values is a change."""
     return [
-        Fact(name, True, *value)
+        AuditFact(name, True, *value)
         if isinstance(value, list) and len(value) == 2 and name != "nodes"
-        else Fact(name, False, None, value)
+        else AuditFact(name, False, None, value)
         for name, value in facts.items()
     ]

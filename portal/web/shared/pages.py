@@ -71,14 +71,14 @@ def _to_login(request: HttpRequest) -> HttpResponse:
     return redirect_to_login(urlunsplit(("", "", parts.path, parts.query, "")) or "/")
 
 
-class Way(NamedTuple):
+class Link(NamedTuple):
     """A link with its label."""
 
     label: str
     address: str
 
 
-def refusal(request: HttpRequest, error: PilotageError, way: Way | None = None) -> HttpResponse:
+def refusal(request: HttpRequest, error: PilotageError, way: Link | None = None) -> HttpResponse:
     """Page with the reason of a refusal, and a link to the overview or elsewhere."""
     refused = error.status == HTTPStatus.BAD_REQUEST
     trouble = REFUSED if refused else TROUBLES.get(error.status, REFUSED)

@@ -21,7 +21,7 @@ _DAY = timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class DayRange:
     """Range of days in a time zone: the first day, and their number."""
 
     first: date
@@ -79,7 +79,7 @@ class Row:
     height: int
 
 
-def stretch_of(asked_first: str, asked_days: str, *, now: datetime, zone: ZoneInfo) -> Stretch:
+def day_range_of(asked_first: str, asked_days: str, *, now: datetime, zone: ZoneInfo) -> DayRange:
     """Range of days in the address; by default four weeks from last Monday on."""
     days = int(asked_days) if asked_days in {str(each) for each in STRETCHES} else USUAL_DAYS
     today = now.astimezone(zone).date()
@@ -90,10 +90,10 @@ def stretch_of(asked_first: str, asked_days: str, *, now: datetime, zone: ZoneIn
         is_drawable = False
     if not is_drawable:
         first = today - timedelta(days=today.weekday())
-    return Stretch(first, days, zone)
+    return DayRange(first, days, zone)
 
 
-def days_of(stretch: Stretch, now: datetime) -> list[Day]:
+def days_of(stretch: DayRange, now: datetime) -> list[Day]:
     """Days of the scale. In a long range only Mondays have labels."""
     today = now.astimezone(stretch.zone).date()
     days = [stretch.first + number * _DAY for number in range(stretch.days)]
@@ -121,7 +121,7 @@ def _today(is_today: bool, number: int) -> str:
     return "today" if is_today and number % 7 < 5 else ""
 
 
-def rows_of(downtimes: Iterable[Downtime], stretch: Stretch) -> list[Row]:
+def rows_of(downtimes: Iterable[Downtime], stretch: DayRange) -> list[Row]:
     """Sites with a downtime in the range, by name. The downtimes must be ordered by start."""
     by_site: dict[str, list[Downtime]] = {}
     for downtime in downtimes:
@@ -129,7 +129,7 @@ def rows_of(downtimes: Iterable[Downtime], stretch: Stretch) -> list[Row]:
     return [_row(site, by_site[site], stretch) for site in sorted(by_site)]
 
 
-def _row(site: str, downtimes: Sequence[Downtime], stretch: Stretch) -> Row:
+def _row(site: str, downtimes: Sequence[Downtime], stretch: DayRange) -> Row:
     lanes: list[datetime] = []
     windows = []
     for downtime in downtimes:

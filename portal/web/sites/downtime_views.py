@@ -17,7 +17,7 @@ from portal.personal.selectors import preferences_of
 from portal.web.lists.listing import show_list
 from portal.web.shared.forms import ReasonForm
 from portal.web.shared.pages import page, render_page
-from portal.web.sites.downtime_calendar import MOST, STRETCHES, days_of, rows_of, stretch_of
+from portal.web.sites.downtime_calendar import MOST, STRETCHES, day_range_of, days_of, rows_of
 from portal.web.sites.downtime_forms import (
     DowntimeForm,
     faults_of,
@@ -58,7 +58,7 @@ def downtime_list(request: HttpRequest) -> HttpResponse:
 def calendar(request: HttpRequest) -> HttpResponse:
     """Calendar: the downtimes of some weeks, drawn for each site. Two queries."""
     now, zone = timezone.now(), zone_of_form(preferences_of(request.user))
-    stretch = stretch_of(
+    stretch = day_range_of(
         request.GET.get("from", ""), request.GET.get("days", ""), now=now, zone=ZoneInfo(zone)
     )
     found = list(downtimes_between(request.user, stretch.start, stretch.end)[: MOST + 1])

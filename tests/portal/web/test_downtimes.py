@@ -14,7 +14,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from portal.personal.services import save_preferences
-from portal.web.sites.downtime_calendar import rows_of, stretch_of
+from portal.web.sites.downtime_calendar import day_range_of, rows_of
 from tests import factories
 from wms.core.actors import Actor
 from wms.core.models import AuditEntry, User
@@ -292,7 +292,7 @@ def test_windows_that_overlap_are_drawn_in_different_lanes(
     entered(2, 5, lead_time_s=3600)
     entered(40, 50)
     entered(1, 2, site="Florida")
-    stretch = stretch_of("", "", now=timezone.now(), zone=_UTC)
+    stretch = day_range_of("", "", now=timezone.now(), zone=_UTC)
 
     found = downtimes_between(people.alice, stretch.start, stretch.end + timedelta(days=7))
     florida, uw = rows_of(found, stretch)
@@ -328,7 +328,7 @@ def test_any_address_of_the_calendar_is_drawn(
 
 
 def test_a_day_on_which_clocks_change_is_drawn_whole(people: SimpleNamespace) -> None:
-    stretch = stretch_of("2026-10-25", "7", now=timezone.now(), zone=_BERLIN)
+    stretch = day_range_of("2026-10-25", "7", now=timezone.now(), zone=_BERLIN)
 
     assert stretch.end - stretch.start == timedelta(days=7, hours=1)
     assert stretch.place(stretch.start + (stretch.end - stretch.start) / 2) == 50

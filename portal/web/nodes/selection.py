@@ -28,7 +28,7 @@ _FAILING = Q(retry_number__gt=0) & ~Q(state__in=NODE_TERMINAL)
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class NodeSelection:
     """Node selection in an address; empty for all nodes."""
 
     state: str = ""
@@ -39,15 +39,15 @@ class Choice:
     @property
     def is_everything(self) -> bool:
         """True for all nodes."""
-        return self == Choice()
+        return self == NodeSelection()
 
     @property
-    def is_walked(self) -> bool:
+    def is_searched(self) -> bool:
         """True when the drawing is searched for the nodes, which have an order of their own."""
         return self.level is not None or self.show in ("blocking", "critical")
 
 
-def choice_of(query: QueryDict) -> Choice:
+def selection_of(query: QueryDict) -> NodeSelection:
     """Selection in the address. Raises NotFound for unknown values."""
     state, show, level = query.get("nodes", ""), query.get("show", ""), query.get("level", "")
     if state and state not in NodeState.values:
@@ -56,10 +56,10 @@ def choice_of(query: QueryDict) -> Choice:
         raise NotFound(f"There is no selection of nodes called {show!r}.")
     if level and not (level.isascii() and level.isdigit() and 0 < int(level[:9]) < 10**8):
         raise NotFound(f"There is no level {level!r}.")
-    return Choice(state, show, query.get("q", "").strip(), int(level[:9]) if level else None)
+    return NodeSelection(state, show, query.get("q", "").strip(), int(level[:9]) if level else None)
 
 
-def chosen_rows(nodes: QuerySet[Node], choice: Choice) -> QuerySet[Node]:
+def chosen_rows(nodes: QuerySet[Node], choice: NodeSelection) -> QuerySet[Node]:
     """Nodes that match the selection by their columns."""
     if choice.state:
         nodes = nodes.filter(state=choice.state)
@@ -71,7 +71,7 @@ def chosen_rows(nodes: QuerySet[Node], choice: Choice) -> QuerySet[Node]:
 
 
 @dataclass(frozen=True, slots=True)
-class Walked:
+class FoundNodes:
     """Nodes found in the drawing, in display order.
 
     `notes` say something of each, by its id; `remark` of all.
@@ -82,7 +82,7 @@ class Walked:
     remark: str = ""
 
 
-def walked(dag: Dag, states: States, choice: Choice) -> Walked:
+def search_nodes(dag: Dag, states: States, choice: NodeSelection) -> FoundNodes:
     """Nodes selected by their position in the graph and by their state."""
     drawing, codes = drawing_of(dag), states.codes
     notes: dict[int, str] = {}
@@ -112,7 +112,7 @@ def walked(dag: Dag, states: States, choice: Choice) -> Walked:
     if choice.state:
         wanted_codes = _codes_of(choice.state)
         indexes = [index for index in indexes if codes[index] in wanted_codes]
-    return Walked([drawing.id_of(index) for index in indexes], notes, remark)
+    return FoundNodes([drawing.id_of(index) for index in indexes], notes, remark)
 
 
 def _codes_of(state: str) -> set[int]:
