@@ -1,4 +1,4 @@
-"""Acting on many objects in a browser: by keyboard, over refreshes, and on nothing else."""
+"""Bulk operations in the browser: keyboard, refreshes, exact selection."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What people do in the browser, from the login to a released DAG."""
+"""Flows in the browser, from the login to a released DAG."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Being told, in the browser: ask on a DAG's page, see it fail, read of it, and be done with it."""
+"""Notices in the browser: subscribe on a DAG's page, read, unsubscribe."""
 
 from __future__ import annotations
 

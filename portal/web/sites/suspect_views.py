@@ -20,7 +20,7 @@ from wms.sites.policy import may_steer
 @require_safe
 @page
 def suspect_page(request: HttpRequest, suspect_id: int) -> HttpResponse:
-    """Why a worker node is or was suspected, and the form that clears it."""
+    """Page of a suspected worker node, with the form that clears it."""
     return _suspect_page(request, suspect_id)
 
 

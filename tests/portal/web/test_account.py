@@ -1,4 +1,4 @@
-"""One's own account, and the list of notices, in the browser."""
+"""Account page and list of notices."""
 
 from __future__ import annotations
 

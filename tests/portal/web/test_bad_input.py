@@ -1,4 +1,4 @@
-"""What cannot be a question is refused with its place, by every page and by the API."""
+"""Invalid addresses and forms are refused with the field, on every page and in the API."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What goes on after a confirmation: seen by whom, stopped, tried again, object by object."""
+"""Confirmed bulk operations: visibility, stop, retry, outcome of each object."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from django.test import Client
 from django.urls import reverse
 
 from tests import factories
-from tests.portal.web.choosing import all_of, choose, confirm, page_of, token_of
+from tests.portal.web.bulk_steps import all_of, choose, confirm, page_of, token_of
 from tests.portal.web.markup import text_of
 from tests.portal.world import small_world
 from tests.wms.bulk.conftest import finish, outcomes

@@ -1,4 +1,4 @@
-"""What would be done to many objects is shown, asked for, and confirmed."""
+"""Preview and confirmation of bulk operations."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from django.test import Client
 
 from tests import factories
-from tests.portal.web.choosing import all_of, choose, confirm, page_of, token_of
+from tests.portal.web.bulk_steps import all_of, choose, confirm, page_of, token_of
 from tests.portal.web.markup import text_of
 from tests.wms.bulk.conftest import finish, outcomes
 from wms.bulk.models import BulkOperation

@@ -1,4 +1,4 @@
-"""Which rows are meant: those ticked, or all that a list showed, by the token beside them."""
+"""Selection of bulk operations: ticked rows, or all rows of a list by its token."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from django.utils import timezone
 
 from portal.lists import selection
 from tests import factories
-from tests.portal.web.choosing import all_of, choose, confirm, token_of
+from tests.portal.web.bulk_steps import all_of, choose, confirm, token_of
 from tests.wms.bulk.conftest import finish, outcomes
 from wms.bulk.models import BulkOperation
 from wms.core.models import User

@@ -1,4 +1,4 @@
-"""The dashboard: what needs somebody first, figures that are their lists, own work first."""
+"""Dashboard: attention items, counts that match their lists, own work."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Downtimes on pages: entered at one or several sites in any zone, drawn, changed, ended."""
+"""Pages of downtimes: enter in any zone, calendar, change, end."""
 
 from __future__ import annotations
 

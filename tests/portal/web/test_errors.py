@@ -1,4 +1,4 @@
-"""Pages of failures: what they show, and what people can do there."""
+"""Pages of failure groups and of the rules that group failures."""
 
 from __future__ import annotations
 

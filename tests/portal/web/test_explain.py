@@ -1,4 +1,4 @@
-"""The page that tells why something does not run, and what would help."""
+"""Explain page: why something does not run, and what would help."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Logs on their pages while they grow: what followers are sent, and what of it is not here."""
+"""Log pages of growing logs: added lines, and missing bytes."""
 
 from __future__ import annotations
 

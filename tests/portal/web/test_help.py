@@ -1,4 +1,4 @@
-"""Help: what states mean, examples, keys - and what stands on pages that are empty."""
+"""Help pages: states, examples, keys, and links from empty pages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The history page: its panes, windows and addresses, and what a chart tells without a drawing."""
+"""History page: panes, windows, addresses, summaries and tables."""
 
 from __future__ import annotations
 

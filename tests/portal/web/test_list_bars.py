@@ -1,4 +1,4 @@
-"""What stands above a list: facets, chips, saved filters, columns, and the zone of times."""
+"""Bars above lists: facets, chips, saved filters, columns, time zone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Logs of any length on their pages: from the end, by line, as they grow, and why there is none."""
+"""Log pages: windows of lines, search, escapes, missing logs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What jobs need and what queues offer, in words; and where pages say it."""
+"""Needs of jobs and offers of queues as text, and the pages that show them."""
 
 from __future__ import annotations
 

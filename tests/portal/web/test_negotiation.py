@@ -1,4 +1,4 @@
-"""The page of the negotiations, and the charts of their history."""
+"""Pages of negotiation cycles and the charts of their history."""
 
 from __future__ import annotations
 

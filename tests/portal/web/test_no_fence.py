@@ -1,4 +1,4 @@
-"""That a payload has no fence is told wherever its attempt is shown."""
+"""Missing fences of payloads are shown with attempts, pilots and queues."""
 
 from __future__ import annotations
 

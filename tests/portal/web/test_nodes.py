@@ -1,4 +1,4 @@
-"""A node's page, and steering nodes from there and from the list."""
+"""Node page, and actions on nodes from there and from the list."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page of a queue: what it is asked for, and what holds that back."""
+"""Queue page: pressure and its limits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pages of runs: rescue, limits, records, DAGs inside of others."""
+"""Pages of runs: rescue, limits, exports, inner DAGs."""
 
 from __future__ import annotations
 

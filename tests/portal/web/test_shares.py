@@ -1,4 +1,4 @@
-"""The page that tells who is served before whom."""
+"""Shares page: submitters, groups, limits."""
 
 from __future__ import annotations
 

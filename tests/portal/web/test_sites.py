@@ -1,4 +1,4 @@
-"""The pages of sites: how a site stands and why, and closing it by hand."""
+"""Site pages: state, ad, ban and drain."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sorting on pages, in files and in the API: one address, one order."""
+"""Sorted lists on pages, in exports and in the API."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Forms made from what is not so any more: a conflict is shown, and nothing is overwritten."""
+"""Stale forms are refused with a conflict and change nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What people do with jobs and pilots on their pages, and what they see of them there."""
+"""Actions on jobs and pilots, and their output, on pages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page of a suspected worker node, and what its site's page tells of it."""
+"""Page of a suspected worker node, and the table on its site's page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The list of TaskQueues and the page of one of them."""
+"""TaskQueue pages: list and detail."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page on which changes are tried: of DAGs, groups of jobs, sites and their queues."""
+"""What-if page: changes of DAGs, groups of jobs, sites and queues."""
 
 from __future__ import annotations
 
