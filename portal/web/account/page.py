@@ -32,7 +32,7 @@ _TOKENS_SHOWN = 100
 _SUBSCRIPTIONS_SHOWN = 200
 _FILTERS_SHOWN = 500
 
-#: What each role may do besides what those before it may.
+#: Rights of each role, added to those of the roles before it.
 RIGHTS: Mapping[Role, str] = {
     Role.VIEWER: "Read everything except what is private to other users.",
     Role.USER: "Submit DAGs, and steer your own DAGs and jobs.",

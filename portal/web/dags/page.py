@@ -46,11 +46,11 @@ class DagTab:
     name: str
     label: str
     build: Callable[[HttpRequest, DagReading], Mapping[str, Any]]
-    #: What it reads may have the counts of the nodes in it.
+    #: Counts of nodes by state, from data that the tab reads anyway.
     counts: Callable[[DagReading], NodeCounts] = attrgetter("counts")
-    #: It is not swapped when the page refreshes: it keeps itself up to date.
+    #: Not replaced when the page refreshes: it updates itself.
     is_steady: bool = False
-    #: It looks at every node.
+    #: Reads every node.
     is_whole: bool = False
 
 

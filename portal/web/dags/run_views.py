@@ -35,7 +35,7 @@ from wms.dags.rescue.preview import preview_of
 from wms.dags.services.dags import change_limits, rescue_dag
 from wms.dags.states import DAG_TERMINAL
 
-#: So many of the nodes that would run are named.
+#: Most nodes that would run and are named.
 _PREVIEWED = 50
 
 

@@ -23,7 +23,7 @@ from wms.dags.states import DAG_TERMINAL, NODE_TERMINAL
 #: More levels than this share rows.
 _MOST_LEVELS = 40
 _BINS = 60
-#: What is shown of the time: the address's word, the words of its link, seconds back from the end.
+#: Time ranges: the address's word, the label of its link, seconds back from the end.
 SPANS = (("", "All", 0), ("6h", "Last 6 h", 21_600), ("1h", "Last hour", 3_600),
          ("10m", "Last 10 min", 600))  # fmt: skip
 _ENDED = frozenset(DRAWN.index(state) for state in NODE_TERMINAL)

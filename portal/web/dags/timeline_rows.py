@@ -17,7 +17,7 @@ MOST_ROWS = 200
 _EVENTS_PER_NODE = 40
 _ATTEMPTS_SHOWN = 2_000
 
-#: What a node does in a state, as the timeline calls it; what waits for parents is not drawn.
+#: Labels of node states in the timeline; waiting for parents is not drawn.
 _DOES = {
     NodeState.READY.value: ("ready", "ready, waiting for its turn"),
     NodeState.PRE_RUNNING.value: ("pre_running", "PRE script"),

@@ -31,7 +31,7 @@ from wms.jobs.states import JobState
 from wms.pilots.selectors import visible_pilots
 from wms.pilots.states import PilotState
 
-#: So many lines of a kind fit on the board; the lists behind it have them all.
+#: Most lines of a kind on the board; the linked lists have all.
 _LINES = 8
 _SITES = 12
 _CAUSES = 5

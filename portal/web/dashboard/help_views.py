@@ -12,7 +12,7 @@ from portal.shared.state_badges import MEANINGS
 from portal.shared.state_words import ENTITIES, Entity
 from portal.web.shared.pages import page, render_page
 
-#: What has states that follow from something else than a table of transitions.
+#: Kinds of objects whose states do not come from a table of transitions.
 _DERIVED = {
     "downtime": "Downtime",
     "attempt": "Attempt of a job",

@@ -37,7 +37,7 @@ from wms.sites.selectors import downtimes_from
 
 #: Lines of one kind; the list behind them has them all.
 MOST_OF_A_KIND = 6
-#: Downtimes are told so long before they begin or end.
+#: Time before its start or end from which a downtime is an item.
 _SOON = timedelta(hours=12)
 _CHECKS_SINCE = timedelta(hours=1)
 _UNWANTED = frozenset({"late", "expired", "throttled"})

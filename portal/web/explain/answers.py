@@ -15,7 +15,7 @@ from wms.explain.answers import DagAnswer, SiteAnswer
 from wms.explain.needs import NeedsExplanation, QueueFit
 
 _T = TypeVar("_T")
-#: So many names of a long list are shown at once; the others unfold.
+#: Most names of a list that are shown at once; the others unfold.
 _NAMES = 24
 _NOTED_NAMES = 10
 _CANDIDATES = 15

@@ -12,7 +12,7 @@ from matching.classads import MAX_AD_BYTES, AdError, parse_expression
 from wms.core.errors import Finding, InvalidInput
 from wms.explain.what_if import Changes
 
-#: What can be asked about; exactly one of them makes a question.
+#: Subjects of a question; exactly one is given.
 SUBJECTS = ("dag", "job", "task_queue", "site", "ad")
 _OF_JOBS = frozenset({"job", "task_queue"})
 _MAX_ID = 2**63 - 1
@@ -49,11 +49,11 @@ class QuestionForm(forms.Form):
     task_queue = _number("TaskQueue")
     site = forms.CharField(required=False, max_length=64)
     ad = _text(MAX_AD_BYTES)
-    #: What if: attributes of the DAG, and those of the site `at`, one `Name = expression` a line.
+    #: Changed attributes of the DAG, and those of the site `at`, one `Name = expression` a line.
     change = _text(MAX_AD_BYTES)
     at = forms.CharField(required=False, max_length=64)
     site_change = _text(MAX_AD_BYTES)
-    #: What queues of the site would offer, one `name = value` or `QUEUE.name = value` a line.
+    #: Changed offers of queues of the site, one `name = value` or `QUEUE.name = value` a line.
     queue_change = _text(MAX_AD_BYTES)
     #: One line that takes the place of `change`: a button that tries something.
     attempt = _text(MAX_AD_BYTES)

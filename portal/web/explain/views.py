@@ -34,7 +34,7 @@ from wms.sites.standing import standings
 from wms.taskqueues.listing import Order, task_queue_page, visible_task_queues
 from wms.taskqueues.selectors import task_queue_of
 
-#: So many idle DAGs and TaskQueues are offered to be asked about.
+#: Most idle DAGs, and most TaskQueues, offered on the start page.
 _OFFERED = 10
 #: Longer addresses are refused by web servers.
 _LONGEST_QUERY = 3000

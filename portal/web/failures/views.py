@@ -49,7 +49,7 @@ from wms.failures.services import categorise_groups, mute_groups, reopen_groups,
 from wms.failures.states import TRANSITIONS, GroupState
 from wms.jobs.selectors import visible_jobs
 
-#: So many groups are shown; so many are counted by state.
+#: Most groups that are shown, and most that are counted by state.
 _GROUPS = 25
 _COUNTED = 2000
 _EVENTS = 20

@@ -11,7 +11,7 @@ import rustworkx
 from wms.dags.reading.drawing import Drawing
 from wms.dags.states import NodeKind
 
-#: So many nodes of a group that is open are drawn one by one.
+#: Most nodes of an open group that are drawn one by one.
 MOST_MEMBERS = 100
 #: More groups than this are folded by level, and more levels than this in bundles.
 MOST_GROUPS = 150

@@ -26,7 +26,7 @@ from wms.dags.states import NodeKind
 #: Nodes and arcs up to which a DAG is drawn whole, and folded.
 WHOLE = (300, 900)
 FOLDED = (5_000, 20_000)
-#: So many boxes are drawn around one node.
+#: Most boxes that are drawn around one node.
 _NEIGHBOURS = 250
 _DEPTHS = (1, 2, 3, 4, 6)
 _DEFAULT_DEPTH = 2

@@ -21,7 +21,7 @@ from wms.dags.reading.drawing_walks import neighbours_of
 from wms.dags.reading.selectors import find_dag
 
 _BINARY = "application/octet-stream"
-#: So many names are told at once, and so many neighbours.
+#: Most names, and most neighbours, in one answer.
 _MOST_NAMES = 400
 _MOST_NEIGHBOURS = 400
 
@@ -67,12 +67,12 @@ def _binary(request: HttpRequest, compressed: bytes) -> HttpResponse:
 def changes(request: HttpRequest, dag_id: int) -> JsonResponse:
     """Numbers of the nodes that changed since a version, by state.
 
-    `nodes` is null when there are too many: then all states are to be read anew.
+    `nodes` is null when there are too many: then the client reads all states again.
     """
     dag = find_dag(request.user, dag_id)
     known = read_version(request.GET.get("since", ""))
     if known is None:
-        raise InvalidInput.of("give the version from which on, as it was told", field="since")
+        raise InvalidInput.of("give a version that an earlier answer named", field="since")
     found = changes_since(dag, drawing_of(dag), known)
     by_state: dict[int, list[int]] = defaultdict(list)
     for node, code in (found.codes or {}).items():

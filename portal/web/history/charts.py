@@ -22,7 +22,7 @@ TABLE_ROWS = 60
 _ON_PAGE = {"title": None, "showlegend": False, "margin": {"l": 48, "r": 14, "t": 20, "b": 36}}
 
 
-#: What other pages show charts of.
+#: Charts that other pages show.
 PANELS = FIXED
 
 

@@ -15,10 +15,10 @@ from portal.shared.sizes import size
 from wms.jobs.output.lines import Line
 from wms.jobs.output.texts import Gap
 
-#: Of a line so much is shown; a download has all of it.
+#: Most characters of a line that are shown; a download has all.
 LINE_CHARACTERS = 2000
 _COLOURS = ("black", "red", "green", "yellow", "blue", "magenta", "cyan", "white")
-#: What follows is a colour of a palette, which is not shown.
+#: Codes that introduce a palette colour, which is not shown.
 _PALETTES = ("38", "48")
 # Colours and weights are `ESC [ numbers m`; titles and links are `ESC ] ... BEL`.
 _ESCAPES = re.compile(

@@ -30,7 +30,7 @@ from wms.jobs.policy import may_steer
 from wms.jobs.selectors import find_job, find_workspace_file
 from wms.pilots.selectors import find_pilot_by_number, log_tail
 
-#: So many attempts of a job are led to.
+#: Most attempts of a job with a link.
 _ATTEMPTS_SHOWN = 20
 _TAIL_BYTES = 32 * 1024
 

@@ -19,7 +19,7 @@ from wms.dags.negotiation.records import (
     visible_cycles,
 )
 
-#: So many matches of one negotiation are shown.
+#: Most matches of one negotiation that are shown.
 _MATCHES_SHOWN = 100
 
 

@@ -117,6 +117,6 @@ def search_nodes(dag: Dag, states: States, choice: NodeSelection) -> FoundNodes:
 
 def _codes_of(state: str) -> set[int]:
     """Drawing codes of a node state; a submitted node may be drawn in its job's state."""
-    told_by_jobs = range(len(NodeState.values), len(DRAWN))
+    codes_of_jobs = range(len(NodeState.values), len(DRAWN))
     own = {DRAWN.index(state)}
-    return own | set(told_by_jobs) if state == NodeState.SUBMITTED else own
+    return own | set(codes_of_jobs) if state == NodeState.SUBMITTED else own

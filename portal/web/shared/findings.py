@@ -9,7 +9,7 @@ from typing import BinaryIO
 from wms.core.errors import Finding
 from wms.dags.submission.checking import read_text
 
-#: So many faults are quoted; the rest is counted.
+#: Most faults that are quoted; the others are counted.
 SHOWN = 50
 
 

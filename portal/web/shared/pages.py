@@ -32,7 +32,7 @@ LIVE_TARGET = "live"
 REFRESH_S = 5
 #: Its header in which the server asks for another pace than the page began with.
 REFRESH_HEADER = "X-Refresh-Every"
-#: What is another text each time a part is made, and means the same.
+#: Parts of a page that vary per rendering without a change of meaning.
 _VARYING = re.compile(rb"<input[^<>]* data-varying>")
 
 
