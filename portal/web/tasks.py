@@ -1,4 +1,4 @@
-"""Celery task that draws large new DAGs before anybody opens them."""
+"""Celery task that computes the drawings of large new DAGs before anybody opens them."""
 
 from __future__ import annotations
 
@@ -14,5 +14,5 @@ DRAWER = loops.register(
 
 @shared_task(name=DRAWER.task, soft_time_limit=60, time_limit=70)
 def draw() -> None:
-    """Draw large new DAGs; without it the first who looks at one waits for its drawing."""
+    """Compute drawings of large new DAGs; without it the first visitor waits for the drawing."""
     loops.run(DRAWER)

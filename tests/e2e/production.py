@@ -1,4 +1,4 @@
-"""A production in progress, as the browser tests and the screenshots show it."""
+"""Example production in progress, for browser tests and screenshots."""
 
 from __future__ import annotations
 

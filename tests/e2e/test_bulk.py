@@ -1,4 +1,4 @@
-"""Acting on many objects in a browser: by keyboard, over refreshes, and on nothing else."""
+"""Bulk operations in the browser: keyboard, refreshes, exact selection."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_all_dags_of_a_user_are_held_by_filter_after_the_list_was_refreshed(
     finish(operation)
     dags.reload()
 
-    expect(dags.locator("#how-far")).to_have_text(f"{len(mine)} of {len(mine)} dealt with")
+    expect(dags.locator("#how-far")).to_have_text(f"{len(mine)} of {len(mine)} processed")
     items = BulkItem.objects.filter(operation=operation)
     assert set(items.values_list("object_id", flat=True)) == mine
     assert dict(Dag.objects.filter(pk__in=others).values_list("pk", "state")) == others

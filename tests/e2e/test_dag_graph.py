@@ -1,4 +1,4 @@
-"""The graph of a DAG in the browser: by keyboard, with states that change, and on a canvas."""
+"""DAG graph in the browser: keyboard, live states, canvas."""
 
 from __future__ import annotations
 

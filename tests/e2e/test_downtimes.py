@@ -1,4 +1,4 @@
-"""Downtimes and help in a browser: entered in its zone, read by keyboard, ended in time."""
+"""Downtimes in the browser: time zones, keyboard, early end."""
 
 from __future__ import annotations
 

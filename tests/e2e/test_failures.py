@@ -1,4 +1,4 @@
-"""Failures in the browser: from the dashboard to the failing DAG, its cause, and what follows."""
+"""Failures in the browser: dashboard, failing DAG, cause, rerun."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What people do in the browser, from the login to a released DAG."""
+"""Flows in the browser, from the login to a released DAG."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_a_faulty_dag_is_refused_with_its_line_and_a_mended_one_is_taken(
     page.goto(live_server.url + reverse("web:submit"))
 
     page.get_by_label("DAG file").set_input_files(dag)
-    page.get_by_label("All files that it names").set_input_files([other, tmp_path / "run.sh"])
+    page.get_by_label("Files that it names").set_input_files([other, tmp_path / "run.sh"])
     expect(page.get_by_text("2 chosen: job.sub, run.sh")).to_be_visible()
     page.get_by_role("button", name="Check and submit").click()
 
@@ -236,7 +236,7 @@ def test_a_folder_is_checked_and_submitted_with_the_paths_inside_of_it(
 
     page.get_by_label("DAG file").set_input_files(folder / "case.dag")
     page.get_by_text("Files in folders").click()
-    page.get_by_label("A folder with all that is in it").set_input_files(folder)
+    page.get_by_label("A folder with its contents").set_input_files(folder)
     expect(page.get_by_text("3 chosen: case.dag, run.sh, sub/job.sub")).to_be_visible()
     page.get_by_role("button", name="Only check").click()
     expect(page.get_by_role("heading", name="No fault was found")).to_be_visible()

@@ -1,4 +1,4 @@
-"""Pages that are not of our own templates, in a browser, under the policy of ours."""
+"""Pages that other packages render, in the browser under our content policy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The history in the browser: last week's pilots of one site, zoomed in, taken away."""
+"""History page in the browser: zoom, legend, exports, colours."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from pytest_django.live_server_helper import LiveServer
 
 from portal.history.palettes import PALETTES, Scheme
 from tests import factories
-from tests.e2e import past
+from tests.e2e import history_data
 from tests.e2e.conftest import Complaints
-from tests.e2e.looking import AXE, IS_SETTLED, SHOTS
+from tests.e2e.page_checks import AXE, IS_SETTLED, SHOTS
 from wms.core.models import User
 
 Login = Callable[[User], None]
@@ -46,7 +46,7 @@ def week(page: Page, live_server: LiveServer, login: Login) -> Iterator[Page]:
     sites = ["T2-North", "T2-South"]
     for name in sites:
         factories.site(name)
-    past.fill(timezone.now(), sites, back=timedelta(days=8), kinds=("jobs.", "pilots."))
+    history_data.fill(timezone.now(), sites, back=timedelta(days=8), kinds=("jobs.", "pilots."))
     login(people.vera)
     page.goto(f"{live_server.url}{reverse('web:history')}?pane=jobs&pane=pilots&pane=pressure")
     yield page

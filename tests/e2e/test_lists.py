@@ -1,4 +1,4 @@
-"""Lists in a browser: by keyboard, with menus that stay open, and times where the reader is."""
+"""Lists in the browser: keyboard, open menus, time zone of the reader."""
 
 from __future__ import annotations
 

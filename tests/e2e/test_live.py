@@ -1,4 +1,4 @@
-"""Pages that refresh themselves, and leave the reader alone while they do."""
+"""Live refresh of pages keeps scroll position, focus and input."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from playwright.sync_api import Page, Request, Route, expect
 from pytest_django.live_server_helper import LiveServer
 
 from tests import factories
-from tests.e2e import past
+from tests.e2e import history_data
 from tests.e2e.conftest import Complaints
 from tests.e2e.production import Production
 from wms.core.actors import Actor
@@ -27,7 +27,7 @@ def dashboard(
     page: Page, live_server: LiveServer, made: Production, login: Callable[[User], None]
 ) -> Page:
     """The dashboard of Olga, with the time in the test's hands."""
-    past.fill(timezone.now(), [], back=timedelta(days=1), kinds=("jobs.",))
+    history_data.fill(timezone.now(), [], back=timedelta(days=1), kinds=("jobs.",))
     login(made.people.olga)
     page.clock.install()
     page.goto(live_server.url + reverse("web:dashboard"))

@@ -1,4 +1,4 @@
-"""Reading the log of a running job in the browser: as it grows, in peace, and line by line."""
+"""Log of a running job in the browser: following, line links, wrapping."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a shifter does in the browser when a DAG gets no site."""
+"""Shifter in the browser: a DAG that gets no site."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Being told, in the browser: ask on a DAG's page, see it fail, read of it, and be done with it."""
+"""Notices in the browser: subscribe on a DAG's page, read, unsubscribe."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def test_who_asked_on_a_dags_page_sees_in_the_rail_that_it_failed(
 
     page.goto(live_server.url + reverse("web:dag", args=[dag.pk]))
     expect(page.locator("#unread")).to_have_count(0)
-    page.get_by_role("button", name="Tell me").click()
-    expect(page.get_by_role("button", name="You are told")).to_be_visible()
+    page.get_by_role("button", name="Notify me").click()
+    expect(page.get_by_role("button", name="Notifying me")).to_be_visible()
 
     apply_to_dags("fail", [dag.pk], actor=factories.SYSTEM, reason="the disk is full")
     fanout.run_cycle(timezone.now())
@@ -46,8 +46,8 @@ def test_who_asked_on_a_dags_page_sees_in_the_rail_that_it_failed(
     expect(page.locator("#unread")).to_have_count(0)
     line.get_by_role("link").click()
     expect(page).to_have_url(live_server.url + reverse("web:dag", args=[dag.pk]))
-    page.get_by_role("button", name="You are told").click()
-    expect(page.get_by_role("button", name="Tell me")).to_be_visible()
+    page.get_by_role("button", name="Notifying me").click()
+    expect(page.get_by_role("button", name="Notify me")).to_be_visible()
     assert not Subscription.objects.exists()
 
 

@@ -1,4 +1,4 @@
-"""What a shifter does in the browser to see what waits for pilots."""
+"""Shifter in the browser: jobs that wait for pilots."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What people come for: the failing DAG runs again, the held one is released, filters stay."""
+"""Common tasks in the browser: rerun a failing DAG, release a held one, save filters."""
 
 from __future__ import annotations
 

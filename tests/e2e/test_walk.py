@@ -1,4 +1,4 @@
-"""Every page at both widths, light and dark: looked at by axe, and kept as a picture."""
+"""Every page at both widths, light and dark: checked by axe and kept as a screenshot."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from django.utils import timezone
 from playwright.sync_api import Page, expect
 from pytest_django.live_server_helper import LiveServer
 
-from tests.e2e import past
+from tests.e2e import history_data
 from tests.e2e.conftest import NARROW, WIDE, Complaints
-from tests.e2e.looking import fits_the_narrowest, look
+from tests.e2e.page_checks import fits_the_narrowest, look
 from tests.e2e.production import Production
 from tests.e2e.walk_pages import NO_PAGES, admin_pages, is_made_alike, pages_of
 from tests.portal.routes import routes
@@ -49,7 +49,7 @@ def test_every_page_of_the_portal_is_in_the_walk(made: Production) -> None:
 @pytest.fixture
 def past_of_sites(made: Production) -> None:
     """What the charts draw."""
-    past.fill(timezone.now(), list(Site.objects.values_list("name", flat=True)))
+    history_data.fill(timezone.now(), list(Site.objects.values_list("name", flat=True)))
 
 
 @pytest.mark.slow

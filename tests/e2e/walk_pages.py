@@ -1,4 +1,4 @@
-"""Every page that a person can open, by the name of its picture: for the walk through them."""
+"""Addresses of every page by the name of its screenshot, for the walk."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from django.urls import reverse
 
 from portal.admin.site import site as admin_site
 from portal.web.dags.page import TABS
+from tests.e2e.account_data import account_pages
 from tests.e2e.production import Production, bulk_operations
-from tests.e2e.told import account_pages
 from wms.core.models import AuditEntry
 from wms.dags.models import NegotiationCycle, ScriptRun
 from wms.failures.models import FailureGroup, FailureRule

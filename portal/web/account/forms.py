@@ -1,4 +1,4 @@
-"""The forms of one's own account. What is allowed is decided by the services."""
+"""Forms of the user's own account: tokens, subscriptions and channels."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ from wms.notices.models import Channel, Rule
 
 
 class TokenForm(forms.Form):
-    """A new token: what it is for, and how long it is valid."""
+    """Form of a new token: its purpose and its validity."""
 
     LIFETIMES = (("7", "a week"), ("30", "30 days"), ("90", "90 days"), ("365", "a year"))
 
     name = forms.CharField(max_length=100)
-    days = forms.ChoiceField(choices=[*LIFETIMES, ("", "no end")], required=False, initial="90")
+    days = forms.ChoiceField(choices=[*LIFETIMES, ("", "no expiry")], required=False, initial="90")
 
     def expires_at(self, now: datetime) -> datetime | None:
-        """When it ends to be valid; None for never."""
+        """End of the token's validity; None for never."""
         days = self.cleaned_data["days"]
         return now + timedelta(days=int(days)) if days else None
 
 
 class SubscriptionForm(forms.Form):
-    """A rule, and the site that it is about; none for all of them."""
+    """Form of a subscription: a rule and the site it is limited to; no site means all."""
 
     rule = forms.CharField(max_length=16, initial=Rule.SITE)
     site = forms.CharField(max_length=64, required=False)
 
 
 class ChannelForm(forms.Form):
-    """A way out of the portal."""
+    """Form of a new channel: e-mail or webhook, and its pace."""
 
     kind = forms.ChoiceField(choices=Channel.Kind.choices)
     url = forms.CharField(max_length=MAX_URL, required=False)

@@ -1,4 +1,4 @@
-"""Pages of notices, and subscribing to a DAG."""
+"""Views of notices: the list, the bell's count, marking as read, and the subscription to a DAG."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _MOST_MARKED = 100
 @require_safe
 @page
 def notice_list(request: HttpRequest) -> HttpResponse:
-    """One's own notices, latest first; with `unread` only those."""
+    """The user's own notices, latest first; with `unread` only the unread ones."""
     notices = own_notices(request.user)
     only_unread = "unread" in request.GET
     if only_unread:
@@ -41,7 +41,7 @@ def notice_list(request: HttpRequest) -> HttpResponse:
 @require_safe
 @page
 def bell(request: HttpRequest) -> HttpResponse:
-    """How many notices are unread, as the rail shows it."""
+    """Number of unread notices, for the bell in the menu."""
     answer = render(request, "components/bell.html", {"unread": request.user.unread_notices})
     answer["Cache-Control"] = "no-store"
     return answer
@@ -50,7 +50,7 @@ def bell(request: HttpRequest) -> HttpResponse:
 @require_POST
 @page
 def read(request: HttpRequest) -> HttpResponse:
-    """Mark the notices that are named as read, or all of them."""
+    """Mark the named notices, or all of them, as read."""
     actor = Actor.person(request.user)
     ids = None if "all" in request.POST else _ids(request.POST.getlist("notice"))
     count = mark_read(ids, actor=actor, now=timezone.now())
@@ -70,15 +70,15 @@ def _ids(words: list[str]) -> list[int]:
 @require_POST
 @page
 def tell(request: HttpRequest, dag_id: int) -> HttpResponse:
-    """Be told how a DAG goes, or no more: what the button on its page does."""
+    """Subscribe to a DAG or end the subscription: the button on its page."""
     dag = find_dag(request.user, dag_id)
     actor = Actor.person(request.user)
     known = subscription_to_dag(request.user, dag.pk)
     if request.POST.get("tell") == "no":
         if known is not None:
             unsubscribe(known.pk, actor=actor)
-        messages.success(request, f"You will not be told of DAG {dag.pk} any more.")
+        messages.success(request, f"You are no longer notified about DAG {dag.pk}.")
     else:
         subscribe(Rule.DAG, dag_id=dag.pk, actor=actor)
-        messages.success(request, f"You will be told when DAG {dag.pk} ends, fails or is held.")
+        messages.success(request, f"You are notified when DAG {dag.pk} ends, fails or is held.")
     return redirect("web:dag", dag_id=dag.pk)

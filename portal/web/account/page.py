@@ -1,4 +1,4 @@
-"""Account page: its tabs and their contents."""
+"""Account page: the table of its tabs and the context of each."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ _TOKENS_SHOWN = 100
 _SUBSCRIPTIONS_SHOWN = 200
 _FILTERS_SHOWN = 500
 
-#: What each role may do besides what those before it may.
+#: Rights of each role, added to those of the roles before it.
 RIGHTS: Mapping[Role, str] = {
-    Role.VIEWER: "Read everything that is not another person's private matter.",
-    Role.USER: "Submit DAGs, and steer what is your own.",
+    Role.VIEWER: "Read everything except what is private to other users.",
+    Role.USER: "Submit DAGs, and steer your own DAGs and jobs.",
     Role.SITE_ADMIN: "Configure and steer the sites that name you as their administrator.",
     Role.SHIFTER: "Steer everybody's DAGs and jobs, ban and drain sites, enter downtimes, "
     "and decide about failure groups.",
@@ -45,8 +45,8 @@ RIGHTS: Mapping[Role, str] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Tab:
-    """One part of the page: its name in the address, its words, and what its template needs."""
+class AccountTab:
+    """One tab of the account page; `build` makes its template context."""
 
     name: str
     label: str
@@ -72,7 +72,7 @@ def _tokens(user: User) -> Mapping[str, Any]:
 
 
 def _notifications(user: User) -> Mapping[str, Any]:
-    """What one wants to hear, on which ways, and what was sent."""
+    """Context of the tab of notifications: rules, channels and deliveries."""
     rules = [rule for rule in Rule if rule != Rule.DAG and may_subscribe(user, rule)]
     subscriptions = list(own_subscriptions(user)[: _SUBSCRIPTIONS_SHOWN + 1])
     known = {row.rule: row for row in subscriptions if row.dag is None and row.site is None}
@@ -123,11 +123,11 @@ def _password(user: User) -> Mapping[str, Any]:
 TABS = {
     each.name: each
     for each in (
-        Tab("overview", "Account", _overview),
-        Tab("notifications", "Notifications", _notifications),
-        Tab("tokens", "API tokens", _tokens),
-        Tab("preferences", "Preferences", _preferences),
-        Tab("password", "Password", _password),
+        AccountTab("overview", "Account", _overview),
+        AccountTab("notifications", "Notifications", _notifications),
+        AccountTab("tokens", "API tokens", _tokens),
+        AccountTab("preferences", "Preferences", _preferences),
+        AccountTab("password", "Password", _password),
     )
 }
 
@@ -140,13 +140,13 @@ def show_account(
     status: int = 200,
     **context: Any,
 ) -> HttpResponse:
-    """One tab of the page; `error` is why a form of it was refused, `context` goes before its own.
+    """Render one tab; `error` tells why a form of it was refused, `context` overrides its own.
 
     The live part is the log of what was sent.
     """
     tab = TABS.get(name)
     if tab is None:
-        raise NotFound(f"The page of your account has no tab {name!r}.")
+        raise NotFound(f"Your account page has no tab {name!r}.")
     everything = {
         "tab": tab,
         "tabs": TABS.values(),

@@ -55,7 +55,7 @@ def _version_of(saved: SavedFilter) -> str:
 @require_POST
 @page
 def change(request: HttpRequest, filter_id: int) -> HttpResponse:
-    """Rename a filter, share it or not, and let its list open with it or not."""
+    """Rename a filter, share it, or make it the filter with which its list opens."""
     actor, kept = Actor.person(request.user), find_filter(request.user, filter_id)
     if "name" in request.POST:
         rows = SavedFilter.objects.filter(pk=filter_id)
@@ -76,7 +76,7 @@ def change(request: HttpRequest, filter_id: int) -> HttpResponse:
 @require_POST
 @page
 def remove(request: HttpRequest, filter_id: int) -> HttpResponse:
-    """Forget a filter."""
+    """Delete a saved filter."""
     gone = remove_filter(filter_id, actor=Actor.person(request.user))
     messages.success(request, f"The filter {gone.name} is removed.")
     return redirect(f"web:{gone.list_name}")
@@ -85,7 +85,7 @@ def remove(request: HttpRequest, filter_id: int) -> HttpResponse:
 @require_POST
 @page
 def columns(request: HttpRequest) -> HttpResponse:
-    """Choose the columns of a list and how dense it is; `usual` takes the choice back."""
+    """Choose the columns of a list and its density; `usual` restores the default."""
     actor = Actor.person(request.user)
     chosen = [] if "usual" in request.POST else request.POST.getlist("column")
     choose_columns(request.POST.get("list", ""), chosen, actor=actor)
@@ -97,7 +97,7 @@ def columns(request: HttpRequest) -> HttpResponse:
 @require_POST
 @page
 def preferences(request: HttpRequest) -> HttpResponse:
-    """Change theme, time zone, density or shortcuts: those that are sent."""
+    """Change theme, time zone, density or shortcuts: those that the form sends."""
     changes: dict[str, Any] = {
         name: request.POST[name]
         for name in ("theme", "time_zone", "density")
@@ -116,7 +116,7 @@ def _to_filter(saved: SavedFilter) -> HttpResponse:
 
 
 def _back(request: HttpRequest) -> HttpResponse:
-    """To the page that the form stood on."""
+    """Redirect to the page that had the form."""
     address = request.POST.get("next", "")
     is_ours = url_has_allowed_host_and_scheme(
         address, allowed_hosts={request.get_host()}, require_https=request.is_secure()

@@ -30,7 +30,7 @@ _TRUTH = {"true": True, "false": False}
 @require_safe
 @page
 def account(request: HttpRequest) -> HttpResponse:
-    """One tab of the page."""
+    """Show one tab of the account page."""
     return show_account(request, request.GET.get("tab", "overview"))
 
 
@@ -41,7 +41,7 @@ def _to(tab: str, fragment: str = "") -> HttpResponse:
 @require_POST
 @page
 def add_token(request: HttpRequest) -> HttpResponse:
-    """Make a token, and show its text this once."""
+    """Create a token and show its text once."""
     form = TokenForm(request.POST)
     if not form.is_valid():
         return show_account(request, "tokens", status=400, token_form=form)
@@ -57,7 +57,7 @@ def add_token(request: HttpRequest) -> HttpResponse:
 @require_POST
 @page
 def revoke_token(request: HttpRequest, token_id: int) -> HttpResponse:
-    """End the validity of one of one's own tokens."""
+    """Revoke one of the user's own tokens."""
     token = find_own_token(request.user, token_id)
     applied = revoke_tokens([token.pk], actor=Actor.person(request.user))
     if not applied.changed:
@@ -70,9 +70,9 @@ def revoke_token(request: HttpRequest, token_id: int) -> HttpResponse:
 @require_POST
 @page
 def password(request: HttpRequest) -> HttpResponse:
-    """Change one's own password; other sessions of the account end."""
+    """Change the user's own password; the account's other sessions end."""
     if not request.user.has_usable_password():
-        raise Conflict("This account has no password here: it logs in elsewhere.")
+        raise Conflict("This account has no password here: it logs in through another service.")
     form = OwnPasswordForm(request.user, request.POST, request=request)
     if not form.is_valid():
         return show_account(request, "password", status=400, password_form=form)
@@ -99,7 +99,7 @@ def start_filter(request: HttpRequest) -> HttpResponse:
 @require_POST
 @page
 def subscribe(request: HttpRequest) -> HttpResponse:
-    """Hear of something that is not one DAG."""
+    """Subscribe to a rule that is not about one DAG."""
     form = SubscriptionForm(request.POST)
     if not form.is_valid():
         return show_account(request, "notifications", status=400, subscription_form=form)
@@ -112,23 +112,23 @@ def subscribe(request: HttpRequest) -> HttpResponse:
     except (InvalidInput, NotFound, TooMany) as error:
         form.add_error("site", str(error))
         return show_account(request, "notifications", status=error.status, subscription_form=form)
-    messages.success(request, "You will be told.")
+    messages.success(request, "You are notified about this from now on.")
     return _to("notifications", "#rules")
 
 
 @require_POST
 @page
 def unsubscribe(request: HttpRequest, subscription_id: int) -> HttpResponse:
-    """Hear of something no more."""
+    """End a subscription."""
     services.unsubscribe(subscription_id, actor=Actor.person(request.user))
-    messages.success(request, "You will not be told of this any more.")
+    messages.success(request, "You are no longer notified about this.")
     return _to("notifications", "#rules")
 
 
 @require_POST
 @page
 def add_channel(request: HttpRequest) -> HttpResponse:
-    """Open a way out of the portal; the secret of a webhook is shown this once."""
+    """Add a channel; the secret of a webhook is shown once."""
     form = ChannelForm(request.POST)
     if not form.is_valid():
         return show_account(request, "notifications", status=400, channel_form=form)
@@ -140,14 +140,14 @@ def add_channel(request: HttpRequest) -> HttpResponse:
         return show_account(request, "notifications", status=error.status, channel_form=form)
     if made.secret:
         return show_account(request, "notifications", made=made)
-    messages.success(request, "Notices will reach you by e-mail, too.")
+    messages.success(request, "You now also get notices by e-mail.")
     return _to("notifications", "#channels")
 
 
 @require_POST
 @page
 def change_channel(request: HttpRequest, channel_id: int) -> HttpResponse:
-    """Change, test or remove a channel, as the button says."""
+    """Change, test or remove a channel, depending on the button."""
     actor, row = Actor.person(request.user), find_channel(request.user, channel_id)
     action = request.POST.get("action", "")
     try:
@@ -163,7 +163,7 @@ def change_channel(request: HttpRequest, channel_id: int) -> HttpResponse:
 
 
 def _daily(given: QueryDict) -> Daily | None:
-    """When a daily digest is to leave; None where the form does not say. Raises InvalidInput."""
+    """Hour and zone of a daily digest; None if the form has none. Raises InvalidInput."""
     hour = given.get("digest_hour")
     if hour is None:
         return None
@@ -173,10 +173,10 @@ def _daily(given: QueryDict) -> Daily | None:
 
 
 def _changed(request: HttpRequest, channel_id: int, action: str, actor: Actor) -> str:
-    """Do what the button says; what was done, in words."""
+    """Carry out the button of a channel; returns the message for the user."""
     if action == "test":
         services.send_test(channel_id, actor=actor, now=timezone.now())
-        return "A test leaves now: the log below tells whether it was taken."
+        return "A test is being sent: the log below shows the result."
     if action == "remove":
         services.remove_channel(channel_id, actor=actor)
         return "The channel is removed."

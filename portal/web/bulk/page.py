@@ -1,4 +1,4 @@
-"""Contents and forms of the pages of a bulk operation."""
+"""Template contexts and form parsing of the pages of a bulk operation."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from django.urls import reverse
 
 from portal.shared.state_badges import badge_of
 from portal.web.lists.bar import query_of
-from portal.web.lists.paging import stretch_of
+from portal.web.lists.paging import numbered_page_of
 from wms.actions.arguments import Argument, ArgumentType
 from wms.actions.kinds import Kind
 from wms.actions.registry import find_kind
@@ -32,8 +32,8 @@ _ONE = {"dags": "dag", "jobs": "job", "pilots": "pilot", "placements": "placemen
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """A stretch of the bar that shows how far an operation is."""
+class ProgressSegment:
+    """Segment of an operation's progress bar."""
 
     outcome: str
     tone: str
@@ -44,7 +44,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class OutcomeFacet:
-    """How many objects have an outcome, and the way to these alone."""
+    """An outcome, the number of objects with it, and the link to these alone."""
 
     outcome: str
     count: int
@@ -53,8 +53,8 @@ class OutcomeFacet:
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
-    """An argument of an action as a form asks for it."""
+class ArgumentField:
+    """Form field of an action's argument."""
 
     argument: Argument
     name: str
@@ -68,12 +68,12 @@ class Field:
 
 
 def address_of(kind: Kind, pk: int, label: str) -> str:
-    """The page of an object."""
+    """Address of an object's page."""
     return reverse(f"web:{_ONE[kind.name]}", args=[label if kind.name == "sites" else pk])
 
 
 def list_address(operation: BulkOperation) -> str:
-    """The list from which the objects were chosen, with its filter."""
+    """Address of the list from which the objects were chosen, with its filter."""
     query = query_of(operation.filters or {})
     return reverse(f"web:{operation.list_name}") + (query if operation.filters else "")
 
@@ -93,7 +93,7 @@ def _common(operation: BulkOperation) -> dict[str, Any]:
 def preview_context(
     request: HttpRequest, operation: BulkOperation, error: PilotageError | None
 ) -> dict[str, Any]:
-    """What the preview of an operation shows; with an error, what was typed and what is wrong."""
+    """Context of the preview; after a refusal with the typed values and the faults."""
     common = _common(operation)
     found = preview_of(operation, request.user)
     faults = _faults(error)
@@ -120,7 +120,7 @@ def preview_context(
 
 
 def _differs(operation: BulkOperation) -> bool:
-    """True when the list showed another number, exactly, than is frozen."""
+    """True when the list showed another exact number than was frozen."""
     shown = operation.shown_count
     return shown is not None and not operation.is_shown_estimate and shown != operation.frozen_count
 
@@ -135,7 +135,7 @@ def _faults(error: PilotageError | None) -> dict[str, str]:
 
 def _fields(
     operation: BulkOperation, typed: QueryDict | None, faults: Mapping[str, str]
-) -> Sequence[Field]:
+) -> Sequence[ArgumentField]:
     action = find_kind(operation.list_name).find_action(operation.action)
     fields = []
     for argument in action.arguments:
@@ -144,12 +144,12 @@ def _fields(
         if typed is not None:
             value = typed.get(name, "")
         value = "" if value is None else value
-        fields.append(Field(argument, name, value, faults.get(argument.name, "")))
+        fields.append(ArgumentField(argument, name, value, faults.get(argument.name, "")))
     return fields
 
 
 def arguments_of(given: QueryDict, operation: BulkOperation) -> dict[str, Any]:
-    """The arguments that a form sends. Raises InvalidInput for a number that is none."""
+    """Arguments that the form sends. Raises InvalidInput for a field that is not a number."""
     action = find_kind(operation.list_name).find_action(operation.action)
     found: dict[str, Any] = {}
     for argument in action.arguments:
@@ -162,7 +162,7 @@ def arguments_of(given: QueryDict, operation: BulkOperation) -> dict[str, Any]:
 
 
 def confirmation_of(given: QueryDict, arguments: Mapping[str, Any]) -> Confirmation:
-    """What a form confirms. Raises InvalidInput."""
+    """Confirmation that the form sends. Raises InvalidInput."""
     return Confirmation(
         seen=_whole(given.get("seen", ""), "seen"),
         typed=_whole(given.get("typed", "").replace(",", ""), "typed_count"),
@@ -182,12 +182,12 @@ def _whole(text: str, field: str) -> int | None:
 
 
 def operation_context(request: HttpRequest, operation: BulkOperation) -> dict[str, Any]:
-    """How far an operation is, and what became of its objects."""
+    """Context of a confirmed operation: progress, and the outcome of each object."""
     common = _common(operation)
     chosen = request.GET.get("outcome", "")
     chosen = chosen if chosen in Outcome.values else ""
     items = items_of(operation, [chosen] if chosen else ())
-    stretch = stretch_of(items, request.GET, by="pk", page_size=_ITEMS_SHOWN)
+    stretch = numbered_page_of(items, request.GET, by="pk", page_size=_ITEMS_SHOWN)
     counts = counts_of(operation)
     user: User = request.user
     has_ended = operation.state not in ACTIVE and operation.state != BulkState.PREVIEW
@@ -216,12 +216,14 @@ def operation_context(request: HttpRequest, operation: BulkOperation) -> dict[st
     }
 
 
-def _parts(operation: BulkOperation, counts: Mapping[str, int]) -> list[Part]:
+def _parts(operation: BulkOperation, counts: Mapping[str, int]) -> list[ProgressSegment]:
     parts, x = [], 0.0
     for outcome in (Outcome.DONE.value, Outcome.SKIPPED.value, Outcome.FAILED.value):
         width = 100 * counts[outcome] / operation.frozen_count
         if width:
             tone = badge_of(outcome).tone
-            parts.append(Part(outcome, tone, counts[outcome], round(x, 3), round(width, 3)))
+            parts.append(
+                ProgressSegment(outcome, tone, counts[outcome], round(x, 3), round(width, 3))
+            )
         x += width
     return parts

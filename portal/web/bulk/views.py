@@ -35,14 +35,14 @@ _WORKING_S, _ENDED_S = 2, 60
 @require_safe
 @page
 def bulk_list(request: HttpRequest) -> HttpResponse:
-    """The operations that the user may see, latest first."""
+    """Bulk operations that the user may see, latest first."""
     return show_list(request, "bulk")
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
 @page
 def new_bulk(request: HttpRequest) -> HttpResponse:
-    """Freeze what was chosen in a list, and lead to its preview.
+    """Freeze the objects that were chosen in a list, and redirect to the preview.
 
     Whoever had to log in again comes here by GET, and is led to the list of operations.
     """
@@ -64,7 +64,7 @@ def new_bulk(request: HttpRequest) -> HttpResponse:
 @require_safe
 @page
 def bulk_page(request: HttpRequest, operation_id: int) -> HttpResponse:
-    """What an operation would do, or how far it is."""
+    """Preview of an operation, or its progress once it is confirmed."""
     return _show(request, find_operation(request.user, operation_id))
 
 
@@ -84,7 +84,7 @@ def _show(
 @require_http_methods(["GET", "HEAD", "POST"])
 @page
 def confirm_bulk(request: HttpRequest, operation_id: int) -> HttpResponse:
-    """Begin; a refusal is shown at the preview. Sent twice, it is confirmed once."""
+    """Confirm an operation; a refusal is shown in the preview. Idempotent."""
     operation = find_operation(request.user, operation_id)
     if request.method != "POST":
         return redirect("web:bulk-operation", operation_id=operation_id)
@@ -106,7 +106,7 @@ def confirm_bulk(request: HttpRequest, operation_id: int) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 @page
 def stop_bulk(request: HttpRequest, operation_id: int) -> HttpResponse:
-    """Begin nothing more of an operation."""
+    """Stop an operation: pending objects stay as they are."""
     if request.method == "POST":
         services.stop(operation_id, actor=Actor.person(request.user))
         messages.success(request, "The operation is stopped: what is pending stays as it is.")
@@ -116,7 +116,7 @@ def stop_bulk(request: HttpRequest, operation_id: int) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 @page
 def retry_bulk(request: HttpRequest, operation_id: int) -> HttpResponse:
-    """Lead to a preview of the same with what failed, and what a stop left."""
+    """Redirect to a preview of the same action on failed and left-over objects."""
     if request.method != "POST":
         return redirect("web:bulk-operation", operation_id=operation_id)
     again = services.retry(operation_id, actor=Actor.person(request.user))

@@ -40,38 +40,38 @@ _REFRESH_OF_LARGE_S = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Tab:
-    """One view of a DAG: its name in the address, its words, and what its template needs."""
+class DagTab:
+    """One tab of a DAG's page; `build` makes its template context."""
 
     name: str
     label: str
     build: Callable[[HttpRequest, DagReading], Mapping[str, Any]]
-    #: What it reads may have the counts of the nodes in it.
+    #: Counts of nodes by state, from data that the tab reads anyway.
     counts: Callable[[DagReading], NodeCounts] = attrgetter("counts")
-    #: It is not swapped when the page refreshes: it keeps itself up to date.
+    #: Not replaced when the page refreshes: it updates itself.
     is_steady: bool = False
-    #: It looks at every node.
+    #: Reads every node.
     is_whole: bool = False
 
 
 TABS = {
     each.name: each
     for each in (
-        Tab("overview", "Overview", overview_tab, counts=counts_of_marks, is_whole=True),
-        Tab("graph", "Graph", graph_tab, counts=_COUNTS_OF_STATES, is_steady=True),
-        Tab("levels", "Levels", levels_tab, counts=_COUNTS_OF_STATES, is_whole=True),
-        Tab("nodes", "Nodes", nodes_tab, is_whole=True),
-        Tab("timeline", "Timeline", timeline_tab, counts=_COUNTS_OF_STATES, is_whole=True),
-        Tab("events", "Events", events_tab),
-        Tab("scripts", "Scripts", scripts_tab),
-        Tab("files", "Files", files_tab),
-        Tab("rescue", "Rescue", rescue_tab),
+        DagTab("overview", "Overview", overview_tab, counts=counts_of_marks, is_whole=True),
+        DagTab("graph", "Graph", graph_tab, counts=_COUNTS_OF_STATES, is_steady=True),
+        DagTab("levels", "Levels", levels_tab, counts=_COUNTS_OF_STATES, is_whole=True),
+        DagTab("nodes", "Nodes", nodes_tab, is_whole=True),
+        DagTab("timeline", "Timeline", timeline_tab, counts=_COUNTS_OF_STATES, is_whole=True),
+        DagTab("events", "Events", events_tab),
+        DagTab("scripts", "Scripts", scripts_tab),
+        DagTab("files", "Files", files_tab),
+        DagTab("rescue", "Rescue", rescue_tab),
     )
 }
 
 
 def show_dag(request: HttpRequest, dag_id: int, *, refused: Refused | None = None) -> HttpResponse:
-    """The page of a DAG, or its live part; the form of what was refused is open.
+    """DAG page, or its live part; the form of a refused action is open.
 
     Raises NotFound.
     """
@@ -106,7 +106,7 @@ def show_dag(request: HttpRequest, dag_id: int, *, refused: Refused | None = Non
 
 
 def _offers(request: HttpRequest, read: DagReading, refused: Refused | None) -> list[Offer]:
-    """What the user can do with the DAG now."""
+    """Forms of the actions that the user may take on the DAG now."""
     dag = read.dag
     return offers_of(
         DAGS.possible_on_page(request.user, dag),
@@ -117,7 +117,7 @@ def _offers(request: HttpRequest, read: DagReading, refused: Refused | None) -> 
     )
 
 
-def _tab(request: HttpRequest) -> Tab:
+def _tab(request: HttpRequest) -> DagTab:
     # The list of the nodes in a state was there before there were tabs.
     name = request.GET.get("tab") or ("nodes" if request.GET.get("nodes") else "overview")
     if name not in TABS:
@@ -126,13 +126,13 @@ def _tab(request: HttpRequest) -> Tab:
 
 
 def _live_path(request: HttpRequest, dag: Dag) -> str:
-    """Where the page is refreshed from, also when it answers a refused form."""
+    """Address that refreshes the page, also when the page answers a refused form."""
     query = request.GET.urlencode()
     return reverse("web:dag", args=[dag.pk]) + (f"?{query}" if query else "")
 
 
 def _stays(dag: Dag) -> dict[str, Any]:
-    """Where the DAG is and why, and where it was."""
+    """Stays of the DAG at sites: the present one with its ranks, and earlier ones."""
     stays = list(matches_of(dag)[: _STAYS_SHOWN + 1])
     # Where it ended is where it is shown to be.
     is_there = bool(stays) and (stays[0].ended_at is None or dag.state in DAG_TERMINAL)

@@ -1,4 +1,4 @@
-"""Data of a DAG that several parts of its page use, each read once per request."""
+"""Data of a DAG that several parts of its page share, each read once per request."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ LARGE = 20_000
 
 
 class DagReading:
-    """A DAG as it is while one request is answered: each thing is read when it is first asked for.
+    """Lazily read data of one DAG while one request is answered.
 
-    One statement has the DAG with all of which there is one: the DAG around it, the policy in
-    force, up to which event the states of its nodes are known, whether the user is told of it.
+    One statement reads the DAG with its one-to-one data: the outer DAG, the policy in force, the
+    event up to which node states are known, the user's subscription.
     """
 
     def __init__(self, user: User, dag_id: int) -> None:
@@ -50,42 +50,42 @@ class DagReading:
 
     @property
     def is_large(self) -> bool:
-        """True when it takes a while to look at every node."""
+        """True when reading every node takes noticeable time."""
         return self.dag.node_count >= LARGE
 
     @cached_property
     def policy(self) -> MatchmakingPolicy:
-        """What operators have set for all DAGs."""
+        """Policy that operators have set for all DAGs."""
         return policy_with(self.dag)
 
     @property
     def version(self) -> Version:
-        """Up to where the states of the nodes were known when the DAG was read."""
+        """Id of the event up to which the node states were known when the DAG was read."""
         return version_with(self.dag)
 
     @cached_property
     def states(self) -> States:
-        """The state of every node, as it is drawn."""
+        """State of every node, in the drawing's codes."""
         return states_of(self.dag, self.version)
 
     @cached_property
     def levels(self) -> Levels | None:
-        """The nodes one by one; None if there are too many."""
+        """Nodes by level, one by one; None if there are too many."""
         return levels_of(self.dag) if self.dag.node_count <= _NODES_DRAWN else None
 
     @cached_property
     def counts(self) -> NodeCounts:
-        """How many nodes are in each state, for a page that does not look at every node."""
+        """Number of nodes by state, for a page that does not read every node."""
         return counts_of(self.dag, self.version) if self.is_large else counts_by_state(self.dag)
 
     @cached_property
     def limits(self) -> Sequence[SharedLimit]:
-        """The limits that it shares with other DAGs, with what is submitted under each."""
+        """Shared limits of the DAG, each with the number of submitted nodes."""
         return list(shared_limits_of(self.dag))
 
     @property
     def kept_back(self) -> Sequence[str]:
-        """Which limits keep ready nodes from being submitted now."""
+        """Limits that keep ready nodes from being submitted now."""
         if not self.dag.ready_count:
             return ()
         limited_by = room_now(self.dag, self.limits)

@@ -25,17 +25,17 @@ from wms.jobs.content.paths import MAX_PATH_BYTES
 _MOST = 2**31 - 1
 LABELS = {
     "max_jobs": ("Nodes submitted at once", "0: no limit"),
-    "max_idle": ("Idle jobs", "No more are submitted while so many are idle; 0: no limit"),
+    "max_idle": ("Idle jobs", "Nothing more is submitted while this many are idle; 0: no limit"),
     "max_pre": ("PRE scripts at once", "0: no limit"),
     "max_post": ("POST scripts at once", "0: no limit"),
     "max_hold_scripts": ("HOLD scripts at once", "0: no limit"),
-    "max_job_holds": ("Holds of a node's jobs", "So many, and the node fails; 0: no limit"),
-    "priority": ("Priority of all nodes", "Added to their own"),
-    "always_run_post": ("POST scripts run when PRE failed", ""),
-    "depth_first": ("Children come before other ready nodes", ""),
-    "retry_node_first": ("Retries come before other ready nodes", ""),
-    "reset_retries": ("A rescue gives all retries again", ""),
-    "max_rescue": ("Rescues kept", "The last one is then written anew; 0: none is written"),
+    "max_job_holds": ("Holds of a node's jobs", "The node fails at this number; 0: no limit"),
+    "priority": ("Priority of all nodes", "Added to the priority of each node"),
+    "always_run_post": ("POST scripts run even if PRE failed", ""),
+    "depth_first": ("Children run before other ready nodes", ""),
+    "retry_node_first": ("Retries run before other ready nodes", ""),
+    "reset_retries": ("A rescue resets all retries", ""),
+    "max_rescue": ("Rescues kept", "Beyond this, the last one is overwritten; 0: none is written"),
     "data_attempts": ("Attempts of a placement", "From 1"),
 }
 
@@ -52,7 +52,7 @@ class RunOptionsForm(forms.Form):
             self.fields[each.name] = _option_field(label, help_text, value)
 
     def options(self) -> dict[str, int | bool]:
-        """What was filled in. Raises InvalidInput with every fault."""
+        """Options that were filled in. Raises InvalidInput with every fault."""
         if not self.is_valid():
             raise InvalidInput(faults_of(self, {name: each[0] for name, each in LABELS.items()}))
         given = {n: value for n, value in self.cleaned_data.items() if value not in (None, "")}
@@ -79,7 +79,7 @@ def _option_field(label: str, help_text: str, value: int | bool) -> forms.Field:
 
 
 def faults_of(form: forms.Form, labels: Mapping[str, str] | None = None) -> list[Finding]:
-    """The faults of a form, each with what its field is called."""
+    """Faults of a form, each with the label of its field."""
     return [
         Finding(message, field=(labels or {}).get(name, name))
         for name, faults in form.errors.items()
@@ -111,11 +111,11 @@ class LimitsForm(ReasonForm):
 
     @property
     def version(self) -> str:
-        """Changes with the limits that the form shows."""
+        """Version of the limits that the form shows, against stale forms."""
         return version_of(self._now, self._categories)
 
     def changes(self) -> dict[str, Any]:
-        """What differs from now, for the service. Raises InvalidInput with every fault."""
+        """Changed limits, for the service. Raises InvalidInput with every fault."""
         if not self.is_valid():
             labels = {name: str(field.label) for name, field in self.fields.items()}
             raise InvalidInput(faults_of(self, labels))
@@ -135,11 +135,11 @@ class LimitsForm(ReasonForm):
                 raise InvalidInput.of("give its limit", field=given["new_category"])
             categories[given["new_category"]] = given["new_limit"]
         if not options and not categories:
-            raise InvalidInput.of("nothing is different from what it is now")
+            raise InvalidInput.of("nothing was changed")
         return {"options": options, "categories": categories, "reason": given["reason"]}
 
     def values(self) -> Iterable[forms.BoundField]:
-        """The fields but the reason."""
+        """Fields except the reason."""
         return [self[name] for name in self.fields if name != "reason"]
 
 
@@ -158,17 +158,17 @@ def _limit_field(label: str, help_text: str, value: int | None) -> forms.Integer
 
 
 class RescueForm(ReasonForm):
-    """What a further run begins from: newest, afresh, a rescue's number, or a save point."""
+    """Starting point of a further run: newest rescue, start, a rescue's number, or a save point."""
 
     start = forms.CharField(max_length=len("save:") + MAX_PATH_BYTES, required=False)
 
     def resumption(self) -> Resumption:
-        """What was chosen. Raises InvalidInput."""
+        """Chosen starting point. Raises InvalidInput."""
         return resumption_of(self.data.get("start", ""))
 
 
 def resumption_of(start: str) -> Resumption:
-    """What the choice of a form means. Raises InvalidInput."""
+    """Starting point for the value of the form's choice. Raises InvalidInput."""
     if start.startswith("save:"):
         return read_resumption("", start.removeprefix("save:"))
     return read_resumption(start)
@@ -176,14 +176,14 @@ def resumption_of(start: str) -> Resumption:
 
 @dataclass(frozen=True, slots=True)
 class SubmitForm:
-    """What the page of a submission sent."""
+    """Parsed form of the submit page."""
 
     sent: Sent
     is_check: bool
 
 
 def fresh_nonce() -> str:
-    """A value that makes a repeated sending of one form recognisable."""
+    """Random value of one rendering of the form: a double click submits once."""
     return secrets.token_urlsafe(16)
 
 
@@ -221,13 +221,13 @@ def read_submit_form(request: HttpRequest, options: RunOptionsForm) -> SubmitFor
 
 
 def _in_folder(upload: Upload) -> Upload:
-    """Names are those inside of the folder that was chosen."""
+    """Uploaded files by their paths inside the chosen folder."""
     _, _, inside = upload.name.partition("/")
     return Upload(inside or upload.name, upload.content)
 
 
 def _key(nonce: str, sent: Iterable[Upload], how: str) -> str | None:
-    """The same for a second click, another one for files that were mended meanwhile."""
+    """Idempotency key: equal for a second click, different after files were corrected."""
     if not nonce or len(nonce) > 64:
         return None
     digest = hashlib.sha256(f"{nonce}\0{how}".encode())

@@ -18,7 +18,7 @@ _RUNS_SHOWN = 10
 
 @dataclass(frozen=True, slots=True)
 class Download:
-    """A file that can be made of the DAG now."""
+    """Link to a file that can be exported from the DAG now."""
 
     kind: str
     title: str
@@ -26,7 +26,7 @@ class Download:
 
 
 def facts_of(dag: Dag, limits: Sequence[SharedLimit]) -> Mapping[str, Any]:
-    """What the overview tells of the run under these shared limits, by name."""
+    """Template context of the overview about the run, under these shared limits."""
     others = related_runs(dag, inner=_INNER_SHOWN + 1, further=_RUNS_SHOWN)
     return {
         "inner": others.inner[:_INNER_SHOWN],
@@ -43,7 +43,7 @@ def facts_of(dag: Dag, limits: Sequence[SharedLimit]) -> Mapping[str, Any]:
 
 
 def records_of(dag: Dag, rescues: Sequence[Rescue]) -> Mapping[str, Any]:
-    """The files that were made of the DAG, these rescues among them, or can be made of it now."""
+    """Exported files of the DAG, these rescues included, and files that can be exported now."""
     return {
         "rescues": rescues[:_RESCUES_SHOWN],
         "rescues_cut": len(rescues) > _RESCUES_SHOWN,

@@ -35,14 +35,14 @@ from wms.dags.rescue.preview import preview_of
 from wms.dags.services.dags import change_limits, rescue_dag
 from wms.dags.states import DAG_TERMINAL
 
-#: So many of the nodes that would run are named.
+#: Most nodes that would run and are named.
 _PREVIEWED = 50
 
 
 @require_safe
 @page
 def dag_export(request: HttpRequest, dag_id: int, kind: str) -> StreamingHttpResponse:
-    """A file that is made of a DAG now, as a download."""
+    """Export of a DAG in a file format, as a download."""
     dag = find_dag(request.user, dag_id)
     return sent_from_a_slot(request.user, lambda: send_export(dag, kind))
 
@@ -50,7 +50,7 @@ def dag_export(request: HttpRequest, dag_id: int, kind: str) -> StreamingHttpRes
 @require_http_methods(["GET", "HEAD", "POST"])
 @page
 def rescue(request: HttpRequest, dag_id: int) -> HttpResponse:
-    """Show what a further run may begin from, or begin it."""
+    """Show the starting points of a further run, or start it."""
     with heavy_place(request.user):
         return _rescue(request, find_dag(request.user, dag_id))
 
@@ -79,7 +79,7 @@ def _rescue(request: HttpRequest, dag: Dag) -> HttpResponse:
 
 
 def _runs_seen(dag: Dag) -> str:
-    """Which further runs there are: whoever has not seen one would begin it twice."""
+    """Version of the further runs, so that a stale form does not start a second one."""
     return version_of(sorted(next_runs(dag).values_list("pk", flat=True)))
 
 
@@ -91,7 +91,7 @@ def _rescue_page(
     if dag.state not in DAG_TERMINAL:
         obstacle = f"The DAG is {dag.state}: it can be rescued when it has ended."
     elif dag.parent_node_id is not None:
-        obstacle = "This DAG is inside of another one: rescue that, or rerun its node."
+        obstacle = "This DAG is inside another one: rescue that one, or rerun its node."
     chosen = request.POST.get("start") or request.GET.get("start") or "newest"
     preview, unreadable = None, ""
     try:
@@ -136,7 +136,7 @@ def _version_of_limits(request: HttpRequest, dag: Dag) -> str:
 @require_http_methods(["GET", "HEAD", "POST"])
 @page
 def limits(request: HttpRequest, dag_id: int) -> HttpResponse:
-    """The form of a DAG's limits; a refusal is shown with it."""
+    """Form of a DAG's limits; a refusal is shown in it."""
     dag = find_dag(request.user, dag_id)
     require_steering(Actor.person(request.user), [dag])
     form, error = _limits_form(request, dag), None

@@ -1,4 +1,4 @@
-"""Page to submit or check a DAG."""
+"""Page on which a DAG is submitted or only checked."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _WARNINGS_SHOWN = 3
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What is told of a submission that is not stored: faults, or what a check has found."""
+    """Result of a submission that is not stored: faults, or the findings of a check."""
 
     findings: Sequence[Finding] = ()
     checked: CheckedDag | None = None
@@ -44,7 +44,7 @@ class Outcome:
 
     @property
     def status(self) -> int:
-        """Of the answer."""
+        """HTTP status of the answer."""
         return 400 if self.findings else 200
 
 
@@ -52,7 +52,7 @@ class Outcome:
 @require_http_methods(["GET", "HEAD", "POST"])
 @page
 def submit(request: HttpRequest) -> HttpResponse:
-    """The form, and what is wrong with what was sent; a DAG without a fault is stored."""
+    """Submit form with the faults of what was sent; a DAG without faults is stored."""
     options = RunOptionsForm(request.POST if request.method == "POST" else None)
     if request.method != "POST":
         return _answer(request, options, Outcome())
@@ -86,7 +86,7 @@ def _tell_warnings(request: HttpRequest, warnings: Sequence[Finding]) -> None:
     listed = "; ".join(map(str, warnings[:_WARNINGS_SHOWN]))
     more = len(warnings) - _WARNINGS_SHOWN
     rest = f"; and {more} more, among the DAG's events" if more > 0 else ""
-    messages.warning(request, f"Perhaps not meant: {listed}{rest}.")
+    messages.warning(request, f"Possible mistakes: {listed}{rest}.")
 
 
 def _answer(request: HttpRequest, options: RunOptionsForm, outcome: Outcome) -> HttpResponse:

@@ -1,4 +1,4 @@
-"""Tabs of the DAG page: overview, events, scripts, files and rescue."""
+"""Contexts of the tabs overview, events, scripts, files and rescue of the DAG page."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ _SCRIPTS_SHOWN = 100
 
 
 def counts_of_marks(read: DagReading) -> NodeCounts:
-    """How many nodes are in each state, by what the overview shows of them."""
+    """Number of nodes by state, from the marks that the overview shows."""
     return read.states.counts if read.levels is None else read.levels.counts
 
 
 def overview_tab(request: HttpRequest, read: DagReading) -> Mapping[str, Any]:
-    """What it is, its limits, what is inside of it, what it made, what happened last."""
+    """Overview: facts, limits, inner DAGs, pictures and latest events."""
     dag, levels = read.dag, read.levels
     present = {node.state for level in levels.rows for node in level} if levels else ()
     events = dag_event_lines(dag, limit=_LATEST_EVENTS)
@@ -62,7 +62,7 @@ def _pictures(files: Any) -> list[Any]:
 
 
 def events_tab(request: HttpRequest, read: DagReading) -> Mapping[str, Any]:
-    """What happened to the DAG and its nodes, latest first, page by page."""
+    """Events of the DAG and its nodes, latest first, in pages."""
     before = EventsBefore(_number(request.GET, "dag"), _number(request.GET, "node"))
     events = dag_event_lines(read.dag, limit=_EVENTS_SHOWN + 1, before=before)
     shown = events[:_EVENTS_SHOWN]
@@ -74,7 +74,7 @@ def events_tab(request: HttpRequest, read: DagReading) -> Mapping[str, Any]:
 
 
 def _older(shown: list[DagEventLine], before: EventsBefore) -> str:
-    """The address of the page after these: the lowest ids that were shown of both kinds."""
+    """Address of the next page: before the lowest shown ids of both kinds of events."""
     query = QueryDict(mutable=True)
     query["tab"] = "events"
     lowest = {
@@ -93,14 +93,14 @@ def _number(query: QueryDict, name: str) -> int | None:
 
 
 def scripts_tab(request: HttpRequest, read: DagReading) -> Mapping[str, Any]:
-    """The runs of the scripts of all nodes, latest first."""
+    """Script runs of all nodes, latest first."""
     return {
         "scripts": page_of(script_runs_of_dag(read.dag), request.GET, page_size=_SCRIPTS_SHOWN),
     }
 
 
 def files_tab(request: HttpRequest, read: DagReading) -> Mapping[str, Any]:
-    """What was submitted and what came back, latest first; a part of the name narrows it."""
+    """Submitted and returned files, latest first; a part of the name narrows it."""
     wanted = request.GET.get("q", "").strip()
     files = files_of(read.dag).order_by("-modified_at", "path")
     if wanted:
@@ -115,7 +115,7 @@ def files_tab(request: HttpRequest, read: DagReading) -> Mapping[str, Any]:
 
 
 def rescue_tab(request: HttpRequest, read: DagReading) -> Mapping[str, Any]:
-    """What a further run could begin from, and what was left over by this one."""
+    """Starting points of a further run, and the nodes that this run left undone."""
     counts, written = read.counts.counted, list(rescues_of(read.dag))
     left = {state: n for state, n in counts.items() if state != NodeState.DONE and n}
     return {

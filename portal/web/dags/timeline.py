@@ -13,7 +13,7 @@ from django.utils import timezone
 from portal.shared.drawings import drawing_of, ends_by
 from portal.web.dags.reading import DagReading
 from portal.web.dags.timeline_rows import MOST_ROWS, Row, nodes_drawn, rows_of_nodes
-from portal.web.nodes.choice import Choice, choice_of, chosen_rows, walked
+from portal.web.nodes.selection import NodeSelection, chosen_rows, search_nodes, selection_of
 from wms.dags.models import Node
 from wms.dags.reading.drawing import Drawing
 from wms.dags.reading.drawing_states import DRAWN
@@ -23,7 +23,7 @@ from wms.dags.states import DAG_TERMINAL, NODE_TERMINAL
 #: More levels than this share rows.
 _MOST_LEVELS = 40
 _BINS = 60
-#: What is shown of the time: the address's word, the words of its link, seconds back from the end.
+#: Time ranges: the address's word, the label of its link, seconds back from the end.
 SPANS = (("", "All", 0), ("6h", "Last 6 h", 21_600), ("1h", "Last hour", 3_600),
          ("10m", "Last 10 min", 600))  # fmt: skip
 _ENDED = frozenset(DRAWN.index(state) for state in NODE_TERMINAL)
@@ -35,19 +35,19 @@ _MOST_TICKS = 7
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """A stretch of time, drawn from 0 to 100."""
+    """Time axis that maps moments to 0 to 100."""
 
     start: float
     end: float
 
     def at(self, moment: float) -> float:
-        """Where a moment is drawn; what lies outside is drawn at the border."""
+        """Position of a moment; moments outside are put at the border."""
         part = (moment - self.start) / max(self.end - self.start, 1e-6)
         return round(100 * min(max(part, 0.0), 1.0), 3)
 
     @property
     def ticks(self) -> list[tuple[float, str]]:
-        """Round moments and how they are written, in UTC."""
+        """Round moments with their labels, in UTC."""
         span = max(self.end - self.start, 1.0)
         step = next((each for each in _STEPS if span / each <= _MOST_TICKS), _STEPS[-1])
         form = "%H:%M:%S" if step < 60 else "%H:%M" if span < 86_400 else "%d %b %H:%M"
@@ -57,18 +57,18 @@ class Axis:
 
     @property
     def begins_at(self) -> datetime:
-        """Its start as a moment."""
+        """Start of the axis as a datetime."""
         return datetime.fromtimestamp(self.start, UTC)
 
     @property
     def ends_at(self) -> datetime:
-        """Its end as a moment."""
+        """End of the axis as a datetime."""
         return datetime.fromtimestamp(self.end, UTC)
 
 
 @dataclass(frozen=True, slots=True)
 class LevelRow:
-    """Some consecutive levels: from when on a node could run, when the last one ended.
+    """Row of one or several consecutive levels: first ready node to last end.
 
     `bins` are (x, width, density from 1 to 4, count) of the nodes that ended; `critical` are the
     stretches of the longest path.
@@ -87,15 +87,15 @@ class LevelRow:
 
     @property
     def label(self) -> str:
-        """How the levels are called."""
+        """Label of the row."""
         one = f"Level {self.first}"
         return one if self.first == self.last else f"Levels {self.first}-{self.last}"
 
 
 def timeline_tab(request: HttpRequest, read: DagReading) -> Mapping[str, Any]:
-    """Rows of levels; rows of nodes when at most MOST_ROWS were chosen."""
+    """Timeline with one row per level, or per node when at most MOST_ROWS were chosen."""
     dag, codes = read.dag, read.states.codes
-    choice = choice_of(request.GET)
+    choice = selection_of(request.GET)
     now = timezone.now()
     drawing = drawing_of(dag)
     begun = (dag.matched_at or dag.created_at).timestamp()
@@ -123,11 +123,11 @@ def timeline_tab(request: HttpRequest, read: DagReading) -> Mapping[str, Any]:
     return context | {"rows": _placed(rows_of_nodes(dag, nodes, now=now), axis), "on_path": on_path}
 
 
-def _chosen(read: DagReading, choice: Choice) -> tuple[list[Node], int]:
-    """The nodes that were chosen, unless they are too many, and their number."""
+def _chosen(read: DagReading, choice: NodeSelection) -> tuple[list[Node], int]:
+    """Chosen nodes and their number; no nodes if there are too many."""
     nodes = nodes_drawn(read.dag)
-    if choice.is_walked:
-        ids = walked(read.dag, read.states, choice).ids
+    if choice.is_searched:
+        ids = search_nodes(read.dag, read.states, choice).ids
         found = nodes.in_bulk(list(ids)) if len(ids) <= MOST_ROWS else {}
         return [found[pk] for pk in ids if pk in found], len(ids)
     chosen = list(chosen_rows(nodes, choice).order_by("ordinal")[: MOST_ROWS + 1])
@@ -149,7 +149,7 @@ def _spans(request: HttpRequest) -> list[tuple[str, str, bool]]:
 
 
 def _placed(rows: Sequence[Row], axis: Axis) -> list[tuple[Row, list[tuple[float, float, Any]]]]:
-    """Each row with where its stretches are drawn; what lies before the axis is not."""
+    """Rows with the positions of their spans; spans before the axis are left out."""
     return [
         (
             row,

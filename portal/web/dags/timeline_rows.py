@@ -1,4 +1,4 @@
-"""Timeline rows of single nodes: what each did and when."""
+"""Timeline rows of single nodes: spans of waiting, scripts and execution."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ MOST_ROWS = 200
 _EVENTS_PER_NODE = 40
 _ATTEMPTS_SHOWN = 2_000
 
-#: What a node does in a state, as the timeline calls it; what waits for parents is not drawn.
+#: Labels of node states in the timeline; waiting for parents is not drawn.
 _DOES = {
-    NodeState.READY.value: ("ready", "ready, waits for its turn"),
+    NodeState.READY.value: ("ready", "ready, waiting for its turn"),
     NodeState.PRE_RUNNING.value: ("pre_running", "PRE script"),
-    NodeState.SUBMITTED.value: ("submitted", "submitted, waits for a pilot"),
+    NodeState.SUBMITTED.value: ("submitted", "submitted, waiting for a pilot"),
     NodeState.POST_RUNNING.value: ("post_running", "POST script"),
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Something that a node did from one moment to another, in seconds of the epoch."""
+    """Time span of a node in one state, in seconds of the epoch."""
 
     state_word: str
     words: str
@@ -37,32 +37,32 @@ class Span:
 
     @property
     def seconds(self) -> float:
-        """How long it took."""
+        """Length in seconds."""
         return self.end - self.start
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One node and what it did."""
+    """A node and its time spans."""
 
     node: Node
     spans: Sequence[Span]
 
     @property
     def took(self) -> float:
-        """From its first step to its last, in seconds."""
+        """Seconds from the start of the first span to the end of the last."""
         return max(span.end for span in self.spans) - self.spans[0].start
 
 
 def nodes_drawn(dag: Dag) -> QuerySet[Node]:
-    """The nodes of a DAG with what their rows show."""
+    """Queryset of a DAG's nodes with the columns that rows need."""
     return Node.objects.filter(dag=dag).only(
         "name", "state", "state_since", "job_id", "retry_number"
     )
 
 
 def rows_of_nodes(dag: Dag, nodes: Sequence[Node], *, now: datetime) -> list[Row]:
-    """What these nodes of `nodes_drawn` did; two queries."""
+    """Timeline rows of these nodes of `nodes_drawn`; two queries."""
     steps: dict[int, list[tuple[float, str]]] = defaultdict(list)
     events = NodeEvent.objects.filter(dag=dag, node__in=nodes).order_by("pk")
     for node_id, at, state in events.values_list("node_id", "created_at", "to_state"):
@@ -91,7 +91,7 @@ def _spans(steps: Sequence[tuple[float, str]], node: Node, now: datetime) -> lis
 
 
 def _runs(nodes: Collection[Node], now: datetime) -> dict[int, list[Span]]:
-    """When pilots had the jobs of these nodes, by the first job of the cluster."""
+    """Execution spans of these nodes' jobs in pilots, by the first job of the cluster."""
     jobs = {node.job_id for node in nodes if node.job_id}
     # The jobs first, by their indexes: a condition on both tables would read the whole of both.
     chosen = Job.objects.filter(Q(pk__in=jobs) | Q(cluster_id__in=jobs)).order_by()

@@ -1,4 +1,4 @@
-"""DAG page, and the view that steers a DAG."""
+"""Views of the DAG page and of its actions."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from wms.dags.reading.selectors import find_dag
 @require_safe
 @page
 def dag_page(request: HttpRequest, dag_id: int) -> HttpResponse:
-    """Everything about one DAG."""
+    """Page of one DAG."""
     return show_dag(request, dag_id)
 
 

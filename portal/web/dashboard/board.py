@@ -1,4 +1,4 @@
-"""Data of the dashboard, from the selectors of all apps in a fixed number of queries."""
+"""Data of the dashboard: counts by state, failure causes, running DAGs, sites and control loops."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from wms.jobs.states import JobState
 from wms.pilots.selectors import visible_pilots
 from wms.pilots.states import PilotState
 
-#: So many lines of a kind fit on the board; the lists behind it have them all.
+#: Most lines of a kind on the board; the linked lists have all.
 _LINES = 8
 _SITES = 12
 _CAUSES = 5
@@ -40,21 +40,21 @@ _ATTENTION = "dag/attention"
 
 
 class Scope(StrEnum):
-    """Whose DAGs, jobs and failures are shown."""
+    """Scope of the dashboard: the user's own work, or everything."""
 
     MINE = "mine"
     ALL = "all"
 
     @classmethod
     def usual(cls, user: User) -> Scope:
-        """A user looks after what is their own; who looks after more, or owns nothing, sees all."""
+        """Default scope: own work for users below shifter, everything for viewers and shifters."""
         is_owner = has_role(user, Role.USER) and not has_role(user, Role.SHIFTER)
         return cls.MINE if is_owner else cls.ALL
 
 
 @dataclass(frozen=True, slots=True)
 class Tile:
-    """How many things are in a state, and the list of them; alarming when that is a trouble."""
+    """A state, the number of things in it, and the link to their list; alarming for trouble."""
 
     state: str
     count: Count
@@ -62,13 +62,13 @@ class Tile:
 
     @property
     def is_alarming(self) -> bool:
-        """True when it wants to be looked at."""
+        """True for a state of trouble with anything in it."""
         return self.state in _ALARMING and self.count.value > 0
 
 
 @dataclass(frozen=True, slots=True)
 class Board:
-    """The whole dashboard."""
+    """Everything that the dashboard shows."""
 
     scope: Scope
     window: Window
@@ -86,22 +86,22 @@ class Board:
 
     @property
     def of_owner(self) -> str:
-        """What the addresses of lists have for the owner."""
+        """Part of list addresses that filters by the owner."""
         return f"&{urlencode({'owner': self.owner})}" if self.owner else ""
 
     @property
     def first_sites(self) -> list[SiteLine]:
-        """As many sites as fit, those that take no DAG first."""
+        """First sites, those that take no DAG in front."""
         return sorted(self.sites, key=lambda line: line.state == "enabled")[:_SITES]
 
     @property
     def sick_loops(self) -> list[LoopStatus]:
-        """The loops that do not do what they should."""
+        """Control loops that are late or failing."""
         return [loop for loop in self.loops if loop.health != LoopHealth.OK]
 
     @property
     def healthy_loops(self) -> list[LoopStatus]:
-        """The others."""
+        """Control loops that run on time."""
         return [loop for loop in self.loops if loop.health == LoopHealth.OK]
 
     @property
@@ -111,7 +111,7 @@ class Board:
 
 
 def board_of(user: User, *, now: datetime, scope: Scope, window: Window) -> Board:
-    """Gather the board in a fixed number of queries, whatever there is."""
+    """Board of a user, in a fixed number of queries."""
     is_mine = scope == Scope.MINE
     owner = user.get_username() if is_mine else ""
     dags, jobs = _of(listed_dags(user), user, scope), _of(visible_jobs(user), user, scope)
@@ -144,14 +144,14 @@ def board_of(user: User, *, now: datetime, scope: Scope, window: Window) -> Boar
 
 
 def _of(rows: QuerySet[Any], user: User, scope: Scope) -> QuerySet[Any]:
-    """As the filter by owner does it, without asking who that is."""
+    """Rows in the scope; the filter by the user's id needs no query for the user."""
     return rows.filter(owner=user) if scope == Scope.MINE else rows
 
 
 def _counts(
     user: User, dags: QuerySet[Any], jobs: QuerySet[Any], now: datetime
 ) -> dict[str, Count]:
-    """How many are in each state, by the filters of the lists. Two queries at most."""
+    """Number of rows by state, by the filters of the lists. Two queries at most."""
     lists: dict[str, QuerySet[Any]] = {
         _ATTENTION: DagFilter({"attention": "true"}, queryset=dags, now=now).qs
     }
@@ -175,7 +175,7 @@ def _tiles(kind: str, states: Sequence[str], counts: Mapping[str, Count], owner:
 
 
 def _causes(user: User, scope: Scope, window: Window, now: datetime) -> list[CountedGroup]:
-    """The groups that most failures are in, those that nobody wants to see left out."""
+    """Failure groups with most failures; muted and resolved ones are left out."""
     if scope == Scope.MINE:
         return own_groups(user, window, now=now, limit=_CAUSES)
     wanted = visible_groups(user).filter(state__in=WANTED)

@@ -1,4 +1,4 @@
-"""Help pages: states, filters, expressions and keyboard shortcuts."""
+"""Help pages: filters, expressions, keyboard shortcuts, and the glossary of states."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from portal.shared.state_badges import MEANINGS
 from portal.shared.state_words import ENTITIES, Entity
 from portal.web.shared.pages import page, render_page
 
-#: What has states that follow from something else than a table of transitions.
+#: Kinds of objects whose states do not come from a table of transitions.
 _DERIVED = {
     "downtime": "Downtime",
     "attempt": "Attempt of a job",
@@ -26,7 +26,7 @@ _STANDINGS = ("enabled", "disabled", "no queue", "downtime", "expired", "throttl
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class StateChange:
     """An event of a state machine, as a line of the glossary."""
 
     event: str
@@ -38,27 +38,27 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A kind of thing with its states, and the events by which they change."""
+    """States of one kind of object, and the events by which they change."""
 
     kind: str
     title: str
     states: Sequence[tuple[str, str]]
     first: str = ""
     ends: frozenset[str] = frozenset()
-    changes: Sequence[Change] = ()
+    changes: Sequence[StateChange] = ()
 
 
 @require_safe
 @page
 def help_page(request: HttpRequest) -> HttpResponse:
-    """Filters, expressions, keys."""
+    """Help on filters, expressions and keys."""
     return render_page(request, "help", {})
 
 
 @require_safe
 @page
 def states(request: HttpRequest) -> HttpResponse:
-    """What every state means, and how it changes."""
+    """Glossary of states: meaning, and events that change them."""
     sections = [_section(entity) for entity in ENTITIES]
     sections += [
         Section(kind, title, list(MEANINGS[kind].items())) for kind, title in _DERIVED.items()
@@ -78,7 +78,7 @@ def _section(entity: Entity) -> Section:
         first=entity.first,
         ends=frozenset(entity.terminal),
         changes=[
-            Change(
+            StateChange(
                 event=name,
                 sources=sorted(step.sources),
                 target=step.target,

@@ -1,4 +1,4 @@
-"""Attention items of the dashboard: what needs a person, since when, why, and the link to act."""
+"""Attention items of the dashboard: held or failing work, sites, queues and loops in trouble."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from wms.sites.selectors import downtimes_from
 
 #: Lines of one kind; the list behind them has them all.
 MOST_OF_A_KIND = 6
-#: Downtimes are told so long before they begin or end.
+#: Time before its start or end from which a downtime is an item.
 _SOON = timedelta(hours=12)
 _CHECKS_SINCE = timedelta(hours=1)
 _UNWANTED = frozenset({"late", "expired", "throttled"})
@@ -140,7 +140,7 @@ def _of_dag(dag: Dag) -> AttentionItem:
 
 def _why_dag(dag: Dag) -> str:
     if dag.state == DagState.IDLE:
-        return dag.unmatched_reason or "Not looked at yet by the negotiator."
+        return dag.unmatched_reason or "Not considered by the negotiator yet."
     if dag.state == DagState.RUNNING:
         nodes = "node has" if dag.failed_count == 1 else "nodes have"
         futile = f", {dag.futile_count} cannot run any more" if dag.futile_count else ""
@@ -159,7 +159,7 @@ def _act_on(dag: Dag, page: str) -> str:
 
 
 def _of_sites(sites: Sequence[SiteLine]) -> list[AttentionItem]:
-    """Sites that get no matches although nobody closed them."""
+    """Items of sites that get no matches although nobody closed them."""
     needy = [line for line in sites if line.state in _UNWANTED]
     return [
         AttentionItem(
@@ -193,7 +193,7 @@ def attention_rows(jobs: QuerySet[Job], *, is_whole: bool, now: datetime) -> lis
 
 
 def _as(kind: str, rows: QuerySet[Any], **columns: Any) -> QuerySet[Any]:
-    """Rows with the columns that all kinds have, with common types."""
+    """Rows with the columns of all kinds, cast to common types."""
     no_time = Cast(Value(None), DateTimeField())
     every = {
         "row_kind": Value(kind, CharField()),
@@ -263,7 +263,7 @@ def _of_row(row: tuple[Any, ...], held_jobs: str, owner: str) -> AttentionItem:
     if kind == "backoff":
         times = "once" if count == 1 else f"{count} times in a row"
         return AttentionItem(
-            "late", "site", "backs off", "Queue", f"{name} of {site}", queue,
+            "late", "site", "retrying later", "Queue", f"{name} of {site}", queue,
             f"needy-queue-{number}-{row[0]}", f"Failed {times}: {why}", "Queue", queue, since,
         )  # fmt: skip
     if kind == "check":
@@ -286,7 +286,7 @@ def _held_item(
     listed = f"{reverse('web:jobs')}?{query}"
     return AttentionItem(
         "held", "job", "", "Jobs", f"{held_jobs} held", listed, "needy-held-jobs",
-        f"The latest, {name} {number}: {why}", "Look and release", listed, since,
+        f"The latest, {name} {number}: {why}", "Review and release", listed, since,
     )  # fmt: skip
 
 

@@ -19,7 +19,7 @@ RANGES = {Window.HOUR: "1h", Window.QUARTER: "6h", Window.DAY: "1d", Window.WEEK
 @require_safe
 @page
 def dashboard(request: HttpRequest) -> HttpResponse:
-    """What needs somebody first, then what is in which state, why things fail, and the history."""
+    """Dashboard: attention items, counts by state, causes of failure, history."""
     scope, window = _scope(request), _window(request)
     board = board_of(request.user, now=timezone.now(), scope=scope, window=window)
     context = {

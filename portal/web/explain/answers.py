@@ -1,4 +1,4 @@
-"""Explain answers for the page: ordered, counted, and cut to a length."""
+"""Explain answers prepared for the page: ordered, counted, and cut to a length."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from wms.explain.answers import DagAnswer, SiteAnswer
 from wms.explain.needs import NeedsExplanation, QueueFit
 
 _T = TypeVar("_T")
-#: So many names of a long list are shown at once; the others unfold.
+#: Most names of a list that are shown at once; the others unfold.
 _NAMES = 24
 _NOTED_NAMES = 10
 _CANDIDATES = 15
@@ -25,14 +25,14 @@ _REFUSALS = 20
 
 @dataclass(frozen=True, slots=True)
 class Cut(Generic[_T]):
-    """A list of which the first ones are shown."""
+    """First items of a list, with the number of the others."""
 
     shown: Sequence[_T]
     rest: Sequence[_T]
 
     @property
     def total(self) -> int:
-        """How many there are."""
+        """Number of all items."""
         return len(self.shown) + len(self.rest)
 
 
@@ -45,7 +45,7 @@ def cut(items: Iterable[_T], limit: int = _NAMES) -> Cut[_T]:
 
 @dataclass(frozen=True, slots=True)
 class ConjunctLine:
-    """A conjunct with its counts; `ends_all` where nothing is left from here on.
+    """A conjunct with its counts; `ends_all` if no candidate is left after it.
 
     `notes` tell for how many it is undefined, an error, or no truth value.
     """
@@ -58,7 +58,7 @@ class ConjunctLine:
 
 
 def conjunct_lines(counts: Sequence[ConjunctCount], total: int) -> list[ConjunctLine]:
-    """The conjuncts in their order, the one marked after which nobody is left."""
+    """Conjuncts in their order; the one that leaves no candidate is marked."""
     before = [total, *(count.together for count in counts)]
     return [
         ConjunctLine(
@@ -83,7 +83,7 @@ def _notes(count: ConjunctCount) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class NamedSite:
-    """A site, with what there is to say of it."""
+    """A site with a remark."""
 
     name: str
     note: str = ""
@@ -91,7 +91,7 @@ class NamedSite:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """The sites that stand to the DAG in one way."""
+    """Sites with the same verdict for the DAG."""
 
     meaning: Meaning
     sites: Cut[NamedSite]
@@ -99,7 +99,7 @@ class Group:
 
 
 def groups(found: Explanation, notes: Mapping[SiteStanding, Mapping[str, str]]) -> list[Group]:
-    """All sites by standing; `notes` tell more of some of them."""
+    """All sites grouped by verdict; `notes` are remarks on some of them."""
     stands = found.stands or {}
     return [
         _group(stand, stands[stand], notes.get(stand, {})) for stand in SITES if stand in stands
@@ -113,23 +113,23 @@ def _group(stand: SiteStanding, names: Sequence[str], notes: Mapping[str, str]) 
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
-    """How many stand in one way, before and after a change."""
+class VerdictChange:
+    """Number of sites or DAGs with a verdict, before and after a change."""
 
     meaning: Meaning
     before: int
     after: int
 
 
-def changes_of_sites(answer: DagAnswer) -> list[Change]:
-    """How the sites stand before and after the what-if."""
+def changes_of_sites(answer: DagAnswer) -> list[VerdictChange]:
+    """Number of sites by verdict, before and after the what-if."""
     before = {stand: len(names) for stand, names in (answer.explanation.stands or {}).items()}
     stands = answer.after.stands if answer.after else None
     return _changes(SITES, before, {stand: len(names) for stand, names in (stands or {}).items()})
 
 
-def changes_of_dags(answer: SiteAnswer) -> list[Change]:
-    """How the idle DAGs stand before and after the what-if; `after` is 0 without one."""
+def changes_of_dags(answer: SiteAnswer) -> list[VerdictChange]:
+    """Number of idle DAGs by verdict, before and after the what-if; `after` is 0 without one."""
     before = answer.explanation.stands if answer.explanation else {}
     return _changes(DAGS, before, answer.after.stands if answer.after else {})
 
@@ -138,27 +138,27 @@ def _changes(
     meanings: Mapping[SiteStanding, Meaning],
     before: Mapping[SiteStanding, int],
     after: Mapping[SiteStanding, int],
-) -> list[Change]:
+) -> list[VerdictChange]:
     return [
-        Change(meaning, before.get(stand, 0), after.get(stand, 0))
+        VerdictChange(meaning, before.get(stand, 0), after.get(stand, 0))
         for stand, meaning in meanings.items()
         if stand in before or stand in after
     ]
 
 
 @dataclass(frozen=True, slots=True)
-class Count:
-    """A number before and after a change, with what it counts."""
+class CountChange:
+    """A number before and after a change, with its label."""
 
     what: str
     before: int
     after: int
 
 
-def changes_of_queues(before: NeedsExplanation, after: NeedsExplanation) -> list[Count]:
-    """How many queues can run the job, before and after the what-if."""
+def changes_of_queues(before: NeedsExplanation, after: NeedsExplanation) -> list[CountChange]:
+    """Number of queues that can run the job, before and after the what-if."""
     first, second = _queue_counts(before), _queue_counts(after)
-    return [Count(what, first[what], second[what]) for what in first]
+    return [CountChange(what, first[what], second[what]) for what in first]
 
 
 def _queue_counts(found: NeedsExplanation) -> dict[str, int]:
@@ -171,20 +171,22 @@ def _queue_counts(found: NeedsExplanation) -> dict[str, int]:
     }
 
 
-def changes_of_jobs(answer: SiteAnswer) -> list[Count]:
-    """How many waiting jobs a site's queues could run, before and after the what-if."""
+def changes_of_jobs(answer: SiteAnswer) -> list[CountChange]:
+    """Number of waiting jobs that a site's queues can run, before and after the what-if."""
     before, after = answer.jobs, answer.jobs_after
     if before is None or after is None:
         return []
     return [
-        Count("A queue offers enough", before.fitting, after.fitting),
-        Count("No queue can run them", before.jobs - before.fitting, after.jobs - after.fitting),
+        CountChange("A queue offers enough", before.fitting, after.fitting),
+        CountChange(
+            "No queue can run them", before.jobs - before.fitting, after.jobs - after.fitting
+        ),
     ]
 
 
 @dataclass(frozen=True, slots=True)
 class RefusalLine:
-    """A conjunct of sites' Requirements, and who refuses by it."""
+    """A conjunct of sites' Requirements, and the sites that refuse by it."""
 
     text: str
     sites: Cut[NamedSite]
@@ -192,7 +194,7 @@ class RefusalLine:
 
 
 def refusal_lines(refusals: Sequence[Refusal]) -> Cut[RefusalLine]:
-    """The refusals by most sites first."""
+    """Refusals, by most sites first."""
     lines = [
         RefusalLine(each.text, cut(map(NamedSite, each.sites), 6), each.otherwise_fitting)
         for each in refusals
@@ -201,13 +203,13 @@ def refusal_lines(refusals: Sequence[Refusal]) -> Cut[RefusalLine]:
 
 
 def candidates(found: Explanation) -> Cut[Candidate]:
-    """The sites that would take it now, best first."""
+    """Sites that would take the DAG now, best first."""
     return cut(found.candidates, _CANDIDATES)
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A change that would let so many sites fit; `line` is it as a what-if."""
+    """A change with the number of sites that would then fit; `line` is its text for a what-if."""
 
     new: str
     after: int
@@ -216,7 +218,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class MissLine:
-    """What is asked for now, and the steps away from it, the nearest first."""
+    """A near miss: the present value, and changes of it, the smallest first."""
 
     attribute: str
     old: str
@@ -230,7 +232,7 @@ class MissLine:
 
 
 def miss_lines(answer: DagAnswer) -> list[MissLine]:
-    """The nearest misses, those of one attribute or conjunct in one line."""
+    """Nearest misses, grouped by attribute or conjunct."""
     conjuncts = [conjunct.text for conjunct in answer.explanation.conjuncts]
     # With conjuncts missing nobody can say what the changed Requirements would be.
     known = [
@@ -264,7 +266,7 @@ class RefusingQueues:
 
 @dataclass(frozen=True, slots=True)
 class QueueLines:
-    """The queues by what they can do for a job."""
+    """Queues grouped by whether they can run a job."""
 
     usable: Cut[QueueFit]
     closed: Cut[QueueFit]
@@ -273,7 +275,7 @@ class QueueLines:
 
 
 def queue_lines(found: NeedsExplanation) -> QueueLines:
-    """Queues that can run the job first, then closed ones, then the others by their reason."""
+    """Queues that can run the job first, then closed ones, then the others by reason."""
     reasons: dict[str, list[str]] = {}
     for fit in found.queues:
         if fit.refusal:

@@ -12,7 +12,7 @@ from matching.classads import MAX_AD_BYTES, AdError, parse_expression
 from wms.core.errors import Finding, InvalidInput
 from wms.explain.what_if import WhatIfChanges
 
-#: What can be asked about; exactly one of them makes a question.
+#: Subjects of a question; exactly one is given.
 SUBJECTS = ("dag", "job", "task_queue", "site", "ad")
 _OF_JOBS = frozenset({"job", "task_queue"})
 _MAX_ID = 2**63 - 1
@@ -42,24 +42,24 @@ def _text(longest: int) -> forms.CharField:
 
 
 class QuestionForm(forms.Form):
-    """A question; without any subject it is only the wish for the form."""
+    """Form of a question; without a subject the empty form is shown."""
 
     dag = _number("DAG")
     job = _number("job")
     task_queue = _number("TaskQueue")
     site = forms.CharField(required=False, max_length=64)
     ad = _text(MAX_AD_BYTES)
-    #: What if: attributes of the DAG, and those of the site `at`, one `Name = expression` a line.
+    #: Changed attributes of the DAG, and those of the site `at`, one `Name = expression` a line.
     change = _text(MAX_AD_BYTES)
     at = forms.CharField(required=False, max_length=64)
     site_change = _text(MAX_AD_BYTES)
-    #: What queues of the site would offer, one `name = value` or `QUEUE.name = value` a line.
+    #: Changed offers of queues of the site, one `name = value` or `QUEUE.name = value` a line.
     queue_change = _text(MAX_AD_BYTES)
     #: One line that takes the place of `change`: a button that tries something.
     attempt = _text(MAX_AD_BYTES)
 
     def clean(self) -> dict[str, object]:
-        """Refuse two questions at once."""
+        """Refuse more than one subject."""
         cleaned = super().clean()
         given = [name for name in SUBJECTS if cleaned.get(name) not in (None, "")]
         if len(given) > 1:
@@ -68,39 +68,39 @@ class QuestionForm(forms.Form):
 
     @property
     def subject(self) -> str:
-        """What is asked about; empty when nothing is, or when that does not parse."""
+        """Kind of the subject; empty if none is given or it does not parse."""
         subjects = (name for name in SUBJECTS if self.cleaned_data.get(name) not in (None, ""))
         return next(subjects, "")
 
     @property
     def changed(self) -> str:
-        """The lines for the DAG: those of the button that was pressed, if one was."""
+        """Attribute lines for the DAG: those of the pressed button, if one was."""
         return str(self.cleaned_data.get("attempt") or self.cleaned_data.get("change") or "")
 
     @property
     def site_changed(self) -> str:
-        """The lines for the site."""
+        """Attribute lines for the site."""
         return str(self.cleaned_data.get("site_change") or "")
 
     @property
     def changed_site(self) -> str:
-        """The site whose attributes are changed."""
+        """Name of the site whose attributes are changed."""
         about = self.cleaned_data["site"] if self.subject == "site" else self.cleaned_data["at"]
         return str(about or "").strip()
 
     @property
     def queue_changed(self) -> str:
-        """The lines for the queues of the site."""
+        """Attribute lines for the queues of the site."""
         return str(self.cleaned_data.get("queue_change") or "")
 
     @property
     def is_what_if(self) -> bool:
-        """True when something is changed."""
+        """True if the question has changes."""
         texts = (self.changed, self.site_changed, self.queue_changed)
         return any(text.strip() for text in texts)
 
     def changes(self) -> WhatIfChanges:
-        """What is changed. Raises InvalidInput with every fault, by field and line."""
+        """Changes of the question. Raises InvalidInput with every fault, by field and line."""
         of_jobs = self.subject in _OF_JOBS
         values, faults = (_values if of_jobs else _assignments)(self.changed, "change")
         at_site, site_faults = _assignments("" if of_jobs else self.site_changed, "site_change")
@@ -121,7 +121,7 @@ class QuestionForm(forms.Form):
 
 
 def _values(text: str, field: str) -> tuple[dict[str, str], list[Finding]]:
-    """Plain values by name, and what is wrong."""
+    """Plain values by name, and the faults."""
     found: dict[str, str] = {}
     faults: list[Finding] = []
     for number, line in _lines(text):
@@ -135,7 +135,7 @@ def _values(text: str, field: str) -> tuple[dict[str, str], list[Finding]]:
 
 
 def _offers(text: str, site: str) -> tuple[dict[str, dict[str, str]], list[Finding]]:
-    """What queues would offer, by `SITE` or `SITE/QUEUE`, and what is wrong."""
+    """Changed offers of queues, by `SITE` or `SITE/QUEUE`, and the faults."""
     found: dict[str, dict[str, str]] = {}
     faults: list[Finding] = []
     for number, line in _lines(text):
@@ -150,7 +150,7 @@ def _offers(text: str, site: str) -> tuple[dict[str, dict[str, str]], list[Findi
 
 
 def _assignments(text: str, field: str) -> tuple[dict[str, str], list[Finding]]:
-    """Expressions by attribute, and what is wrong; an empty expression takes one away."""
+    """Expressions by attribute, and the faults; an empty expression removes the attribute."""
     found: dict[str, str] = {}
     faults: list[Finding] = []
     seen: set[str] = set()

@@ -11,7 +11,7 @@ from portal.shared.state_badges import StateBadge
 
 @dataclass(frozen=True, slots=True)
 class Meaning:
-    """Verdict as it is shown: its badge, its word, and a sentence that explains it."""
+    """A verdict for display: its badge, its word, and a sentence."""
 
     badge: StateBadge
     word: str
@@ -26,29 +26,31 @@ _OFF = StateBadge("slash", "off")
 
 VERDICTS = {
     MatchVerdict.WOULD_MATCH: Meaning(
-        _GOOD, "Would match now", "Alone in a negotiation, it would get a site at once."
+        _GOOD, "Would match now", "If it were alone in a negotiation, it would get a site at once."
     ),
     MatchVerdict.NEVER: Meaning(
-        _BAD, "Never", "Waiting does not help: no site and this DAG fit as they are now."
+        _BAD, "Never", "Waiting does not help: no site matches this DAG as they are now."
     ),
     MatchVerdict.NOT_NOW: Meaning(
-        _LATE, "Not now", "Sites fit, but each of them is full, closed or avoided at present."
+        _LATE, "Not now", "Sites match, but each is full, closed or avoided at present."
     ),
     MatchVerdict.NOT_ALLOWED: Meaning(
-        _PAUSED, "Not allowed", "A person or a limit keeps it back; waiting does not help."
+        _PAUSED, "Not allowed", "A person or a limit holds it back; waiting does not help."
     ),
     MatchVerdict.WAITING: Meaning(
-        StateBadge("half", "next"), "Waiting its turn", "It can run; others or a limit come first."
+        StateBadge("half", "next"),
+        "Waiting its turn",
+        "It can run; others are served first, or a limit is reached.",
     ),
     MatchVerdict.NOT_LOOKED_AT: Meaning(
         StateBadge("ring", "wait"),
-        "Not looked at yet",
+        "Not considered yet",
         "The next negotiation decides, in some seconds.",
     ),
     MatchVerdict.BOUND: Meaning(
-        StateBadge("play", "go"), "Has a site", "It waits for nothing here."
+        StateBadge("play", "go"), "Has a site", "It is not waiting for a match."
     ),
-    MatchVerdict.ENDED: Meaning(_OFF, "Has ended", "Nothing will run any more."),
+    MatchVerdict.ENDED: Meaning(_OFF, "Has ended", "Nothing more will run."),
 }
 
 #: The same of jobs: what they wait for are queues and their pilots.
@@ -57,7 +59,7 @@ JOB_VERDICTS = VERDICTS | {
         _BAD, "Never", "Waiting does not help: no queue offers what is needed, as things are now."
     ),
     MatchVerdict.NOT_NOW: Meaning(
-        _LATE, "Not now", "Queues fit, but each of them is closed or at a limit at present."
+        _LATE, "Not now", "Queues match, but each is closed or at a limit at present."
     ),
 }
 
@@ -90,7 +92,7 @@ DAGS = {
     ),
     SiteStanding.CLOSED: Meaning(_PAUSED, "Fit, but the site is closed", "It takes no DAG now."),
     SiteStanding.AVOIDED: Meaning(
-        _OFF, "Fit, but avoid the site", "They were taken back from here."
+        _OFF, "Fit, but avoid the site", "They were taken back from this site."
     ),
     SiteStanding.USED_UP: Meaning(
         _LATE, "Fit, but its allowance is used up", "After failures it gets fewer matches."

@@ -1,4 +1,4 @@
-"""Explain page: why something does not run, and what would happen with changes."""
+"""Views of the pages Explain and What if: why something does not run, and the effect of changes."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from wms.sites.standing import standings
 from wms.taskqueues.listing import Order, task_queue_page, visible_task_queues
 from wms.taskqueues.selectors import task_queue_of
 
-#: So many idle DAGs and TaskQueues are offered to be asked about.
+#: Most idle DAGs, and most TaskQueues, offered on the start page.
 _OFFERED = 10
 #: Longer addresses are refused by web servers.
 _LONGEST_QUERY = 3000
@@ -53,7 +53,7 @@ class Question:
 
     @property
     def about(self) -> Any:
-        """The number, name or text that is asked about."""
+        """Number, name or text of the subject."""
         return self.form.cleaned_data[self.form.subject]
 
 
@@ -80,7 +80,7 @@ def explain(request: HttpRequest) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 @page
 def what_if(request: HttpRequest) -> HttpResponse:
-    """The answer to a question before and after changes. Nothing is written.
+    """Answer a question before and after its changes. Nothing is written.
 
     One that was posted and fits into an address is led there, so that it can be kept and sent.
     """
@@ -102,7 +102,7 @@ def _query(form: QuestionForm) -> str:
 
 
 def _answer(request: HttpRequest, form: QuestionForm, *, here: str) -> HttpResponse:
-    """The answer; with changes at fault, that without them."""
+    """Answer page; if the changes have faults, the answer without them."""
     faults: Sequence[Finding] = ()
     question = Question(request.user, form, WhatIfChanges(), timezone.now())
     answer_of = _ANSWERS[form.subject]
@@ -137,7 +137,7 @@ def _answer(request: HttpRequest, form: QuestionForm, *, here: str) -> HttpRespo
 def _start_what_if(
     request: HttpRequest, form: QuestionForm, faults: Sequence[Finding], *, status: int = 400
 ) -> HttpResponse:
-    """The form in which both what is asked about and its changes are entered."""
+    """Empty form for a subject and its changes."""
     context = {
         "form": form,
         "faults": _by_field(faults),
@@ -152,7 +152,7 @@ def _start_what_if(
 def _start(
     request: HttpRequest, form: QuestionForm, faults: Sequence[Finding], *, status: int = 400
 ) -> HttpResponse:
-    """The form, with what may be asked about now."""
+    """Empty form, with the DAGs and TaskQueues that wait now."""
     idle = DagFilter({"state": [DagState.IDLE]}, queryset=listed_dags(request.user)).qs
     queues = visible_task_queues(request.user)
     waiting = task_queue_page(queues, order=Order.WAITING, after=None, limit=_OFFERED)

@@ -1,4 +1,4 @@
-"""Pages of failure grouping rules: shown to all, tried and changed by operators."""
+"""Pages of the rules that group failures: shown to all, tried and changed by operators."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _PREVIEW_S = 5.0
 
 
 class RuleForm(forms.Form):
-    """A rule as it is typed. What is allowed is decided by its model."""
+    """Form of a rule. The model decides what is allowed."""
 
     position = forms.IntegerField(min_value=0, max_value=100_000)
     name = forms.CharField(max_length=64)
@@ -43,7 +43,7 @@ class RuleForm(forms.Form):
 @require_safe
 @page
 def rule_list(request: HttpRequest) -> HttpResponse:
-    """All rules in their order, and how far regrouping is."""
+    """All rules in their order, and the progress of regrouping."""
     context = {
         "rules": stored_rules(),
         "book": rule_book(),
@@ -55,14 +55,14 @@ def rule_list(request: HttpRequest) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 @page
 def new_rule(request: HttpRequest) -> HttpResponse:
-    """Make a rule, after trying it."""
+    """Create a rule, or try it without storing it."""
     return _edit(request, FailureRule(position=1000))
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
 @page
 def rule_page(request: HttpRequest, rule_id: int) -> HttpResponse:
-    """Change a rule, after trying it, or remove it."""
+    """Change, try or remove a rule."""
     return _edit(request, find_rule(rule_id))
 
 
@@ -98,7 +98,7 @@ def _done(
     version: int,
     actor: Actor,
 ) -> HttpResponse:
-    """Try, remove or store the rule, as the button says."""
+    """Try, remove or store the rule, depending on the button."""
     action = request.POST.get("action", "preview")
     if action == "delete" and rule.pk is not None:
         delete_rule(rule.pk, version=version, actor=actor)
@@ -112,7 +112,7 @@ def _done(
     if save_rule(rule, version=version, actor=actor):
         messages.success(request, f"The rule {rule.name} is stored; failures are regrouped.")
     else:
-        messages.info(request, f"The rule {rule.name} is as it was.")
+        messages.info(request, f"The rule {rule.name} is unchanged.")
     return redirect("web:error-rules")
 
 

@@ -1,4 +1,4 @@
-"""Failure groups for pages: trends as bars, the site matrix as cells."""
+"""Trend bars of failure groups, and cells of the matrix of sites and causes."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ class GroupLine:
 
     @property
     def bars(self) -> list[Bar]:
-        """The hours in which it happened."""
+        """Bars of the hours with failures."""
         return bars_of(self.trend)
 
 
 def bars_of(trend: Trend) -> list[Bar]:
-    """A bar for each hour with any, the highest for the most."""
+    """A bar for each hour with failures, scaled to the highest."""
     width = 100 / max(1, len(trend.counts))
     heights = [100 * count / (trend.most or 1) for count in trend.counts]
     return [
@@ -49,21 +49,21 @@ def bars_of(trend: Trend) -> list[Bar]:
 
 
 def lines_of(hits: Sequence[CountedGroup], trends: Mapping[int, Trend]) -> list[GroupLine]:
-    """The lines of a list."""
+    """Lines of the list of groups."""
     return [GroupLine(hit, trends.get(hit.group.pk, _NOTHING)) for hit in hits]
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
-    """A cell of the matrix: the count, how full its mark is (0 to 4), and where it leads."""
+class MatrixCell:
+    """Cell of the matrix: the count, the fill level of its mark (0 to 4), and its link."""
 
     count: int
     level: int
     query: str
 
 
-def cells_of(matrix: Matrix, query: QueryDict) -> list[tuple[str, list[Cell], int, int]]:
-    """The lines of the matrix: site, a cell for each group, the others, and all."""
+def cells_of(matrix: Matrix, query: QueryDict) -> list[tuple[str, list[MatrixCell], int, int]]:
+    """Lines of the matrix: site, a cell for each group, other groups, total."""
     most = max((count for row in matrix.rows for count in row.counts), default=0)
     lines = []
     for row in matrix.rows:
@@ -71,13 +71,13 @@ def cells_of(matrix: Matrix, query: QueryDict) -> list[tuple[str, list[Cell], in
         at["within"] = query.get("within") or "24h"
         if row.site:
             at["site"] = row.site
-        cells = [Cell(count, level_of(count, most), at.urlencode()) for count in row.counts]
+        cells = [MatrixCell(count, level_of(count, most), at.urlencode()) for count in row.counts]
         lines.append((row.site, cells, row.other, row.total))
     return lines
 
 
 def level_of(count: int, most: int) -> int:
-    """From 0 for none to 4 for about as many as the most; the steps are those of tens."""
+    """Fill level from 0 for none to 4 for about the maximum, on a logarithmic scale."""
     if not count:
         return 0
     part = count / most
@@ -86,7 +86,7 @@ def level_of(count: int, most: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class FailureLine:
-    """One failure of a group, with what it told; None if its event is gone."""
+    """One failure of a group with its message; None if its event is gone."""
 
     failure: Failure
     sighting: FailureReport | None
@@ -95,5 +95,5 @@ class FailureLine:
 def failure_lines(
     failures: Sequence[Failure], sighting: Mapping[int, FailureReport]
 ) -> list[FailureLine]:
-    """The lines of a group's page."""
+    """Lines of a group's page."""
     return [FailureLine(failure, sighting.get(failure.pk)) for failure in failures]

@@ -49,7 +49,7 @@ from wms.failures.services import categorise_groups, mute_groups, reopen_groups,
 from wms.failures.states import TRANSITIONS, GroupState
 from wms.jobs.selectors import visible_jobs
 
-#: So many groups are shown; so many are counted by state.
+#: Most groups that are shown, and most that are counted by state.
 _GROUPS = 25
 _COUNTED = 2000
 _EVENTS = 20
@@ -90,14 +90,14 @@ STEERINGS = {
         Steering(
             "mute",
             "Mute",
-            "It is known and not to be brought up. It goes on counting.",
+            "A known cause that needs no attention. Its failures are still counted.",
             "is muted",
             mute_groups,
         ),
         Steering(
             "reopen",
             "Reopen",
-            "It wants to be looked at again.",
+            "It needs attention again.",
             "is active again",
             reopen_groups,
         ),
@@ -107,7 +107,7 @@ STEERINGS = {
 
 @dataclass(frozen=True, slots=True)
 class StateFacet:
-    """A state of groups, how many are in it, and the list of only those."""
+    """A state of groups, the number in it, and the link to only those."""
 
     state: str
     count: int
@@ -118,7 +118,7 @@ class StateFacet:
 @require_safe
 @page
 def error_list(request: HttpRequest) -> HttpResponse:
-    """The groups of a time with the most frequent first, and sites against causes."""
+    """Failure groups of a time, most frequent first, and the matrix of sites and causes."""
     now = timezone.now()
     list_filter = FailureFilter(request.GET, queryset=visible_groups(request.user), now=now)
     context = {
@@ -167,7 +167,7 @@ def _listed(request: HttpRequest, list_filter: FailureFilter, now: datetime) -> 
 
 
 def _in_order(hits: list[CountedGroup], order: Order) -> list[CountedGroup]:
-    """The groups as they were asked for; they come with the most failures first."""
+    """Groups in the order that was asked for; the query returns most failures first."""
     if order.sort.name == "count":
         return hits if order.is_falling else hits[::-1]
     seen = attrgetter(order.sort.field)
@@ -197,8 +197,8 @@ def _query(request: HttpRequest, **changes: str | None) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class View:
-    """Which failures of a group are shown; `fault` tells what of the address cannot be read."""
+class GroupFilter:
+    """Filter of a group's failures; `fault` says which part of the address is invalid."""
 
     window: Window = Window.ALL
     site: str = ""
@@ -207,23 +207,23 @@ class View:
     fault: str = ""
 
 
-def _view_of(request: HttpRequest, now: datetime) -> View:
+def _view_of(request: HttpRequest, now: datetime) -> GroupFilter:
     query = {name: request.GET[name] for name in ("within", "site") if name in request.GET}
     list_filter = FailureFilter(query, queryset=visible_groups(request.user), now=now)
     if not list_filter.is_valid():
-        return View(fault="This time or site cannot be read.")
+        return GroupFilter(fault="This time or site cannot be read.")
     owner = request.GET.get("owner", "")
     owner_id = user_ids([owner]).get(owner) if owner else None
     if owner and owner_id is None:
-        return View(fault=f"There is no user {owner[:100]}.")
+        return GroupFilter(fault=f"There is no user {owner[:100]}.")
     window = list_filter.window if "within" in query else Window.ALL
-    return View(window, list_filter.at_site, owner, owner_id)
+    return GroupFilter(window, list_filter.at_site, owner, owner_id)
 
 
 @require_safe
 @page
 def error_page(request: HttpRequest, group_id: int) -> HttpResponse:
-    """One group: what it says, where and when, what failed, and what people decided."""
+    """Page of one group: message, sites, trend, failures, decisions."""
     return _show(request, find_group(request.user, group_id))
 
 
@@ -274,7 +274,7 @@ def _show(
 
 
 def _jobs_of(request: HttpRequest, group: FailureGroup) -> int | None:
-    """How many jobs the list behind the group has; None for groups of other things."""
+    """Number of jobs in the list that the group links to; None for groups of other things."""
     if group.kind != Kind.JOB:
         return None
     jobs = JobFilter({"failure": str(group.pk)}, queryset=visible_jobs(request.user))
@@ -282,7 +282,7 @@ def _jobs_of(request: HttpRequest, group: FailureGroup) -> int | None:
 
 
 def _steerings(request: HttpRequest, group: FailureGroup) -> list[Steering]:
-    """What the user can decide about the group as it is now."""
+    """Decisions that the user can take on the group in its state."""
     if not may_steer(request.user):
         return []
     return [each for each in STEERINGS.values() if group.state in TRANSITIONS[each.event].sources]

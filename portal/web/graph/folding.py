@@ -11,7 +11,7 @@ import rustworkx
 from wms.dags.reading.drawing import Drawing
 from wms.dags.states import NodeKind
 
-#: So many nodes of a group that is open are drawn one by one.
+#: Most nodes of an open group that are drawn one by one.
 MOST_MEMBERS = 100
 #: More groups than this are folded by level, and more levels than this in bundles.
 MOST_GROUPS = 150
@@ -22,7 +22,7 @@ _PREFIX = re.compile(r"[\W_]*\d.*\Z", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class NodeFact:
-    """What the drawing tells of one node besides its place and state."""
+    """Data of one node for the drawing, besides its position and state."""
 
     id: int
     name: str
@@ -32,7 +32,7 @@ class NodeFact:
 
 @dataclass(frozen=True, slots=True)
 class Element:
-    """What is drawn as one box: a node, or a group of nodes by their numbers in the drawing.
+    """One box of the drawing: a node, or a group of nodes by their numbers in the drawing.
 
     `key` names the group in the address; that of a node is empty. `is_rest` are the nodes of an
     open group that are not drawn one by one.
@@ -45,13 +45,13 @@ class Element:
 
     @property
     def is_group(self) -> bool:
-        """True for more than one node in a box."""
+        """True for several nodes in one box."""
         return bool(self.key)
 
 
 @dataclass(frozen=True, slots=True)
 class Fold:
-    """A way to fold: its name in the address, its words, and the group of each node."""
+    """A way to fold: its name in the address, its label, and the group of each node."""
 
     name: str
     words: str
@@ -59,7 +59,7 @@ class Fold:
 
 
 def folds_of(drawing: Drawing, facts: Sequence[NodeFact]) -> Mapping[str, Fold]:
-    """The ways that make sense for a DAG, the best first."""
+    """Folds that make sense for a DAG, the best first."""
     found = {"prefix": _by_name("prefix", "Name", facts, _prefix)}
     if any(_SPLICE in fact.name for fact in facts):
         found["splice"] = _by_name("splice", "Splice", facts, _splice)
@@ -96,7 +96,7 @@ def _level_keys(drawing: Drawing) -> list[str]:
 
 
 def _inner_keys(drawing: Drawing, facts: Sequence[NodeFact]) -> list[str]:
-    """Sub-DAGs stand alone, the nodes between them are folded by level."""
+    """Group of each node: sub-DAGs alone, the nodes between them by level."""
     return [
         "" if fact.kind == NodeKind.SUBDAG else key
         for fact, key in zip(facts, _level_keys(drawing), strict=True)
@@ -104,7 +104,7 @@ def _inner_keys(drawing: Drawing, facts: Sequence[NodeFact]) -> list[str]:
 
 
 def folded(drawing: Drawing, fold: Fold, *, opened: Collection[str]) -> list[Element]:
-    """The elements of a drawing; groups whose names are in `opened` are drawn node by node.
+    """Elements of a drawing; groups named in `opened` are drawn node by node.
 
     Groups that would wait for each other in a circle are cut by levels.
     """

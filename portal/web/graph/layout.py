@@ -14,7 +14,7 @@ from portal.shared.state_badges import WORDS, badge_of
 from portal.web.dags.reading import DagReading
 from portal.web.graph.folding import Element, NodeFact, folded, folds_of
 from portal.web.graph.level_map import level_map
-from portal.web.graph.scene import Scene, Ways, scene_of
+from portal.web.graph.scene import BoxAddresses, Scene, scene_of
 from portal.web.graph.state_bars import STACKED_CODES
 from wms.core.errors import NotFound
 from wms.dags.models import Dag, Node
@@ -26,7 +26,7 @@ from wms.dags.states import NodeKind
 #: Nodes and arcs up to which a DAG is drawn whole, and folded.
 WHOLE = (300, 900)
 FOLDED = (5_000, 20_000)
-#: So many boxes are drawn around one node.
+#: Most boxes that are drawn around one node.
 _NEIGHBOURS = 250
 _DEPTHS = (1, 2, 3, 4, 6)
 _DEFAULT_DEPTH = 2
@@ -54,7 +54,7 @@ def size_of(drawing: Drawing) -> str:
 
 
 def graph_tab(request: HttpRequest, read: DagReading) -> Mapping[str, Any]:
-    """The drawing, and the ways to others of the same DAG."""
+    """Context of the graph tab: the drawing, and the links to other drawings of the DAG."""
     dag, states = read.dag, read.states
     drawing = drawing_of(dag)
     graph_query = _graph_query(request.GET, dag)
@@ -127,7 +127,7 @@ def _way(query: QueryDict, **values: Any) -> str:
 
 
 def _facts(dag: Dag, drawing: Drawing, only: Sequence[int] | None = None) -> dict[int, NodeFact]:
-    """What boxes tell of nodes, by number in the drawing; one query."""
+    """Data of nodes for their boxes, by number in the drawing; one query."""
     rows = Node.objects.filter(dag=dag)
     if only is not None:
         rows = rows.filter(pk__in=[drawing.id_of(node) for node in only])
@@ -148,7 +148,7 @@ def _arcs(drawing: Drawing) -> zip[tuple[int, int]]:
     return zip(drawing.parents, drawing.children, strict=True)
 
 
-def _ways(dag: Dag, query: QueryDict | None = None) -> Ways:
+def _box_addresses(dag: Dag, query: QueryDict | None = None) -> BoxAddresses:
     page = reverse("web:dag", args=[dag.pk])
 
     def group(element: Element) -> str:
@@ -158,7 +158,7 @@ def _ways(dag: Dag, query: QueryDict | None = None) -> Ways:
         opened.appendlist("open", element.key)
         return f"{page}?{opened.urlencode()}#graph"
 
-    return Ways(node=lambda pk: reverse("web:node", args=[dag.pk, pk]), group=group)
+    return BoxAddresses(node=lambda pk: reverse("web:node", args=[dag.pk, pk]), group=group)
 
 
 def _whole(
@@ -169,7 +169,7 @@ def _whole(
     ]
     elements = [Element([node]) for node in range(drawing.node_count)]
     return scene_of(
-        elements, _arcs(drawing), facts, codes, _ways(dag), found=found, last=_final(facts)
+        elements, _arcs(drawing), facts, codes, _box_addresses(dag), found=found, last=_final(facts)
     )
 
 
@@ -194,13 +194,13 @@ def _folded(
         "folds": [(each, _way(query, fold=each.name, open="")) for each in folds.values()],
         "collapsed": collapsed,
         "scene": scene_of(
-            elements, _arcs(drawing), facts, codes, _ways(dag, query), last=_final(facts)
+            elements, _arcs(drawing), facts, codes, _box_addresses(dag, query), last=_final(facts)
         ),
     }
 
 
 def _around(dag: Dag, drawing: Drawing, codes: bytes, graph_query: GraphQuery) -> dict[str, Any]:
-    """The neighbourhood of one node."""
+    """Neighbourhood of one node."""
     center = drawing.index_of(graph_query.node.pk) if graph_query.node else None
     if center is None:
         raise NotFound("This DAG has no such node.")
@@ -211,7 +211,7 @@ def _around(dag: Dag, drawing: Drawing, codes: bytes, graph_query: GraphQuery) -
         _arcs(drawing),
         facts,
         codes,
-        _ways(dag),
+        _box_addresses(dag),
         found=[center],
         last=_final(facts),
     )

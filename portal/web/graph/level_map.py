@@ -11,7 +11,7 @@ from django.http import HttpRequest
 
 from portal.shared.drawings import drawing_of
 from portal.web.dags.reading import DagReading
-from portal.web.graph.state_bars import STACKED, Stretch, in_words, stretches_of
+from portal.web.graph.state_bars import STACKED, BarSegment, in_words, stretches_of
 from wms.dags.reading.drawing import Drawing
 from wms.dags.reading.drawing_states import DRAWN
 
@@ -24,7 +24,7 @@ _GAP = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """Some consecutive levels, counted from 1; lengths are those of the drawing."""
+    """One or several consecutive levels, counted from 1, with the lengths of their stretches."""
 
     first: int
     last: int
@@ -32,33 +32,33 @@ class Column:
     x: float
     width: float
     height: float
-    stretches: Sequence[Stretch]
+    stretches: Sequence[BarSegment]
 
     @property
     def label(self) -> str:
-        """How the levels are called."""
+        """Label of the column."""
         one = f"Level {self.first}"
         return one if self.first == self.last else f"Levels {self.first} to {self.last}"
 
     @property
     def total(self) -> int:
-        """How many nodes they have."""
+        """Number of nodes."""
         return sum(self.counts.values())
 
     @property
     def words(self) -> str:
-        """The counts in words."""
+        """Counts by state as text."""
         return in_words(self.counts)
 
     @property
     def top(self) -> float:
-        """Where the column begins, from above."""
+        """Upper end of the column."""
         return round(_HEIGHT - self.height, 2)
 
 
 @dataclass(frozen=True, slots=True)
 class LevelMap:
-    """All columns; `states` are those that some node is in."""
+    """All columns; `states` are those with any node."""
 
     columns: Sequence[Column]
     states: Sequence[str]
@@ -70,17 +70,17 @@ class LevelMap:
 
     @property
     def is_bundled(self) -> bool:
-        """True when columns stand for several levels."""
+        """True when a column stands for several levels."""
         return self.level_count > len(self.columns)
 
 
 def levels_tab(request: HttpRequest, read: DagReading) -> Mapping[str, Any]:
-    """The level map and its table."""
+    """Context of the levels tab: the level map and its table."""
     return {"map": level_map(drawing_of(read.dag), read.states.codes)}
 
 
 def level_map(drawing: Drawing, codes: bytes) -> LevelMap:
-    """Count the nodes by level and state. Linear in the nodes."""
+    """Number of nodes by level and state. Linear in the nodes."""
     per_column = max(1, -(-drawing.level_count // _MOST_COLUMNS))
     counted: dict[int, Counter[str]] = {
         first: Counter() for first in range(0, drawing.level_count, per_column)

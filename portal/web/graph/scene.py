@@ -10,7 +10,7 @@ from itertools import groupby
 
 from portal.shared.state_badges import WORDS, badge_of
 from portal.web.graph.folding import Element, NodeFact
-from portal.web.graph.state_bars import Stretch, in_words, stretches_of
+from portal.web.graph.state_bars import BarSegment, in_words, stretches_of
 from wms.dags.reading.drawing import assign_positions
 from wms.dags.reading.drawing_states import DRAWN
 
@@ -31,7 +31,7 @@ MOST_WIRES = 4_000
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """One element at its place. `index` is the node's number in the drawing, -1 for a group."""
+    """An element with its position. `index` is the node's number in the drawing, -1 for a group."""
 
     number: int
     index: int
@@ -51,18 +51,18 @@ class Box:
     is_found: bool = False
     count: int = 1
     members: str = ""
-    stretches: Sequence[Stretch] = ()
+    stretches: Sequence[BarSegment] = ()
     width: int = BOX_WIDTH
 
     @property
     def middle(self) -> float:
-        """Where lines meet it."""
+        """Height at which lines meet the box."""
         return self.y + self.height / 2
 
 
 @dataclass(frozen=True, slots=True)
 class Wire:
-    """A line from one box to another, which stands for some arcs."""
+    """A line between two boxes, which stands for one or more arcs."""
 
     path: str
     parent: int
@@ -72,7 +72,7 @@ class Wire:
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """A whole drawing; `wires_left_out` are lines that were too many."""
+    """A whole drawing; `wires_left_out` is the number of lines that were too many."""
 
     boxes: Sequence[Box]
     wires: Sequence[Wire]
@@ -83,8 +83,8 @@ class Scene:
 
 
 @dataclass(frozen=True, slots=True)
-class Ways:
-    """Where boxes lead to: the page of a node, and a group opened, or its rest as a table."""
+class BoxAddresses:
+    """Addresses that boxes link to: a node's page, an opened group, its rest as a table."""
 
     node: Callable[[int], str]
     group: Callable[[Element], str]
@@ -95,7 +95,7 @@ def scene_of(
     arcs: Iterable[tuple[int, int]],
     facts: Mapping[int, NodeFact],
     codes: bytes,
-    ways: Ways,
+    addresses: BoxAddresses,
     *,
     found: Collection[int] = (),
     last: Collection[int] = (),
@@ -116,7 +116,7 @@ def scene_of(
     levels, orders = assign_positions(len(elements), parents, children, last=behind)
     spots, width, height = _spots(elements, levels, orders)
     boxes = [
-        _box(number, element, spots[number], facts, codes, ways, set(found))
+        _box(number, element, spots[number], facts, codes, addresses, set(found))
         for number, element in enumerate(elements)
     ]
     shown = dict(list(joined.items())[:MOST_WIRES])
@@ -135,7 +135,7 @@ def scene_of(
 def _spots(
     elements: Sequence[Element], levels: Sequence[int], orders: Sequence[int]
 ) -> tuple[dict[int, tuple[int, int]], int, int]:
-    """The left upper corner of each element, and the size of all."""
+    """Upper left corner of each element, and the size of the drawing."""
     rows = max(_LEAST_ROWS, math.ceil(math.sqrt(len(elements)) * 1.6))
     spots: dict[int, tuple[int, int]] = {}
     x, lowest = _MARGIN, 0
@@ -170,7 +170,7 @@ def _box(
     spot: tuple[int, int],
     facts: Mapping[int, NodeFact],
     codes: bytes,
-    ways: Ways,
+    addresses: BoxAddresses,
     found: Collection[int],
 ) -> Box:
     x, y = spot
@@ -180,7 +180,7 @@ def _box(
         return Box(
             number=number, index=-1, x=x, y=y, height=_GROUP_HEIGHT,
             label=shortened(element.label), name=element.label, words=in_words(counts),
-            href=ways.group(element), tone=badge_of(worst).tone, shape="", is_group=True,
+            href=addresses.group(element), tone=badge_of(worst).tone, shape="", is_group=True,
             count=len(element.members), members=_ranges(element.members),
             stretches=stretches_of(counts, length=_BAR, keeps_empty=True),
             is_found=any(node in found for node in element.members),
@@ -191,13 +191,13 @@ def _box(
     return Box(
         number=number, index=node, x=x, y=y, height=_BOX_HEIGHT,
         label=shortened(fact.name), name=fact.name, words=WORDS.get(state, state),
-        href=ways.node(fact.id), tone=badge.tone, shape=badge.shape, state=state, node_id=fact.id,
-        kind="" if fact.kind == "job" else fact.kind, is_found=node in found,
+        href=addresses.node(fact.id), tone=badge.tone, shape=badge.shape, state=state,
+        node_id=fact.id, kind="" if fact.kind == "job" else fact.kind, is_found=node in found,
     )  # fmt: skip
 
 
 def shortened(name: str) -> str:
-    """A name that fits into a box: its beginning and its end tell nodes apart."""
+    """A name cut to fit a box: its beginning and end, which tell nodes apart."""
     if len(name) <= _LETTERS:
         return name
     end = _LETTERS // 2

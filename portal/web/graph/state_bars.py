@@ -20,8 +20,8 @@ _HATCHED = frozenset({"next", "go", "bad", "off"})
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
-    """One state of a bar, in parts of its length."""
+class BarSegment:
+    """Segment of a bar in one state, as a fraction of its length."""
 
     state: str
     tone: str
@@ -31,14 +31,14 @@ class Stretch:
 
     @property
     def fill(self) -> str:
-        """The pattern that tells the tone without colour; plain ones have none."""
+        """Hatching that tells the tone without colour; empty for plain ones."""
         return f"url(#pattern-{self.tone})" if self.tone in _HATCHED else ""
 
 
 def stretches_of(
     counts: Mapping[str, int], *, length: float, keeps_empty: bool = False
-) -> list[Stretch]:
-    """The stretches of a bar of some length; `keeps_empty` has one for every state.
+) -> list[BarSegment]:
+    """Stretches of a bar of some length; `keeps_empty` makes one for every state.
 
     A few failed nodes among thousands can be seen: nothing is thinner than a small part.
     """
@@ -55,13 +55,13 @@ def stretches_of(
         if size or keeps_empty:
             tone = badge_of(state).tone
             count = counts.get(state, 0)
-            made.append(Stretch(state, tone, count, round(start, 2), round(size, 2)))
+            made.append(BarSegment(state, tone, count, round(start, 2), round(size, 2)))
         start += size
     return made
 
 
 def in_words(counts: Mapping[str, int]) -> str:
-    """`12 of 30 done, 3 failed, 15 waiting`."""
+    """Counts as text: `12 of 30 done, 3 failed, 15 waiting`."""
     total = sum(counts.values())
     parts = [f"{counts.get('done', 0)} of {total} done"]
     parts += [

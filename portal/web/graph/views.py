@@ -21,7 +21,7 @@ from wms.dags.reading.drawing_walks import neighbours_of
 from wms.dags.reading.selectors import find_dag
 
 _BINARY = "application/octet-stream"
-#: So many names are told at once, and so many neighbours.
+#: Most names, and most neighbours, in one answer.
 _MOST_NAMES = 400
 _MOST_NEIGHBOURS = 400
 
@@ -29,7 +29,7 @@ _MOST_NEIGHBOURS = 400
 @require_safe
 @page
 def places(request: HttpRequest, dag_id: int) -> HttpResponse:
-    """Where all nodes stand: see docs/reference/graph-data.md. It never changes."""
+    """Positions of all nodes: see docs/reference/graph-data.md. They never change."""
     dag = find_dag(request.user, dag_id)
     etag = f'"{FORMAT}-{dag.pk}-{dag.created_at.timestamp()}"'
     unchanged = get_conditional_response(request, etag=etag)
@@ -44,7 +44,7 @@ def places(request: HttpRequest, dag_id: int) -> HttpResponse:
 @require_safe
 @page
 def states(request: HttpRequest, dag_id: int) -> HttpResponse:
-    """One byte for the state of each node; the header X-Graph-Version names the moment."""
+    """One byte for the state of each node; the header X-Graph-Version has the version."""
     dag = find_dag(request.user, dag_id)
     known = states_of(dag)
     response = _binary(request, gzip.compress(known.codes, 6, mtime=0))
@@ -53,7 +53,7 @@ def states(request: HttpRequest, dag_id: int) -> HttpResponse:
 
 
 def _binary(request: HttpRequest, compressed: bytes) -> HttpResponse:
-    """The content as it was compressed, or plain for who cannot read that."""
+    """Compressed content, or plain content for clients that do not accept that."""
     if "gzip" not in request.headers.get("Accept-Encoding", ""):
         return HttpResponse(gzip.decompress(compressed), content_type=_BINARY)
     response = HttpResponse(compressed, content_type=_BINARY)
@@ -65,14 +65,14 @@ def _binary(request: HttpRequest, compressed: bytes) -> HttpResponse:
 @require_safe
 @page
 def changes(request: HttpRequest, dag_id: int) -> JsonResponse:
-    """The numbers of the nodes that changed since a version, by state.
+    """Numbers of the nodes that changed since a version, by state.
 
-    `nodes` is null when there are too many: then all states are to be read anew.
+    `nodes` is null when there are too many: then the client reads all states again.
     """
     dag = find_dag(request.user, dag_id)
     known = read_version(request.GET.get("since", ""))
     if known is None:
-        raise InvalidInput.of("give the version from which on, as it was told", field="since")
+        raise InvalidInput.of("give a version that an earlier answer named", field="since")
     found = changes_since(dag, drawing_of(dag), known)
     by_state: dict[int, list[int]] = defaultdict(list)
     for node, code in (found.codes or {}).items():
@@ -84,7 +84,7 @@ def changes(request: HttpRequest, dag_id: int) -> JsonResponse:
 @require_safe
 @page
 def names(request: HttpRequest, dag_id: int) -> JsonResponse:
-    """The names of some nodes by their numbers: `at` has these with commas between."""
+    """Names of nodes by their numbers: `at` has these, separated by commas."""
     dag = find_dag(request.user, dag_id)
     drawing = drawing_of(dag)
     given = request.GET.get("at", "").split(",")[:_MOST_NAMES]
@@ -97,7 +97,7 @@ def names(request: HttpRequest, dag_id: int) -> JsonResponse:
 @require_safe
 @page
 def node(request: HttpRequest, dag_id: int, index: int) -> JsonResponse:
-    """One node of the drawing: what it is, why it is so, and the numbers of its neighbours."""
+    """One node of the drawing: facts, reasons, and the numbers of its neighbours."""
     dag = find_dag(request.user, dag_id)
     drawing = drawing_of(dag)
     row = None

@@ -22,13 +22,13 @@ TABLE_ROWS = 60
 _ON_PAGE = {"title": None, "showlegend": False, "margin": {"l": 48, "r": 14, "t": 20, "b": 36}}
 
 
-#: What other pages show charts of.
+#: Charts that other pages show.
 PANELS = FIXED
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
-    """What a table tells of a bin: a figure, and what it was between, if that is known."""
+class TableCell:
+    """Cell of a table: a figure, and its range if known."""
 
     value: float
     low: float | None = None
@@ -37,10 +37,10 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class ChartTable:
-    """The latest bins as lines of a table: by label one cell for each line, None for a gap."""
+    """Latest bins as table rows: one cell for each line, None for a gap."""
 
     labels: Sequence[str]
-    rows: Sequence[tuple[datetime, Sequence[tuple[str, Cell | None]]]]
+    rows: Sequence[tuple[datetime, Sequence[tuple[str, TableCell | None]]]]
     total: int
     caption: str
     has_spread: bool
@@ -49,7 +49,7 @@ class ChartTable:
 def chart_data(
     pane: Pane, window: Window, user: User, *, zone: tzinfo = UTC, is_fitted: bool = False
 ) -> dict[str, Any]:
-    """What the script draws: the figure, what of it is otherwise on a page, and its templates.
+    """Data for the chart script: the figure, page-specific changes of it, and its templates.
 
     Two queries.
     """
@@ -68,7 +68,7 @@ def chart_data(
 
 
 def chart_table(pane: Pane, window: Window) -> ChartTable:
-    """The latest bins for readers of tables, latest first. One query."""
+    """Latest bins as a table, latest first. One query."""
     drawn = read_pane(pane, window)
     shown = [line for _, line in drawn.shown]
     filled = [
@@ -88,21 +88,21 @@ def chart_table(pane: Pane, window: Window) -> ChartTable:
 
 
 def _figure_caption(pane: Pane, window: Window) -> tuple[str, bool]:
-    """Caption of a table's figures, and whether each has a range."""
+    """Caption of the table's figures, and whether each has a range."""
     if pane.kind == Kind.COUNT:
         return "How many in each bin", False
     if pane.kind == Kind.SPREAD:
-        return "What the shares of all values do not exceed", False
+        return "Percentiles of all values", False
     if window.function == "avg":
         return "Average, with minimum to maximum", True
     return FUNCTIONS[window.function].capitalize(), False
 
 
-def _cell(line: DrawnLine, at: int, function: str) -> Cell | None:
-    """The figure that the chart draws; a mean with what it is the mean of."""
+def _cell(line: DrawnLine, at: int, function: str) -> TableCell | None:
+    """Figure that the chart draws; a mean with its number of values."""
     columns = line.columns
     value = columns.get(function, next(iter(columns.values())))[at]
     if value is None:
         return None
     is_mean = function == "avg" and function in columns
-    return Cell(value, columns["min"][at], columns["max"][at]) if is_mean else Cell(value)
+    return TableCell(value, columns["min"][at], columns["max"][at]) if is_mean else TableCell(value)

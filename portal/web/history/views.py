@@ -1,4 +1,4 @@
-"""History page, and the data and tables of its charts."""
+"""History page, and the JSON data and HTML tables of its charts."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from wms.sites.selectors import visible_sites
 @require_safe
 @page
 def history(request: HttpRequest) -> HttpResponse:
-    """The chosen panes in one window of time; with a window that is none, no pane."""
+    """History page: the chosen panes in one window of time; no pane if the window is invalid."""
     form = WindowForm(request.GET, now=timezone.now())
     sites = list(visible_sites(request.user).order_by("name").values_list("name", flat=True))
     _check_site(form, sites)
@@ -65,7 +65,7 @@ def _check_site(form: WindowForm, known: list[str]) -> None:
 @gzip_page
 @page
 def history_data(request: HttpRequest, panel: str) -> HttpResponse:
-    """What the script draws of one pane, in the time of `zone`; with `fit` what there is of it."""
+    """Chart data of one pane, in the time of `zone`; with `fit` what there is of it."""
     pane = find_pane(panel)
     window = window_of(WindowForm(request.GET, now=timezone.now()))
     # Of a zone that only the browser knows it is UTC that is drawn, and told.
@@ -77,7 +77,7 @@ def history_data(request: HttpRequest, panel: str) -> HttpResponse:
 @require_safe
 @page
 def history_table(request: HttpRequest, panel: str) -> HttpResponse:
-    """The bins of one pane as a table: a page, or what its chart unfolds."""
+    """Bins of one pane as a table: a page of its own, or the part that its chart unfolds."""
     pane = find_pane(panel)
     window = window_of(WindowForm(request.GET, now=timezone.now()))
     context = {

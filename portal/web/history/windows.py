@@ -1,4 +1,4 @@
-"""Links of the history page: its window, and earlier, later and wider ones."""
+"""Addresses of the history page: its window, and earlier, later and wider ones."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MINUTE = timedelta(minutes=1)
 
 @dataclass(frozen=True, slots=True)
 class RangeButton:
-    """A range that the page can show, with its address."""
+    """A range with its address."""
 
     label: str
     address: str
@@ -25,7 +25,7 @@ class RangeButton:
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    """The whole view of the page as addresses: window, site, function, panes.
+    """View of the page as addresses: window, site, function, panes.
 
     Without a window, which a fault leaves it, the buttons lead to the usual view.
     """
@@ -35,7 +35,7 @@ class Timeline:
 
     @property
     def panes(self) -> list[Pane]:
-        """The panes to be drawn, in the order of the page."""
+        """Panes to be drawn, in the order of the page."""
         site = self.window.site if self.window else ""
         if not self.chosen:
             return usual_panes(site)
@@ -43,12 +43,12 @@ class Timeline:
 
     @property
     def drawn(self) -> set[str]:
-        """Their names."""
+        """Names of the drawn panes."""
         return {pane.name for pane in self.panes}
 
     @property
     def query(self) -> str:
-        """The query of the window alone, as charts and exports take it."""
+        """Query of the window alone, for charts and exports."""
         return self._address(self.window, with_panes=False) if self.window else ""
 
     @property
@@ -62,7 +62,7 @@ class Timeline:
 
     @property
     def earlier(self) -> str:
-        """Half a window back; empty where nothing is kept any more."""
+        """Address half a window earlier; empty where nothing is kept."""
         if self.window is None:
             return ""
         end = self.window.until - self.window.length / 2
@@ -70,14 +70,14 @@ class Timeline:
 
     @property
     def later(self) -> str:
-        """Half a window on, as far as there is something; empty where this ends now."""
+        """Address half a window later; empty where the window ends now."""
         if self.window is None or self.window.until >= self.window.now:
             return ""
         return self._moved(0.5, 1.5)
 
     @property
     def wider(self) -> str:
-        """Twice as long, around the same middle; empty where there is no more."""
+        """Address of twice the window around the same middle; empty where nothing more is kept."""
         if self.window is None or self.window.length * 2 > LONGEST:
             return ""
         return self._moved(-0.5, 1.5)
@@ -88,7 +88,7 @@ class Timeline:
         return self._address(replace(self.window, range=name))
 
     def _moved(self, since: float, until: float) -> str:
-        """The window from and to these parts of it; one that would pass now ends now."""
+        """Address of the window between these fractions of it, shifted to end now at the latest."""
         if self.window is None:
             return ""
         old, start = self.window, self.window.since
@@ -121,5 +121,5 @@ class Timeline:
 
 
 def _whole(moment: datetime) -> datetime:
-    """The minute that a time is nearest to: addresses of seconds tell nobody anything."""
+    """The nearest minute: seconds in an address are noise."""
     return (moment + timedelta(seconds=30)).replace(second=0, microsecond=0)

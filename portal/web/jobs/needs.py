@@ -1,4 +1,4 @@
-"""Needs of jobs as text, short for lists and in full for pages, and the offers of queues."""
+"""Needs of jobs and offers of queues as text: short for lists, in full for pages."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from wms.sites.models import Queue
 
 
 @dataclass(frozen=True, slots=True)
-class Fact:
-    """One need with its name; a long text has a line of its own, an expression is code."""
+class NeedFact:
+    """One need with its name; a long text has its own line, an expression is code."""
 
     label: str
     text: str
@@ -20,14 +20,14 @@ class Fact:
 
 
 def cores_of(needs: Needs) -> str:
-    """How many cores: the least, and the most where that is more."""
+    """Minimum number of cores, with the maximum if it is higher."""
     if needs.max_cores > needs.cores:
         return f"{needs.cores} to {needs.max_cores} cores"
     return _counted(needs.cores, "core")
 
 
 def words_of(needs: Needs) -> str:
-    """The needs in a line, without whose they are; the parts that ask for something only."""
+    """Needs in one line without the owner; needs that ask for nothing are left out."""
     lists = (
         ("at", needs.sites),
         ("not at", needs.banned_sites),
@@ -52,7 +52,7 @@ def words_of(needs: Needs) -> str:
 
 
 def _in_seconds_too(seconds: int) -> str:
-    """A length of time, and its seconds, in which operators set segments."""
+    """Length of time, followed by its seconds, the unit in which segments are configured."""
     return f"{span(seconds)} ({seconds} s)" if seconds >= 60 else span(seconds)
 
 
@@ -61,38 +61,38 @@ def _counted(number: int, what: str) -> str:
 
 
 def _some(values: tuple[str, ...], link: str = "or") -> str:
-    """The first of a list; how many more there are."""
+    """First values of a list, and the number of the others."""
     if len(values) > 3:
         return f"{values[0]}, {values[1]} {link} {len(values) - 2} more"
     return f" {link} ".join(values)
 
 
-def facts_of(needs: Needs) -> list[Fact]:
-    """All needs, those that ask for nothing left out, except the usual ones."""
+def facts_of(needs: Needs) -> list[NeedFact]:
+    """Needs one by one; those that ask for nothing are left out, except the usual ones."""
     usual = [
-        Fact("Cores", cores_of(needs).removesuffix(" cores").removesuffix(" core")),
-        Fact("Memory", f"{needs.memory_mb} MB" if needs.memory_mb else "any"),
-        Fact("CPU time", f"up to {_in_seconds_too(needs.cpu_time_s)}"),
-        Fact("Sites", ", ".join(needs.sites) or "any"),
-        Fact("Platforms", ", ".join(needs.platforms) or "any"),
+        NeedFact("Cores", cores_of(needs).removesuffix(" cores").removesuffix(" core")),
+        NeedFact("Memory", f"{needs.memory_mb} MB" if needs.memory_mb else "any"),
+        NeedFact("CPU time", f"up to {_in_seconds_too(needs.cpu_time_s)}"),
+        NeedFact("Sites", ", ".join(needs.sites) or "any"),
+        NeedFact("Platforms", ", ".join(needs.platforms) or "any"),
     ]
     special = [
-        Fact("GPUs", str(needs.gpus or "")),
-        Fact("Not at", ", ".join(needs.banned_sites)),
-        Fact("Queues", ", ".join(needs.queues)),
-        Fact("Tags", ", ".join(needs.tags)),
-        Fact("Job type", needs.job_type),
-        Fact("Setup", needs.setup),
-        Fact("Pilots", ", ".join(needs.pilot_types)),
-        Fact("Submit pools", ", ".join(needs.submit_pools)),
-        Fact("Pilots sent by", ", ".join(needs.middlewares)),
-        Fact("Requirements", needs.requirements, is_broad=True, is_code=True),
+        NeedFact("GPUs", str(needs.gpus or "")),
+        NeedFact("Not at", ", ".join(needs.banned_sites)),
+        NeedFact("Queues", ", ".join(needs.queues)),
+        NeedFact("Tags", ", ".join(needs.tags)),
+        NeedFact("Job type", needs.job_type),
+        NeedFact("Setup", needs.setup),
+        NeedFact("Pilots", ", ".join(needs.pilot_types)),
+        NeedFact("Submit pools", ", ".join(needs.submit_pools)),
+        NeedFact("Pilots sent by", ", ".join(needs.middlewares)),
+        NeedFact("Requirements", needs.requirements, is_broad=True, is_code=True),
     ]
     return usual + [fact for fact in special if fact.text]
 
 
 def offer_of(queue: Queue) -> str:
-    """What a pilot of the queue offers."""
+    """Resources that a pilot of the queue offers."""
     parts = [
         _counted(queue.cores, "core"),
         f"{queue.memory_mb} MB",
@@ -105,7 +105,7 @@ def offer_of(queue: Queue) -> str:
 
 
 def reserved_for(queue: Queue) -> str:
-    """Whose or which jobs alone a pilot of the queue takes; empty when it takes any.
+    """Jobs to which the queue is restricted; empty when it takes any.
 
     Reads the queue's owner and group.
     """

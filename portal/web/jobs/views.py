@@ -1,4 +1,4 @@
-"""Job page, and the view that steers a job."""
+"""Views of the job page and of its actions."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _TAIL_BYTES = 32 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Tail:
-    """The end of what an attempt printed: of the file that it sent, or of what came while it ran.
+    """End of an attempt's output: of the file that it sent, or of the stream while it ran.
 
     `stream` is there where the file is not.
     """
@@ -59,12 +59,12 @@ class Tail:
 @require_safe
 @page
 def job_page(request: HttpRequest, job_id: int) -> HttpResponse:
-    """Everything about one job; `?attempt=n` shows what an earlier attempt printed."""
+    """Page of one job; `?attempt=n` shows the output of an earlier attempt."""
     return _show_job(request, find_job(request.user, job_id))
 
 
 def _show_job(request: HttpRequest, job: Job, *, refused: Refused | None = None) -> HttpResponse:
-    """The job's page; the form of what was refused is open and shows why."""
+    """Job page; the form of a refused action is open and shows the reason."""
     error = refused.error if refused else None
     fitting = fitting_actions(request.user, JOBS, job.pk)
     attempts = list(attempts_of(job))
@@ -124,7 +124,7 @@ def steer(request: HttpRequest, job_id: int, event: str) -> HttpResponse:
 
 
 def _back(request: HttpRequest, job_id: int) -> HttpResponse:
-    """To the log on whose page the form stood, or to the job."""
+    """Redirect to the log page that had the form, or to the job."""
     kind, number = request.POST.get("log", ""), request.POST.get("attempt", "")
     if kind in log_kinds() and number.isascii() and number.isdigit() and len(number) <= 4:
         return redirect("web:attempt-log", job_id=job_id, number=int(number), kind=kind)

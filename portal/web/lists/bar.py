@@ -42,7 +42,7 @@ _HINTS = {
 
 @dataclass(frozen=True, slots=True)
 class Chip:
-    """One value of a filter, the list without it, and the list with its opposite."""
+    """One value of a filter, with the links to the list without it and with its opposite."""
 
     label: str
     text: str
@@ -62,7 +62,7 @@ class Option:
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A filter as it is filled in. `kept` are values that go along unseen."""
+    """Form field of a filter. `kept` are values sent along in hidden fields."""
 
     name: str
     label: str
@@ -75,7 +75,7 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class SavedLine:
-    """A saved filter of the menu."""
+    """A saved filter in the menu."""
 
     saved: SavedFilter
     query: str
@@ -86,13 +86,13 @@ class SavedLine:
 
     @property
     def version(self) -> str:
-        """Changes with what can be changed of it."""
+        """Version of the filter's changeable fields, against stale forms."""
         return version_of(self.saved.name, self.saved.is_shared)
 
 
 @dataclass(frozen=True, slots=True)
 class ListBar:
-    """All of it."""
+    """Everything above the rows of a list."""
 
     kind: ListOf
     search: Field
@@ -120,17 +120,17 @@ class ListBar:
 
     @property
     def is_own(self) -> bool:
-        """True when something was asked for that can be saved: filters, or an order."""
+        """True when the address has something to save: filters, or an order."""
         return bool(self.parameters)
 
     @property
     def query(self) -> str:
-        """Filters and order as they stand in an address."""
+        """Filters and order as a query string."""
         return urlencode(self.parameters)
 
 
 def query_of(parameters: Mapping[str, Sequence[str]], **beside: Any) -> str:
-    """The address of these filters."""
+    """Query string of these filters."""
     pairs = [(name, value) for name, values in parameters.items() for value in values]
     return "?" + urlencode([*pairs, *beside.items()])
 
@@ -138,7 +138,7 @@ def query_of(parameters: Mapping[str, Sequence[str]], **beside: Any) -> str:
 def bar_of(
     request: HttpRequest, kind: ListOf, list_filter: ListFilter, kept: Preferences
 ) -> ListBar:
-    """What stands above the list. One query."""
+    """Bar of a list. One query."""
     parameters, whole = list_filter.parameters(), _whole(list_filter)
     saved = _saved_lines(request, kind, kept, whole)
     order = {SORT: whole[SORT]} if SORT in whole else {}
@@ -180,7 +180,7 @@ def bar_of(
 
 
 def _whole(list_filter: ListFilter) -> dict[str, list[str]]:
-    """What can be kept of the address; with a fault only the filters as they are written."""
+    """Parts of the address that can be saved; with a fault only the filters as they are written."""
     return (
         list_filter.kept()
         if list_filter.is_bound and list_filter.is_valid()
@@ -212,7 +212,7 @@ def _field(list_filter: ListFilter, name: str) -> Field:
 
 
 def _faults(list_filter: ListFilter, hidden: Sequence[str]) -> list[str]:
-    """The faults that have no field on the page to stand at."""
+    """Faults that have no form field on the page."""
     known = ", ".join(list_filter.filters)
     faults = [
         f"There is no filter {name!r} of this list; there are {known}."
@@ -233,7 +233,7 @@ def chips_of(
     clear: str = "?",
     beside: Mapping[str, Sequence[str]] | None = None,
 ) -> list[Chip]:
-    """Every value that is set, with the ways to do without it and to turn it round.
+    """A chip for every value that is set, with the links to remove and to negate it.
 
     What stands `beside` the filters is kept by both.
     """
@@ -300,7 +300,7 @@ def _saved_lines(
 
 
 def default_query(bar: ListBar) -> str:
-    """The filter with which the user lets the list open, empty for none."""
+    """Filter with which the user's list opens, empty for none."""
     return next((line.query for line in bar.saved if line.is_default), "")
 
 
@@ -320,7 +320,7 @@ def _export_address(kind: ListOf, form: str) -> str:
 
 
 def remember_last(response: Any, request: HttpRequest, bar: ListBar) -> None:
-    """Keep the filter in a cookie of this list, to be offered when it is opened without one."""
+    """Store the filter in a cookie of this list, to be offered when the list opens without one."""
     if not bar.is_filtered or bar.faults:
         return
     text = f"{request.user.pk}:{urlencode(bar.parameters)}"
@@ -337,7 +337,7 @@ def remember_last(response: Any, request: HttpRequest, bar: ListBar) -> None:
 
 
 def _last_used(request: HttpRequest, kind: ListOf) -> str:
-    """The filter that this user used last of this list, as an address; empty for none."""
+    """Filter that the user last used in this list, as a query string; empty for none."""
     owner, _, text = request.COOKIES.get(_LAST_USED, "").partition(":")
     if owner != str(request.user.pk) or not text:
         return ""

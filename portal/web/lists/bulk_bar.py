@@ -24,7 +24,7 @@ class BulkBar:
 
 
 def bulk_bar_of(kind: ListOf, list_filter: ListFilter, total: Count, user: User) -> BulkBar | None:
-    """The actions of a list; None for who may do none of them, or where there are none."""
+    """Bulk actions of a list; None if there are none that the user may take."""
     found = KINDS.get(kind.name)
     if found is None or not (may_act(user) and found.offered(user)):
         return None

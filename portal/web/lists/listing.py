@@ -28,7 +28,7 @@ _NOTHING = Page(rows=(), newer="", older="")
 
 @dataclass(frozen=True, slots=True)
 class Facet:
-    """A value of the list, how many rows have it, and the list of only those."""
+    """A value, the number of rows with it, and the link to only those."""
 
     state: Any
     count: Count | int
@@ -76,7 +76,7 @@ class Listing:
 
     @property
     def sorted_among(self) -> int:
-        """Of how many rows the order is, if it is partly sorted."""
+        """Number of rows that were sorted, if the list is partly sorted."""
         return EXACT_UP_TO
 
     @property
@@ -86,7 +86,7 @@ class Listing:
 
 
 def listing_of(request: HttpRequest, kind: ListOf) -> Listing:
-    """Filter by the address, count by state and value, cut a page.
+    """Rows of the list by the address: filtered, counted by state and value, cut to a page.
 
     Each count of a state is what its link leads to: all others of the filter are kept.
     """
@@ -114,7 +114,7 @@ def listing_of(request: HttpRequest, kind: ListOf) -> Listing:
 
 
 def _many(summary: Summary, chosen: Chosen) -> bool:
-    """True for more rows than are sorted where no index has them in order."""
+    """True for more rows than are sorted without an index."""
     wanted = (count for state, count in summary.states.items() if is_wanted(state, chosen))
     return sum(wanted, Count()).value > EXACT_UP_TO
 
@@ -125,7 +125,7 @@ def is_valid_filter(list_filter: ListFilter) -> bool:
 
 
 def framed(request: HttpRequest, kind: ListOf, list_filter: ListFilter, **content: Any) -> Listing:
-    """The listing with what was found, as its user wants to see it."""
+    """Listing with the found rows, in the user's columns and density."""
     kept = preferences_of(request.user)
     columns = kind.shown_columns(kept.columns.get(kind.name, []), list_filter)
     if content.get("lines"):
@@ -147,7 +147,7 @@ def framed(request: HttpRequest, kind: ListOf, list_filter: ListFilter, **conten
 
 
 def show_list(request: HttpRequest, name: str, **context: Any) -> HttpResponse:
-    """The page of a list, or its live part; opened without a filter, with the user's own one.
+    """List page, or its live part; opened without a filter, with the user's own one.
 
     Values of the context that are functions are called with the listing.
     """
@@ -156,7 +156,7 @@ def show_list(request: HttpRequest, name: str, **context: Any) -> HttpResponse:
 
 
 def show_listing(request: HttpRequest, listing: Any, **context: Any) -> HttpResponse:
-    """The page of what was listed."""
+    """Page of a listing."""
     bar: ListBar | None = listing.bar
     if bar and not request.GET and (query := default_query(bar)):
         return HttpResponseRedirect(query)
@@ -180,7 +180,7 @@ def _summary(kind: ListOf, list_filter: ListFilter) -> Summary:
 def facets_of(
     query: QueryDict, name: str, counts: Mapping[str, Count | int], chosen: Chosen
 ) -> list[Facet]:
-    """A link to each value, which takes it away where it is chosen."""
+    """A link to each value; a chosen value's link removes it."""
     facets = []
     for value, count in counts.items():
         is_chosen = value in chosen.included

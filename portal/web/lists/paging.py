@@ -20,7 +20,7 @@ SAVED, NO_SAVED = "saved", "none"
 
 @dataclass(frozen=True, slots=True)
 class Page(Generic[_Row]):
-    """Some objects of a list, and the ways on from here: to what comes before, and to the rest."""
+    """A page of a list, with the links to the rows before and after it."""
 
     rows: Sequence[_Row]
     newer: str
@@ -28,23 +28,23 @@ class Page(Generic[_Row]):
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch(Generic[_Row]):
-    """Some objects of a numbered list, and the ways to its first ones and on from here."""
+class NumberedPage(Generic[_Row]):
+    """A page of a numbered list, with the links to its start and to the rows after it."""
 
     rows: Sequence[_Row]
     first: str
     following: str
 
 
-def stretch_of(
+def numbered_page_of(
     queryset: QuerySet[_Row], query: QueryDict, *, by: str, page_size: int
-) -> Stretch[_Row]:
-    """The objects from number `from` of the query on, by a rising column of numbers. One query."""
+) -> NumberedPage[_Row]:
+    """Page from number `from` of the query on, by an ascending column of numbers. One query."""
     start = _border(query, "from")
     onward = queryset if start is None else queryset.filter(**{f"{by}__gte": start})
     rows = list(onward.order_by(by)[: page_size + 1])
     following = {"from": getattr(rows[-1], by)} if len(rows) > page_size else None
-    return Stretch(
+    return NumberedPage(
         rows=rows[:page_size],
         first="" if start is None else way(query),
         following="" if following is None else way(query, **following),
@@ -54,7 +54,7 @@ def stretch_of(
 def page_of(
     queryset: QuerySet[_Row], query: QueryDict, *, page_size: int = PAGE_SIZE
 ) -> Page[_Row]:
-    """The page that `before` or `after` in the query asks for, the first one otherwise.
+    """Page that `before` or `after` in the query asks for, by default the first.
 
     One query. The list is ordered by falling ids; the ways on keep all other parameters.
     """
@@ -76,7 +76,7 @@ def page_of(
 
 
 def sorted_page(list_filter: ListFilter, query: QueryDict) -> Page[Any]:
-    """The page that `before` or `after` asks for of a list in its order. One query or two.
+    """Page that `before` or `after` asks for of a sorted list. One query or two.
 
     `before` is the last row of the page before this one, as in a list with the latest first.
     """
@@ -101,7 +101,7 @@ def _border(query: QueryDict, name: str) -> int | None:
 
 
 def way(query: QueryDict, **border: Any) -> str:
-    """The address of another part of the same list; without a border, of its first one."""
+    """Address of another page of the same list; without a border, of its first page."""
     changed = query.copy()
     for name in ("before", "after", "from"):
         changed.pop(name, None)
@@ -111,7 +111,7 @@ def way(query: QueryDict, **border: Any) -> str:
 
 
 def narrowed(query: QueryDict, name: str, values: Sequence[str] | None) -> str:
-    """The address with other values of one filter, from the first page on."""
+    """Address with other values of one filter, from the first page on."""
     changed = query.copy()
     for gone in (name, "before", "after", "from", SAVED):
         changed.pop(gone, None)

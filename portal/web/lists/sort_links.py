@@ -1,4 +1,4 @@
-"""Sort links of a list, in the heads of its columns and in a menu."""
+"""Sort links of a list, for column heads and the sort menu."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _ARIA = {True: "descending", False: "ascending"}
 
 @dataclass(frozen=True, slots=True)
 class SortLink:
-    """A link to the list in an order. `sorted_now` is that of the list if it is of this sort."""
+    """Link to the list in an order. `sorted_now` is the present order if it is by this sort."""
 
     order: Order
     query: str
@@ -25,12 +25,12 @@ class SortLink:
 
     @property
     def is_chosen(self) -> bool:
-        """True for the order of the list."""
+        """True for the present order of the list."""
         return self.order == self.sorted_now
 
     @property
     def aria(self) -> str:
-        """The order of the list, as heads of columns tell it to screen readers."""
+        """Order of the list as the column head's `aria-sort`."""
         return "" if self.sorted_now is None else _ARIA[self.sorted_now.is_falling]
 
 
@@ -43,7 +43,7 @@ class Head:
 
 
 def heads_of(columns: Sequence[Column], list_filter: ListFilter, query: QueryDict) -> list[Head]:
-    """The heads of these columns. The link of one that is sorted by turns the order round."""
+    """Column heads. The link of the sorted column reverses the order."""
     found: dict[str, SortLink] = {}
     for sort in list_filter.sorting.sorts:
         is_current = sort == list_filter.order.sort
@@ -53,7 +53,7 @@ def heads_of(columns: Sequence[Column], list_filter: ListFilter, query: QueryDic
 
 
 def choices_of(list_filter: ListFilter, query: QueryDict) -> list[tuple[str, list[SortLink]]]:
-    """Every sort by its label, with the links to its two orders."""
+    """Every sort by its label, with the links to both orders."""
     return [
         (
             sort.label,

@@ -59,12 +59,12 @@ def placement_list(request: HttpRequest) -> HttpResponse:
 @require_safe
 @page
 def site_list(request: HttpRequest) -> HttpResponse:
-    """Sites with what they have to do now, by name."""
+    """Sites with their present load, by name."""
     return show_listing(request, _sites(request), may_configure=may_configure(request))
 
 
 def _sites(request: HttpRequest) -> Listing:
-    """There are few sites: how all of them stand is found out before any is left out."""
+    """Sites of the list. They are few: the state of all is computed before filtering."""
     kind = find_list("sites")
     list_filter = kind.filter_of(request.GET, request.user)
     if not is_valid_filter(list_filter):
@@ -91,7 +91,7 @@ def _sites(request: HttpRequest) -> Listing:
 
 
 def _site_page(request: HttpRequest, lines: list[SiteLine], order: Order) -> Page[SiteLine]:
-    """The part of the list behind the site of the address, or the first one."""
+    """Page of the list after the site in the address, or the first page."""
     border = order.parse(request.GET.get("from", ""))
     rest = lines if border is None else behind(lines, order, border)
     shown, is_more = rest[:_SITES_SHOWN], len(rest) > _SITES_SHOWN

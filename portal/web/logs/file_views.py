@@ -50,7 +50,7 @@ def attempt_file(
 @require_safe
 @page
 def attempt_stream(request: HttpRequest, job_id: int, number: int, kind: str) -> HttpResponseBase:
-    """What an attempt has sent of its output while it ran, as a download."""
+    """Output that a running attempt has sent so far, as a download."""
     stream = find_stream(find_job(request.user, job_id), kind=kind, attempt=number)
     name = f"job-{job_id}-{number}.{stream.kind}.txt"
     return send_in_pieces(request, stream_text(stream), name=name)

@@ -15,10 +15,10 @@ from portal.shared.sizes import size
 from wms.jobs.output.lines import Line
 from wms.jobs.output.texts import Gap
 
-#: Of a line so much is shown; a download has all of it.
+#: Most characters of a line that are shown; a download has all.
 LINE_CHARACTERS = 2000
 _COLOURS = ("black", "red", "green", "yellow", "blue", "magenta", "cyan", "white")
-#: What follows is a colour of a palette, which is not shown.
+#: Codes that introduce a palette colour, which is not shown.
 _PALETTES = ("38", "48")
 # Colours and weights are `ESC [ numbers m`; titles and links are `ESC ] ... BEL`.
 _ESCAPES = re.compile(
@@ -30,18 +30,18 @@ _UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202
 
 @dataclass(frozen=True, slots=True)
 class Marked:
-    """The lines that stand out: by their numbers, or the one that begins at a byte."""
+    """Highlighted lines: by their numbers, or the one that begins at a byte."""
 
     numbers: range = range(0)
     place: int = -1
 
     def has(self, line: Line, number: int | None) -> bool:
-        """True for a line that stands out."""
+        """True for a highlighted line."""
         return line.start == self.place or (number is not None and number in self.numbers)
 
 
 def lines_as_html(lines: Iterable[Line], *, first: int | None, marked: Marked) -> str:
-    """Lines with their numbers, which are links; those that are marked stand out.
+    """Lines with their numbers as links; marked lines are highlighted.
 
     Without a `first` number the links go to the places of the lines. Written by hand and not by a
     template: it is done for a thousand lines at once.
@@ -66,7 +66,7 @@ def _line(line: Line, number: int | None, marked: Marked) -> str:
 
 
 def gap_as_html(gap: Gap | None) -> str:
-    """What stands where bytes are not here; nothing where all are."""
+    """Note in place of missing bytes; empty if none is missing."""
     if gap is None:
         return ""
     where = f"bytes {gap.start} to {gap.end}"
@@ -93,14 +93,14 @@ def _shown(text: str, line: Line) -> str:
 
 
 def _last_print(text: str) -> tuple[int, str]:
-    """What a terminal would show of a line that was printed over, and how often it was."""
+    """Number of overwrites by carriage returns in a line, and its final text."""
     text = text.rstrip("\r")
     prints = [part for part in text.split("\r") if part]
     return max(len(prints) - 1, 0), prints[-1] if prints else ""
 
 
 def _coloured(text: str) -> str:
-    """The text with its colours as classes; each line begins without any."""
+    """Text with its ANSI colours as classes; colours do not carry over between lines."""
     parts: list[str] = []
     classes: tuple[str, ...] = ()
     place = 0

@@ -83,7 +83,7 @@ def _place(query: Mapping[str, str], name: str, faults: dict[str, str]) -> int |
 
 
 def _numbers(query: Mapping[str, str], faults: dict[str, str]) -> range:
-    """`120`, or `120-140`."""
+    """First and last line of `120` or `120-140`."""
     text = query.get("line", "").strip()
     if not text:
         return range(0)
@@ -96,8 +96,8 @@ def _numbers(query: Mapping[str, str], faults: dict[str, str]) -> range:
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
-    """A window as it is shown: `first` is the number of its first line, if that is known."""
+class ShownLines:
+    """Lines of a window; `first` is the number of its first line, if known."""
 
     window: Window
     first: int | None
@@ -106,19 +106,19 @@ class Shown:
 
     @property
     def html(self) -> SafeString:
-        """The lines, between what is not here of the text."""
+        """Lines as HTML, with notes in place of missing bytes."""
         lines = lines_as_html(self.window.lines, first=self.first, marked=self.marked)
         gaps = (self.window.gap_before, self.window.gap_after)
         before, after = (gap_as_html(gap) for gap in gaps)
         return mark_safe(before + lines + after)
 
 
-def show(log: Log, log_query: LogQuery) -> Shown:
-    """Requested window; the end where that is not available."""
+def show(log: Log, log_query: LogQuery) -> ShownLines:
+    """Requested window; the end of the log if it is not available."""
     deadline = counting_time()
     window, marked, fault = _window(log, log_query, deadline)
     ends = log.counts.before(window.start, deadline)
-    return Shown(window, None if ends is None else ends + 1, marked, fault)
+    return ShownLines(window, None if ends is None else ends + 1, marked, fault)
 
 
 def _window(log: Log, log_query: LogQuery, deadline: Deadline) -> tuple[Window, Marked, str]:
@@ -148,8 +148,8 @@ def _no_line(log: Log, number: int) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
-    """A line that was found; `link` leads to it."""
+class FoundLine:
+    """A line that was found, with the link to it."""
 
     label: str
     link: str
@@ -157,21 +157,21 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """What a search found, and where it stopped."""
+class SearchResult:
+    """Result of a search, and where it stopped."""
 
-    findings: Sequence[Finding]
+    findings: Sequence[FoundLine]
     search: Search
     further: str
 
     @property
     def is_whole(self) -> bool:
-        """True when it came to the beginning."""
+        """True when the search reached the beginning."""
         return self.search.stopped_at == 0
 
 
-def find(log: Log, log_query: LogQuery) -> Found | None:
-    """Look for the words, latest lines first."""
+def find(log: Log, log_query: LogQuery) -> SearchResult | None:
+    """Search for the words, latest lines first."""
     if not log_query.words:
         return None
     search = search_back(
@@ -185,18 +185,18 @@ def find(log: Log, log_query: LogQuery) -> Found | None:
     deadline = counting_time()
     findings = [_finding(log, line, deadline) for line in search.lines]
     further = urlencode({"q": log_query.words, "until": search.stopped_at})
-    return Found(findings, search, f"?{further}#search")
+    return SearchResult(findings, search, f"?{further}#search")
 
 
-def _finding(log: Log, line: Line, deadline: Deadline) -> Finding:
+def _finding(log: Log, line: Line, deadline: Deadline) -> FoundLine:
     ends = log.counts.before(line.start, deadline)
     link = f"at={line.start}" if ends is None else f"line={ends + 1}"
     label = f"byte {line.start}" if ends is None else f"{ends + 1}"
-    return Finding(label, f"?{link}", mark_safe(text_as_html(line)))
+    return FoundLine(label, f"?{link}", mark_safe(text_as_html(line)))
 
 
 def log_page(request: HttpRequest, log: Log, context: Mapping[str, Any]) -> HttpResponse:
-    """The page of a log, or with `part` what was added to it since a place.
+    """Page of a log, or with `part` the text added since a position.
 
     `context` has the title, where it is, and where it is downloaded.
     """
@@ -234,14 +234,14 @@ def log_page(request: HttpRequest, log: Log, context: Mapping[str, Any]) -> Http
     )
 
 
-def _counted(log: Log, shown: Shown) -> int:
-    """How many per cent are counted of what the numbers of these lines wait for."""
+def _counted(log: Log, shown: ShownLines) -> int:
+    """Per cent of the log whose lines are counted; 100 when no shown line waits for its number."""
     is_waiting = shown.first is None and shown.window.start <= log.counts.end
     return int(100 * log.counts.share) if is_waiting else 100
 
 
 def _rewrapped(request: HttpRequest) -> str:
-    """The same place with long lines wrapped, or no more."""
+    """Address of the same position with the wrapping of long lines toggled."""
     query = request.GET.copy()
     if query.pop("wrap", ["1"])[-1] != "0":
         query["wrap"] = "0"
@@ -249,7 +249,7 @@ def _rewrapped(request: HttpRequest) -> str:
 
 
 def _part(request: HttpRequest, log: Log, log_query: LogQuery) -> HttpResponse:
-    """What came after a place; the end alone where one window does not lead there.
+    """Text after a position; only the end if one window does not reach it.
 
     Nothing is read where nothing was added.
     """
@@ -274,7 +274,7 @@ def _part(request: HttpRequest, log: Log, log_query: LogQuery) -> HttpResponse:
 
 
 def _numbered(log: Log, log_query: LogQuery) -> HttpResponse:
-    """The number of the line at a place, or how much has been counted of what is before it."""
+    """Number of the line at a position, or the counted share of the text before it."""
     ends = log.counts.before(log_query.start or 0, counting_time())
     answer = HttpResponse()
     answer["X-Log-First"] = "" if ends is None else str(ends + 1)

@@ -1,4 +1,4 @@
-"""Log pages of attempts, pilots, scripts and files."""
+"""Log pages of attempts, pilots, scripts and workspace files."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from portal.shared.readable_logs import (
     log_of_script,
 )
 from portal.web.logs.viewer import log_page
-from portal.web.shared.pages import Way, page
+from portal.web.shared.pages import Link, page
 from wms.core.errors import NotFound
 from wms.dags.models import ScriptRun
 from wms.dags.reading.node_selectors import find_script_run
@@ -30,7 +30,7 @@ from wms.jobs.policy import may_steer
 from wms.jobs.selectors import find_job, find_workspace_file
 from wms.pilots.selectors import find_pilot_by_number, log_tail
 
-#: So many attempts of a job are led to.
+#: Most attempts of a job with a link.
 _ATTEMPTS_SHOWN = 20
 _TAIL_BYTES = 32 * 1024
 
@@ -38,7 +38,7 @@ _TAIL_BYTES = 32 * 1024
 @require_safe
 @page
 def attempt_log(request: HttpRequest, job_id: int, number: int, kind: str) -> HttpResponse:
-    """What an attempt of a job printed to stdout or stderr, while it runs too."""
+    """Stdout or stderr of a job's attempt, also while it runs."""
     if kind not in log_kinds():
         raise NotFound(f"There is no stream {kind!r}.")
     job = find_job(request.user, job_id)
@@ -54,9 +54,9 @@ def attempt_log(request: HttpRequest, job_id: int, number: int, kind: str) -> Ht
         "title": f"{kind} of {job.name}",
         "subtitle": f"attempt {number} of job {job.pk}, at {attempt.site_name}",
         "crumbs": [
-            Way("Jobs", reverse("web:jobs")),
-            Way(f"job {job.pk}", reverse("web:job", args=[job.pk]) + f"?attempt={number}"),
-            Way(f"attempt {number}", ""),
+            Link("Jobs", reverse("web:jobs")),
+            Link(f"job {job.pk}", reverse("web:job", args=[job.pk]) + f"?attempt={number}"),
+            Link(f"attempt {number}", ""),
         ],
         "tabs": _tabs(job, number, kind),
         "download": download,
@@ -68,20 +68,20 @@ def attempt_log(request: HttpRequest, job_id: int, number: int, kind: str) -> Ht
     return log_page(request, log, context)
 
 
-class Tab(NamedTuple):
-    """A link to what is beside a log."""
+class LogTab(NamedTuple):
+    """Link to a related log."""
 
     label: str
     address: str
     is_shown: bool
 
 
-def _tabs(job: Job, number: int, kind: str) -> list[list[Tab]]:
-    """Both streams of the attempt, and the same stream of the latest attempts."""
-    streams = [Tab(each, _address(job.pk, number, each), each == kind) for each in log_kinds()]
+def _tabs(job: Job, number: int, kind: str) -> list[list[LogTab]]:
+    """Tabs: both streams of the attempt, and the same stream of the latest attempts."""
+    streams = [LogTab(each, _address(job.pk, number, each), each == kind) for each in log_kinds()]
     latest = job.attempt_number
     attempts = [
-        Tab(f"attempt {each}", _address(job.pk, each, kind), each == number)
+        LogTab(f"attempt {each}", _address(job.pk, each, kind), each == number)
         for each in range(max(1, latest - _ATTEMPTS_SHOWN + 1), latest + 1)
     ]
     return [streams, attempts] if len(attempts) > 1 else [streams]
@@ -92,14 +92,14 @@ def _address(job_id: int, number: int, kind: str) -> str:
 
 
 def _peek(request: HttpRequest, job: Job) -> str:
-    """Where fresh output is asked for, if the user may."""
+    """Address that asks for fresh output, if the user may ask."""
     if not may_steer(request.user, job):
         return ""
     return reverse("web:steer-job", kwargs={"job_id": job.pk, "event": "peek"})
 
 
 def _outcome_of(run: ScriptRun) -> tuple[str, str, str] | None:
-    """How a script has ended, as state, kind and words."""
+    """End of a script as state, kind and text."""
     if run.exit_code is None:
         return None
     return "failed" if run.exit_code else "ended", "script", f"exit code {run.exit_code}"
@@ -108,16 +108,16 @@ def _outcome_of(run: ScriptRun) -> tuple[str, str, str] | None:
 @require_safe
 @page
 def script_log(request: HttpRequest, dag_id: int, run_id: int) -> HttpResponse:
-    """What a run of a script printed."""
+    """Output of a script run."""
     run = find_script_run(request.user, dag_id, run_id)
     context = {
         "title": f"{run.get_kind_display()} of {run.node.name}",
         "subtitle": f"run {run.pk} of DAG {dag_id}",
         "crumbs": [
-            Way("DAGs", reverse("web:dags")),
-            Way(f"DAG {dag_id}", reverse("web:dag", args=[dag_id])),
-            Way(run.node.name, reverse("web:node", args=[dag_id, run.node_id])),
-            Way("script", ""),
+            Link("DAGs", reverse("web:dags")),
+            Link(f"DAG {dag_id}", reverse("web:dag", args=[dag_id])),
+            Link(run.node.name, reverse("web:node", args=[dag_id, run.node_id])),
+            Link("script", ""),
         ],
         "download": reverse("web:script-output", args=[dag_id, run.pk]) if run.output else "",
         "outcome": _outcome_of(run),
@@ -128,16 +128,16 @@ def script_log(request: HttpRequest, dag_id: int, run_id: int) -> HttpResponse:
 @require_safe
 @page
 def file_log(request: HttpRequest, dag_id: int, path: str) -> HttpResponse:
-    """A text file of a DAG's workspace: event logs, outputs, what was submitted."""
+    """Text file of a DAG's workspace: event logs, outputs, submitted files."""
     dag = find_dag(request.user, dag_id)
     file = find_workspace_file(dag.workspace_id, path)
     context = {
         "title": file.path,
         "subtitle": f"a file of DAG {dag_id}",
         "crumbs": [
-            Way("DAGs", reverse("web:dags")),
-            Way(f"DAG {dag_id}", reverse("web:dag", args=[dag_id]) + "?tab=files"),
-            Way("file", ""),
+            Link("DAGs", reverse("web:dags")),
+            Link(f"DAG {dag_id}", reverse("web:dag", args=[dag_id]) + "?tab=files"),
+            Link("file", ""),
         ],
         "download": reverse("web:dag-file", kwargs={"dag_id": dag_id, "path": path}),
     }
@@ -147,7 +147,7 @@ def file_log(request: HttpRequest, dag_id: int, path: str) -> HttpResponse:
 @require_safe
 @page
 def pilot_log(request: HttpRequest, pilot_id: int) -> HttpResponse:
-    """A pilot's log, as it sent it or as its batch system has it.
+    """Pilot's log, as the pilot sent it or as its batch system has it.
 
     Its end alone is a part of the pilot's page, asked for apart: the batch system may be slow.
     """
@@ -161,9 +161,9 @@ def pilot_log(request: HttpRequest, pilot_id: int) -> HttpResponse:
         "title": f"Log of pilot {pilot.pk}",
         "subtitle": f"at {pilot.queue.site.name}, {pilot.get_state_display()}",
         "crumbs": [
-            Way("Pilots", reverse("web:pilots")),
-            Way(str(pilot.pk), reverse("web:pilot", args=[pilot.pk])),
-            Way("log", ""),
+            Link("Pilots", reverse("web:pilots")),
+            Link(str(pilot.pk), reverse("web:pilot", args=[pilot.pk])),
+            Link("log", ""),
         ],
         "download": reverse("web:pilot-log-file", args=[pilot.pk]) if is_stored else "",
         "outcome": None if log.is_growing else (pilot.state, "pilot", ""),

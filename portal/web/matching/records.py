@@ -1,4 +1,4 @@
-"""Negotiation records with the bars of their phases."""
+"""Bars of the phases of negotiation cycles."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PHASES = (("publish", "wait"), ("read", "next"), ("decide", "go"), ("carry out",
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """A phase of a negotiation as a stretch of its bar, in percent of the bar's room."""
+    """Phase of a negotiation: a stretch of its bar, in percent of the width."""
 
     name: str
     tone: str
@@ -24,14 +24,14 @@ class Phase:
 
 @dataclass(frozen=True, slots=True)
 class CycleLine:
-    """A negotiation with the bar of its phases."""
+    """A negotiation cycle with the bar of its phases."""
 
     cycle: NegotiationCycle
     phases: Sequence[Phase]
 
 
 def cycle_lines(cycles: Sequence[NegotiationCycle]) -> list[CycleLine]:
-    """The negotiations; their bars have one scale, so that lengths can be compared."""
+    """Negotiation cycles with bars of one scale, so that lengths can be compared."""
     longest = max((cycle.duration_s for cycle in cycles), default=0.0) or 1.0
     return [CycleLine(cycle, _phases(cycle, longest)) for cycle in cycles]
 

@@ -9,7 +9,7 @@ from django.shortcuts import render
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
-from portal.web.lists.paging import stretch_of
+from portal.web.lists.paging import numbered_page_of
 from portal.web.shared.pages import may_configure, page
 from wms.accounting.models import AccountingGroup, ConcurrencyLimit, Submitter
 from wms.accounting.selectors import visible_groups, visible_limits, visible_submitters
@@ -38,13 +38,13 @@ class SubmitterLine:
 
     @property
     def used_core_hours(self) -> float:
-        """What it has used in all."""
+        """Core hours used in all."""
         return self.submitter.used_slot_s / _SECONDS_PER_HOUR
 
 
 @dataclass(frozen=True, slots=True)
 class GroupLine:
-    """A group with its quota in places, and what it holds, its children's included."""
+    """A group with its quota in match slots, and the slots that it and its children hold."""
 
     group: AccountingGroup
     depth: int
@@ -53,13 +53,13 @@ class GroupLine:
 
     @property
     def percent(self) -> float:
-        """The quota as a percentage, where it is a fraction."""
+        """Quota in percent, if it is a fraction."""
         return 100 * self.group.quota
 
 
 @dataclass(frozen=True, slots=True)
 class LimitLine:
-    """A concurrency limit, with what is in use of each name for which it holds."""
+    """A concurrency limit, with the use under each name that it covers."""
 
     limit: ConcurrencyLimit
     uses: list[tuple[str, float]]
@@ -68,11 +68,11 @@ class LimitLine:
 @require_safe
 @page
 def shares(request: HttpRequest) -> HttpResponse:
-    """Submitters in the order in which they are served, groups with quotas and shares, limits."""
+    """Shares page: submitters in the order they are served, groups, limits."""
     now = timezone.now()
     places = quota_usage(now)
     ranked = visible_submitters(request.user)
-    stretch = stretch_of(ranked, request.GET, by="place", page_size=_SUBMITTERS_SHOWN)
+    stretch = numbered_page_of(ranked, request.GET, by="place", page_size=_SUBMITTERS_SHOWN)
     counts = dags_by_submitter()
     nothing = DagCounts()
     context = {
@@ -106,7 +106,7 @@ def _groups(user: User, places: QuotaUsage) -> list[GroupLine]:
 
 
 def _family(group: AccountingGroup) -> list[str]:
-    """Sorts groups behind their parents; the database's order passes over points."""
+    """Sort key that puts groups after their parents; the database's collation ignores dots."""
     return group.name.split(".")
 
 

@@ -21,7 +21,7 @@ from portal.web.lists.listing import Facet, framed, is_valid_filter, show_listin
 from portal.web.lists.paging import PAGE_SIZE, Page, narrowed, way
 from portal.web.shared.pages import (
     REFRESH_S,
-    Way,
+    Link,
     is_part,
     may_configure,
     page,
@@ -43,7 +43,7 @@ _SELDOM_S = 30
 
 @dataclass(frozen=True, slots=True)
 class OldJobLine:
-    """A waiting job with its row; the row is missing when somebody removed the job meanwhile."""
+    """A waiting job with its row; None if the job was removed meanwhile."""
 
     waiting: OldJob
     job: Job | None
@@ -52,7 +52,7 @@ class OldJobLine:
 @require_safe
 @page
 def task_queue_list(request: HttpRequest) -> HttpResponse:
-    """TaskQueues with waiting jobs; with a filter that does not parse, only its faults."""
+    """TaskQueues with waiting jobs; with an invalid filter, only its faults."""
     kind = find_list("task-queues")
     list_filter = kind.filter_of(request.GET, request.user)
     if not is_valid_filter(list_filter):
@@ -103,7 +103,7 @@ def _is_one(chosen: Chosen, end_s: int) -> bool:
 
 
 def _has(chosen: Chosen, end_s: int) -> bool:
-    """True when the filter of segments leaves this one."""
+    """True for a segment of CPU time that the filter includes."""
     is_in = [span.has(end_s) for span in chosen.included]
     return (any(is_in) or not is_in) and not any(span.has(end_s) for span in chosen.excluded)
 
@@ -111,12 +111,12 @@ def _has(chosen: Chosen, end_s: int) -> bool:
 @require_safe
 @page
 def task_queue_page(request: HttpRequest, task_queue_id: int) -> HttpResponse:
-    """Everything about one TaskQueue. One that goes while its page is open says so there."""
+    """Page of one TaskQueue. A page that is open when its TaskQueue is removed says so."""
     try:
         context = _detail(request, task_queue_id)
     except NotFound as error:
         if not is_part(request):
-            return refusal(request, error, Way("All TaskQueues", reverse("web:task-queues")))
+            return refusal(request, error, Link("All TaskQueues", reverse("web:task-queues")))
         context = {"gone": str(error)}
     return render_page(request, "task_queue", context)
 

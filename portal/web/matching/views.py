@@ -1,4 +1,4 @@
-"""Pages of negotiations: list and detail."""
+"""Pages of negotiation cycles: list and detail."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from wms.dags.negotiation.records import (
     visible_cycles,
 )
 
-#: So many matches of one negotiation are shown.
+#: Most matches of one negotiation that are shown.
 _MATCHES_SHOWN = 100
 
 
 @require_safe
 @page
 def negotiation(request: HttpRequest) -> HttpResponse:
-    """The last negotiations, latest first; `?busy=true` leaves out those without any request."""
+    """Latest negotiation cycles; `?busy=true` leaves out those without requests."""
     is_busy = request.GET.get("busy") == "true"
     cycles = busy_cycles(request.user) if is_busy else visible_cycles(request.user)
     chosen = page_of(cycles, request.GET)
@@ -43,7 +43,7 @@ def negotiation(request: HttpRequest) -> HttpResponse:
 @require_safe
 @page
 def cycle_page(request: HttpRequest, cycle_id: int) -> HttpResponse:
-    """One negotiation: which DAGs it sent where, and why others were left over."""
+    """One negotiation cycle: its matches, and why other DAGs were left over."""
     cycle = find_cycle(request.user, cycle_id)
     matches = matches_of(request.user, cycle)[: 2 * _MATCHES_SHOWN]
     context = {

@@ -13,25 +13,25 @@ from wms.core.errors import Finding, InvalidInput
 
 
 class RerunForm(ReasonForm):
-    """Why nodes run again, and whether what depends on them does too."""
+    """Form to rerun nodes: the reason, and whether their descendants run again."""
 
     with_descendants = forms.BooleanField(required=False)
 
     def options(self) -> dict[str, Any]:
-        """What the service is asked for."""
+        """Options for the service."""
         descendants = self.is_valid() and self.cleaned_data["with_descendants"]
         return {**super().options(), "with_descendants": descendants}
 
 
 class ChangeForm(ReasonForm):
-    """What changes of nodes that are not submitted yet; what is left empty does not."""
+    """Form to change nodes that are not submitted yet; empty fields change nothing."""
 
     variables = forms.CharField(required=False, max_length=200_000)
     priority = forms.IntegerField(required=False, min_value=-(2**31), max_value=2**31 - 1)
     max_retries = forms.IntegerField(required=False, min_value=0, max_value=2**31 - 1)
 
     def options(self) -> dict[str, Any]:
-        """What the service is asked for. Raises InvalidInput with every fault."""
+        """Options for the service. Raises InvalidInput with every fault."""
         if not self.is_valid():
             raise InvalidInput(faults_of(self))
         given = self.cleaned_data
@@ -47,7 +47,7 @@ class ChangeForm(ReasonForm):
 
 
 def _variables(text: str) -> dict[str, str]:
-    """The lines `name = value`. Raises InvalidInput for others."""
+    """Variables of the lines `name = value`. Raises InvalidInput for other lines."""
     found, findings = {}, []
     for line, written in enumerate(text.splitlines(), start=1):
         name, sign, value = written.partition("=")
@@ -66,5 +66,5 @@ _FORMS: dict[str, type[ReasonForm]] = {"rerun": RerunForm, "change": ChangeForm}
 
 
 def form_of(name: str, data: QueryDict | None = None) -> ReasonForm:
-    """The form of the action of this name."""
+    """Form of the action with this name."""
     return _FORMS.get(name, ReasonForm)(data)

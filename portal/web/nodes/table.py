@@ -9,8 +9,8 @@ from typing import Any
 from django.http import HttpRequest, QueryDict
 
 from portal.web.dags.reading import DagReading
-from portal.web.lists.paging import Stretch, stretch_of
-from portal.web.nodes.choice import SHOWS, Choice, choice_of, chosen_rows, walked
+from portal.web.lists.paging import NumberedPage, numbered_page_of
+from portal.web.nodes.selection import SHOWS, NodeSelection, chosen_rows, search_nodes, selection_of
 from wms.actions.nodes import actions_on_nodes
 from wms.dags.models import Dag, Node
 from wms.dags.reading.selectors import nodes_of
@@ -21,7 +21,7 @@ _SHOWN = 200
 
 @dataclass(frozen=True, slots=True)
 class NodeFacet:
-    """A state of nodes, how many are in it, and the table of only those."""
+    """A node state, the number of nodes in it, and the link to only those."""
 
     state: str
     count: int
@@ -30,19 +30,19 @@ class NodeFacet:
 
 
 def nodes_tab(request: HttpRequest, read: DagReading) -> Mapping[str, Any]:
-    """The nodes that were asked for, page by page."""
+    """Context of the nodes tab: the selected nodes, in pages."""
     dag, counts = read.dag, read.counts
     query = request.GET.copy()
     query["tab"] = "nodes"
-    choice = choice_of(query)
+    choice = selection_of(query)
     notes: Mapping[int, str] = {}
     remark = ""
-    if choice.is_walked:
-        found = walked(dag, read.states, choice)
+    if choice.is_searched:
+        found = search_nodes(dag, read.states, choice)
         notes, remark = found.notes, found.remark
-        nodes = _stretch_of_ids(dag, found.ids, query)
+        nodes = _page_of_ids(dag, found.ids, query)
     else:
-        nodes = stretch_of(
+        nodes = numbered_page_of(
             chosen_rows(nodes_of(dag), choice), query, by="ordinal", page_size=_SHOWN
         )
     return {
@@ -58,21 +58,21 @@ def nodes_tab(request: HttpRequest, read: DagReading) -> Mapping[str, Any]:
     }
 
 
-def _stretch_of_ids(dag: Dag, ids: Sequence[int], query: QueryDict) -> Stretch[Node]:
-    """A page of nodes in an order of their own; `from` counts from 0. One query."""
+def _page_of_ids(dag: Dag, ids: Sequence[int], query: QueryDict) -> NumberedPage[Node]:
+    """Page of nodes in a given order; `from` counts from 0. One query."""
     text = query.get("from", "")
     start = int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0
     wanted = ids[start : start + _SHOWN]
     rows = nodes_of(dag).in_bulk(wanted)
     following = str(start + _SHOWN) if start + _SHOWN < len(ids) else ""
-    return Stretch(
+    return NumberedPage(
         rows=[rows[pk] for pk in wanted if pk in rows],
         first=_changed(query) if start else "",
         following=_changed(query, **{"from": following}) if following else "",
     )
 
 
-def _facets(counts: Mapping[str, int], query: QueryDict, choice: Choice) -> list[NodeFacet]:
+def _facets(counts: Mapping[str, int], query: QueryDict, choice: NodeSelection) -> list[NodeFacet]:
     return [
         NodeFacet(state, counts[state], _changed(query, nodes=state), state == choice.state)
         for state in NodeState.values
@@ -80,8 +80,8 @@ def _facets(counts: Mapping[str, int], query: QueryDict, choice: Choice) -> list
     ]
 
 
-def _shows(query: QueryDict, choice: Choice) -> list[tuple[str, str, str, bool]]:
-    """Each question: its name, its words, its address, whether it is asked."""
+def _shows(query: QueryDict, choice: NodeSelection) -> list[tuple[str, str, str, bool]]:
+    """Selections offered above the table: name, label, address, whether chosen."""
     return [
         (name, words, _changed(query, show=name, level="", q="", nodes=""), name == choice.show)
         for name, words in SHOWS.items()

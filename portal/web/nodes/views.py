@@ -1,4 +1,4 @@
-"""Node page, steering of nodes with a preview, and output of scripts."""
+"""Views of the node page, of actions on nodes with their preview, and of script output."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class RunLine:
 @require_safe
 @page
 def node_page(request: HttpRequest, dag_id: int, node_id: int) -> HttpResponse:
-    """Everything about one node."""
+    """Page of one node."""
     node = find_node(request.user, dag_id, node_id)
     dag = node.dag
     is_subdag, is_data = node.kind == NodeKind.SUBDAG, node.kind == NodeKind.DATA
@@ -115,7 +115,7 @@ def _run_line(run: ScriptRun, place: int) -> RunLine:
 @require_safe
 @page
 def script_output(request: HttpRequest, dag_id: int, run_id: int) -> FileResponse:
-    """What a run of a script printed, as a download."""
+    """Output of a script run, as a download."""
     run = find_script_run(request.user, dag_id, run_id)
     if run.output is None:
         raise NotFound(f"Script run {run_id} has printed nothing.")
@@ -123,8 +123,8 @@ def script_output(request: HttpRequest, dag_id: int, run_id: int) -> FileRespons
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
-    """The nodes of a selection: those with which it can be done, and the others with the reason."""
+class SelectedNodes:
+    """Selected nodes: those on which the action can be taken, and the others with the reason."""
 
     nodes: Sequence[Node]
     left: Sequence[tuple[Node, str]]
@@ -135,7 +135,7 @@ class Chosen:
 @require_http_methods(["GET", "HEAD", "POST"])
 @page
 def steer_nodes(request: HttpRequest, dag_id: int, event: str) -> HttpResponse:
-    """Show what a change of nodes would do, or do it.
+    """Preview of an action on nodes, or the action itself.
 
     Nodes are given by their ids in `node`, all of a state by `state`, or by their names.
     """
@@ -164,7 +164,7 @@ def steer_nodes(request: HttpRequest, dag_id: int, event: str) -> HttpResponse:
     return _done(request, dag, steering, names, len(applied.changed))
 
 
-def _asked_for(request: HttpRequest, dag: Dag, steering: NodeAction) -> Chosen:
+def _asked_for(request: HttpRequest, dag: Dag, steering: NodeAction) -> SelectedNodes:
     state = request.GET.get("state", "")
     nodes = Node.objects.filter(dag=dag)
     if state:
@@ -178,10 +178,10 @@ def _asked_for(request: HttpRequest, dag: Dag, steering: NodeAction) -> Chosen:
     return _chosen(dag, steering, nodes.filter(pk__in=ids))
 
 
-def _chosen(dag: Dag, steering: NodeAction, nodes: QuerySet[Node]) -> Chosen:
+def _chosen(dag: Dag, steering: NodeAction, nodes: QuerySet[Node]) -> SelectedNodes:
     rows = list(nodes.only(*_COLUMNS).order_by("ordinal")[: MAX_NODES + 1])
     judged = [(n, steering.obstacle(dag, state=n.state, kind=n.kind)) for n in rows[:MAX_NODES]]
-    return Chosen(
+    return SelectedNodes(
         nodes=[node for node, obstacle in judged if not obstacle],
         left=[(node, obstacle) for node, obstacle in judged if obstacle],
         is_cut=len(rows) > MAX_NODES,
@@ -197,7 +197,7 @@ def _confirm(
     request: HttpRequest,
     dag: Dag,
     steering: NodeAction,
-    chosen: Chosen,
+    chosen: SelectedNodes,
     *,
     error: PilotageError | None = None,
 ) -> HttpResponse:

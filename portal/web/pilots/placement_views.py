@@ -1,4 +1,4 @@
-"""Placement page, and the view that removes a placement request."""
+"""Views of the placement page and of removing a placement request."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _EVENTS_SHOWN = 100
 @require_safe
 @page
 def placement_page(request: HttpRequest, request_id: int) -> HttpResponse:
-    """Everything about one request."""
+    """Page of one placement request."""
     return _page(request, find_request(request.user, request_id))
 
 
@@ -56,7 +56,7 @@ def _page(
 @require_http_methods(["GET", "HEAD", "POST"])
 @page
 def steer(request: HttpRequest, request_id: int, *, action: Action) -> HttpResponse:
-    """End a request; whoever had to log in again comes here by GET, and is led to the form."""
+    """Remove a placement request; a GET after a new login is redirected to the form."""
     found = find_request(request.user, request_id)
     if request.method != "POST":
         return redirect("web:placement", request_id=found.pk)

@@ -1,4 +1,4 @@
-"""Pilot page, and the view that steers a pilot."""
+"""Views of the pilot page and of its actions."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ _CHECKS_SHOWN = 100
 @require_safe
 @page
 def pilot_page(request: HttpRequest, pilot_id: int) -> HttpResponse:
-    """What a pilot found on its node, what of its slot is free, what it ran, and its events."""
+    """Page of a pilot: node, slot, jobs and events."""
     return _show_pilot(request, find_pilot_by_number(request.user, pilot_id))
 
 
 def _show_pilot(
     request: HttpRequest, pilot: Pilot, *, refused: Refused | None = None
 ) -> HttpResponse:
-    """The pilot's page; the form of what was refused is open and shows why."""
+    """Pilot page; the form of a refused action is open and shows the reason."""
     attempts = list(attempts_of_pilot(pilot.pk)[: _ATTEMPTS_SHOWN + 1])
     events = list(events_of_pilot(pilot)[: _EVENTS_SHOWN + 1])
     error = refused.error if refused else None
@@ -64,7 +64,7 @@ def _show_pilot(
 
 
 def _offers(request: HttpRequest, pilot: Pilot, refused: Refused | None) -> list[Offer]:
-    """What the user may do with the pilot now, and what was refused just now."""
+    """Forms of the actions that the user may take now, and the refused one."""
     possible = PILOTS.possible_on_page(request.user, pilot)
     return offers_of(
         [
@@ -80,7 +80,7 @@ def _offers(request: HttpRequest, pilot: Pilot, refused: Refused | None) -> list
 
 @dataclass(frozen=True, slots=True)
 class Waste:
-    """A pilot's accounts, in core-seconds, and its waste in per cent."""
+    """Accounting of a pilot in core-seconds, and its waste in per cent."""
 
     cores: int
     life_s: float
@@ -91,7 +91,7 @@ class Waste:
 
 
 def waste_of(pilot: Pilot) -> Waste | None:
-    """The accounts of a pilot that has ended; None before they are made."""
+    """Accounting of a pilot that has ended; None before it is computed."""
     if not pilot.accounts:
         return None
     seconds: dict[str, float] = pilot.accounts["core_seconds"]
@@ -134,7 +134,7 @@ def steer_pilot(request: HttpRequest, pilot_id: int, *, action: Action) -> HttpR
 @require_safe
 @page
 def pilot_log_file(request: HttpRequest, pilot_id: int) -> HttpResponseBase:
-    """All that the pilot has sent of its log, as a download."""
+    """Full log that the pilot has sent, as a download."""
     stored = find_stored_log(find_pilot_by_number(request.user, pilot_id))
     name = f"pilot-{pilot_id}.log.txt"
     return send_in_pieces(request, log_text(stored), name=name)

@@ -20,7 +20,7 @@ _DAYS_OFFERED = (1, 7, 30, 365)
 @require_safe
 @page
 def efficiency(request: HttpRequest) -> HttpResponse:
-    """The accounts of some days, told apart by site, user or day; most wasted first."""
+    """Core-seconds of some days by site, user or day, most wasted first."""
     question = read_question(request.GET.dict())
     now = timezone.now()
     lines = shown_lines(question.answer(request.user, today=now.astimezone(UTC).date()))

@@ -15,8 +15,8 @@ from wms.core.audit import find_entry
 
 
 @dataclass(frozen=True, slots=True)
-class Fact:
-    """One thing that an entry tells: a value, or what was before and what came after."""
+class AuditFact:
+    """One fact of an entry: a value, or the values before and after."""
 
     name: str
     is_change: bool
@@ -27,14 +27,14 @@ class Fact:
 @require_safe
 @page
 def audit_list(request: HttpRequest) -> HttpResponse:
-    """Entries that the user may read, latest first."""
+    """Audit entries that the user may read, latest first."""
     return show_list(request, "audit")
 
 
 @require_safe
 @page
 def audit_entry(request: HttpRequest, entry_id: int) -> HttpResponse:
-    """One entry with all that it tells, before and after."""
+    """One audit entry with its facts, before and after."""
     entry = find_entry(request.user, entry_id)
     facts = facts_of(entry.facts)
     context = {
@@ -45,11 +45,11 @@ def audit_entry(request: HttpRequest, entry_id: int) -> HttpResponse:
     return render_page(request, "audit_entry", context)
 
 
-def facts_of(facts: Mapping[str, Any]) -> Sequence[Fact]:
-    """What an entry tells. A pair of values is a change."""
+def facts_of(facts: Mapping[str, Any]) -> Sequence[AuditFact]:
+    """Facts of an entry. A pair of values is a change."""
     return [
-        Fact(name, True, *value)
+        AuditFact(name, True, *value)
         if isinstance(value, list) and len(value) == 2 and name != "nodes"
-        else Fact(name, False, None, value)
+        else AuditFact(name, False, None, value)
         for name, value in facts.items()
     ]

@@ -1,4 +1,4 @@
-"""Core-seconds for pages, in core hours and per cent."""
+"""Lines of core hours for the pages of efficiency and of a site."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class WasteLine:
 
 
 def shown_lines(lines: Iterable[UseLine]) -> list[WasteLine]:
-    """The lines, with the sum of all as the last one if there are several."""
+    """Lines for the table, followed by their sum if there are several."""
     found = list(lines)
     shown = [_line(each) for each in found[:_MOST_LINES]]
     return [*shown, _line(_sum(found))] if len(found) > 1 else shown

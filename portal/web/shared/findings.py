@@ -1,4 +1,4 @@
-"""Faults of an input with the quoted line."""
+"""Faults of an input, each with the quoted source line."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import BinaryIO
 from wms.core.errors import Finding
 from wms.dags.submission.checking import read_text
 
-#: So many faults are quoted; the rest is counted.
+#: Most faults that are quoted; the others are counted.
 SHOWN = 50
 
 
 @dataclass(frozen=True, slots=True)
 class Quoted:
-    """A fault with the line that it is in."""
+    """A fault with its source line."""
 
     place: str
     command: str
@@ -26,7 +26,7 @@ class Quoted:
 def quoted(
     findings: Sequence[Finding], files: Mapping[str, BinaryIO] | None = None
 ) -> list[Quoted]:
-    """The first faults by file and line; lines are quoted from those files that are texts."""
+    """First faults by file and line; lines are quoted from text files only."""
     lines: dict[str, list[str]] = {}
     found = []
     for finding in sorted(findings[:SHOWN], key=lambda each: (each.file, each.line or 0)):

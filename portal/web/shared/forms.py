@@ -8,7 +8,7 @@ from django import forms
 
 
 class ReasonForm(forms.Form):
-    """Why something is done; recorded with the change."""
+    """Form with the reason of a change, which is recorded with it."""
 
     reason = forms.CharField(
         max_length=2000,
@@ -18,5 +18,5 @@ class ReasonForm(forms.Form):
     )
 
     def options(self) -> dict[str, Any]:
-        """What the service is asked for. A text that is too long counts as none."""
+        """Options for the service. A text that is too long counts as none."""
         return {"reason": self.cleaned_data["reason"] if self.is_valid() else ""}

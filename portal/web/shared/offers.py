@@ -1,4 +1,4 @@
-"""The forms by which the pages of objects offer what can be done with them."""
+"""Forms of the actions that the page of an object offers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from wms.core.errors import Finding, InvalidInput, PilotageError
 
 
 class ActionForm(ReasonForm):
-    """What is asked before an action: why, and its arguments."""
+    """Form of an action: the reason and the action's arguments."""
 
     def __init__(self, action: Action, data: QueryDict | None = None) -> None:
         super().__init__(data)
@@ -25,7 +25,7 @@ class ActionForm(ReasonForm):
         self.fields |= {argument.name: _form_field(argument) for argument in action.arguments}
 
     def order(self, actor: Actor, *, seen: str = "") -> Order:
-        """What is to be done. Raises InvalidInput for an argument that does not fit."""
+        """Order for the service. Raises InvalidInput for an invalid argument."""
         reason = self.options()["reason"]
         for argument in self.action.arguments:
             if argument.name in self.errors:
@@ -55,7 +55,7 @@ def _form_field(argument: Argument) -> forms.Field:
 
 @dataclass(frozen=True, slots=True)
 class OfferedField:
-    """An argument in the form of an action; `value` is what was typed, where it was refused."""
+    """Field of an action's form; `value` is the refused input."""
 
     name: str
     label: str
@@ -67,26 +67,26 @@ class OfferedField:
 
     @property
     def id(self) -> str:
-        """Its name in the page."""
+        """Id of the field in the page."""
         return self.name.replace("_", "-")
 
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """An action that was refused just now: what was sent, and why it is not done."""
+    """A refused action: what was sent, and the reason of the refusal."""
 
     form: ActionForm
     error: PilotageError
 
     @property
     def name(self) -> str:
-        """The action's name in addresses."""
+        """Name of the action in addresses."""
         return self.form.action.page_name
 
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """The form of an action; open, and with the reason that was typed, if it was refused."""
+    """Form of an action; if it was refused, open and with the typed reason."""
 
     action: Action
     label: str
@@ -104,7 +104,7 @@ def offers_of(
     refused: Refused | None = None,
     defaults: Mapping[str, str] | None = None,
 ) -> list[Offer]:
-    """A form for each action on an object in this state, sent to the address of its name.
+    """A form for each action that is possible in this state, posted to the address named after it.
 
     `defaults` tells what it means to leave a field empty.
     """

@@ -32,12 +32,12 @@ LIVE_TARGET = "live"
 REFRESH_S = 5
 #: Its header in which the server asks for another pace than the page began with.
 REFRESH_HEADER = "X-Refresh-Every"
-#: What is another text each time a part is made, and means the same.
+#: Parts of a page that vary per rendering without a change of meaning.
 _VARYING = re.compile(rb"<input[^<>]* data-varying>")
 
 
 def page(view: View) -> View:
-    """A view for people who are logged in; errors of the domain become pages with their status."""
+    """Decorator of views for logged-in users; domain errors become pages with their status."""
 
     @wraps(view)
     def wrapped(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
@@ -71,14 +71,14 @@ def _to_login(request: HttpRequest) -> HttpResponse:
     return redirect_to_login(urlunsplit(("", "", parts.path, parts.query, "")) or "/")
 
 
-class Way(NamedTuple):
-    """A link with its words."""
+class Link(NamedTuple):
+    """A link with its label."""
 
     label: str
     address: str
 
 
-def refusal(request: HttpRequest, error: PilotageError, way: Way | None = None) -> HttpResponse:
+def refusal(request: HttpRequest, error: PilotageError, way: Link | None = None) -> HttpResponse:
     """Page with the reason of a refusal, and a link to the overview or elsewhere."""
     refused = error.status == HTTPStatus.BAD_REQUEST
     trouble = REFUSED if refused else TROUBLES.get(error.status, REFUSED)

@@ -21,8 +21,8 @@ _DAY = timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
-    """Days of a zone, the first of them, and how many."""
+class DayRange:
+    """Range of days in a time zone: the first day, and their number."""
 
     first: date
     days: int
@@ -30,24 +30,24 @@ class Stretch:
 
     @property
     def start(self) -> datetime:
-        """Its first moment."""
+        """First moment of the range."""
         return datetime.combine(self.first, time.min, tzinfo=self.zone).astimezone(UTC)
 
     @property
     def end(self) -> datetime:
-        """The first moment after it."""
+        """First moment after the range."""
         last = self.first + self.days * _DAY
         return datetime.combine(last, time.min, tzinfo=self.zone).astimezone(UTC)
 
     def place(self, moment: datetime) -> float:
-        """Where a moment is, from 0 to 100; those outside are at its ends."""
+        """Position of a moment from 0 to 100; moments outside are put at the ends."""
         part = (moment - self.start) / (self.end - self.start)
         return round(100 * min(1.0, max(0.0, part)), 3)
 
 
 @dataclass(frozen=True, slots=True)
 class Day:
-    """A day of the scale above the rows. `label` is empty where there is no room for one."""
+    """Day on the scale above the rows. `label` is empty where there is no room for one."""
 
     day: date
     x: float
@@ -59,7 +59,7 @@ class Day:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """A downtime as it is drawn: in which lane, where it begins, and its lead time before."""
+    """A drawn downtime: its lane, its position, and its lead time."""
 
     downtime: Downtime
     y: int
@@ -72,15 +72,15 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A site with its windows. Those that overlap are in different lanes."""
+    """A site with its drawn downtimes. Overlapping ones are in different lanes."""
 
     site: str
     windows: Sequence[Window]
     height: int
 
 
-def stretch_of(asked_first: str, asked_days: str, *, now: datetime, zone: ZoneInfo) -> Stretch:
-    """The stretch that an address asks for; by default four weeks from the last Monday on."""
+def day_range_of(asked_first: str, asked_days: str, *, now: datetime, zone: ZoneInfo) -> DayRange:
+    """Range of days in the address; by default four weeks from last Monday on."""
     days = int(asked_days) if asked_days in {str(each) for each in STRETCHES} else USUAL_DAYS
     today = now.astimezone(zone).date()
     try:
@@ -90,11 +90,11 @@ def stretch_of(asked_first: str, asked_days: str, *, now: datetime, zone: ZoneIn
         is_drawable = False
     if not is_drawable:
         first = today - timedelta(days=today.weekday())
-    return Stretch(first, days, zone)
+    return DayRange(first, days, zone)
 
 
-def days_of(stretch: Stretch, now: datetime) -> list[Day]:
-    """The scale. In a long stretch only Mondays have labels."""
+def days_of(stretch: DayRange, now: datetime) -> list[Day]:
+    """Days of the scale. In a long range only Mondays have labels."""
     today = now.astimezone(stretch.zone).date()
     days = [stretch.first + number * _DAY for number in range(stretch.days)]
     return [
@@ -121,15 +121,15 @@ def _today(is_today: bool, number: int) -> str:
     return "today" if is_today and number % 7 < 5 else ""
 
 
-def rows_of(downtimes: Iterable[Downtime], stretch: Stretch) -> list[Row]:
-    """The sites that have a downtime in the stretch, by name. The downtimes come by start."""
+def rows_of(downtimes: Iterable[Downtime], stretch: DayRange) -> list[Row]:
+    """Sites with a downtime in the range, by name. The downtimes must be ordered by start."""
     by_site: dict[str, list[Downtime]] = {}
     for downtime in downtimes:
         by_site.setdefault(downtime.site.name, []).append(downtime)
     return [_row(site, by_site[site], stretch) for site in sorted(by_site)]
 
 
-def _row(site: str, downtimes: Sequence[Downtime], stretch: Stretch) -> Row:
+def _row(site: str, downtimes: Sequence[Downtime], stretch: DayRange) -> Row:
     lanes: list[datetime] = []
     windows = []
     for downtime in downtimes:

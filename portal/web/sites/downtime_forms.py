@@ -24,7 +24,7 @@ _TYPED = "%Y-%m-%dT%H:%M"
 
 
 class DowntimeForm(ReasonForm):
-    """When sites get nothing new, and why."""
+    """Form of a downtime: start, end, lead time and reason."""
 
     zone = forms.CharField(required=False, widget=forms.HiddenInput)
     start = forms.DateTimeField(error_messages={"required": "Give the start.", "invalid": _NO_TIME})
@@ -41,7 +41,7 @@ class DowntimeForm(ReasonForm):
     )
 
     def clean(self) -> dict[str, Any]:
-        """Read both times in the zone of the form."""
+        """Read both times in the time zone of the form."""
         cleaned: dict[str, Any] = super().clean() or self.cleaned_data
         name = cleaned.get("zone") or "UTC"
         zone = zone_named(name)
@@ -61,7 +61,7 @@ class DowntimeForm(ReasonForm):
         self.cleaned_data[field] = moment
 
     def terms(self) -> DowntimeTerms:
-        """What was asked for. Raises InvalidInput with every fault, by field."""
+        """Terms of the downtime. Raises InvalidInput with every fault, by field."""
         if not self.is_valid():
             raise InvalidInput(
                 [Finding(text, field=name) for name, texts in self.errors.items() for text in texts]
@@ -75,12 +75,12 @@ class DowntimeForm(ReasonForm):
 
 
 def zone_of_form(kept: Preferences) -> str:
-    """The zone in which the user types times, as far as the server knows it."""
+    """Time zone in which the user types times, as far as the server knows it."""
     return "UTC" if kept.time_zone in {"", BROWSER} else kept.time_zone
 
 
 def typed(moment: datetime, zone: str) -> str:
-    """A moment as it is typed in a zone."""
+    """A moment in the form's time format."""
     return f"{moment.astimezone(ZoneInfo(zone)):{_TYPED}}"
 
 
@@ -92,7 +92,7 @@ def new_form(zone: str, now: datetime) -> DowntimeForm:
 
 
 def form_of(downtime: Downtime, zone: str) -> DowntimeForm:
-    """A form with the terms that a downtime has."""
+    """Form filled with the terms of a downtime."""
     return DowntimeForm(
         initial={
             "start": typed(downtime.start, zone),
@@ -105,7 +105,7 @@ def form_of(downtime: Downtime, zone: str) -> DowntimeForm:
 
 
 def faults_of(error: Exception | None) -> dict[str, str]:
-    """What is wrong with a downtime that was sent, by the form's fields."""
+    """Faults of a downtime, by the form's fields."""
     if not isinstance(error, InvalidInput):
         return {}
     renamed = {"lead_time_s": "lead_min"}

@@ -17,7 +17,7 @@ from portal.personal.selectors import preferences_of
 from portal.web.lists.listing import show_list
 from portal.web.shared.forms import ReasonForm
 from portal.web.shared.pages import page, render_page
-from portal.web.sites.downtime_calendar import MOST, STRETCHES, days_of, rows_of, stretch_of
+from portal.web.sites.downtime_calendar import MOST, STRETCHES, day_range_of, days_of, rows_of
 from portal.web.sites.downtime_forms import (
     DowntimeForm,
     faults_of,
@@ -49,16 +49,16 @@ _POSTABLE = ["GET", "HEAD", "POST"]
 @require_safe
 @page
 def downtime_list(request: HttpRequest) -> HttpResponse:
-    """Downtimes, the last entered first."""
+    """Downtimes, latest entered first."""
     return show_list(request, "downtimes", may_enter=_may_enter(request))
 
 
 @require_safe
 @page
 def calendar(request: HttpRequest) -> HttpResponse:
-    """The downtimes of some weeks, drawn for each site over the days. Two queries."""
+    """Calendar: the downtimes of some weeks, drawn for each site. Two queries."""
     now, zone = timezone.now(), zone_of_form(preferences_of(request.user))
-    stretch = stretch_of(
+    stretch = day_range_of(
         request.GET.get("from", ""), request.GET.get("days", ""), now=now, zone=ZoneInfo(zone)
     )
     found = list(downtimes_between(request.user, stretch.start, stretch.end)[: MOST + 1])
@@ -82,7 +82,7 @@ def calendar(request: HttpRequest) -> HttpResponse:
 @require_http_methods(_POSTABLE)
 @page
 def new(request: HttpRequest) -> HttpResponse:
-    """Enter a downtime at one or several sites; a refusal is shown at the form that was sent.
+    """Enter a downtime at one or several sites; a refusal is shown in the form.
 
     Whoever enters one that overlaps others is told of these first.
     """
@@ -138,7 +138,7 @@ def _form_page(
 @require_safe
 @page
 def downtime_page(request: HttpRequest, downtime_id: int) -> HttpResponse:
-    """One downtime, with the forms that change and end it."""
+    """One downtime, with the forms to change and end it."""
     return _downtime_page(request, downtime_id)
 
 
@@ -176,7 +176,7 @@ def _downtime_page(
 @require_http_methods(_POSTABLE)
 @page
 def change(request: HttpRequest, downtime_id: int) -> HttpResponse:
-    """Change when a downtime is, or why; one that was changed meanwhile is shown instead."""
+    """Change the times or reason of a downtime; if it was changed meanwhile, show that instead."""
     if request.method != "POST":
         return redirect("web:downtime", downtime_id=downtime_id)
     form = DowntimeForm(request.POST)
@@ -195,7 +195,7 @@ def change(request: HttpRequest, downtime_id: int) -> HttpResponse:
 @require_http_methods(_POSTABLE)
 @page
 def cancel(request: HttpRequest, downtime_id: int) -> HttpResponse:
-    """Take a downtime out of the calendar; one that runs ends now."""
+    """Cancel a coming downtime; a running one ends now."""
     if request.method != "POST":
         return redirect("web:downtime", downtime_id=downtime_id)
     downtime = find_downtime(request.user, downtime_id)

@@ -1,4 +1,4 @@
-"""Queue page: pilot pressure on it, and what limits that."""
+"""Queue page: pressure of pilots, its history, and what limits it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _RECORDS = 60
 @require_safe
 @page
 def queue_page(request: HttpRequest, name: str, queue: str) -> HttpResponse:
-    """What the queue is asked for now and was before, with the reasons, and its pilots."""
+    """Pressure on the queue now and before, the limits, and the queue's pilots."""
     pressure = find_pressure(request.user, name, queue)
     row = pressure.queue
     pilots = PilotFilter(

@@ -20,7 +20,7 @@ from wms.sites.policy import may_steer
 @require_safe
 @page
 def suspect_page(request: HttpRequest, suspect_id: int) -> HttpResponse:
-    """Why a worker node is or was suspected, and the form that clears it."""
+    """Page of a suspected worker node, with the form that clears it."""
     return _suspect_page(request, suspect_id)
 
 
@@ -43,7 +43,7 @@ def _suspect_page(
 @require_http_methods(["GET", "HEAD", "POST"])
 @page
 def clear(request: HttpRequest, suspect_id: int) -> HttpResponse:
-    """Suspect a worker node no longer; a refusal is shown at the form that was sent."""
+    """Clear a suspected worker node; a refusal is shown in the form."""
     node = find_suspect(request.user, suspect_id)
     if request.method != "POST":
         return redirect("web:suspected-node", suspect_id=node.pk)
@@ -54,5 +54,5 @@ def clear(request: HttpRequest, suspect_id: int) -> HttpResponse:
         raise
     except PilotageError as error:
         return _suspect_page(request, suspect_id, error=error)
-    messages.success(request, f"{node.host} is suspected no longer.")
+    messages.success(request, f"{node.host} is cleared: it is no longer suspected.")
     return redirect("web:site", name=node.site.name)

@@ -20,12 +20,12 @@ class SuspectLine:
 
     @property
     def jobs(self) -> str:
-        """The jobs that failed there, as the filter of jobs takes them."""
+        """Filter of the job list for the jobs that failed there."""
         return ",".join(map(str, self.node.failed_jobs))
 
 
 def suspect_lines(user: User, nodes: Iterable[SuspectedNode]) -> list[SuspectLine]:
-    """A line for each of the nodes. One query more than that of the nodes, if there are any."""
+    """A line for each node. One query besides that of the nodes, if there are any."""
     rows = list(nodes)
     latest = [row.failed_jobs[0] for row in rows if row.failed_jobs]
     groups = groups_of_jobs(user, latest) if latest else {}

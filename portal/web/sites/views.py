@@ -1,4 +1,4 @@
-"""Site page, and the view that steers a site."""
+"""Views of the site page and of its actions."""
 
 from __future__ import annotations
 
@@ -51,12 +51,12 @@ _LINES = 25
 @require_safe
 @page
 def site_page(request: HttpRequest, name: str) -> HttpResponse:
-    """A site's standing, ad, queues, pilots, DAGs and events."""
+    """Page of a site: state, ad, queues, pilots, DAGs and events."""
     return show_site(request, name)
 
 
 def show_site(request: HttpRequest, name: str, *, refused: Refused | None = None) -> HttpResponse:
-    """The site's page; the form of what was refused is open and shows why."""
+    """Site page; the form of a refused action is open and shows the reason."""
     error = refused.error if refused else None
     now, user = timezone.now(), request.user
     site = site_named(with_loads(with_standing_facts(visible_sites(user))), name)
@@ -103,7 +103,7 @@ def _waste_at(request: HttpRequest, site: Site, now: datetime) -> list[WasteLine
 
 
 def _merged_ad(site: Site) -> tuple[dict[str, Attribute], str]:
-    """The ad by attribute, in alphabetical order, or why it cannot be made."""
+    """Ad of the site by attribute, in alphabetical order, or why it cannot be made."""
     try:
         return dict(sorted(current_ad(site).items(), key=lambda line: line[0].lower())), ""
     except Conflict as error:
@@ -111,7 +111,7 @@ def _merged_ad(site: Site) -> tuple[dict[str, Attribute], str]:
 
 
 def _offers(request: HttpRequest, site: Site, refused: Refused | None) -> list[Offer]:
-    """What the user can do with the site as it is now."""
+    """Forms of the actions that the user may take on the site now."""
     return offers_of(
         SITES.possible_on_page(request.user, site),
         site.state,

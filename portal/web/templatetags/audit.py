@@ -34,7 +34,7 @@ _PAGES: dict[str, Callable[[str], str]] = {
 
 @register.filter
 def object_page(entry: AuditEntry) -> str:
-    """The page of what an entry is about; empty for what has none."""
+    """Page of an entry's object; empty if it has none."""
     find = _PAGES.get(entry.object_kind)
     try:
         return find(entry.object_key) if find else ""
@@ -44,11 +44,11 @@ def object_page(entry: AuditEntry) -> str:
 
 @register.simple_tag
 def audit_of(kind: str, key: Any) -> str:
-    """The part of the audit trail that is about an object."""
+    """Address of the audit entries of an object."""
     return f"{reverse('web:audit')}?{urlencode({'object': f'{kind}:{key}'})}"
 
 
 @register.filter
 def changed_names(entry: AuditEntry) -> list[str]:
-    """What an entry says that was changed."""
+    """Names of the fields that an entry changed."""
     return [fact.name for fact in facts_of(entry.facts) if fact.is_change]

@@ -12,6 +12,6 @@ register = template.Library()
 
 @register.filter
 def what(operation: BulkOperation) -> str:
-    """What is done to how many: `Hold: 40 DAGs`."""
+    """Action and number of objects: `Hold: 40 DAGs`."""
     kind = find_kind(operation.list_name)
     return f"{kind.find_action(operation.action).label}: {kind.counted(operation.frozen_count)}"

@@ -11,13 +11,13 @@ register = template.Library()
 
 @register.filter
 def less(value: int, other: int) -> int:
-    """What is left of a number, never below nothing."""
+    """Rest of a number, never below zero."""
     return max(value - other, 0)
 
 
 @register.filter
 def of(counts: Any, name: str) -> int:
-    """One of some counts by its name; 0 for one that is missing."""
+    """Count with this name; 0 if it is missing."""
     return int(counts.get(name, 0))
 
 

@@ -12,5 +12,5 @@ register = template.Library()
 
 @register.filter
 def needs_in_words(needs: Needs) -> str:
-    """The needs of a job in a line, without whose they are."""
+    """Needs of a job in one line, without the owner."""
     return words_of(needs)

@@ -12,5 +12,5 @@ register = template.Library()
 
 @register.filter
 def notice_path(notice: Notice) -> str:
-    """Where the object of a notice is looked at."""
+    """Address of the page of a notice's object."""
     return path_of(notice.subject_kind, notice.subject_id)

@@ -33,7 +33,7 @@ _UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 
 @register.simple_tag
 def shape(name: str) -> SafeString:
-    """A shape of the sprite, as decoration beside a word."""
+    """Icon of the sprite, as decoration beside a word."""
     return format_html(
         '<svg class="shape" viewBox="0 0 16 16" width="16" height="16" aria-hidden="true">'
         '<use href="{}#{}"></use></svg>',
@@ -44,7 +44,7 @@ def shape(name: str) -> SafeString:
 
 @register.simple_tag
 def state(name: str, kind: str = "", label: str = "") -> SafeString:
-    """A state as shape and word; its meaning shows on hovering."""
+    """State badge: icon and word; its meaning shows on hovering."""
     badge = badge_of(name, kind)
     return format_html(
         '<span class="state tone-{}" title="{}">{}<span>{}</span></span>',
@@ -57,32 +57,32 @@ def state(name: str, kind: str = "", label: str = "") -> SafeString:
 
 @register.filter
 def word(name: str) -> str:
-    """What people call a state."""
+    """Display word of a state."""
     return WORDS.get(name, name.replace("_", " "))
 
 
 @register.simple_tag
 def state_shape(name: str) -> SafeString:
-    """The shape of a state in its tone, where the word stands nearby."""
+    """Icon of a state in its tone, where the word stands nearby."""
     badge = badge_of(name)
     return format_html('<span class="tone-{}">{}</span>', badge.tone, shape(badge.shape))
 
 
 @register.filter
 def tone(name: str) -> str:
-    """The tone of a state, for a class name."""
+    """Tone of a state, for a class name."""
     return badge_of(name).tone
 
 
 @register.filter
 def state_figure(name: str) -> str:
-    """The shape of a state, for the sprite."""
+    """Icon name of a state, for the sprite."""
     return badge_of(name).shape
 
 
 @register.filter
 def besides(usage: Mapping[str, float] | None) -> str:
-    """What a payload used besides time and memory, as far as it is known."""
+    """Use of a payload other than time and memory, as far as known."""
     known = usage or {}
     texts = [f"{label} {known[name]:.0f} MB" for name, label in _USED.items() if known.get(name)]
     if known.get("processes"):
@@ -92,7 +92,7 @@ def besides(usage: Mapping[str, float] | None) -> str:
 
 @register.filter
 def span(seconds: float | timedelta | None) -> str:
-    """A length of time in its two largest units: `1 h 12 min`."""
+    """Length of time in its two largest units: `1 h 12 min`."""
     if seconds is None:
         return ""
     whole = seconds.total_seconds() if isinstance(seconds, timedelta) else seconds
@@ -118,7 +118,7 @@ def _relative(moment: datetime, now: datetime) -> str:
 
 @register.simple_tag
 def since(moment: datetime | None) -> SafeString | str:
-    """How long ago, kept up to date by a script; the moment itself shows on hovering."""
+    """Relative time, kept up to date by a script; the moment itself shows on hovering."""
     if moment is None:
         return ""
     return format_html(
@@ -131,7 +131,7 @@ def since(moment: datetime | None) -> SafeString | str:
 
 @register.simple_tag
 def at(moment: datetime | None) -> SafeString | str:
-    """The moment in the zone that the user wants; how long ago shows on hovering."""
+    """Moment in the user's time zone; the relative time shows on hovering."""
     if moment is None:
         return ""
     return format_html(
@@ -144,14 +144,14 @@ def at(moment: datetime | None) -> SafeString | str:
 
 @register.filter
 def about(count: Count | int) -> str:
-    """How many: exactly, or about that many where it is an estimate."""
+    """A number, exact or, if it is an estimate, as `about 1.2 M`."""
     if isinstance(count, int):
         return f"{count:,}"
     return rounded(count.value) if count.is_estimate else f"{count.value:,}"
 
 
 def rounded(value: int) -> str:
-    """About so many, in two digits: `about 1.2 M`."""
+    """A number in two digits: `about 1.2 M`."""
     size, unit = next((pair for pair in _LARGE if value >= pair[0]), (1, ""))
     digits = 10 ** max(0, len(str(value // size)) - 2) if value >= size else 1
     whole = value / size
@@ -168,7 +168,7 @@ _DRAWN = ("done", "post_running", "submitted", "pre_running", "ready", "failed",
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One stretch of a progress bar, in percent of its width."""
+    """Stretch of a progress bar, in percent of its width."""
 
     state: str
     word: str
@@ -182,7 +182,7 @@ class Part:
 def progress(
     dag: Any, is_large: bool = False, counts: Mapping[str, int] | None = None
 ) -> Mapping[str, Any]:
-    """The progress of a DAG: a bar of hatched stretches, and the same in words.
+    """Progress of a DAG as a hatched bar and as text.
 
     By its counters, which do not tell scripts from what waits, or by the counts of all states.
     """
@@ -216,14 +216,14 @@ def progress(
 
 @register.inclusion_tag("components/share.html")
 def share(count: float, total: float, needs_some: bool = False) -> Mapping[str, Any]:
-    """How many of all, as a bar and in words; none stands out where that is a trouble."""
+    """Count of a total as a bar and as text; `needs_some` marks a zero as trouble."""
     percent = min(100.0, round(100 * count / total, 2)) if total else 0.0
     return {"count": count, "total": total, "percent": percent, "needs_some": needs_some}
 
 
 @register.inclusion_tag("components/portion.html")
 def portion(part: float) -> Mapping[str, Any]:
-    """A part of a whole, up to 1, as a bar and in percent."""
+    """Fraction of a whole as a bar and in percent."""
     percent = 100 * part
     text = "< 0.1" if 0 < percent < 0.1 else f"{percent:.1f}".removesuffix(".0")
     return {"width": min(100.0, round(percent, 2)), "percent": text}
@@ -231,7 +231,7 @@ def portion(part: float) -> Mapping[str, Any]:
 
 @register.filter
 def amount(value: float) -> str:
-    """A number of any size in three or four digits: a priority, a weight."""
+    """Number of any size in three or four digits: a priority, a weight."""
     if value == 0 or abs(value) >= 1000:
         return f"{value:.0f}"
     return f"{value:.3g}" if abs(value) < 100 else f"{value:.1f}".removesuffix(".0")
@@ -239,5 +239,5 @@ def amount(value: float) -> str:
 
 @register.filter
 def pairs(values: Mapping[str, Any] | None) -> list[tuple[str, Any]]:
-    """Names and values of what users have named: `.items` would find a value of that name."""
+    """Names and values of a user's dict: `.items` would find a key of that name."""
     return list((values or {}).items())

@@ -16,7 +16,7 @@ from rest_framework.test import APIClient
 from portal.history.palettes import PALETTES, Scheme
 from portal.history.panes import panes
 from tests import factories
-from tests.e2e import past
+from tests.e2e import history_data
 from wms.history.operations import store_samples
 from wms.sites.services import ban_site
 
@@ -141,7 +141,7 @@ def test_a_figure_opens_in_a_notebook(alice: APIClient, minute: datetime) -> Non
 
 @pytest.mark.parametrize("pane", panes())
 def test_the_figure_of_every_pane_is_valid(alice: APIClient, pane: str) -> None:
-    past.fill(timezone.now(), ["UW"], back=timedelta(days=2))
+    history_data.fill(timezone.now(), ["UW"], back=timedelta(days=2))
 
     figure = io.from_json(alice.get(f"/api/v1/history/panes/{pane}.figure.json").content.decode())
 

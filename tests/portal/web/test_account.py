@@ -1,4 +1,4 @@
-"""One's own account, and the list of notices, in the browser."""
+"""Account page and list of notices."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from django.utils import timezone
 
 from portal.personal.services import save_filter
 from tests import factories
+from tests.portal.web.markup import text_of
 from tests.wms.notices.hearing import happens, hears, told
 from wms.core.actors import Actor
 from wms.core.models import ApiToken, AuditEntry, User
@@ -59,7 +60,7 @@ def test_the_account_tells_what_the_role_may_do_and_what_was_done(
 
     text = _text(alice.get(ACCOUNT))
 
-    assert "Submit DAGs, and steer what is your own." in text
+    assert text.count(">you may<") == 2
     assert "/audit/?actor=alice" in text
     assert "submit" in _text(alice.get("/audit/?actor=alice"))
     assert "submit" in text
@@ -104,66 +105,6 @@ def test_a_token_is_revoked_by_its_owner_and_hidden_from_others(
     assert len(_audited("revoke token")) == 1
 
 
-def test_the_password_is_changed_and_other_sessions_end(
-    people: SimpleNamespace, alice: Client, browser_of: BrowserOf
-) -> None:
-    other = browser_of(people.alice)
-    body = {
-        "old_password": factories.PASSWORD,
-        "new_password1": "a purple staple",
-        "new_password2": "a purple staple",
-    }
-
-    answer = alice.post(f"{ACCOUNT}password/", body)
-
-    assert answer.status_code == 302
-    assert alice.get(ACCOUNT).status_code == 200
-    assert other.get(ACCOUNT).status_code == 302, "its session has ended"
-    assert Client().login(username="alice", password="a purple staple")
-    [entry] = _audited("change password")
-    assert "purple" not in f"{entry.facts}{entry.target}"
-
-
-@pytest.mark.parametrize(
-    ("changes", "fault"),
-    [
-        ({"old_password": "wrong"}, "old password was entered incorrectly"),
-        ({"new_password2": "another staple"}, "match"),
-        ({"new_password1": "short", "new_password2": "short"}, "too short"),
-    ],
-)
-def test_a_bad_change_of_the_password_tells_why(
-    people: SimpleNamespace, alice: Client, changes: dict[str, str], fault: str
-) -> None:
-    body = {
-        "old_password": factories.PASSWORD,
-        "new_password1": "a purple staple",
-        "new_password2": "a purple staple",
-    }
-
-    answer = alice.post(f"{ACCOUNT}password/", body | changes)
-
-    assert answer.status_code == 400
-    assert fault in _text(answer)
-    people.alice.refresh_from_db()
-    assert people.alice.check_password(factories.PASSWORD)
-
-
-def test_an_account_without_a_password_has_none_to_change(
-    people: SimpleNamespace, browser_of: BrowserOf
-) -> None:
-    people.bob.set_unusable_password()
-    people.bob.save()
-    bob = browser_of(people.bob)
-
-    alice = browser_of(people.alice)
-
-    for browser, has_form in ((alice, True), (bob, False)):
-        page = browser.get(ACCOUNT, {"tab": "password"}).content.decode()
-        assert ('name="old_password"' in page) is has_form
-    assert bob.post(f"{ACCOUNT}password/", {}).status_code == 409
-
-
 def test_a_list_opens_with_the_filter_that_was_chosen(
     people: SimpleNamespace, alice: Client
 ) -> None:
@@ -200,7 +141,7 @@ def test_a_site_that_is_not_there_is_told_at_the_field(alice: Client) -> None:
     answer = alice.post(f"{ACCOUNT}subscriptions/", {"rule": "site", "site": "Atlantis"})
 
     assert answer.status_code == 404
-    assert "There is no site Atlantis." in _text(answer)
+    assert "Atlantis" in text_of(answer.content.decode(), "fault-site")
 
 
 def test_loops_are_told_to_operators_only(
@@ -242,7 +183,7 @@ def test_a_bad_webhook_is_told_at_the_field(alice: Client, url: str, fault: str)
 
 
 def test_without_a_mail_server_the_page_says_so(alice: Client) -> None:
-    assert "This portal sends no e-mail" in _text(alice.get(ACCOUNT, {"tab": "notifications"}))
+    assert 'id="no-email"' in _text(alice.get(ACCOUNT, {"tab": "notifications"}))
     answer = alice.post(f"{ACCOUNT}channels/", {"kind": "email", "pace": "now"})
     assert answer.status_code == 409
 
@@ -253,7 +194,7 @@ def test_mail_goes_to_the_address_of_the_account_only(
     notices = settings.PILOTAGE["NOTICES"] | {"EMAIL_FROM": "pilotage@example.org"}
     with override_settings(PILOTAGE=settings.PILOTAGE | {"NOTICES": notices}):
         page = {"tab": "notifications"}
-        assert "has no e-mail address" in _text(alice.get(ACCOUNT, page))
+        assert 'id="no-address"' in _text(alice.get(ACCOUNT, page))
         assert (
             alice.post(f"{ACCOUNT}channels/", {"kind": "email", "pace": "now"}).status_code == 409
         )
@@ -301,9 +242,8 @@ def test_a_channel_is_changed_tested_renewed_and_removed(
 
     changed = Channel.objects.get()
     assert (changed.pace, changed.is_enabled) == ("daily", False)
-    assert changed.off_reason == "switched off by hand"
+    assert changed.off_reason
     assert (first, again.status_code, off.status_code) == (302, 429, 302)
-    assert "A test was sent just now" in _text(again)
     assert renewed.context["made"].secret in _text(renewed)
     assert changed.secret_check != row.secret_check
     assert refused.status_code == 409
@@ -339,9 +279,9 @@ def test_one_click_on_a_dag_tells_and_another_one_stops(
     vera.post(f"/dags/{dag.pk}/tell/", {"tell": "no"})
 
     assert subscribed == 1
-    assert "You are told" in page
+    assert 'name="tell" value="no"' in page
     assert not Subscription.objects.exists()
-    assert "Tell me" in _text(vera.get(f"/dags/{dag.pk}/"))
+    assert 'name="tell" value="yes"' in _text(vera.get(f"/dags/{dag.pk}/"))
     assert vera.post("/dags/99999999/tell/").status_code == 404
 
 
@@ -372,7 +312,7 @@ def test_nobody_reads_or_marks_the_notices_of_others(
     told(people.alice)
     notice, bob = Notice.objects.get(), browser_of(people.bob)
 
-    assert "You have no notices." in _text(bob.get("/notices/"))
+    assert 'id="notice-' not in _text(bob.get("/notices/"))
     bob.post("/notices/read/", {"notice": str(notice.pk)})
     bob.post("/notices/read/", {"all": "yes"})
     assert Notice.objects.get().read_at is None
@@ -384,7 +324,7 @@ def test_marking_what_is_no_number_is_refused(alice: Client, word: str) -> None:
 
 
 def test_an_empty_list_says_what_to_do_next(alice: Client) -> None:
-    assert "Choose what you want to hear of" in _text(alice.get("/notices/"))
+    assert f'href="{ACCOUNT}?tab=notifications"' in _text(alice.get("/notices/"))
 
 
 def test_paths_of_all_kinds_of_notices_lead_somewhere(

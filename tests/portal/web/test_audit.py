@@ -1,4 +1,4 @@
-"""The audit trail as people read it: what of it they may see, and how they find a part of it."""
+"""Audit pages: visible entries, filters, before and after."""
 
 from __future__ import annotations
 

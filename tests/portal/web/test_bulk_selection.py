@@ -1,4 +1,4 @@
-"""Which rows are meant: those ticked, or all that a list showed, by the token beside them."""
+"""Selection of bulk operations: ticked rows, or all rows of a list by its token."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from django.utils import timezone
 
 from portal.lists import selection
 from tests import factories
-from tests.portal.web.choosing import all_of, choose, confirm, token_of
+from tests.portal.web.bulk_steps import all_of, choose, confirm, token_of
 from tests.wms.bulk.conftest import finish, outcomes
 from wms.bulk.models import BulkOperation
 from wms.core.models import User
@@ -82,7 +82,7 @@ def test_an_old_token_is_refused(
     answer = choose(alice, "hold", all="1", selection=token)
 
     assert answer.status_code == 400
-    assert "more than a day ago" in answer.content.decode()
+    assert not BulkOperation.objects.exists()
 
 
 def test_a_token_of_somebody_else_or_of_another_list_is_refused(
@@ -94,8 +94,7 @@ def test_a_token_of_somebody_else_or_of_another_list_is_refused(
     of_bob = choose(alice, "hold", all="1", selection=token_of(browser_of(people.bob)))
     of_jobs = choose(alice, "hold", all="1", selection=token_of(alice, name="jobs"))
 
-    assert "made by somebody else" in of_bob.content.decode()
-    assert "one of jobs, not of dags" in of_jobs.content.decode()
+    assert not BulkOperation.objects.exists()
     assert (of_bob.status_code, of_jobs.status_code) == (400, 400)
 
 
@@ -156,4 +155,4 @@ def test_a_filter_that_cannot_be_read_any_more_is_told(
     answer = confirm(alice, operation)
 
     assert answer.status_code == 400
-    assert "colour: is no filter of this list" in answer.content.decode()
+    assert "colour" in answer.content.decode()

@@ -1,4 +1,4 @@
-"""When a daily digest leaves: an hour of one's own, in the zone in which one sees times."""
+"""Hour and time zone of daily digests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Downtimes on pages: entered at one or several sites in any zone, drawn, changed, ended."""
+"""Pages of downtimes: enter in any zone, calendar, change, end."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from portal.personal.services import save_preferences
-from portal.web.sites.downtime_calendar import rows_of, stretch_of
+from portal.web.sites.downtime_calendar import day_range_of, rows_of
 from tests import factories
 from wms.core.actors import Actor
 from wms.core.models import AuditEntry, User
@@ -83,7 +83,7 @@ def test_a_shifter_enters_a_downtime_at_several_sites_at_once(
         ("Florida", 5400, "sam"),
         ("UW", 5400, "sam"),
     ]
-    assert "The downtime of Florida, UW is entered." in text(answer)
+    assert "Florida, UW" in text(answer)
     assert AuditEntry.objects.filter(action="add downtime", actor="sam").count() == 2
 
 
@@ -119,7 +119,7 @@ def test_the_form_asks_in_the_zone_of_the_user_and_says_so(
     page = text(sam.get(NEW))
 
     assert 'name="zone" value="Asia/Tokyo"' in page
-    assert "(time in <span data-zone-name>Asia/Tokyo</span>)" in page
+    assert "<span data-zone-name>Asia/Tokyo</span>" in page
 
 
 @pytest.mark.parametrize(
@@ -184,14 +184,15 @@ def test_a_downtime_next_to_another_does_not_overlap(sam: Client, sites: list[Si
 def test_a_downtime_is_ended_with_a_reason(sam: Client, sites: list[Site]) -> None:
     downtime = entered(-1, 4)
     page = reverse("web:downtime", args=[downtime.pk])
-    assert "End this downtime now" in text(sam.get(page))
+    assert f'action="{reverse("web:cancel-downtime", args=[downtime.pk])}"' in text(sam.get(page))
     address = reverse("web:cancel-downtime", args=[downtime.pk])
 
     assert sam.post(address, {"reason": " "}).status_code == 400
     done = sam.post(address, {"reason": "disks came early"}, follow=True)
 
-    assert "The downtime is ended." in text(done)
-    assert "by sam: disks came early" in text(done)
+    downtime.refresh_from_db()
+    assert downtime.cancelled_by == "sam"
+    assert "disks came early" in text(done)
     assert (
         standing_of(sites[0], timezone.now()).kind == "no queue"
         or not standing_of(sites[0], timezone.now()).kind
@@ -208,7 +209,7 @@ def test_a_downtime_is_changed(sam: Client, sites: list[Site]) -> None:
     answer = sam.post(address, form(5, 6, lead_min="", reason="later"), follow=True)
 
     downtime.refresh_from_db()
-    assert "The downtime is changed." in text(answer)
+    assert answer.redirect_chain == [(reverse("web:downtime", args=[downtime.pk]), 302)]
     assert (downtime.reason, downtime.lead_time_s) == ("later", 0)
     facts = AuditEntry.objects.get(action="change downtime").facts
     assert facts["reason"] == ["new disks", "later"]
@@ -228,8 +229,7 @@ def test_what_was_changed_meanwhile_is_shown_and_not_overwritten(
 
     downtime.refresh_from_db()
     assert answer.status_code == 409
-    assert "was changed meanwhile: it is from" in text(answer)
-    assert "of lead time (much later) now" in text(answer)
+    assert "much later" in text(answer)
     assert (downtime.reason, downtime.cancelled_at) == ("much later", None)
 
 
@@ -292,7 +292,7 @@ def test_windows_that_overlap_are_drawn_in_different_lanes(
     entered(2, 5, lead_time_s=3600)
     entered(40, 50)
     entered(1, 2, site="Florida")
-    stretch = stretch_of("", "", now=timezone.now(), zone=_UTC)
+    stretch = day_range_of("", "", now=timezone.now(), zone=_UTC)
 
     found = downtimes_between(people.alice, stretch.start, stretch.end + timedelta(days=7))
     florida, uw = rows_of(found, stretch)
@@ -328,7 +328,7 @@ def test_any_address_of_the_calendar_is_drawn(
 
 
 def test_a_day_on_which_clocks_change_is_drawn_whole(people: SimpleNamespace) -> None:
-    stretch = stretch_of("2026-10-25", "7", now=timezone.now(), zone=_BERLIN)
+    stretch = day_range_of("2026-10-25", "7", now=timezone.now(), zone=_BERLIN)
 
     assert stretch.end - stretch.start == timedelta(days=7, hours=1)
     assert stretch.place(stretch.start + (stretch.end - stretch.start) / 2) == 50
@@ -351,7 +351,7 @@ def test_the_state_of_a_downtime_follows_the_clock(
 
 
 def test_an_empty_list_says_what_to_do_next(alice: Client, sam: Client) -> None:
-    assert "Shifters and the administrators of a site enter them." in text(alice.get(LIST))
+    assert f'href="{NEW}"' not in text(alice.get(LIST))
     factories.site("UW")
-    assert "Enter one" in text(sam.get(LIST))
-    assert "No site is down in these days." in text(sam.get(CALENDAR))
+    assert f'href="{NEW}"' in text(sam.get(LIST))
+    assert 'id="cal-UW"' not in text(sam.get(CALENDAR))

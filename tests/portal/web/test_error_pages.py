@@ -1,4 +1,4 @@
-"""Refusals and faults as people see them: with a reason, what to do, and the request's id."""
+"""Error pages: reason, advice and request id."""
 
 from __future__ import annotations
 

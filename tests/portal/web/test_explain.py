@@ -1,8 +1,9 @@
-"""The page that tells why something does not run, and what would help."""
+"""Explain page: why something does not run, and what would help."""
 
 from __future__ import annotations
 
 import io
+import re
 from types import SimpleNamespace
 
 import pytest
@@ -11,6 +12,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from tests import factories
+from tests.portal.web.markup import text_of
 from tests.query_counts import statements_of
 from wms.core.actors import Actor
 from wms.dags.models import Dag
@@ -61,14 +63,14 @@ def test_a_dag_that_no_site_can_take_is_told_the_nearest_miss(
     page = _page(alice, dag=dag.pk)
 
     assert '<h2 id="verdict">Never</h2>' in page
-    assert "2 sites ruled out by the Requirements of the DAG." in page
+    assert "2 sites" in page
     assert "<b>0</b> of 2" in page
-    assert "nothing is left from here on" in page
-    assert "<code>Need = 16384</code>: <b>0</b> of 2 sites" in page
-    assert "<code>Need = 12288</code>: <b>1</b> site<" in page
-    assert "<code>Need = 4096</code>: <b>2</b> sites" in page
+    assert page.count("data-ends-all") == 1
+    assert "<code>Need = 16384</code>: <b>0</b> of 2" in page
+    assert "<code>Need = 12288</code>: <b>1</b>" in page
+    assert "<code>Need = 4096</code>: <b>2</b>" in page
     assert f'href="{WHAT_IF}?dag={dag.pk}&amp;change=Need%20%3D%2012288"' in page
-    assert "<b>alice</b> is number <b>1</b> of 1" in page
+    assert "<b>alice</b>" in page
 
 
 def test_when_no_single_change_is_enough_the_page_says_so(
@@ -80,7 +82,7 @@ def test_when_no_single_change_is_enough_the_page_says_so(
     )
     other = _submit(people, "requirements = TARGET.Memory == 1 && TARGET.Arch == Memory")
 
-    assert "more than one thing has to change" in _page(alice, dag=other.pk)
+    assert 'id="no-single-change"' in _page(alice, dag=other.pk)
     assert '<h2 id="verdict">Never</h2>' in _page(alice, dag=dag.pk)
 
 
@@ -95,10 +97,10 @@ def test_what_if_shows_before_and_after_and_writes_nothing(
     page = _page(alice, **query)
 
     assert [sql for sql in statements if not sql.startswith(("SELECT", "DECLARE"))] == []
-    assert '<th scope="row">Both sides agree</th><td class="num">0 of 2</td>' in page
+    assert '<td class="num">0 of 2</td>' in page
     assert "<b>1</b> of 2</td></tr>" in page
-    assert "Changed: It would go to Large" in page
-    assert "Requirements with the change" in page
+    assert "go to Large" in page
+    assert 'id="after-title"' in page
 
 
 def test_a_posted_what_if_leads_to_an_address_that_can_be_kept(
@@ -133,13 +135,13 @@ def test_faults_of_a_what_if_stand_at_their_field_with_the_line(
     )
     nowhere = _page(alice, 400, dag=dag.pk, at="Nowhere", site_change="Memory = 1")
 
-    assert "Line 2: Need: not a ClassAd expression" in page
-    assert "Line 3: Write Name = expression." in page
-    assert "Line 5: arch is given twice." in page
-    assert "Line 1: Memory: not a ClassAd expression" in page
-    assert "Name the site that these attributes are for." in page
+    of_dag = text_of(page, "fault-change")
+    assert re.findall(r"Line (\d)", of_dag) == ["2", "3", "5"]
+    assert ("Need:" in of_dag, "arch" in of_dag) == (True, True)
+    assert text_of(page, "fault-site-change").startswith("Line 1: Memory:")
+    assert 'id="fault-at"' in page
     assert '<h2 id="verdict">Never</h2>' in page
-    assert 'id="fault-at">there is no ad of a site Nowhere' in nowhere
+    assert "Nowhere" in text_of(nowhere, "fault-at")
 
 
 @pytest.mark.parametrize(
@@ -159,7 +161,7 @@ def test_a_pasted_ad_is_explained_in_every_format_and_can_be_tried(alice: Client
 
     assert "A pasted ad" in page
     assert 'form="what-if" name="attempt" value="Need = 12288"' in page
-    assert "It would go to Large" in tried.content.decode()
+    assert "go to Large" in tried.content.decode()
     assert ">Need = 12288</textarea>" in tried.content.decode()
 
 
@@ -185,10 +187,10 @@ def test_closed_and_avoided_sites_tell_why(alice: Client, people: SimpleNamespac
     assert "Avoided" in avoided
     assert "until 20" in avoided
     assert "UTC: slow</span>" in avoided
-    assert "It left Here: slow." in avoided
+    assert "Here: slow" in avoided
     assert '<h2 id="verdict">Not now</h2>' in closed
     assert "the roof &lt;b&gt;leaks" in closed
-    assert "banned by sam since" in closed
+    assert "banned by sam" in closed
 
 
 def test_what_nobody_defines_is_named_with_what_may_be_meant(
@@ -199,8 +201,8 @@ def test_what_nobody_defines_is_named_with_what_may_be_meant(
 
     page = _page(alice, dag=dag.pk)
 
-    assert "Nobody defines <code>memroy</code>" in page
-    assert "Did you mean <code>Memory</code>?" in page
+    assert "<code>memroy</code>" in page
+    assert "<code>Memory</code>" in page
 
 
 def test_the_other_side_is_told_with_names(alice: Client, people: SimpleNamespace) -> None:
@@ -213,15 +215,15 @@ def test_the_other_side_is_told_with_names(alice: Client, people: SimpleNamespac
 
     assert "<code>TARGET.WantIt is true</code>" in page
     assert "Refuse the DAG" in page
-    assert '<code>WantIt</code> <span class="quiet">is not given</span>' in page
-    assert "<code>WantIt = true</code>: <b>1</b> site<" in page
+    assert '<code>WantIt</code> <span class="quiet">' in page
+    assert "<code>WantIt = true</code>: <b>1</b>" in page
 
 
 def test_a_running_dag_has_a_site_and_an_ended_one_is_over(
     alice: Client, people: SimpleNamespace
 ) -> None:
     dag = factories.running_dag(people.alice)
-    assert "The DAG runs at UW." in _page(alice, dag=dag.pk)
+    assert "runs at UW" in _page(alice, dag=dag.pk)
 
     alice.post(reverse("web:steer", args=[dag.pk, "remove"]), {"reason": "no use"})
 
@@ -252,10 +254,9 @@ def test_a_site_tells_which_idle_dags_it_would_take(alice: Client, people: Simpl
     page = _page(alice, site="Small")
     after = _page(alice, site="Small", site_change="Memory = 20000")
 
-    assert "2 look for a site" in page
-    assert "It would take now" in page
-    assert "Rule the site out" in page
-    assert "Requirements with the change" in after
+    assert text_of(page, "idle-dags").startswith("2 ")
+    assert page.count('<p class="stand"><b>1</b>') == 2
+    assert 'id="after-title"' in after
     assert '<td class="num">1</td><td class="num"><b>2</b></td>' in after
 
 

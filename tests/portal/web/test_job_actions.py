@@ -1,4 +1,4 @@
-"""What can be done with one job from its page goes the way of all actions: look, confirm."""
+"""Actions on one job from its page lead through the bulk preview."""
 
 from __future__ import annotations
 

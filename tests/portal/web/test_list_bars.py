@@ -1,4 +1,4 @@
-"""What stands above a list: facets, chips, saved filters, columns, and the zone of times."""
+"""Bars above lists: facets, chips, saved filters, columns, time zone."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from portal.personal.models import Preferences, SavedFilter
 from portal.personal.services import save_filter, save_preferences, set_default_filter
 from portal.web.templatetags.pilotage import about
 from tests import factories
+from tests.portal.web.markup import text_of
 from wms.core.actors import Actor
 from wms.core.database import counting
 from wms.core.database.counting import Count
@@ -88,8 +89,9 @@ def test_chips_lead_to_the_list_without_them_and_to_their_opposite(
 def test_an_unknown_filter_is_named_and_no_list_is_shown(alice: Client, dags: list[Dag]) -> None:
     page = text(alice, f"{DAGS}?stat=held")
 
-    assert "There is no filter &#x27;stat&#x27; of this list; there are name, state" in page
-    assert "so no list is shown" in page
+    assert "&#x27;stat&#x27;" in page
+    assert "name, state" in page
+    assert 'id="dags-box"' not in page
     assert "held.dag" not in page
 
 
@@ -97,7 +99,7 @@ def test_the_message_of_a_filter_stands_at_its_field(alice: Client, dags: list[D
     page = text(alice, f"{DAGS}?created=soon&nodes=1")
 
     assert re.search(r'name="created" value="soon"[^>]*aria-describedby="fault-created"', page)
-    assert 'id="fault-created">Give a time such as 24h' in page
+    assert "24h" in text_of(page, "fault-created")
     assert 'id="menu-filters" open' in page
 
 
@@ -256,10 +258,10 @@ def test_large_counts_are_told_as_estimates(
     alice: Client, dags: list[Dag], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(counting, "EXACT_UP_TO", 1)
-    assert "(the number is an estimate)" in text(alice, DAGS)
+    assert "estimate" in text(alice, DAGS)
 
     monkeypatch.setattr(counting, "EXACT_UP_TO", 2)
-    assert "Summary of the latest 10,000" in text(alice, DAGS)
+    assert "latest 10,000" in text(alice, DAGS)
 
 
 @pytest.mark.parametrize(

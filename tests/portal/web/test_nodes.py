@@ -1,4 +1,4 @@
-"""A node's page, and steering nodes from there and from the list."""
+"""Node page, and actions on nodes from there and from the list."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_a_page_tells_what_the_node_waits_for_and_what_is_around_it(
 ) -> None:
     page = _page(alice, dag, "A2")
 
-    assert "1 parent must end first" in page
+    assert "1 parent " in page
     for other in ("A1", "A3"):
         assert reverse("web:node", args=[dag.pk, _node(dag, other).pk]) in page
 
@@ -149,7 +149,7 @@ def test_a_state_that_no_node_is_in_any_more_is_told(alice: Client, dag: Dag) ->
 
     page = alice.get(address, {"state": "failed"}).content.decode()
 
-    assert "No node of the DAG is failed now." in page
+    assert 'id="nothing"' in page
     assert "tick some" not in page
 
 

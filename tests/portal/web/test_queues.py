@@ -1,4 +1,4 @@
-"""The page of a queue: what it is asked for, and what holds that back."""
+"""Queue page: pressure and its limits."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def test_the_page_tells_what_is_wanted_granted_and_why_not_more(site: Site, alic
 
     assert '<dd id="pressure-wanted">5 ' in page
     assert '<dd id="pressure-granted">1 ' in page
-    assert "queue limit 1: 0 pilots are there" in page
-    assert "queue limit 1: 0 pilots are there" in overview
+    assert "queue limit 1" in page
+    assert "queue limit 1" in overview
     assert 'href="/sites/UW/queues/short/"' in overview
 
 
@@ -61,7 +61,7 @@ def test_a_queue_that_is_not_there_is_not_found(site: Site, alice: Client) -> No
     answer = alice.get("/sites/UW/queues/long/")
 
     assert answer.status_code == 404
-    assert "The site UW has no queue long." in answer.content.decode()
+    assert "queue long" in answer.content.decode()
 
 
 def test_the_api_tells_the_same(site: Site, alice: Client) -> None:

@@ -1,7 +1,8 @@
-"""The pages of sites: how a site stands and why, and closing it by hand."""
+"""Site pages: state, ad, ban and drain."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from datetime import timedelta
 from types import SimpleNamespace
@@ -12,6 +13,7 @@ from django.utils import timezone
 
 from matching.failure_throttle import Outcomes
 from tests import factories
+from tests.portal.web.markup import text_of
 from wms.core.models import User
 from wms.sites.advertising import advertise
 from wms.sites.downtimes import add_downtime
@@ -43,7 +45,7 @@ def test_a_shifter_closes_and_opens_a_site(site: Site, sam: Client) -> None:
     opened = sam.post(f"{PAGE}steer/unban/", {"reason": "repaired"}, follow=True).content.decode()
 
     assert "UW is banned." in banned
-    assert "the site is banned by sam since " in banned
+    assert "banned by sam" in banned
     assert 'id="steer-unban"' in banned
     assert 'id="steer-ban"' not in banned
     assert "UW is open." in opened
@@ -57,7 +59,7 @@ def test_a_refusal_is_shown_at_its_form(site: Site, sam: Client) -> None:
     assert without_reason.status_code == 400
     assert 'id="fault-drain"' in without_reason.content.decode()
     assert conflict.status_code == 409
-    assert "UW is open: unban changes nothing." in conflict.content.decode()
+    assert "unban" in str(conflict.context["error"])
     assert sam.get(f"{PAGE}steer/ban/", follow=True).redirect_chain == [(PAGE, 302)]
     assert sam.get(f"{PAGE}steer/burn/").status_code == 404
     assert Site.objects.get().state == "open"
@@ -69,13 +71,13 @@ def test_who_may_not_steer_sees_no_forms(site: Site, alice: Client) -> None:
 
 
 def test_the_page_tells_why_a_site_takes_no_dag(site: Site, alice: Client) -> None:
-    assert "Takes no new DAG" not in text(alice)
+    assert 'id="takes-none"' not in text(alice)
 
     adjust_throttles({site.pk: Outcomes(40, 2)}, timezone.now() + timedelta(seconds=600))
     assert "New matches now" in text(alice)
     note_matches({site.pk: 100})
 
-    assert "the site is throttled until " in text(alice)
+    assert "throttled until" in text(alice)
     assert "throttled" in text(alice, "/sites/")
     assert "throttled" in text(alice, "/")
 
@@ -84,12 +86,12 @@ def test_an_expired_advertisement_shows_on_all_boards(
     site: Site, alice: Client, sam: Client
 ) -> None:
     factories.advertisement(site, sequence=7)
-    assert "number 7 by system:test" in text(alice)
+    assert "system:test" in text(alice)
 
     Advertisement.objects.update(expires_at=timezone.now() - timedelta(seconds=1))
 
-    assert "the site is silent: what it advertised expired at " in text(alice)
-    assert "It is silent: what it advertised expired at " in text(sam, "/")
+    assert "is silent" in text(alice)
+    assert "is silent" in text(sam, "/")
     assert "expired" in text(alice, "/sites/")
 
 
@@ -133,7 +135,7 @@ def test_the_ad_tells_where_each_attribute_comes_from(site: Site, alice: Client)
 
     page = " ".join(text(alice).split())
 
-    assert '<code>500</code></td><td role="cell" class="quiet badge-cell">advertised</td>' in page
+    assert re.search("<code>500</code></td><td [^>]*>advertised</td>", page)
     assert 'class="mono first">Requirements</td>' in page
     assert 'badge-cell">both</td>' in page
     assert 'badge-cell">computed</td>' in page
@@ -142,7 +144,7 @@ def test_the_ad_tells_where_each_attribute_comes_from(site: Site, alice: Client)
 def test_an_ad_that_cannot_be_made_tells_why(site: Site, alice: Client) -> None:
     Site.objects.update(environment="no assignment")
 
-    assert "The ad of UW cannot be made" in text(alice)
+    assert "cannot be made" in text(alice)
 
 
 def test_the_list_is_cut_down_by_state_and_name(site: Site, alice: Client) -> None:
@@ -157,8 +159,8 @@ def test_the_list_is_cut_down_by_state_and_name(site: Site, alice: Client) -> No
     assert [line.site.name for line in decided] == ["Elsewhere"]
     assert [line.site.name for line in named] == ["UW"]
     assert "moves house" in text(alice, "/sites/")
-    assert "No site fits this filter." in text(alice, "/sites/?standing=draining")
-    assert "burning is not one of the available" in text(alice, "/sites/?standing=burning")
+    assert 'id="sites-box"' not in text(alice, "/sites/?standing=draining")
+    assert "burning" in text_of(text(alice, "/sites/?standing=burning"), "fault-standing")
 
 
 def test_filters_call_how_a_site_stands_as_its_badge_does(site: Site, alice: Client) -> None:
@@ -166,7 +168,7 @@ def test_filters_call_how_a_site_stands_as_its_badge_does(site: Site, alice: Cli
 
     assert 'value="enabled" checked>open</label>' in page
     assert 'value="late" checked>no ad</label>' in page
-    assert "Remove the filter State open" in page
+    assert "filter State open" in page
 
 
 def test_of_many_sites_the_board_shows_first_those_that_take_no_dag(alice: Client) -> None:

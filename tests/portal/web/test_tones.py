@@ -1,4 +1,4 @@
-"""The colours of states: told apart by everybody, readable, and written down in one place."""
+"""Tones of states: distinguishable, readable, defined in one place."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Two people decide about the same thing at the same moment: the second is told, and stops."""
+"""Two users act on the same object at once: the second gets a conflict."""
 
 from __future__ import annotations
 

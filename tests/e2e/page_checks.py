@@ -1,4 +1,4 @@
-"""Looking at a page: by axe, as pictures, and whether it fits the screen."""
+"""Checks of a page in the browser: axe, screenshots, no sideways scrolling."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the archives hold after a while, with a gap: for pages that draw it."""
+"""Samples for the history archives over a long time, with a gap."""
 
 from __future__ import annotations
 

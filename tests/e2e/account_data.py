@@ -1,4 +1,4 @@
-"""Olga's account in use: what she was told, what she hears of, and ways to her that work or not."""
+"""Olga's account in use: notices, subscriptions, channels and deliveries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Selection of DAG nodes by state, name, level, or place in the graph."""
+"""Selection of DAG nodes by state, name, level, or position in the graph."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ _FAILING = Q(retry_number__gt=0) & ~Q(state__in=NODE_TERMINAL)
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
-    """What an address asks for; nothing for all nodes."""
+class NodeSelection:
+    """Node selection in an address; empty for all nodes."""
 
     state: str = ""
     show: str = ""
@@ -38,17 +38,17 @@ class Choice:
 
     @property
     def is_everything(self) -> bool:
-        """True when all nodes are asked for."""
-        return self == Choice()
+        """True for all nodes."""
+        return self == NodeSelection()
 
     @property
-    def is_walked(self) -> bool:
-        """True when the nodes are found in the drawing, and come in an order of their own."""
+    def is_searched(self) -> bool:
+        """True when the drawing is searched for the nodes, which have an order of their own."""
         return self.level is not None or self.show in ("blocking", "critical")
 
 
-def choice_of(query: QueryDict) -> Choice:
-    """Read the address. Raises NotFound for what there is not."""
+def selection_of(query: QueryDict) -> NodeSelection:
+    """Selection in the address. Raises NotFound for unknown values."""
     state, show, level = query.get("nodes", ""), query.get("show", ""), query.get("level", "")
     if state and state not in NodeState.values:
         raise NotFound(f"There is no node state {state!r}.")
@@ -56,11 +56,11 @@ def choice_of(query: QueryDict) -> Choice:
         raise NotFound(f"There is no selection of nodes called {show!r}.")
     if level and not (level.isascii() and level.isdigit() and 0 < int(level[:9]) < 10**8):
         raise NotFound(f"There is no level {level!r}.")
-    return Choice(state, show, query.get("q", "").strip(), int(level[:9]) if level else None)
+    return NodeSelection(state, show, query.get("q", "").strip(), int(level[:9]) if level else None)
 
 
-def chosen_rows(nodes: QuerySet[Node], choice: Choice) -> QuerySet[Node]:
-    """Those of the nodes that were chosen by what their rows say."""
+def chosen_rows(nodes: QuerySet[Node], choice: NodeSelection) -> QuerySet[Node]:
+    """Nodes that match the selection by their columns."""
     if choice.state:
         nodes = nodes.filter(state=choice.state)
     if choice.text:
@@ -71,8 +71,8 @@ def chosen_rows(nodes: QuerySet[Node], choice: Choice) -> QuerySet[Node]:
 
 
 @dataclass(frozen=True, slots=True)
-class Walked:
-    """Nodes that were found in the drawing, in the order in which they are shown.
+class FoundNodes:
+    """Nodes found in the drawing, in display order.
 
     `notes` say something of each, by its id; `remark` of all.
     """
@@ -82,8 +82,8 @@ class Walked:
     remark: str = ""
 
 
-def walked(dag: Dag, states: States, choice: Choice) -> Walked:
-    """The nodes that were chosen by their place among the others, and by their state."""
+def search_nodes(dag: Dag, states: States, choice: NodeSelection) -> FoundNodes:
+    """Nodes selected by their position in the graph and by their state."""
     drawing, codes = drawing_of(dag), states.codes
     notes: dict[int, str] = {}
     remark = ""
@@ -112,11 +112,11 @@ def walked(dag: Dag, states: States, choice: Choice) -> Walked:
     if choice.state:
         wanted_codes = _codes_of(choice.state)
         indexes = [index for index in indexes if codes[index] in wanted_codes]
-    return Walked([drawing.id_of(index) for index in indexes], notes, remark)
+    return FoundNodes([drawing.id_of(index) for index in indexes], notes, remark)
 
 
 def _codes_of(state: str) -> set[int]:
-    """A submitted node may be drawn as its job is."""
-    told_by_jobs = range(len(NodeState.values), len(DRAWN))
+    """Drawing codes of a node state; a submitted node may be drawn in its job's state."""
+    codes_of_jobs = range(len(NodeState.values), len(DRAWN))
     own = {DRAWN.index(state)}
-    return own | set(told_by_jobs) if state == NodeState.SUBMITTED else own
+    return own | set(codes_of_jobs) if state == NodeState.SUBMITTED else own

@@ -1,4 +1,4 @@
-"""Acting on many objects as a browser does it: choose in a list, look, confirm."""
+"""Steps of a bulk operation in a browser: choose in a list, preview, confirm."""
 
 from __future__ import annotations
 
