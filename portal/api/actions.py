@@ -12,8 +12,8 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from portal.api.shapes.common import ReasonSerializer
-from portal.api.views.base import caller, refusals
+from portal.api.base import caller, refusals
+from portal.api.shapes import ReasonSerializer
 from wms.actions.actions import Action, InApi
 from wms.actions.arguments import Argument, ArgumentType, Order
 from wms.core.actors import Actor

@@ -6,34 +6,26 @@ from django.contrib.auth.decorators import login_required
 from django.urls import path, re_path
 
 from portal.api import schema
+from portal.api.accounting import efficiency
+from portal.api.accounting import views as accounting
 from portal.api.actions import view_of
-from portal.api.views import (
-    accounting,
-    ads,
-    audit,
-    bulk,
-    dags,
-    downtimes,
-    efficiency,
-    exchange,
-    explain,
-    failures,
-    graph,
-    history,
-    jobs,
-    lists,
-    matches,
-    nodes,
-    notices,
-    pilots,
-    placements,
-    pressure,
-    running_limits,
-    shared_limits,
-    sites,
-    steering,
-    task_queues,
-)
+from portal.api.audit import views as audit
+from portal.api.bulk import views as bulk
+from portal.api.dags import graph, steering
+from portal.api.dags import views as dags
+from portal.api.explain import views as explain
+from portal.api.failures import views as failures
+from portal.api.history import views as history
+from portal.api.jobs import views as jobs
+from portal.api.limits import running_limits, shared_limits
+from portal.api.lists import views as lists
+from portal.api.nodes import views as nodes
+from portal.api.notices import views as notices
+from portal.api.pilots import views as pilots
+from portal.api.placements import views as placements
+from portal.api.sites import ads, downtimes, exchange, pressure, worker_nodes
+from portal.api.sites import views as sites
+from portal.api.task_queues import views as task_queues
 from wms.actions.dags import DAGS
 from wms.actions.jobs import JOBS
 from wms.actions.nodes import NODE_ACTIONS
@@ -59,7 +51,7 @@ urlpatterns = [
     path(f"{_DAG}/exports/", dags.ExportList.as_view(), name="dag-exports"),
     path(f"{_DAG}/exports/<slug:kind>/", dags.Export.as_view(), name="dag-export"),
     path(f"{_DAG}/rescues/", dags.RescueList.as_view(), name="dag-rescues"),
-    path(f"{_DAG}/matches/", matches.MatchList.as_view(), name="dag-matches"),
+    path(f"{_DAG}/matches/", dags.MatchList.as_view(), name="dag-matches"),
     path(f"{_DAG}/graph/", graph.DagGraph.as_view(), name="dag-graph"),
     path(f"{_DAG}/graph/changes/", graph.DagGraphChanges.as_view(), name="dag-graph-changes"),
     path(f"{_DAG}/nodes/", nodes.NodeList.as_view(), name="dag-nodes"),
@@ -132,16 +124,18 @@ urlpatterns = [
         for action in SITES.in_api
     ),
     re_path(
-        f"{_SITE}/failed-checks/$", pilots.SiteFailedCheckList.as_view(), name="site-failed-checks"
+        f"{_SITE}/failed-checks/$",
+        worker_nodes.SiteFailedCheckList.as_view(),
+        name="site-failed-checks",
     ),
     re_path(
         f"{_SITE}/suspected-nodes/$",
-        pilots.SiteSuspectedNodeList.as_view(),
+        worker_nodes.SiteSuspectedNodeList.as_view(),
         name="site-suspected-nodes",
     ),
     path(
         "suspected-nodes/<int8:suspect_id>/clear/",
-        pilots.ClearSuspectedNode.as_view(),
+        worker_nodes.ClearSuspectedNode.as_view(),
         name="suspected-node-clear",
     ),
     re_path(f"{_SITE}/downtimes/$", downtimes.DowntimeList.as_view(), name="site-downtimes"),

@@ -8,7 +8,7 @@ from datetime import timedelta
 from django.utils import timezone
 from rest_framework.test import APIClient
 
-from portal.api.shapes.common import CHECKS_SHOWN
+from portal.api.pilots.shapes import CHECKS_SHOWN
 from tests import factories
 from wms.pilots.models import Pilot, PilotCheck
 from wms.pilots.program.checks import MOST_RESULTS, CheckResult, record_checks
