@@ -13,6 +13,11 @@ from wms.core.models import EventRecord
 _JSON_OBJECT = {"type": "object", "additionalProperties": {}}
 _AMOUNTS_BY_NAME = {"type": "object", "additionalProperties": {"type": "number"}}
 _TEXTS_BY_NAME = {"type": "object", "additionalProperties": {"type": "string"}}
+_NUMBERS_BY_NAME = {"type": "object", "additionalProperties": {"type": "integer"}}
+_OPTIONS = {
+    "type": "object",
+    "additionalProperties": {"oneOf": [{"type": "integer"}, {"type": "boolean"}]},
+}
 _NEEDS = {
     "type": "object",
     "properties": {
@@ -51,6 +56,27 @@ class TextsByNameField(serializers.JSONField):
 @extend_schema_field(_AMOUNTS_BY_NAME)
 class AmountsByNameField(serializers.JSONField):
     """A JSON object of numbers."""
+
+
+class _CheckedObjectField(serializers.JSONField):
+    """A JSON object that a caller sends; its values are checked by the service."""
+
+    def to_internal_value(self, data: Any) -> Any:
+        """The object. Raises ValidationError for other JSON."""
+        value = super().to_internal_value(data)
+        if not isinstance(value, dict):
+            raise serializers.ValidationError("must be a JSON object")
+        return value
+
+
+@extend_schema_field(_OPTIONS)
+class OptionsField(_CheckedObjectField):
+    """Options of a run by their names."""
+
+
+@extend_schema_field(_NUMBERS_BY_NAME)
+class NumbersByNameField(_CheckedObjectField):
+    """A JSON object of whole numbers."""
 
 
 @extend_schema_field(_NEEDS)

@@ -27,9 +27,10 @@ from portal.api.sites import ads, downtimes, exchange, pressure, worker_nodes
 from portal.api.sites import views as sites
 from portal.api.task_queues import views as task_queues
 from wms.actions.dags import DAGS
+from wms.actions.failures import FAILURES
 from wms.actions.jobs import JOBS
 from wms.actions.nodes import NODE_ACTIONS
-from wms.actions.places import PILOTS, PLACEMENTS, SITES
+from wms.actions.places import PILOTS, PLACEMENTS, SITES, SUSPECTED_NODES
 
 app_name = "api"
 
@@ -76,12 +77,12 @@ urlpatterns = [
     ),
     *(
         path(
-            f"{_DAG}/{action.name}/", view_of(action, steering.DagAction), name=f"dag-{action.name}"
+            f"{_DAG}/{action.api_path}/",
+            view_of(action, steering.VIEWS.get(action.name, steering.DagAction)),
+            name=f"dag-{action.api_path}",
         )
         for action in DAGS.in_api
     ),
-    path(f"{_DAG}/rescue/", steering.RescueDag.as_view(), name="dag-rescue"),
-    path(f"{_DAG}/limits/", steering.DagLimits.as_view(), name="dag-limits"),
     path("jobs/", jobs.JobList.as_view(), name="jobs"),
     path("jobs/<int8:job_id>/", jobs.JobDetail.as_view(), name="job"),
     *(
@@ -133,10 +134,13 @@ urlpatterns = [
         worker_nodes.SiteSuspectedNodeList.as_view(),
         name="site-suspected-nodes",
     ),
-    path(
-        "suspected-nodes/<int8:suspect_id>/clear/",
-        worker_nodes.ClearSuspectedNode.as_view(),
-        name="suspected-node-clear",
+    *(
+        path(
+            f"suspected-nodes/<int8:suspect_id>/{action.name}/",
+            view_of(action, worker_nodes.SuspectedNodeAction),
+            name=f"suspected-node-{action.name}",
+        )
+        for action in SUSPECTED_NODES.in_api
     ),
     re_path(f"{_SITE}/downtimes/$", downtimes.DowntimeList.as_view(), name="site-downtimes"),
     path("downtimes/", downtimes.EveryDowntime.as_view(), name="downtimes"),
@@ -202,23 +206,13 @@ urlpatterns = [
     path("audit/", audit.AuditList.as_view(), name="audit"),
     path("failures/", failures.FailureGroupList.as_view(), name="failures"),
     path("failures/<int8:group_id>/", failures.FailureGroupDetail.as_view(), name="failure"),
-    path(
-        "failures/<int8:group_id>/mute/", failures.MuteFailureGroup.as_view(), name="failure-mute"
-    ),
-    path(
-        "failures/<int8:group_id>/resolve/",
-        failures.ResolveFailureGroup.as_view(),
-        name="failure-resolve",
-    ),
-    path(
-        "failures/<int8:group_id>/reopen/",
-        failures.ReopenFailureGroup.as_view(),
-        name="failure-reopen",
-    ),
-    path(
-        "failures/<int8:group_id>/categorise/",
-        failures.CategoriseFailureGroup.as_view(),
-        name="failure-categorise",
+    *(
+        path(
+            f"failures/<int8:group_id>/{action.name}/",
+            view_of(action, failures.FailureAction),
+            name=f"failure-{action.name}",
+        )
+        for action in FAILURES.in_api
     ),
     path("notices/", notices.NoticeList.as_view(), name="notices"),
     path("notices/read/", notices.MarkNoticesRead.as_view(), name="notices-read"),

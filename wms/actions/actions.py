@@ -45,10 +45,11 @@ class OnPage:
 
 @dataclass(frozen=True, slots=True)
 class InApi:
-    """How the API documents an action on one object; `refused` ends `it cannot be ...`.
+    """How the API offers an action on one object; `refused` ends `it cannot be ...`.
 
-    `body` describes what is sent, where it has arguments. What a pilot does `is_later` than the
-    answer.
+    `path` ends its address, if that is not its name. `body` describes what is sent, where it has
+    arguments, and `body_name` names that in the schema; `arguments` are those that only programs
+    give, beside the action's own. What a pilot does `is_later` than the answer.
     """
 
     summary: str
@@ -56,6 +57,9 @@ class InApi:
     refused: str = ""
     body: str = ""
     is_later: bool = False
+    path: str = ""
+    body_name: str = ""
+    arguments: Sequence[Argument] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,13 +103,18 @@ class Action:
     offered: Callable[[User], bool] = field(default=lambda user: True)
 
     @property
+    def api_path(self) -> str:
+        """End of its address in the API."""
+        return self.api.path or self.name if self.api else ""
+
+    @property
     def page_name(self) -> str:
         """Its name in the addresses of pages."""
         return self.page.name or self.name if self.page else ""
 
     @property
     def done(self) -> str:
-        """What a page tells when it is done."""
+        """Words of a page for the action that was carried out."""
         return self.page.done if self.page else ""
 
     @property

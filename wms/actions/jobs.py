@@ -1,4 +1,4 @@
-"""What can be done with jobs: each action is a service of `wms.jobs`, or of their DAGs."""
+"""Actions on jobs, for all faces: each calls a service of `wms.jobs`, or of their DAGs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from wms.actions.actions import Action, InApi, InBulk, InShell, OnPage
 from wms.actions.arguments import Argument, ArgumentType, Order
-from wms.actions.kinds import Kind, actions, made_at, of_many, one_as_seen
+from wms.actions.kinds import Kind, actions, of_many, one_as_seen
 from wms.actions.obstacles import of_state, when
 from wms.core.models import User
 from wms.dags.models import Node
@@ -80,7 +80,6 @@ JOBS = Kind(
     nouns="jobs",
     model=Job,
     permits=may_steer,
-    made_before=made_at,
     key="owner_id",
     permitted=_permitted,
     refusal="it belongs to another user, and this needs the role shifter",

@@ -20,8 +20,8 @@ from wms.core.transitions import Applied
 class Kind:
     """A kind of objects, named as its list; `permits` tells whether the user may act on one.
 
-    `handle` is the column by which services and programs name one.
-    Many of them are chosen in its list. `made_before` are those that were there at an instant.
+    `handle` is the column by which services and programs name one. The other fields matter where
+    many are chosen in its list. `made_before` are those that were there at an instant.
     `key` is the column by which permission is decided: `permitted` are those of its values that let
     the user act. `group` is counted beside the states in a preview. It is `offered` to whoever may
     act on any of them.
@@ -34,14 +34,16 @@ class Kind:
     actions: Mapping[str, Action]
     permits: Callable[[User, Any], bool]
     handle: str = "pk"
-    made_before: Callable[[datetime], Q]
-    key: str
-    permitted: Callable[[User, Collection[Any]], Collection[Any]]
-    refusal: str
-    label: str
-    group: str
-    group_label: str
-    effects: Callable[[QuerySet[Any]], Sequence[str]]
+    made_before: Callable[[datetime], Q] = field(default=lambda instant: Q(created_at__lte=instant))
+    key: str = "pk"
+    permitted: Callable[[User, Collection[Any]], Collection[Any]] = field(
+        default=lambda user, keys: ()
+    )
+    refusal: str = ""
+    label: str = "pk"
+    group: str = ""
+    group_label: str = ""
+    effects: Callable[[QuerySet[Any]], Sequence[str]] = field(default=lambda rows: ())
     owner: str = ""
     offered: Callable[[User], bool] = field(default=lambda user: True)
 
@@ -89,11 +91,6 @@ class Kind:
         return f"{count:,} {self.noun if count == 1 else self.nouns}"
 
 
-def made_at(instant: datetime) -> Q:
-    """What was made up to the instant, of things that know when they were made."""
-    return Q(created_at__lte=instant)
-
-
 def actions(*each: Action) -> dict[str, Action]:
     """Actions by name, in this order."""
     return {action.name: action for action in each}
@@ -134,7 +131,7 @@ def one_alone(service: Callable[..., Any]) -> CallOne:
     """Act on one by a service that takes one."""
 
     def call(which: Any, order: Order) -> Any:
-        return service(which, actor=order.actor, reason=order.reason)
+        return service(which, actor=order.actor, reason=order.reason, **order.arguments)
 
     return call
 

@@ -1,14 +1,17 @@
-"""The kinds of objects that people act on, by the names of their lists."""
+"""Registry of the kinds of objects that people act on, by the names of their lists."""
 
 from __future__ import annotations
 
 from wms.actions.dags import DAGS
+from wms.actions.failures import FAILURES
 from wms.actions.jobs import JOBS
 from wms.actions.kinds import Kind
-from wms.actions.places import PILOTS, PLACEMENTS, SITES
+from wms.actions.places import PILOTS, PLACEMENTS, SITES, SUSPECTED_NODES
 from wms.core.errors import NotFound
 
+#: Kinds of which many can be chosen in a list.
 KINDS = {kind.name: kind for kind in (DAGS, JOBS, PILOTS, PLACEMENTS, SITES)}
+ALL_KINDS = {**KINDS, **{kind.name: kind for kind in (FAILURES, SUSPECTED_NODES)}}
 
 
 def find_kind(name: str) -> Kind:

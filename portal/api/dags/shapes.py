@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from portal.api.shapes import (
@@ -12,30 +11,14 @@ from portal.api.shapes import (
     AmountsByNameField,
     EventSerializer,
     FindingSerializer,
+    NumbersByNameField,
     ObjectField,
+    OptionsField,
     ProblemSerializer,
-    ReasonSerializer,
     TextsByNameField,
 )
 from wms.dags.models import Dag, DagEvent, MatchRecord, Rescue
-from wms.jobs.content.paths import MAX_PATH_BYTES
 from wms.jobs.models import WorkspaceFile
-
-_NUMBERS_BY_NAME = {"type": "object", "additionalProperties": {"type": "integer"}}
-_OPTIONS = {
-    "type": "object",
-    "additionalProperties": {"oneOf": [{"type": "integer"}, {"type": "boolean"}]},
-}
-
-
-@extend_schema_field(_OPTIONS)
-class OptionsField(serializers.JSONField):
-    """Options of a run by their names."""
-
-
-@extend_schema_field(_NUMBERS_BY_NAME)
-class NumbersByNameField(serializers.JSONField):
-    """A JSON object of whole numbers."""
 
 
 class SubmissionSerializer(serializers.Serializer[Any]):
@@ -220,20 +203,6 @@ class RescueSerializer(serializers.ModelSerializer[Rescue]):
         fields = ["id", "kind", "number", "path", "dag", "done_count", "failed_count", "created_at"]
 
 
-class RescueRequestSerializer(ReasonSerializer):
-    """What a further run begins from, and what differs in it."""
-
-    resume = serializers.CharField(
-        required=False, default="newest", max_length=20,
-        help_text="newest, afresh, or the number of a rescue; later ones are set aside.",
-    )  # fmt: skip
-    save_point = serializers.CharField(
-        required=False, default="", allow_blank=True, max_length=MAX_PATH_BYTES,
-        help_text="Or the name of a save point.",
-    )  # fmt: skip
-    options = OptionsField(required=False, default=dict, help_text="Options that change.")
-
-
 class OptionSerializer(serializers.Serializer[Any]):
     """One option of a run."""
 
@@ -267,13 +236,6 @@ class LimitsSerializer(serializers.Serializer[Any]):
         child=serializers.IntegerField(), help_text="Ids of shared limits that count for it."
     )
     room = RoomSerializer()
-
-
-class ChangeLimitsSerializer(ReasonSerializer):
-    """Limits to be changed; 0 is none, but lets no node of a category be submitted."""
-
-    options = OptionsField(required=False, default=dict)
-    categories = NumbersByNameField(required=False, default=dict)
 
 
 class ExportSerializer(serializers.Serializer[Any]):

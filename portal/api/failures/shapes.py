@@ -7,8 +7,7 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from portal.api.shapes import ReasonSerializer
-from wms.failures.models import Category, FailureGroup
+from wms.failures.models import FailureGroup
 
 
 class FailureGroupSerializer(serializers.ModelSerializer[FailureGroup]):
@@ -53,9 +52,3 @@ class FailureGroupDetailSerializer(FailureGroupSerializer):
     def get_last_hours(self, group: FailureGroup) -> list[int]:
         """The trend that its page draws."""
         return list(self.context["trend"].counts)
-
-
-class CategoriseSerializer(ReasonSerializer):
-    """Where the cause of a group lies, and why one thinks so."""
-
-    category = serializers.ChoiceField(choices=Category.choices)

@@ -11,11 +11,9 @@ from portal.api.shapes import (
     CAUSED_EVENT_FIELDS,
     EventSerializer,
     ObjectField,
-    ReasonSerializer,
     TextsByNameField,
 )
 from wms.dags.models import Node, NodeEvent, NodeWork, ScriptRun
-from wms.dags.services.nodes import MAX_NODES
 
 
 class NodeEventSerializer(EventSerializer):
@@ -130,45 +128,6 @@ class ScriptRunSerializer(serializers.ModelSerializer[ScriptRun]):
             "arguments", "directory", "state", "asked_at", "due_at", "started_at", "ended_at",
             "exit_code", "failure", "output_bytes",
         ]  # fmt: skip
-
-
-class _NodesSerializer(ReasonSerializer):
-    """Which nodes are changed."""
-
-    nodes = serializers.ListField(
-        child=serializers.CharField(max_length=255),
-        min_length=1,
-        max_length=MAX_NODES,
-        help_text="The names of the nodes.",
-    )
-
-
-class RerunSerializer(_NodesSerializer):
-    """Nodes that have ended and run again."""
-
-    with_descendants = serializers.BooleanField(
-        required=False, default=True,
-        help_text="Everything that depends on them as well; else only what they made futile.",
-    )  # fmt: skip
-
-
-class MarkSerializer(_NodesSerializer):
-    """Nodes that are done, or have failed, without being run."""
-
-    as_done = serializers.BooleanField(help_text="They are done; if false, they have failed.")
-
-
-class ChangeNodesSerializer(_NodesSerializer):
-    """What changes of nodes that are not submitted yet."""
-
-    variables = serializers.DictField(
-        child=serializers.CharField(allow_blank=True, trim_whitespace=False),
-        required=False,
-        default=dict,
-        help_text="VARS that are added, or win over those that they have.",
-    )
-    priority = serializers.IntegerField(required=False, default=None, allow_null=True)
-    max_retries = serializers.IntegerField(required=False, default=None, allow_null=True)
 
 
 class ChangedNodesSerializer(serializers.Serializer[Any]):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 from django.db.models import QuerySet
 from django.http import HttpResponseBase
@@ -142,11 +142,6 @@ class NodesAction(ActionView):
 
     shape = shapes.ChangedNodesSerializer
     operations = "dags_nodes"
-    bodies: ClassVar = {
-        "rerun": shapes.RerunSerializer,
-        "mark": shapes.MarkSerializer,
-        "change": shapes.ChangeNodesSerializer,
-    }
 
     def answer(self, request: Request, which: int, done: Applied) -> Any:
         """How many were changed."""

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.db.models import QuerySet
 from django.utils import timezone
-from drf_spectacular.utils import extend_schema
-from rest_framework.generics import GenericAPIView
 from rest_framework.request import Request
-from rest_framework.response import Response
 
-from portal.api.base import ListView, caller, refusals
-from portal.api.shapes import ReasonSerializer
+from portal.api.actions import ActionView
+from portal.api.base import ListView, caller
 from portal.api.sites.shapes import FailedCheckSerializer, SuspectedNodeSerializer
-from wms.core.actors import Actor
 from wms.pilots.models import PilotCheck
-from wms.pilots.monitoring.suspects import clear_node, find_suspect, suspects_at
+from wms.pilots.monitoring.suspects import find_suspect, suspects_at
 from wms.pilots.program.checks import FAILURES_TOLD_FOR, failed_checks_at
 from wms.pilots.suspect_models import SuspectedNode
 from wms.sites.selectors import find_visible_site
@@ -44,26 +42,15 @@ class SiteSuspectedNodeList(ListView):
         return suspects_at(site).order_by("-pk")
 
 
-class ClearSuspectedNode(GenericAPIView[SuspectedNode]):
-    """End the suspicion of a worker node."""
+class SuspectedNodeAction(ActionView):
+    """One decision about one suspected worker node."""
 
-    queryset = SuspectedNode.objects.none()
-    serializer_class = SuspectedNodeSerializer
+    shape = SuspectedNodeSerializer
 
-    @extend_schema(
-        summary="Suspect a worker node no longer",
-        request=ReasonSerializer,
-        responses={200: SuspectedNodeSerializer, **refusals(400, 403, 404, 409)},
-    )
-    def post(self, request: Request, suspect_id: int) -> Response:
-        """Clear it; needs a reason. It gets jobs as any other node, and a clean slate."""
-        body = ReasonSerializer(data=request.data)
-        body.is_valid(raise_exception=True)
-        find_suspect(caller(request), suspect_id)
-        row = clear_node(
-            suspect_id,
-            actor=Actor.person(caller(request)),
-            reason=body.validated_data["reason"],
-            now=timezone.now(),
-        )
-        return Response(self.get_serializer(row).data)
+    def check(self, request: Request, which: int) -> None:
+        """Raise NotFound for a suspicion that the caller may not see."""
+        find_suspect(caller(request), which)
+
+    def answer(self, request: Request, which: int, done: SuspectedNode) -> Any:
+        """The suspicion, which is over."""
+        return self.shape(done).data

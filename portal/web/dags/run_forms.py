@@ -162,16 +162,20 @@ class RescueForm(ReasonForm):
 
     start = forms.CharField(max_length=len("save:") + MAX_PATH_BYTES, required=False)
 
-    def resumption(self) -> Resumption:
-        """What was chosen. Raises InvalidInput."""
-        return resumption_of(self.data.get("start", ""))
+    def resumption(self) -> dict[str, str]:
+        """Arguments of the rescue that name what was chosen."""
+        return _resumption_arguments(self.data.get("start", ""))
 
 
 def resumption_of(start: str) -> Resumption:
     """What the choice of a form means. Raises InvalidInput."""
+    return read_resumption(**_resumption_arguments(start))
+
+
+def _resumption_arguments(start: str) -> dict[str, str]:
     if start.startswith("save:"):
-        return read_resumption("", start.removeprefix("save:"))
-    return read_resumption(start)
+        return {"resume": "", "save_point": start.removeprefix("save:")}
+    return {"resume": start}
 
 
 @dataclass(frozen=True, slots=True)
