@@ -24,7 +24,7 @@ _SHOWN = 50
 
 
 class HistoryForm(forms.Form):
-    """Which changes are shown."""
+    """Filter of the changes that are shown."""
 
     actor = forms.CharField(required=False, max_length=160, label="By")
     field = forms.ChoiceField(required=False, label="Field")
@@ -47,7 +47,7 @@ class HistoryForm(forms.Form):
         return values
 
     def chosen(self, entries: QuerySet[AuditEntry]) -> QuerySet[AuditEntry]:
-        """Those of the entries that are asked for."""
+        """Entries that pass the filter."""
         values = self.cleaned_data
         if values["actor"]:
             entries = entries.filter(actor=values["actor"])

@@ -1,4 +1,4 @@
-"""Endpoints of the actions on one object, made of what the actions say of themselves."""
+"""Endpoints of actions on one object, generated from the registry of actions (`wms.actions`)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Body = type[ReasonSerializer]
 
 
 class ActionView(APIView):
-    """One action on one object. A kind of objects has a view that says how it answers."""
+    """Base view of one action on one object; each kind of objects has a subclass."""
 
     object_action: Action
     body_class: Body | None

@@ -28,7 +28,7 @@ _REFUSALS = {
 
 
 def refusals(*statuses: int) -> dict[tuple[int, str], OpenApiResponse]:
-    """Describe these answers in the schema."""
+    """Schema entries of refusals with these statuses."""
     return {
         (status, CONTENT_TYPE): OpenApiResponse(ProblemSerializer, _REFUSALS[status])
         for status in statuses
@@ -42,7 +42,7 @@ class ListView(ListAPIView[Any]):
 
 
 class AcceptsAnything(BaseContentNegotiation):
-    """For endpoints that send a file as it is; their errors are JSON whatever was asked for."""
+    """Content negotiation of endpoints that send a file; errors are JSON whatever was asked for."""
 
     def select_renderer(
         self, request: Request, renderers: list[BaseRenderer], format_suffix: str | None = None

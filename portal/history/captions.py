@@ -1,4 +1,4 @@
-"""A pane in words: what its points are, and in one sentence where its lines are and go."""
+"""Captions of history panes: meaning of a point, and a sentence on values and trends."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _FEWEST = 6
 
 
 def legend_of(drawn: Drawn) -> str:
-    """What a point is: the function, and the width of its bin."""
+    """Meaning of a point: the function, and the width of its bin."""
     if drawn.pane.kind == Kind.COUNT:
         return f"sum in {drawn.bin_words}"
     if drawn.pane.kind == Kind.SPREAD:

@@ -81,7 +81,7 @@ class Drawn:
 
     @property
     def file_stem(self) -> str:
-        """A name for files: what is drawn, from when to when, in which bins."""
+        """File name without suffix: pane, site, time range and bin width."""
         window = self.window
         times = [f"{each.astimezone(UTC):%Y%m%dT%H%MZ}" for each in (window.since, window.until)]
         words = [

@@ -18,7 +18,7 @@ from portal.lists import columns as of
 from portal.lists.audit_filters import AuditFilter
 from portal.lists.base_filter import ListFilter, checked, normalised
 from portal.lists.bulk_filters import BulkFilter
-from portal.lists.columns import Column, JobLine, RequestLine, Tried
+from portal.lists.columns import Column, JobLine, LatestAttempt, RequestLine
 from portal.lists.downtime_filters import DowntimeFilter
 from portal.lists.filters import (
     DagFilter,
@@ -155,8 +155,8 @@ def _job_lines(jobs: Sequence[Job]) -> list[JobLine]:
     return [JobLine(job, nodes.get(job.pk), _tried(job)) for job in jobs]
 
 
-def _tried(job: Any) -> Tried | None:
-    return Tried(job.site_name, **job.latest) if job.latest else None
+def _tried(job: Any) -> LatestAttempt | None:
+    return LatestAttempt(job.site_name, **job.latest) if job.latest else None
 
 
 def _request_lines(requests: Sequence[PlacementRequest]) -> list[RequestLine]:

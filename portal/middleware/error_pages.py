@@ -14,7 +14,7 @@ from django.template.loader import render_to_string
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """Explanation of a status, and advice."""
+    """Explanation of a status code, and advice."""
 
     title: str
     detail: str

@@ -24,13 +24,13 @@ class Question:
     site: str = ""
 
     def answer(self, user: User, *, today: date) -> list[UseLine]:
-        """The lines that the user may see."""
+        """Lines of the answer that the user may see."""
         since = today - timedelta(days=self.days - 1)
         return use_lines(user, self.by, since=since, until=today, site_name=self.site)
 
 
 def read_question(given: Mapping[str, str]) -> Question:
-    """What the parameters of an address ask. Raises InvalidInput with every fault."""
+    """Question that the parameters of an address ask. Raises InvalidInput with every fault."""
     faults = [
         Finding(f"unknown; known are {', '.join(sorted(_KNOWN))}", field=name)
         for name in sorted(set(given) - _KNOWN)

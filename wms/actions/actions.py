@@ -1,7 +1,7 @@
 """An action: something that a person can do with objects of a kind, as all faces offer it.
 
 It is declared once, beside the others of its kind (`wms.actions.registry`). A face takes from it
-its name, label, question, arguments and what is told when it is done; the services that carry it
+its name, label, question, arguments and the message when it is done; the services that carry it
 out are in the apps of the objects. Where an action says nothing for a face, that does not offer it.
 """
 
@@ -30,7 +30,7 @@ Call = Callable[[Sequence[int], Order], Mapping[int, str]]
 
 @dataclass(frozen=True, slots=True)
 class OnPage:
-    """How the page of one object offers an action: the question and, once done, what is told.
+    """How the page of one object offers an action: the question and, the message once it is done.
 
     `name` is that in addresses, if it is another. A `grave` one is red although it can be taken
     back. `labels` are the labels in states where it is called otherwise.
@@ -64,10 +64,10 @@ class InApi:
 
 @dataclass(frozen=True, slots=True)
 class InShell:
-    """How a command offers an action on one object; `told` formats what the service returns."""
+    """How a command offers an action on one object; `message` formats what the service returns."""
 
     help: str
-    told: str
+    message: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +132,7 @@ class Action:
         whens = [When(condition, then=words) for condition, words in self.obstacles]
         return Case(*whens, default=Value(""), output_field=CharField())
 
-    def fits(self, row: Model) -> bool:
+    def is_possible(self, row: Model) -> bool:
         """True when nothing is in the way at a row as it was read. No query."""
         return not any(holds(condition, row) for condition, _ in self.obstacles)
 
@@ -141,8 +141,8 @@ class Action:
         known = {argument.name: argument for argument in self.arguments}
         unknown = sorted(set(given) - set(known))
         if unknown:
-            told = ", ".join(known) or "it takes none"
-            raise InvalidInput.of(f"is no argument of {self.name}; {told}", field=unknown[0])
+            names = ", ".join(known) or "it takes none"
+            raise InvalidInput.of(f"is no argument of {self.name}; {names}", field=unknown[0])
         return {name: each.check(given.get(name)) for name, each in known.items()}
 
     def for_service(self, given: Mapping[str, Any]) -> dict[str, Any]:

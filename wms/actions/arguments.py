@@ -38,7 +38,7 @@ class ArgumentType(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class Prompt:
     """Words by which the page of one object asks for an argument.
 
     `{default}` in the help is the meaning of an empty field. `short` names the argument in an
@@ -71,7 +71,7 @@ class Argument:
     most: int | None = 2**31 - 1
     parameter: str = ""
     factor: int = 1
-    on_page: Asked | None = None
+    on_page: Prompt | None = None
     in_api: str = ""
     is_required: bool = False
     choices: Sequence[tuple[str, str]] = ()

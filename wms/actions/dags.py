@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from django.db.models import Q, QuerySet, Sum
 
 from wms.actions.actions import Action, InApi, InBulk, OnPage
-from wms.actions.arguments import Argument, ArgumentType, Asked, Order
+from wms.actions.arguments import Argument, ArgumentType, Order, Prompt
 from wms.actions.kinds import Kind, actions, of_many, one_alone, one_of_many
 from wms.actions.obstacles import of_state, when
 from wms.core.models import User
@@ -41,11 +41,11 @@ def _rerun(ids: Sequence[int], order: Order) -> Mapping[int, str]:
     names: dict[int, list[str]] = {}
     for dag_id, name in failed.order_by("dag_id", "ordinal").values_list("dag_id", "name"):
         names.setdefault(dag_id, []).append(name)
-    told = {}
+    notes = {}
     for dag_id in sorted(names):
         applied = rerun_nodes(dag_id, names[dag_id], actor=order.actor, reason=order.reason)
-        told[dag_id] = f"{len(applied.changed)} nodes run again"
-    return told
+        notes[dag_id] = f"{len(applied.changed)} nodes run again"
+    return notes
 
 
 def _rescue(dag_id: int, order: Order) -> Dag:
@@ -70,10 +70,10 @@ def _effects(dags: QuerySet[Dag]) -> list[str]:
         nodes=Sum("node_count"), done=Sum("done_count"), failed=Sum("failed_count"),
         submitted=Sum("submitted_count"),
     )  # fmt: skip
-    told = {name: value or 0 for name, value in sums.items()}
+    counts = {name: value or 0 for name, value in sums.items()}
     effects = [
-        f"They have {told['nodes']:,} nodes: {told['done']:,} done, {told['submitted']:,} "
-        f"submitted, {told['failed']:,} failed."
+        f"They have {counts['nodes']:,} nodes: {counts['done']:,} done, {counts['submitted']:,} "
+        f"submitted, {counts['failed']:,} failed."
     ]
     ids = list(dags.order_by("pk").values_list("pk", flat=True)[: _LOOKED_INTO + 1])
     if len(ids) <= _LOOKED_INTO:
@@ -96,7 +96,7 @@ _LETS_FINISH = Argument(
     "Let jobs that run finish where they are",
     ArgumentType.YES_NO,
     False,
-    on_page=Asked("Let running jobs finish where they are"),
+    on_page=Prompt("Let running jobs finish where they are"),
     in_api="What runs may finish where it is; otherwise it is stopped.",
 )
 _AVOID = Argument(
@@ -108,7 +108,7 @@ _AVOID = Argument(
     most=services.MAX_AVOID_S // 60,
     parameter="avoid_s",
     factor=60,
-    on_page=Asked(
+    on_page=Prompt(
         "Avoid the site for so many minutes",
         "Left empty: {default}, as the policy says. With 0 it may come back at once.",
         short="Avoid the site",

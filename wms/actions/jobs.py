@@ -48,12 +48,12 @@ def _rerun(ids: Sequence[int], order: Order) -> Mapping[int, str]:
     by_dag: dict[int, dict[int, Node]] = {}
     for job_id, node in nodes.items():
         by_dag.setdefault(node.dag_id, {})[job_id] = node
-    told: dict[int, str] = {}
+    notes: dict[int, str] = {}
     for dag_id in sorted(by_dag):
         names = sorted({node.name for node in by_dag[dag_id].values()})
         rerun_nodes(dag_id, names, actor=order.actor, reason=order.reason)
-        told |= {pk: f"node {node.name} runs again" for pk, node in by_dag[dag_id].items()}
-    return told
+        notes |= {pk: f"node {node.name} runs again" for pk, node in by_dag[dag_id].items()}
+    return notes
 
 
 def _effects(jobs: QuerySet[Job]) -> list[str]:

@@ -84,7 +84,7 @@ class Kind:
         """What the user can do on the page of an object as it was read."""
         if not self.permits(user, row):
             return []
-        return [each for each in self.on_page if each.offered(user) and each.fits(row)]
+        return [each for each in self.on_page if each.offered(user) and each.is_possible(row)]
 
     def counted(self, count: int) -> str:
         """So many objects, in words."""

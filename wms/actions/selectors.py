@@ -7,7 +7,7 @@ from wms.actions.kinds import Kind
 from wms.core.models import User
 
 
-def fitting_actions(user: User, kind: Kind, object_id: int) -> list[Action]:
+def possible_actions(user: User, kind: Kind, object_id: int) -> list[Action]:
     """The actions that the user may carry out on one object as it is now. One query."""
     offered = {name: action for name, action in kind.actions.items() if action.offered(user)}
     obstacles = {name: action.obstacle() for name, action in offered.items()}

@@ -1,4 +1,4 @@
-"""Submission from a multipart request, and the response to it."""
+"""DAG submission read from a multipart request of the API, and serializer of the answer."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rest_framework.request import Request
 from portal.api.dags.shapes import DagDetailSerializer
 from portal.api.shapes import FindingSerializer
 from portal.middleware.uploads import uploads
-from portal.shared.submissions import Sent, read_options, submission_of
+from portal.shared.submissions import SubmissionParts, read_options, submission_of
 from wms.core.errors import Finding, InvalidInput
 from wms.dags.language.origin import read_origin
 from wms.dags.models import Dag
@@ -43,13 +43,13 @@ class SubmittedDagSerializer(DagDetailSerializer):
 
 
 def read_submission(request: Request) -> DagSubmission:
-    """What was sent. Raises InvalidInput with every fault of the parts, or of their files."""
+    """Submission of the request's parts. Raises InvalidInput with every fault of parts or files."""
     findings = _faults_of_parts(request)
     if findings:
         raise InvalidInput(findings)
     sent = request._request
     return submission_of(
-        Sent(
+        SubmissionParts(
             dags=uploads(sent, "dag"),
             named_dags=request.POST.getlist("dag"),
             description=next(iter(uploads(sent, "description")), None),

@@ -12,7 +12,7 @@ from django import forms
 from django.http import HttpRequest
 
 from portal.middleware.uploads import Upload, uploads
-from portal.shared.submissions import Sent
+from portal.shared.submissions import SubmissionParts
 from portal.web.shared.forms import ReasonForm
 from portal.web.shared.stale_forms import version_of
 from wms.core.errors import Finding, InvalidInput
@@ -182,7 +182,7 @@ def _resumption_arguments(start: str) -> dict[str, str]:
 class SubmitForm:
     """What the page of a submission sent."""
 
-    sent: Sent
+    sent: SubmissionParts
     is_check: bool
 
 
@@ -206,7 +206,7 @@ def read_submit_form(request: HttpRequest, options: RunOptionsForm) -> SubmitFor
     start = request.POST.get("start", "")
     origin = read_origin(request.POST.get("directory", ""), request.POST.get("root", ""))
     return SubmitForm(
-        Sent(
+        SubmissionParts(
             dags=dags,
             description=description,
             files=files,

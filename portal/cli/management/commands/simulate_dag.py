@@ -46,8 +46,8 @@ class Command(BaseCommand):
             else:
                 is_well = self._try(files, options)
         except InvalidInput as error:
-            told = "\n".join(str(finding) for finding in error.findings)
-            raise CommandError(told, returncode=_FAILED) from None
+            text = "\n".join(str(finding) for finding in error.findings)
+            raise CommandError(text, returncode=_FAILED) from None
         sys.exit(0 if is_well else _OTHERWISE)
 
     def _try(self, files: list[str], options: dict[str, Any]) -> bool:

@@ -12,7 +12,11 @@ from django.test import Client, RequestFactory
 
 from portal.embedded.ports import free_ports
 from portal.middleware import login_throttle as guessing
-from portal.middleware.login_throttle import FAILURES_PER_ACCOUNT, TooManyGuesses, counted_guess
+from portal.middleware.login_throttle import (
+    FAILURES_PER_ACCOUNT,
+    TooManyWrongPasswords,
+    throttled_check,
+)
 from tests import factories
 from wms.core.models import User
 
@@ -107,8 +111,8 @@ def test_of_guesses_that_come_at_once_no_more_are_looked_at_than_one_after_anoth
 
     def guess(_: int) -> bool:
         try:
-            return counted_guess(request, "alice", lambda: bool(together.wait() < 0)) is False
-        except TooManyGuesses:
+            return throttled_check(request, "alice", lambda: bool(together.wait() < 0)) is False
+        except TooManyWrongPasswords:
             return False
 
     with ThreadPoolExecutor(4 * FAILURES_PER_ACCOUNT) as threads:
@@ -131,7 +135,7 @@ def test_a_count_that_was_forgotten_while_it_grew_ends_all_the_same(
     key, _ = guessing._keys(request, "alice")
     cache.set(key, 0, timeout=None)
 
-    counted_guess(request, "alice", lambda: False)
+    throttled_check(request, "alice", lambda: False)
 
     client = cache._cache.get_client()
     # True where there was an end to take away.
