@@ -1,4 +1,4 @@
-"""An action: something that a person can do with objects of a kind, as all faces offer it.
+"""Declaration of an action on objects of a kind, for pages, API, commands and bulk operations.
 
 It is declared once, beside the others of its kind (`wms.actions.registry`). A face takes from it
 its name, label, question, arguments and the message when it is done; the services that carry it
@@ -21,16 +21,16 @@ from wms.core.models import User
 #: So many objects are changed in one transaction at the most.
 BATCH = 500
 
-#: Acts on one object, named as its kind names it, and returns what the service does.
+#: Acts on one object, named as its kind names it; the result is the service's.
 CallOne = Callable[[Any, Order], Any]
-#: Acts on objects, and returns what there is to tell of those that it changed; the others did not
-#: fit. A refusal that it raises is about one of them.
+#: Acts on objects; the result has a note, perhaps empty, for each one that was changed. A refusal
+#: that it raises is about one of them.
 Call = Callable[[Sequence[int], Order], Mapping[int, str]]
 
 
 @dataclass(frozen=True, slots=True)
 class OnPage:
-    """How the page of one object offers an action: the question and, the message once it is done.
+    """Words by which the page of one object offers an action: question, and message once done.
 
     `name` is that in addresses, if it is another. A `grave` one is red although it can be taken
     back. `labels` are the labels in states where it is called otherwise.
@@ -45,7 +45,7 @@ class OnPage:
 
 @dataclass(frozen=True, slots=True)
 class InApi:
-    """How the API offers an action on one object; `refused` ends `it cannot be ...`.
+    """Documentation of an action on one object in the API; `refused` ends `it cannot be ...`.
 
     `path` ends its address, if that is not its name. `body` describes what is sent, where it has
     arguments, and `body_name` names that in the schema; `arguments` are those that only programs
@@ -64,7 +64,7 @@ class InApi:
 
 @dataclass(frozen=True, slots=True)
 class InShell:
-    """How a command offers an action on one object; `message` formats what the service returns."""
+    """Words by which a command offers an action; `message` formats the result of the service."""
 
     help: str
     message: str
@@ -72,7 +72,7 @@ class InShell:
 
 @dataclass(frozen=True, slots=True)
 class InBulk:
-    """How lists offer an action on many objects; one transaction changes `batch` of them."""
+    """Bulk action of lists, on many objects; one transaction changes `batch` of them."""
 
     explanation: str
     call: Call
@@ -81,7 +81,7 @@ class InBulk:
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """Something that can be done with objects of a kind.
+    """Action on objects of a kind.
 
     `obstacles` are what may be in the way, written once: previews count by them, pages ask them.
     A destructive one cannot be taken back. `offered` is asked of the user besides the kind's own
@@ -109,26 +109,26 @@ class Action:
 
     @property
     def page_name(self) -> str:
-        """Its name in the addresses of pages."""
+        """Name of the action in the addresses of pages."""
         return self.page.name or self.name if self.page else ""
 
     @property
     def done(self) -> str:
-        """Words of a page for the action that was carried out."""
+        """Message of a page once the action is carried out."""
         return self.page.done if self.page else ""
 
     @property
     def batch(self) -> int:
-        """So many objects are changed in one transaction."""
+        """Number of objects that are changed in one transaction."""
         return self.bulk.batch if self.bulk else BATCH
 
     @property
     def is_grave(self) -> bool:
-        """True when its button warns."""
+        """Whether the button of the action warns."""
         return self.is_destructive or bool(self.page and self.page.is_grave)
 
     def obstacle(self) -> Expression:
-        """Why an object cannot be acted on, as an expression on its row; empty where it can."""
+        """Expression on a row: the reason why it cannot be acted on, or an empty text."""
         whens = [When(condition, then=words) for condition, words in self.obstacles]
         return Case(*whens, default=Value(""), output_field=CharField())
 
@@ -146,18 +146,18 @@ class Action:
         return {name: each.check(given.get(name)) for name, each in known.items()}
 
     def for_service(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Arguments that were checked, as the service takes them."""
+        """Checked arguments as keyword arguments of the service."""
         return {
             each.key: each.for_service(given.get(each.name, each.default))
             for each in self.arguments
         }
 
     def act(self, which: Any, order: Order) -> Any:
-        """Act on one object; what the service returns. Raises what that raises."""
+        """Act on one object and return the result of the service. Raises its errors."""
         assert self.one is not None
         return self.one(which, order)
 
     def act_on_many(self, ids: Sequence[int], order: Order) -> Mapping[int, str]:
-        """Act on objects; what there is to tell of those that were changed."""
+        """Act on objects and return a note for each one that was changed."""
         assert self.bulk is not None
         return self.bulk.call(ids, order)

@@ -1,4 +1,4 @@
-"""The kinds of objects that people act on, each with its actions."""
+"""Kind of objects that people act on: its actions, permissions, and columns for bulk previews."""
 
 from __future__ import annotations
 
@@ -49,27 +49,27 @@ class Kind:
 
     @property
     def on_page(self) -> Sequence[Action]:
-        """What the page of one of them offers."""
+        """Actions that the page of one object offers."""
         return [action for action in self.actions.values() if action.page]
 
     @property
     def in_bulk(self) -> Sequence[Action]:
-        """What can be done with many of them."""
+        """Actions on many objects."""
         return [action for action in self.actions.values() if action.bulk]
 
     @property
     def in_api(self) -> Sequence[Action]:
-        """What programs can do with one of them."""
+        """Actions on one object in the API."""
         return [action for action in self.actions.values() if action.api]
 
     @property
     def in_shell(self) -> Sequence[Action]:
-        """What commands can do with one of them, by name."""
+        """Actions on one object by command, sorted by name."""
         found = (action for action in self.actions.values() if action.shell)
         return sorted(found, key=lambda action: action.name)
 
     def find_action(self, name: str) -> Action:
-        """What can be done with many under this name. Raises NotFound."""
+        """Bulk action of this name. Raises NotFound."""
         action = self.actions.get(name)
         if action is None or not action.bulk:
             known = ", ".join(each.name for each in self.in_bulk)
@@ -77,17 +77,17 @@ class Kind:
         return action
 
     def find_on_page(self, name: str) -> Action | None:
-        """What the page of one object offers under this name."""
+        """Action that pages offer under this name, or None."""
         return next((each for each in self.on_page if each.page_name == name), None)
 
     def possible_on_page(self, user: User, row: Model) -> list[Action]:
-        """What the user can do on the page of an object as it was read."""
+        """Actions that the user can carry out on the page of an object as it was read."""
         if not self.permits(user, row):
             return []
         return [each for each in self.on_page if each.offered(user) and each.is_possible(row)]
 
     def counted(self, count: int) -> str:
-        """So many objects, in words."""
+        """Count of objects in words, as in `2 DAGs`."""
         return f"{count:,} {self.noun if count == 1 else self.nouns}"
 
 

@@ -31,7 +31,7 @@ class NodeAction:
     needs_open_dag: bool = False
 
     def obstacle(self, dag: Dag, *, state: str, kind: str) -> str:
-        """Why it cannot be done with a node in this state; empty when it can."""
+        """Reason why a node in this state cannot be acted on; empty when it can."""
         if self.needs_open_dag and dag.state in DAG_TERMINAL:
             return f"the DAG is {dag.state}"
         if kind not in COUNTED_KINDS:
@@ -188,13 +188,13 @@ NODE_ACTIONS = {
 
 
 def find_on_page(name: str) -> NodeAction | None:
-    """What pages offer under this name."""
+    """Action on nodes that pages offer under this name, or None."""
     found = NODE_ACTIONS.get(name)
     return found if found and found.action.page else None
 
 
 def actions_on_nodes(user: User, dag: Dag) -> list[NodeAction]:
-    """What the user can do on pages with nodes of the DAG, whatever their states."""
+    """Actions on nodes of the DAG that pages offer the user, whatever the nodes' states."""
     if not may_steer(user, dag) or dag.is_ending:
         return []
     ended = dag.state in DAG_TERMINAL

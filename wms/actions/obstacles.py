@@ -1,4 +1,4 @@
-"""Why an object cannot be acted on: conditions on its row, asked of the database or of a row."""
+"""Obstacles to actions: conditions on an object's row, evaluated by the database or in memory."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from typing import Any
 from django.db.models import Expression, F, Field, Model, Q, Value
 from django.db.models.functions import Concat
 
-#: A condition on an object's row, and what is in the way when it is true.
+#: Condition on an object's row, and the reason why it cannot be acted on when that is true.
 Obstacle = tuple[Q, Expression]
 
 
 def of_state(sources: Collection[str]) -> Obstacle:
-    """In the way of what can be done in these states only."""
+    """Obstacle to an action that is possible in these states only."""
     return ~Q(state__in=sorted(sources)), Concat(Value("it is "), F("state"))
 
 
 def when(condition: Q, words: str) -> Obstacle:
-    """In the way where the condition is true."""
+    """Obstacle where the condition is true, with its reason."""
     return condition, Value(words)
 
 
 def holds(condition: Q, row: Model) -> bool:
-    """True when the condition is true of a row as it was read; asks the database nothing.
+    """Whether the condition is true of a row as it was read, without a query.
 
     It may compare columns of the row itself, by equality, `in` and `isnull`: else ValueError.
     """

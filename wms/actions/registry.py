@@ -15,7 +15,7 @@ ALL_KINDS = {**KINDS, **{kind.name: kind for kind in (FAILURES, SUSPECTED_NODES)
 
 
 def find_kind(name: str) -> Kind:
-    """The kind of this list. Raises NotFound."""
+    """Kind of the objects of this list. Raises NotFound."""
     if name not in KINDS:
         known = ", ".join(KINDS)
         raise NotFound(f"Nothing can be done in bulk with {name!r}; there are {known}.")

@@ -1,4 +1,4 @@
-"""What a user can do with an object as it is now."""
+"""Actions that a user can carry out on an object as it is now."""
 
 from __future__ import annotations
 

@@ -146,5 +146,5 @@ class NodesAction(ActionView):
     def answer(self, request: Request, which: int, done: Applied) -> Any:
         """How many were changed."""
         dag = selectors.find_dag(caller(request), which)
-        told = {"changed": len(done.changed), "skipped": len(done.skipped), "state": dag.state}
-        return self.shape(told).data
+        counts = {"changed": len(done.changed), "skipped": len(done.skipped), "state": dag.state}
+        return self.shape(counts).data

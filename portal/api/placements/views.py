@@ -39,7 +39,7 @@ class PlacementDetail(APIView):
     @extend_schema(responses={200: PlacementDetailSerializer, **refusals(404)})
     def get(self, request: Request, request_id: int) -> Response:
         """Tell all of it."""
-        return Response(_told(find_request(caller(request), request_id)))
+        return Response(_detailed(find_request(caller(request), request_id)))
 
 
 class PlacementAction(ActionView):
@@ -53,9 +53,9 @@ class PlacementAction(ActionView):
         found = find_request(caller(request), which)
         if not done.changed:
             raise Conflict(f"Placement request {which} is {found.state}: it has ended.")
-        return _told(found)
+        return _detailed(found)
 
 
-def _told(found: PlacementRequest) -> Any:
+def _detailed(found: PlacementRequest) -> Any:
     node = nodes_of_requests([found.pk]).get(found.pk)
     return PlacementDetailSerializer(found, context={"node": node}).data
