@@ -86,6 +86,10 @@ class PilotAction(ActionView):
 
     shape = shapes.PilotDetailSerializer
 
+    def check(self, request: Request, which: UUID) -> None:
+        """Raise NotFound for a pilot that the caller may not see."""
+        selectors.find_pilot(caller(request), which)
+
     def answer(self, request: Request, which: UUID, done: Pilot) -> Any:
         """The pilot."""
         return self.shape(selectors.find_pilot(caller(request), which)).data
