@@ -56,7 +56,7 @@ INSTALLED_APPS = [
 MIDDLEWARE = [
     "portal.middleware.request_ids.NamedRequests",
     "portal.middleware.errors.ErrorPages",
-    "portal.middleware.login_throttle.GuessedPasswords",
+    "portal.middleware.login_throttle.LoginThrottle",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "portal.middleware.entries.StorableAddresses",

@@ -10,7 +10,7 @@ from portal.admin.roles import RoleAdmin
 
 
 class AuditAdmin(RoleAdmin):
-    """Who did what to which object, and why; latest first."""
+    """Audit entries: actor, action, object and reason; latest first."""
 
     list_display = ("created_at", "actor", "action", "target", "reason")
     search_fields = ("actor", "action", "target")

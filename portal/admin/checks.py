@@ -35,7 +35,7 @@ class NodeCheckForm(CheckedForm):
 
 
 class NodeCheckAdmin(RoleAdmin):
-    """What runs on every node before the first job: for administrators only."""
+    """Checks that run on every node before the first job: for administrators only."""
 
     role = Role.ADMIN
     form = NodeCheckForm

@@ -40,7 +40,7 @@ class SharedLimitForm(CheckedForm):
 
 
 class SharedLimitAdmin(OwnLimitsAdmin):
-    """How many nodes of several DAGs may be submitted at once."""
+    """Limits of nodes that several DAGs may have submitted at once."""
 
     form = SharedLimitForm
     list_display = ("kind", "submitted", "max_jobs", "note")
@@ -48,18 +48,18 @@ class SharedLimitAdmin(OwnLimitsAdmin):
     readonly_fields = ("submitted",)
 
     def all_rows(self, request: HttpRequest) -> QuerySet[SharedLimit]:
-        """With what is submitted now."""
+        """Limits with the number of nodes that are submitted now."""
         assert isinstance(request.user, User)
         return visible_shared_limits(request.user)
 
     @admin.display(description="limit of", ordering="owner__username")
     def kind(self, row: SharedLimit) -> str:
-        """Name what it counts."""
+        """Name of the nodes that the limit counts."""
         return str(row)
 
     @admin.display(description="submitted now")
     def submitted(self, row: Any) -> str:
-        """Count the nodes."""
+        """Number of nodes that are submitted now."""
         return str(getattr(row, "submitted", "-"))
 
     def formfield_for_foreignkey(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:

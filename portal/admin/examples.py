@@ -11,7 +11,7 @@ from django.utils.safestring import SafeString
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """What can be written, and what it does."""
+    """Example of an expression, and its effect."""
 
     text: str
     meaning: str
@@ -36,7 +36,7 @@ EXAMPLES: Mapping[str, Sequence[Example]] = {
 
 
 def with_examples(name: str, help_text: str) -> str | SafeString:
-    """The help of a field, followed by examples where it takes an expression."""
+    """Help text of a field, followed by examples where it takes an expression."""
     examples = EXAMPLES.get(name)
     if not examples:
         return help_text

@@ -85,7 +85,7 @@ class CheckedForm(forms.ModelForm):
 
     @property
     def said_reason(self) -> str:
-        """Why it is changed."""
+        """Reason of the change, as typed in the form."""
         return str(self.cleaned_data.get("reason", ""))
 
     def _stored_names(self) -> list[str]:

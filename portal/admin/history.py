@@ -24,7 +24,7 @@ _SHOWN = 50
 
 
 class HistoryForm(forms.Form):
-    """Which changes are shown."""
+    """Filter of the changes that are shown."""
 
     actor = forms.CharField(required=False, max_length=160, label="By")
     field = forms.ChoiceField(required=False, label="Field")
@@ -47,7 +47,7 @@ class HistoryForm(forms.Form):
         return values
 
     def chosen(self, entries: QuerySet[AuditEntry]) -> QuerySet[AuditEntry]:
-        """Those of the entries that are asked for."""
+        """Entries that pass the filter."""
         values = self.cleaned_data
         if values["actor"]:
             entries = entries.filter(actor=values["actor"])
@@ -63,7 +63,7 @@ class HistoryForm(forms.Form):
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class ChangedField:
     """A field of a change, with its values as text."""
 
     label: str
@@ -77,7 +77,7 @@ class Change:
     """One entry of the history; `revert_address` is empty where nothing can be reverted."""
 
     entry: AuditEntry
-    lines: list[Line]
+    lines: list[ChangedField]
     facts: list[tuple[str, str]]
     revert_address: str
 
@@ -116,7 +116,7 @@ def _changes(row: Model, entries: Iterable[AuditEntry], *, may_change: bool) -> 
     changes = []
     for entry in entries:
         lines = [
-            Line(
+            ChangedField(
                 labels.get(each.name, each.name),
                 each,
                 _shown(each.old, names.get(each.name)),

@@ -36,7 +36,7 @@ class MatchmakingPolicyForm(CheckedForm):
 
 
 class MatchmakingPolicyAdmin(PolicyAdmin[MatchmakingPolicy]):
-    """What holds for all DAGs."""
+    """Matchmaking policy, which holds for all DAGs."""
 
     form = MatchmakingPolicyForm
     current = staticmethod(matchmaking_policy)

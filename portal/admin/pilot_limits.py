@@ -42,7 +42,7 @@ class PilotLimitForm(CheckedForm):
 
 
 class PilotLimitAdmin(OwnLimitsAdmin):
-    """How many pilots there may be at all, at a site, and in the name of a group."""
+    """Limits of pilots overall, per site, and per group."""
 
     form = PilotLimitForm
     list_display = ("whose", "max_pilots", "curb_pilots", "max_cores", "max_idle_pilots")
@@ -51,7 +51,7 @@ class PilotLimitAdmin(OwnLimitsAdmin):
 
     @admin.display(description="limit on", ordering="scope")
     def whose(self, row: PilotLimit) -> str:
-        """Name the pilots that are counted together."""
+        """Name of the pilots that the limit counts together."""
         return str(row)
 
     def save_model(self, request: HttpRequest, obj: PilotLimit, form: Any, change: bool) -> None:

@@ -20,12 +20,12 @@ from wms.sites.policy import configurable_sites
 
 
 def role_of(request: HttpRequest, role: Role) -> bool:
-    """Tell whether the user of the request has a role."""
+    """Whether the user of the request has a role."""
     return isinstance(request.user, User) and has_role(request.user, role)
 
 
 def actor_of(request: HttpRequest) -> Actor:
-    """Name the user of the request as author of a change."""
+    """Actor of a change: the user of the request."""
     assert isinstance(request.user, User)
     return Actor.person(request.user)
 

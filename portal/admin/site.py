@@ -37,15 +37,15 @@ from wms.taskqueues.models import TaskQueue, TaskQueuePolicy
 
 
 class OwnPasswordView(PasswordChangeView):
-    """Tells the form from where the old password is told."""
+    """Page to change one's own password; the form gets the request, for the login throttle."""
 
     def get_form_kwargs(self) -> dict[str, Any]:
-        """Return what the form is made of."""
+        """Arguments of the form, with the request."""
         return {**super().get_form_kwargs(), "request": self.request}
 
 
 class Administration(AdminSite):
-    """Open to who configures something; they log in on the portal's own page."""
+    """AdminSite for users who may configure something; they log in on the portal's own page."""
 
     site_title = "Pilotage administration"
     site_header = "Pilotage administration"

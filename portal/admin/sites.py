@@ -37,7 +37,7 @@ def _moment(at: datetime) -> str:
 
 
 def test_links(site: Site) -> list[tuple[str, str]]:
-    """Where a site's ad is tried on what waits, with the site filled in."""
+    """Links to the explain page, with the site filled in."""
     query = urlencode({"site": site.name})
     return [("Test against what waits", f"{reverse('web:explain')}?{query}")]
 
@@ -82,11 +82,11 @@ class SiteAdmin(OwnSitesAdmin):
     readonly_fields = ("standing", "failures", "advertised", "effective_ad", "published_ad")
 
     def all_rows(self, request: HttpRequest) -> QuerySet[Site]:
-        """With all that is shown of a site."""
+        """Sites with all that the list shows of them."""
         return super().all_rows(request).select_related("ad", "advertisement", "throttle")
 
     def get_urls(self) -> list[Any]:
-        """Add those of the exchange by YAML."""
+        """URL patterns with those of the YAML exchange."""
         guarded = self.admin_site.admin_view
         return [
             path("export/", guarded(self.export_view), name="sites_site_export"),
@@ -314,7 +314,7 @@ class DowntimeAdmin(OwnSitesAdmin):
 
     @admin.action(description="Cancel the chosen downtimes")
     def cancel(self, request: HttpRequest, downtimes: QuerySet[Downtime]) -> None:
-        """Take them out of the calendar."""
+        """Cancel the chosen downtimes."""
         ids = list(downtimes.values_list("pk", flat=True))
         try:
             cancel_downtimes(ids, actor=actor_of(request), now=timezone.now())

@@ -39,7 +39,7 @@ class TaskQueueAdmin(RoleAdmin):
     show_full_result_count = False
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[TaskQueue]:
-        """With what waits in each; only asked for those that are shown."""
+        """TaskQueues with their waiting jobs, counted only for those that are shown."""
         queues: QuerySet[TaskQueue] = super().get_queryset(request)
         return with_counts(queues).select_related("owner", "ticket")
 
@@ -53,7 +53,7 @@ class TaskQueueAdmin(RoleAdmin):
 
     @admin.display(ordering="pk", description="TaskQueue")
     def number(self, row: TaskQueue) -> str:
-        """Name it."""
+        """Number of the TaskQueue, as a link text."""
         return str(row.pk)
 
     @admin.display
@@ -102,7 +102,7 @@ class TaskQueuePolicyForm(CheckedForm):
 
 
 class TaskQueuePolicyAdmin(PolicyAdmin[TaskQueuePolicy]):
-    """What holds for all TaskQueues."""
+    """Policy that holds for all TaskQueues."""
 
     form = TaskQueuePolicyForm
     current = staticmethod(task_queue_policy)
@@ -136,7 +136,7 @@ class RunningLimitForm(CheckedForm):
 
 
 class RunningLimitAdmin(OwnLimitsAdmin):
-    """How many jobs of a kind may run at a site."""
+    """Limits of jobs of a kind that run at a site."""
 
     form = RunningLimitForm
     list_display = ("kind", "running", "maximum", "min_interval_s", "note")
@@ -145,7 +145,7 @@ class RunningLimitAdmin(OwnLimitsAdmin):
     readonly_fields = ("running", "last_match_at")
 
     def all_rows(self, request: HttpRequest) -> QuerySet[RunningLimit]:
-        """With what runs now."""
+        """Limits with the number of jobs that run now."""
         assert isinstance(request.user, User)
         return visible_limits(request.user)
 

@@ -1,4 +1,4 @@
-"""Endpoints of the actions on one object, made of what the actions say of themselves."""
+"""Endpoints of actions on one object, generated from the registry of actions (`wms.actions`)."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from portal.api.shapes.common import ReasonSerializer
-from portal.api.views.base import caller, refusals
+from portal.api.base import caller, refusals
+from portal.api.shapes import NumbersByNameField, OptionsField, ReasonSerializer
 from wms.actions.actions import Action, InApi
 from wms.actions.arguments import Argument, ArgumentType, Order
 from wms.core.actors import Actor
@@ -22,16 +22,20 @@ Body = type[ReasonSerializer]
 
 
 class ActionView(APIView):
-    """One action on one object. A kind of objects has a view that says how it answers."""
+    """Base view of one action on one object; each kind of objects has a subclass."""
 
-    action: Action
+    object_action: Action
     body_class: Body | None
-    #: The shape of its answers.
+    #: The shape of its answers, and their status.
     shape: type[serializers.BaseSerializer[Any]]
-    #: The bodies of actions that take more than arguments, by their names.
-    bodies: ClassVar[Mapping[str, Body]] = {}
+    status = status.HTTP_200_OK
+    #: Refusals that are more than the usual ones, by status and content type.
+    further_refusals: ClassVar[Mapping[tuple[int, str], Any]] = {}
     #: Begins the names of its operations, where these are not made of the addresses.
     operations = ""
+
+    def check(self, request: Request, which: Any) -> None:
+        """Raise NotFound for an object that the caller may not see, if the service does not."""
 
     def answer(self, request: Request, which: Any, done: Any) -> Any:
         """The object as it is now; `done` is what the service returned. Raises Conflict."""
@@ -45,30 +49,36 @@ class ActionView(APIView):
             body.is_valid(raise_exception=True)
             given = dict(body.validated_data)
         [named] = which.values()
+        self.check(request, named)
         order = Order(Actor.person(caller(request)), given.pop("reason"), given)
-        done = self.action.act(named, order)
-        if _told(self.action).is_later:
+        done = self.object_action.act(named, order)
+        if _in_api(self.object_action).is_later:
             return Response(status=status.HTTP_202_ACCEPTED)
-        return Response(self.answer(request, named, done))
+        return Response(self.answer(request, named, done), status=self.status)
 
 
 def view_of(action: Action, base: type[ActionView]) -> Callable[..., HttpResponseBase]:
     """The view of an action on one object of a kind."""
-    told, body = _told(action), base.bodies.get(action.name) or _body_of(action)
-    view = type(base.__name__, (base,), {"action": action, "body_class": body})
-    answers = {202: None} if told.is_later else {200: base.shape}
+    in_api, body = _in_api(action), _body_of(action)
+    view = type(base.__name__, (base,), {"object_action": action, "body_class": body})
+    answers = {202: None} if in_api.is_later else {base.status: base.shape}
+    name = action.name.replace("-", "_")
     described = extend_schema(
-        operation_id=f"{base.operations}_{action.name}" if base.operations else None,
-        summary=told.summary,
-        description=told.description,
+        operation_id=f"{base.operations}_{name}" if base.operations else None,
+        summary=in_api.summary,
+        description=in_api.description,
         request=body,
-        responses={**answers, **refusals(*([400] if body else []), 403, 404, 409)},
+        responses={
+            **answers,
+            **refusals(*([400] if body else []), 403, 404, 409),
+            **base.further_refusals,
+        },
     )
     found: Callable[..., HttpResponseBase] = extend_schema_view(post=described)(view).as_view()
     return found
 
 
-def _told(action: Action) -> InApi:
+def _in_api(action: Action) -> InApi:
     assert action.api is not None
     return action.api
 
@@ -77,22 +87,60 @@ def _body_of(action: Action) -> Body | None:
     """The body of a request: a reason if it takes one, and its arguments."""
     if not action.takes_reason:
         return None
-    if not action.arguments:
+    in_api = _in_api(action)
+    arguments = (*action.arguments, *in_api.arguments)
+    if not arguments:
         return ReasonSerializer
-    members: dict[str, Any] = {each.key: _field_of(each) for each in action.arguments}
-    members["__doc__"] = _told(action).body
-    return type(f"{action.name.capitalize()}Serializer", (ReasonSerializer,), members)
+    members: dict[str, Any] = {each.key: _field_of(each) for each in arguments}
+    members["__doc__"] = in_api.body
+    name = in_api.body_name or action.name.capitalize()
+    return type(f"{name}Serializer", (ReasonSerializer,), members)
 
 
 def _field_of(argument: Argument) -> serializers.Field[Any, Any, Any, Any]:
-    default, help_text = argument.for_service(argument.default), argument.in_api
-    if argument.type == ArgumentType.YES_NO:
-        return serializers.BooleanField(required=False, default=default, help_text=help_text)
+    default = argument.for_service(argument.default)
+    given: dict[str, Any] = {"help_text": argument.in_api} if argument.in_api else {}
+    if not argument.is_required:
+        given |= {"required": False, "default": dict if default == {} else default}
+    return _FIELDS[argument.type](argument, given)
+
+
+def _number(argument: Argument, given: dict[str, Any]) -> serializers.IntegerField:
     return serializers.IntegerField(
-        required=False,
-        default=default,
-        allow_null=default is None,
+        allow_null=argument.default is None,
         min_value=argument.for_service(argument.least),
         max_value=argument.for_service(argument.most),
-        help_text=help_text,
+        **given,
     )
+
+
+def _names(argument: Argument, given: dict[str, Any]) -> serializers.ListField:
+    return serializers.ListField(
+        child=serializers.CharField(max_length=argument.most_characters),
+        min_length=argument.least,
+        max_length=argument.most,
+        **given,
+    )
+
+
+def _texts_by_name(argument: Argument, given: dict[str, Any]) -> serializers.DictField:
+    text = serializers.CharField(allow_blank=True, trim_whitespace=False)
+    return serializers.DictField(child=text, **given)
+
+
+def _text(argument: Argument, given: dict[str, Any]) -> serializers.CharField:
+    length = argument.most_characters
+    return serializers.CharField(allow_blank=not argument.least, max_length=length, **given)
+
+
+#: The field of an argument of each type, from the argument and what all fields are given.
+_FIELDS: Mapping[ArgumentType, Callable[[Argument, dict[str, Any]], Any]] = {
+    ArgumentType.YES_NO: lambda argument, given: serializers.BooleanField(**given),
+    ArgumentType.WHOLE: _number,
+    ArgumentType.TEXT: _text,
+    ArgumentType.CHOICE: lambda argument, given: serializers.ChoiceField(argument.choices, **given),
+    ArgumentType.NAMES: _names,
+    ArgumentType.TEXTS_BY_NAME: _texts_by_name,
+    ArgumentType.NUMBERS_BY_NAME: lambda argument, given: NumbersByNameField(**given),
+    ArgumentType.OPTIONS_BY_NAME: lambda argument, given: OptionsField(**given),
+}

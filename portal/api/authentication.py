@@ -33,5 +33,5 @@ class TokenAuthentication(BaseAuthentication):
             raise AuthenticationFailed(str(error)) from error
 
     def authenticate_header(self, request: Request) -> str:
-        """The challenge that goes with 401."""
+        """Value of the WWW-Authenticate header of a 401."""
         return self.keyword

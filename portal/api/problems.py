@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 from http import HTTPStatus
 from typing import Any
 
@@ -18,11 +19,12 @@ from rest_framework import exceptions
 from rest_framework.response import Response
 from rest_framework.views import set_rollback
 
-from portal.api.checked import told_of
 from portal.shared.problem_details import CONTENT_TYPE, problem_body
 from wms.core.errors import Finding, InvalidInput, NotAuthenticated, PilotageError
-from wms.dags.submission.checking import FaultyDag
+from wms.dags.submission.checking import CheckedDag, FaultyDag
 
+#: Levels of a DAG whose widths an answer has at most.
+_MAX_WIDTHS = 1000
 _ADVICE: Mapping[type[exceptions.APIException], str] = {
     exceptions.NotAuthenticated: " Send a token: `Authorization: Token <token>`.",
     exceptions.UnsupportedMediaType: " Send `Content-Type: application/json`; files as form data.",
@@ -57,7 +59,7 @@ def _of_domain(error: PilotageError) -> Response:
     if error.retry_after_s is not None:
         answer["Retry-After"] = str(error.retry_after_s)
     if isinstance(error, FaultyDag):
-        answer.data |= told_of(error.checked)
+        answer.data |= warnings_and_statistics(error.checked)
     if isinstance(error, NotAuthenticated):
         answer["WWW-Authenticate"] = "Token"
     return answer
@@ -100,3 +102,12 @@ def _problem(
 ) -> Response:
     body = problem_body(status, detail, findings, problem_type)
     return Response(body, status=status.value, content_type=CONTENT_TYPE)
+
+
+def warnings_and_statistics(checked: CheckedDag) -> dict[str, Any]:
+    """Members of an answer about a DAG that was checked: its warnings and statistics."""
+    statistics = checked.dag.statistics
+    return {
+        "warnings": [asdict(warning) for warning in checked.warnings],
+        "statistics": {**asdict(statistics), "widths": statistics.widths[:_MAX_WIDTHS]},
+    }

@@ -6,38 +6,31 @@ from django.contrib.auth.decorators import login_required
 from django.urls import path, re_path
 
 from portal.api import schema
+from portal.api.accounting import efficiency
+from portal.api.accounting import views as accounting
 from portal.api.actions import view_of
-from portal.api.views import (
-    accounting,
-    ads,
-    audit,
-    bulk,
-    dags,
-    downtimes,
-    efficiency,
-    exchange,
-    explain,
-    failures,
-    graph,
-    history,
-    jobs,
-    lists,
-    matches,
-    nodes,
-    notices,
-    pilots,
-    placements,
-    pressure,
-    running_limits,
-    shared_limits,
-    sites,
-    steering,
-    task_queues,
-)
+from portal.api.audit import views as audit
+from portal.api.bulk import views as bulk
+from portal.api.dags import graph, steering
+from portal.api.dags import views as dags
+from portal.api.explain import views as explain
+from portal.api.failures import views as failures
+from portal.api.history import views as history
+from portal.api.jobs import views as jobs
+from portal.api.limits import running_limits, shared_limits
+from portal.api.lists import views as lists
+from portal.api.nodes import views as nodes
+from portal.api.notices import views as notices
+from portal.api.pilots import views as pilots
+from portal.api.placements import views as placements
+from portal.api.sites import ads, downtimes, exchange, pressure, worker_nodes
+from portal.api.sites import views as sites
+from portal.api.task_queues import views as task_queues
 from wms.actions.dags import DAGS
+from wms.actions.failures import FAILURES
 from wms.actions.jobs import JOBS
 from wms.actions.nodes import NODE_ACTIONS
-from wms.actions.sites_and_pilots import PILOTS, PLACEMENTS, SITES
+from wms.actions.sites_and_pilots import PILOTS, PLACEMENTS, SITES, SUSPECTED_NODES
 
 app_name = "api"
 
@@ -59,7 +52,7 @@ urlpatterns = [
     path(f"{_DAG}/exports/", dags.ExportList.as_view(), name="dag-exports"),
     path(f"{_DAG}/exports/<slug:kind>/", dags.Export.as_view(), name="dag-export"),
     path(f"{_DAG}/rescues/", dags.RescueList.as_view(), name="dag-rescues"),
-    path(f"{_DAG}/matches/", matches.MatchList.as_view(), name="dag-matches"),
+    path(f"{_DAG}/matches/", dags.MatchList.as_view(), name="dag-matches"),
     path(f"{_DAG}/graph/", graph.DagGraph.as_view(), name="dag-graph"),
     path(f"{_DAG}/graph/changes/", graph.DagGraphChanges.as_view(), name="dag-graph-changes"),
     path(f"{_DAG}/nodes/", nodes.NodeList.as_view(), name="dag-nodes"),
@@ -84,12 +77,12 @@ urlpatterns = [
     ),
     *(
         path(
-            f"{_DAG}/{action.name}/", view_of(action, steering.DagAction), name=f"dag-{action.name}"
+            f"{_DAG}/{action.api_path}/",
+            view_of(action, steering.VIEWS.get(action.name, steering.DagAction)),
+            name=f"dag-{action.api_path}",
         )
         for action in DAGS.in_api
     ),
-    path(f"{_DAG}/rescue/", steering.RescueDag.as_view(), name="dag-rescue"),
-    path(f"{_DAG}/limits/", steering.DagLimits.as_view(), name="dag-limits"),
     path("jobs/", jobs.JobList.as_view(), name="jobs"),
     path("jobs/<int8:job_id>/", jobs.JobDetail.as_view(), name="job"),
     *(
@@ -132,17 +125,22 @@ urlpatterns = [
         for action in SITES.in_api
     ),
     re_path(
-        f"{_SITE}/failed-checks/$", pilots.SiteFailedCheckList.as_view(), name="site-failed-checks"
+        f"{_SITE}/failed-checks/$",
+        worker_nodes.SiteFailedCheckList.as_view(),
+        name="site-failed-checks",
     ),
     re_path(
         f"{_SITE}/suspected-nodes/$",
-        pilots.SiteSuspectedNodeList.as_view(),
+        worker_nodes.SiteSuspectedNodeList.as_view(),
         name="site-suspected-nodes",
     ),
-    path(
-        "suspected-nodes/<int8:suspect_id>/clear/",
-        pilots.ClearSuspectedNode.as_view(),
-        name="suspected-node-clear",
+    *(
+        path(
+            f"suspected-nodes/<int8:suspect_id>/{action.name}/",
+            view_of(action, worker_nodes.SuspectedNodeAction),
+            name=f"suspected-node-{action.name}",
+        )
+        for action in SUSPECTED_NODES.in_api
     ),
     re_path(f"{_SITE}/downtimes/$", downtimes.DowntimeList.as_view(), name="site-downtimes"),
     path("downtimes/", downtimes.EveryDowntime.as_view(), name="downtimes"),
@@ -208,23 +206,13 @@ urlpatterns = [
     path("audit/", audit.AuditList.as_view(), name="audit"),
     path("failures/", failures.FailureGroupList.as_view(), name="failures"),
     path("failures/<int8:group_id>/", failures.FailureGroupDetail.as_view(), name="failure"),
-    path(
-        "failures/<int8:group_id>/mute/", failures.MuteFailureGroup.as_view(), name="failure-mute"
-    ),
-    path(
-        "failures/<int8:group_id>/resolve/",
-        failures.ResolveFailureGroup.as_view(),
-        name="failure-resolve",
-    ),
-    path(
-        "failures/<int8:group_id>/reopen/",
-        failures.ReopenFailureGroup.as_view(),
-        name="failure-reopen",
-    ),
-    path(
-        "failures/<int8:group_id>/categorise/",
-        failures.CategoriseFailureGroup.as_view(),
-        name="failure-categorise",
+    *(
+        path(
+            f"failures/<int8:group_id>/{action.name}/",
+            view_of(action, failures.FailureAction),
+            name=f"failure-{action.name}",
+        )
+        for action in FAILURES.in_api
     ),
     path("notices/", notices.NoticeList.as_view(), name="notices"),
     path("notices/read/", notices.MarkNoticesRead.as_view(), name="notices-read"),

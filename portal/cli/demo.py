@@ -129,7 +129,7 @@ def progress_line(dag: dict[str, Any]) -> str:
 
 
 def summary(client: Client, ended: Ended) -> str:
-    """What a person wants to read at the end: how long it took, and what the physics says."""
+    """Summary of a production for the terminal: duration and the result of the physics."""
     dag = ended.dag
     text = f"The production is {dag['state']} after {ended.seconds:.0f} s."
     if dag["state"] != "completed":
@@ -142,7 +142,7 @@ def summary(client: Client, ended: Ended) -> str:
 
 
 def reason_of(client: Client, dag: dict[str, Any]) -> str:
-    """Why a production did not complete: its own reason, and the nodes that failed."""
+    """Reason why a production did not complete, with the nodes that failed."""
     failed = client.get(f"dags/{dag['id']}/nodes/?state=failed")["results"]
     reasons = [f"{node['name']}: {node['state_reason'] or 'failed'}" for node in failed]
     reasons = [dag["state_reason"], *reasons] if dag["state_reason"] else reasons

@@ -29,7 +29,7 @@ nothing went wrong and nobody acted: `cause` of an event, `state_cause` of what 
 
 
 def render() -> str:
-    """The document as it has to be."""
+    """Text of docs/reference/states.md."""
     return "\n".join([_HEAD, *(_section(entity) for entity in ENTITIES)])
 
 

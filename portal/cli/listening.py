@@ -29,12 +29,12 @@ class Listen:
         return f"{self.host}:{self.port}"
 
     def binds(self) -> list[str]:
-        """What the web server is bound to: this host finds it on the loopback address."""
+        """Addresses to which the web server is bound; the loopback address is always covered."""
         own = f"{LOOPBACK}:{self.port}"
         return [str(self)] if self.host in _ALL else list(dict.fromkeys([own, str(self)]))
 
 
-def wanted_listen() -> Listen | None:
+def configured_listen() -> Listen | None:
     """Address in PILOTAGE_LISTEN, if it is set. Raises UnusableListen."""
     text = env.text("PILOTAGE_LISTEN", "").strip()
     if not text:

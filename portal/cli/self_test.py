@@ -19,7 +19,7 @@ from portal.selftest.findings import Finding, Level, troubles
 
 
 def lines_of(findings: Sequence[Finding], *, is_whole: bool = False) -> Iterator[str]:
-    """A few lines for each finding, errors first, and one that counts them."""
+    """Lines of a self-test for the terminal: each finding, errors first, and the counts."""
     yield from (each.as_text() for each in troubles(findings))
     if is_whole:
         yield from (each.as_text() for each in findings if each.level == Level.OK)
@@ -31,7 +31,7 @@ def lines_of(findings: Sequence[Finding], *, is_whole: bool = False) -> Iterator
 
 
 def begin_self_test() -> None:
-    """Start it as a child of this process, with whom it ends; it prints where this one prints."""
+    """Start the self-test as a child on the same terminal; it ends with this process."""
     subprocess.Popen(
         ["setpriv", "--pdeathsig", "TERM", "--", sys.executable, "-m", "portal.cli.self_test"],
         cwd=BASE,

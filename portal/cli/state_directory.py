@@ -31,5 +31,5 @@ class StateDirectory:
 
     @property
     def is_migrated(self) -> Path:
-        """Exists while the running portal's tables are known to be up to date."""
+        """Path of the mark that the running portal's tables are up to date."""
         return self.run / "migrated"

@@ -24,7 +24,7 @@ class Steps:
         self._file = state_dir.run / "steps"
 
     def begin(self) -> None:
-        """Forget an earlier start."""
+        """Empty the file of steps, which may be of an earlier start."""
         self._file.unlink(missing_ok=True)
 
     def tell(self, step: str) -> None:
@@ -37,7 +37,7 @@ class Steps:
             stream.write(step + "\n")
 
     def lines(self) -> list[str]:
-        """All lines so far."""
+        """Lines of all steps so far."""
         return self._file.read_text(encoding="utf-8").splitlines() if self._file.is_file() else []
 
 

@@ -1,4 +1,4 @@
-"""Directory on disk as a submission would send it, in which names in DAG files are looked up."""
+"""Directory on disk as a submission would send it; names in DAG files are looked up in it."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from wms.dags.language.origin import Origin, read_origin
 
 
 class SubmitFolder(NamedTuple):
-    """What would be sent, and what a submission of it would say."""
+    """Files that a submission would send, and its parameters."""
 
     top: Path
     origin: Origin
 
     @property
     def said(self) -> str:
-        """The parts of a submission that say the same; empty for none."""
+        """Parameters of the equivalent submission as text; empty for none."""
         origin = self.origin
         parts = [("directory", origin.directory), ("root", origin.root)]
         return " ".join(
@@ -32,7 +32,7 @@ class SubmitFolder(NamedTuple):
 
 
 def add_folder_arguments(parser: CommandParser) -> None:
-    """The options that `submit_folder` reads."""
+    """Add the options that `submit_folder` reads."""
     parser.add_argument(
         "--directory",
         metavar="DIR",
@@ -53,7 +53,7 @@ def add_folder_arguments(parser: CommandParser) -> None:
 
 
 def submit_folder(first: Path, options: dict[str, Any]) -> SubmitFolder:
-    """What the options mean for this first DAG file. Raises CommandError, with code 2."""
+    """Directory that the options name for this first DAG file. Raises CommandError, with code 2."""
     given, root, uses_dag_dir = options["directory"], options["root"], options["usedagdir"]
     directory = given or first.parent
     top = Path(root or directory)

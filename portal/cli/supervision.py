@@ -104,7 +104,7 @@ def portal_programs(listen: Listen) -> list[Program]:
 
 
 def web_command(listen: Listen) -> list[str]:
-    """The web server, listening there."""
+    """Command line of the web server that listens at these addresses."""
     binds = [word for bind in listen.binds() for word in ("--bind", bind)]
     return [
         sys.executable, "-m", "gunicorn", "portal.wsgi", *binds,

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
-from portal.cli.listening import Listen, UnusableListen, wanted_listen
+from portal.cli.listening import Listen, UnusableListen, configured_listen
 from portal.cli.self_test import begin_self_test
 from portal.cli.state_directory import BASE, StateDirectory
 from portal.cli.steps import Steps
@@ -43,7 +43,7 @@ class MissingProgram(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """What supervisord needs to know, the portal's addresses, and which broker it has and why."""
+    """Values for supervisord, the portal's addresses, and the chosen broker with the reason."""
 
     configuration: Path
     public_url: str
@@ -101,7 +101,7 @@ def prepare(state_dir: StateDirectory) -> Prepared:
     steps.begin()
     steps.tell("preparing the servers")
     kept_secret(state_dir.run / "secret_key", length_bytes=48)
-    wanted = wanted_listen()
+    wanted = configured_listen()
     ports = kept_ports(
         state_dir.run / "ports.json",
         ("web", "postgres"),

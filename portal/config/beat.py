@@ -16,14 +16,14 @@ _SHORTEST_SLEEP_S = 0.05
 
 
 class LoopScheduler(Scheduler):
-    """Schedules each loop once in its period, and less often while nothing happens.
+    """Celery scheduler that asks for each loop once in its period, less often while it is idle.
 
     It keeps its own times in memory only: periods are seconds, and a file could be torn by a crash.
     All loops run at once after the start.
     """
 
     def setup_schedule(self) -> None:
-        """Learn which loops there are."""
+        """Read the registered loops."""
         self.app.loader.import_default_modules()
         self._asked_at_s: dict[str, float] = {}
 

@@ -24,7 +24,7 @@ class PlainLock(Lock):
     """A lock that is released without a script."""
 
     def register_scripts(self) -> None:
-        """There are none."""
+        """Do nothing: this transport has no scripts."""
 
     def do_release(self, expected_token: Any) -> None:
         def release(pipe: Any) -> bool:

@@ -6,7 +6,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 
 
 def broker_url(url: str) -> str:
-    """The form for Celery's transport: other than the client it knows no `unix:` addresses."""
+    """Address for Celery's transport, which knows no `unix:` addresses."""
     parts = urlsplit(url)
     if parts.scheme != "unix":
         return url

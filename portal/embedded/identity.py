@@ -1,4 +1,4 @@
-"""Under which identity the embedded PostgreSQL runs.
+"""Account under which the embedded PostgreSQL runs; it refuses to run as root.
 
 PostgreSQL refuses to run as root. An ordinary user has nothing to do. For root there are two ways:
 
@@ -26,12 +26,12 @@ ACCOUNTS = ("daemon", "nobody")
 
 
 class NoIdentity(Exception):
-    """The embedded PostgreSQL can run under no identity on this host."""
+    """Raised where the embedded PostgreSQL can run under no identity on this host."""
 
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """A way to start a program: words before it, and the account that must own its folders."""
+    """Account of a program: the prefix of its command line, and the owner of its folders."""
 
     prefix: tuple[str, ...] = ()
     owner: pwd.struct_passwd | None = None

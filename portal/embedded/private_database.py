@@ -34,7 +34,7 @@ _TIMEOUT_S = 60
 
 @contextmanager
 def private_database(kept: Path) -> Iterator[tuple[str, Path]]:
-    """A database with all tables, empty: its address, and a folder that is thrown away with it.
+    """Address of an empty database with all tables, and a folder; both are removed at the end.
 
     What is worth keeping for the next time is kept in the folder `kept`.
     """
@@ -96,7 +96,7 @@ def _migrate(url: str, folder: Path) -> None:
 
 
 def surroundings(url: str, folder: Path) -> dict[str, str]:
-    """The environment in which commands use this database, and no server or folder besides."""
+    """Environment variables by which a command uses this database and no other server or folder."""
     return {
         "DATABASE_URL": url,
         "REDIS_URL": "redis://127.0.0.1:1/0",

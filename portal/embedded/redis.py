@@ -73,7 +73,7 @@ class RedisUnusable(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ServerProgram:
-    """A program that can be the server, and why it is the one."""
+    """Program of the server, and the reason why it was chosen."""
 
     path: Path
     name: str

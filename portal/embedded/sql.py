@@ -1,4 +1,4 @@
-"""What is typed to the PostgreSQL server that is brought along, before anybody can connect."""
+"""SQL statement that creates the database of the embedded PostgreSQL server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A pane in words: what its points are, and in one sentence where its lines are and go."""
+"""Captions of history panes: meaning of a point, and a sentence on values and trends."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 
 from portal.history.drawing import Column, Drawn, DrawnLine
-from portal.history.panes import Kind
+from portal.history.panes import PaneKind
 from portal.history.windows import FUNCTIONS
 
 #: So many lines are told of, those with the most in them first.
@@ -17,10 +17,10 @@ _FEWEST = 6
 
 
 def legend_of(drawn: Drawn) -> str:
-    """What a point is: the function, and the width of its bin."""
-    if drawn.pane.kind == Kind.COUNT:
+    """Meaning of a point: the function, and the width of its bin."""
+    if drawn.pane.kind == PaneKind.COUNT:
         return f"sum in {drawn.bin_words}"
-    if drawn.pane.kind == Kind.SPREAD:
+    if drawn.pane.kind == PaneKind.SPREAD:
         return f"of those that started in {drawn.bin_words}"
     return f"{FUNCTIONS[drawn.window.function]} of {drawn.bin_words}"
 
@@ -54,7 +54,7 @@ def _line_sentence(drawn: Drawn, line: DrawnLine) -> str:
     trend = trend_of(values)
     end = f", {trend}" if trend else ""
     label = line.line.label
-    if drawn.pane.kind == Kind.COUNT:
+    if drawn.pane.kind == PaneKind.COUNT:
         most = f"{figure(min(values))} to {figure(max(values))} in {drawn.bin_words}"
         return f"{label}: {figure(sum(values))} in all, {most}{end}"
     seconds = " s" if unit == "s" else ""

@@ -36,7 +36,7 @@ class Clock:
         return self.all_written([moment_s])[0]
 
     def all_written(self, moments_s: Iterable[float]) -> list[str]:
-        """The same for many."""
+        """Times as text in this zone for a figure."""
         zone = UTC if not self.offset_s else timezone(timedelta(seconds=self.offset_s))
         return [
             datetime.fromtimestamp(each, zone).strftime("%Y-%m-%d %H:%M:%S") for each in moments_s

@@ -10,7 +10,7 @@ from operator import attrgetter
 from typing import Any
 
 from matching.round_robin import Resolution, quantile
-from portal.history.panes import Kind, Line, Pane
+from portal.history.panes import Pane, PaneKind, PaneLine
 from portal.history.windows import Window
 from wms.history.counting import COUNTED_MINUTES
 from wms.history.selectors import Point, read_points, read_spread
@@ -29,9 +29,9 @@ _LEVEL: Mapping[str, Callable[[Point], float]] = {
     "last": attrgetter("last"),
 }
 _COLUMNS = {
-    Kind.LEVEL: tuple(_LEVEL),
-    Kind.COUNT: ("sum",),
-    Kind.SPREAD: ("value",),
+    PaneKind.LEVEL: tuple(_LEVEL),
+    PaneKind.COUNT: ("sum",),
+    PaneKind.SPREAD: ("value",),
 }
 
 
@@ -42,7 +42,7 @@ class DrawnLine:
     All samples were between `low` and `high`.
     """
 
-    line: Line
+    line: PaneLine
     columns: Mapping[str, Column]
     low: float
     high: float
@@ -81,7 +81,7 @@ class Drawn:
 
     @property
     def file_stem(self) -> str:
-        """A name for files: what is drawn, from when to when, in which bins."""
+        """File name without suffix: pane, site, time range and bin width."""
         window = self.window
         times = [f"{each.astimezone(UTC):%Y%m%dT%H%MZ}" for each in (window.since, window.until)]
         words = [
@@ -115,12 +115,12 @@ def read_pane(
     # Of what the archive has forgotten there is not even a gap to be told.
     since = max(window.since, resolution.archive.oldest_start(window.now))
     starts: Sequence[int] = resolution.starts(since, window.until)
-    if not is_whole and pane.kind != Kind.LEVEL:
+    if not is_whole and pane.kind != PaneKind.LEVEL:
         settled = (window.now - _SETTLES).timestamp()
         starts = [start for start in starts if start + resolution.step_s <= settled]
     points = _points(pane, window, resolution, since)
     counted = points.get(COUNTED_MINUTES, {})
-    chosen = columns if pane.kind == Kind.LEVEL and columns else _COLUMNS[pane.kind]
+    chosen = columns if pane.kind == PaneKind.LEVEL and columns else _COLUMNS[pane.kind]
     lines = [
         _drawn_line(line, chosen, points[line.series], counted, starts)
         for line in pane.lines_at(window.site)
@@ -139,28 +139,28 @@ def _points(
 ) -> dict[str, dict[int, Point]]:
     names = pane.series_at(window.site)
     span = {"since": since, "until": window.until, "now": window.now}
-    if pane.kind == Kind.SPREAD:
+    if pane.kind == PaneKind.SPREAD:
         (name,) = names
         return {name: read_spread(name, resolution, **span)}
     return read_points(names, resolution, **span)
 
 
 def _drawn_line(
-    line: Line,
+    line: PaneLine,
     columns: Sequence[str],
     points: Mapping[int, Point],
     counted: Mapping[int, Point],
     starts: Sequence[int],
 ) -> DrawnLine:
     found = [points.get(start) for start in starts]
-    if columns == _COLUMNS[Kind.COUNT]:
+    if columns == _COLUMNS[PaneKind.COUNT]:
         # A bin is stored where there was something; without one it was nothing, or not counted.
         sums = [
             _plain(p.total) if p is not None else (0 if start in counted else None)
             for p, start in zip(found, starts, strict=True)
         ]
         return DrawnLine(line, {"sum": sums}, *_between(sums))
-    if columns == _COLUMNS[Kind.SPREAD]:
+    if columns == _COLUMNS[PaneKind.SPREAD]:
         shares = [None if p is None else _share(line, p) for p in found]
         return DrawnLine(line, {"value": shares}, *_between(shares))
     known = [p for p in found if p is not None]
@@ -177,7 +177,7 @@ def _between(values: Column) -> tuple[float, float]:
     return min(known, default=0.0), max(known, default=0.0)
 
 
-def _share(line: Line, point: Point) -> float | None:
+def _share(line: PaneLine, point: Point) -> float | None:
     value = quantile(line.share, point.counts or (), minimum=point.minimum, maximum=point.maximum)
     return None if value is None else _plain(value)
 

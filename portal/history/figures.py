@@ -16,7 +16,7 @@ from portal.history.clocks import Clock
 from portal.history.drawing import Column, Drawn, DrawnLine, stamp
 from portal.history.marks import flags_of, shapes_of
 from portal.history.palettes import FONT, PALETTES, Palette, Scheme, faded
-from portal.history.panes import Kind
+from portal.history.panes import PaneKind
 from portal.shared.state_badges import BADGES, badge_of
 from wms.history.annotations import Annotation
 
@@ -168,7 +168,7 @@ def _line(drawn: Drawn, clock: Clock, line: DrawnLine, place: int) -> dict[str, 
         "line": {
             "width": 1.75,
             "dash": _DASHES[place % len(_DASHES)],
-            "shape": "hvh" if drawn.pane.kind == Kind.COUNT else "linear",
+            "shape": "hvh" if drawn.pane.kind == PaneKind.COUNT else "linear",
         },
         "marker": {
             "symbol": _SYMBOLS[(place + place // len(_DASHES)) % len(_SYMBOLS)],

@@ -14,7 +14,7 @@ from wms.history.annotations import Annotation, Annotations, annotations_between
 
 #: Flags that would be nearer to each other could not be read.
 _FLAG_PX = 26
-#: At most so many marks are told on hovering over a flag.
+#: At most so many marks are described on hovering over a flag.
 _MAX_LINES = 8
 
 

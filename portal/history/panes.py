@@ -17,7 +17,7 @@ from wms.pilots.states import TERMINAL as PILOT_TERMINAL
 from wms.pilots.states import PilotState
 
 
-class Kind(StrEnum):
+class PaneKind(StrEnum):
     """How the bins of a pane are interpreted: level, count or spread."""
 
     #: A number that is sampled: its average, minimum, maximum or last value.
@@ -29,7 +29,7 @@ class Kind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class PaneLine:
     """One line of a pane; `share` is the part of all values that a line of a spread tells.
 
     A folded line is drawn when it is asked for.
@@ -52,9 +52,9 @@ class Pane:
     name: str
     title: str
     unit: str
-    lines: Sequence[Line]
-    kind: Kind = Kind.LEVEL
-    site_lines: Sequence[Line] = ()
+    lines: Sequence[PaneLine]
+    kind: PaneKind = PaneKind.LEVEL
+    site_lines: Sequence[PaneLine] = ()
     note: str = ""
 
     @property
@@ -62,7 +62,7 @@ class Pane:
         """Whether it can be drawn for one site."""
         return bool(self.site_lines)
 
-    def lines_at(self, site: str) -> list[Line]:
+    def lines_at(self, site: str) -> list[PaneLine]:
         """The lines of a site, or of all together."""
         if not site or not self.site_lines:
             return list(self.lines)
@@ -71,15 +71,15 @@ class Pane:
     def series_at(self, site: str) -> list[str]:
         """The series to be read for these lines."""
         names = dict.fromkeys(line.series for line in self.lines_at(site))
-        return [*names, COUNTED_MINUTES] if self.kind == Kind.COUNT else list(names)
+        return [*names, COUNTED_MINUTES] if self.kind == PaneKind.COUNT else list(names)
 
 
-def _states(source: str, states: Sequence[str], folded: frozenset[str]) -> list[Line]:
-    return [Line(state, state, f"{source}.{state}", state in folded) for state in states]
+def _states(source: str, states: Sequence[str], folded: frozenset[str]) -> list[PaneLine]:
+    return [PaneLine(state, state, f"{source}.{state}", state in folded) for state in states]
 
 
-def _line(name: str, label: str = "", *, series: str, is_folded: bool = False) -> Line:
-    return Line(name, label or name, series, is_folded)
+def _line(name: str, label: str = "", *, series: str, is_folded: bool = False) -> PaneLine:
+    return PaneLine(name, label or name, series, is_folded)
 
 
 _DAG_ENDS = frozenset({DagState.COMPLETED.value, DagState.REMOVED.value, DagState.FAILED.value})
@@ -102,9 +102,9 @@ _PRESSURE = [
 ]
 _THROUGHPUT = [_line(name, series=f"throughput.{name}") for name in THROUGHPUT]
 _SHARES = [
-    Line("median", "median", WAITING, share=0.5),
-    Line("p90", "90 %", WAITING, share=0.9),
-    Line("p99", "99 %", WAITING, share=0.99),
+    PaneLine("median", "median", WAITING, share=0.5),
+    PaneLine("p90", "90 %", WAITING, share=0.9),
+    PaneLine("p99", "99 %", WAITING, share=0.99),
 ]
 #: Loops whose durations are drawn without being asked for.
 _MAIN_LOOPS = frozenset({"negotiator", "dag-engine", "director", "pilot-monitor", "sampler"})
@@ -119,18 +119,18 @@ _ALWAYS = (
     Pane("pressure", "Pilots requested, granted, running", "pilots", _PRESSURE,
          site_lines=[*_PRESSURE, _line("queued", series="pilots.queued", is_folded=True)],
          note="Requested is what the waiting jobs would fill, whatever was granted."),
-    Pane("throughput", "Jobs submitted, started, ended", "jobs", _THROUGHPUT, Kind.COUNT,
+    Pane("throughput", "Jobs submitted, started, ended", "jobs", _THROUGHPUT, PaneKind.COUNT,
          site_lines=[line for line in _THROUGHPUT if line.name in ("started", "done", "failed")]),
     Pane("failures", "Failed attempts by reason", "attempts",
          [_line(name, _FAILURE_LABELS.get(name, name), series=f"failures.{name}")
           for name in FAILURES],
-         Kind.COUNT,
+         PaneKind.COUNT,
          site_lines=[_line("failed", "all reasons", series="failures")]),
-    Pane("waiting", "Waiting time of jobs that started", "s", _SHARES, Kind.SPREAD,
+    Pane("waiting", "Waiting time of jobs that started", "s", _SHARES, PaneKind.SPREAD,
          note="From when a job joined a TaskQueue last until its start, to within 10 %."),
     Pane("sites", "Sites by state", "sites", _states("sites", SITE_STATES, frozenset())),
     Pane("matches", "Matches of DAGs with sites", "matches",
-         [_line("matches", series=MATCHES)], Kind.COUNT),
+         [_line("matches", series=MATCHES)], PaneKind.COUNT),
     Pane("negotiation", "DAGs in a negotiation", "DAGs",
          [_line(name, series=f"negotiation.{name}") for name in ("requests", "unmatched")]),
     Pane("duration", "Seconds of a negotiation", "s",

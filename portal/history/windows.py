@@ -139,15 +139,15 @@ class FigureForm(WindowForm):
     zone = forms.CharField(required=False)
 
     def clean_points(self) -> int:
-        """How many points of a line are drawn."""
+        """Number of points of a line that are drawn."""
         return self.cleaned_data["points"] or USUAL_POINTS
 
     def clean_template(self) -> Scheme:
-        """Light, if nothing is said: reports are printed."""
+        """Scheme of the figure, light by default: reports are printed."""
         return Scheme(self.cleaned_data["template"] or Scheme.LIGHT)
 
     def clean_zone(self) -> tzinfo:
-        """The zone in which times are told, UTC if nothing is said."""
+        """Zone of the times in the figure, UTC by default."""
         name: str = self.cleaned_data["zone"]
         zone = zone_named(name) if name else UTC
         if zone is None:
@@ -178,7 +178,7 @@ class Window:
 
     @property
     def length(self) -> timedelta:
-        """From the beginning to the end."""
+        """Length of the window."""
         return self.until - self.since
 
 

@@ -1,4 +1,4 @@
-"""The filter of the audit trail."""
+"""Filter of the audit trail."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Objects(_Chosen):
 
 
 class AuditFilter(ListFilter):
-    """What was done, by who did it, what it was, to what, when and why."""
+    """Audit entries by actor, action, object, time and reason."""
 
     by_age = frozenset({"actor", "action", "created"})
 
@@ -87,7 +87,7 @@ class AuditFilter(ListFilter):
         return within_ids(queryset, AuditEntry.objects.all(), made.included[0], self.now)
 
     def notes(self) -> list[str]:
-        """How far reasons are looked for."""
+        """Notes on entries whose reasons were not searched."""
         if not self._is_cut:
             return []
         return [

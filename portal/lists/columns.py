@@ -33,7 +33,7 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
-class Tried:
+class LatestAttempt:
     """Host and pilot of a job's latest attempt."""
 
     site_name: str
@@ -47,7 +47,7 @@ class JobLine:
 
     job: Job
     node: Node | None
-    attempt: Tried | None
+    attempt: LatestAttempt | None
 
     @property
     def dag_id(self) -> int | None:

@@ -20,7 +20,7 @@ from django.utils.http import content_disposition_header
 
 from portal.lists.base_filter import ListFilter
 from portal.lists.columns import Column
-from portal.lists.registry import ListOf
+from portal.lists.registry import ListSpec
 from wms.core.database.counting import EXACT_UP_TO, count_up_to
 from wms.core.errors import InvalidInput
 from wms.core.models import User
@@ -34,7 +34,7 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", 
 
 
 def send_list(
-    kind: ListOf, form: str, parameters: Mapping[str, Any], user: User, *, now: datetime
+    kind: ListSpec, form: str, parameters: Mapping[str, Any], user: User, *, now: datetime
 ) -> StreamingHttpResponse:
     """Download of the list. Raises InvalidInput for an unknown filter or column."""
     texts = parameters.getlist("columns") if hasattr(parameters, "getlist") else []
@@ -70,7 +70,7 @@ def _lists(parameters: Mapping[str, Any]) -> dict[str, list[str]]:
     return dict(parameters.lists()) if hasattr(parameters, "lists") else dict(parameters)
 
 
-def _columns(kind: ListOf, names: Sequence[str]) -> list[Column]:
+def _columns(kind: ListSpec, names: Sequence[str]) -> list[Column]:
     unknown = sorted(set(names) - set(kind.column_names()))
     if unknown:
         known = ", ".join(kind.column_names())
@@ -78,7 +78,7 @@ def _columns(kind: ListOf, names: Sequence[str]) -> list[Column]:
     return kind.shown_columns(names)
 
 
-def _lines(kind: ListOf, list_filter: ListFilter, user: User) -> Iterator[Any]:
+def _lines(kind: ListSpec, list_filter: ListFilter, user: User) -> Iterator[Any]:
     left = MAX_LINES
     for lines in kind.walk(kind, list_filter, user):
         yield from lines[:left]
@@ -135,7 +135,7 @@ def _cell(value: Any) -> Any:
 
 
 def _file_name(
-    kind: ListOf, filters: Mapping[str, Sequence[str]], form: str, now: datetime, *, cut: str
+    kind: ListSpec, filters: Mapping[str, Sequence[str]], form: str, now: datetime, *, cut: str
 ) -> str:
     what = "-".join(f"{name}-{'-'.join(values)}" for name, values in filters.items())
     slug = re.sub(r"[^A-Za-z0-9.]+", "-", what.replace("!", "not-")).strip("-.")[:60]

@@ -11,8 +11,8 @@ from portal.lists.filter_fields import HiddenValues, Numbers
 from wms.failures.selectors import subjects_of
 
 
-class OfFailure(Numbers):
-    """Things that failures of any of some groups happened to."""
+class FailureOccurrenceFilter(Numbers):
+    """Filter of objects that have failures of the given groups."""
 
     def __init__(self, kind: str, **options: Any) -> None:
         super().__init__(label="Of failure group", smallest=1, widget=HiddenValues, **options)

@@ -48,18 +48,18 @@ class FailureFilter(ListFilter):
 
     @property
     def window(self) -> Window:
-        """The time that is looked at; a day unless another was asked for."""
+        """Window of time that is counted; a day by default."""
         return Window(self.form.cleaned_data.get("within") or Window.DAY)
 
     @property
     def at_site(self) -> str:
-        """The one site that is looked at, or empty."""
+        """Name of the one site that is counted, or empty."""
         return str(self.form.cleaned_data.get("site") or "")
 
     def keep_all(
         self, queryset: QuerySet[FailureGroup], name: str, value: str
     ) -> QuerySet[FailureGroup]:
-        """Time and site are looked for together."""
+        """Rows unchanged: time and site are applied together, when bins are counted."""
         return queryset
 
     def _passing(self, queryset: QuerySet[Any], *, leaving: Collection[str]) -> QuerySet[Any]:

@@ -63,7 +63,7 @@ class HiddenValues(ManyValues):
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """What is wanted and what is not, parsed; with `included` empty everything is wanted."""
+    """Parsed values to include and to exclude; with `included` empty everything is wanted."""
 
     included: tuple[Any, ...] = ()
     excluded: tuple[Any, ...] = ()
@@ -126,11 +126,11 @@ class ChosenField(forms.Field):
         return self.chosen(included, excluded)
 
     def chosen(self, included: Sequence[str], excluded: Sequence[str]) -> Chosen:
-        """What the texts stand for. Raises ValidationError."""
+        """Parsed value of the texts. Raises ValidationError."""
         return Chosen(*(tuple(map(self.parsed, texts)) for texts in (included, excluded)))
 
     def parsed(self, text: str) -> Any:
-        """What one text stands for. Raises ValidationError."""
+        """Parsed value of one text. Raises ValidationError."""
         return text
 
 
@@ -294,7 +294,7 @@ class _Chosen(Described):
         return Q(**{f"{self.field_name}__in": values})
 
     def filter(self, queryset: QuerySet[Any], value: Chosen | None) -> QuerySet[Any]:
-        """The rows that are wanted."""
+        """Rows that pass the filter."""
         if value and value.included:
             queryset = queryset.filter(self.condition(value.included))
         if value and value.excluded:

@@ -23,7 +23,7 @@ from portal.lists.filter_fields import (
     YesNo,
     hidden_numbers,
 )
-from portal.lists.job_filter import OfTopic
+from portal.lists.job_filter import TopicFilter
 from portal.lists.sorting import Sorting, by_number, by_text, by_time, newest
 from wms.dags.lifecycle import DATA_TOPIC
 from wms.dags.models import Dag, Node, ScriptRun
@@ -74,7 +74,7 @@ class DagFilter(ListFilter):
         fields: Sequence[str] = ()
 
     def filter_attention(self, queryset: QuerySet[Dag], name: str, value: bool) -> QuerySet[Dag]:
-        """Only those that a person should look at now; `false` leaves all."""
+        """DAGs that need a person's attention now; `false` leaves all."""
         return needing_attention(queryset, now=self.now) if value else queryset
 
 
@@ -112,7 +112,7 @@ class PlacementFilter(ListFilter):
     url = Texts(method="filter_url", label="Address contains")
     state = Words(choices=RequestState.choices, label="State")
     owner = Owners(field_name="owner_id", label="Owner")
-    dag = OfTopic(DATA_TOPIC)
+    dag = TopicFilter(DATA_TOPIC)
     reason = Texts(field_name="state_reason", label="Reason contains")
     created = Moments(field_name="created_at", label="Made")
     since = Moments(field_name="state_since", label="In its state since")
@@ -130,7 +130,7 @@ class PlacementFilter(ListFilter):
     def filter_url(
         self, queryset: QuerySet[PlacementRequest], name: str, value: Chosen
     ) -> QuerySet[PlacementRequest]:
-        """Those from or to such an address."""
+        """Requests whose source or destination contains the text."""
         if value.included:
             queryset = queryset.filter(_at_address(value.included))
         return queryset.exclude(_at_address(value.excluded)) if value.excluded else queryset
@@ -170,13 +170,13 @@ class TaskQueueFilter(ListFilter):
 
     @property
     def is_walked(self) -> bool:
-        """They are sorted by what is counted of all of them."""
+        """True: TaskQueues are sorted by counts over all of them."""
         return True
 
     def filter_site(
         self, queryset: QuerySet[TaskQueue], name: str, value: Chosen
     ) -> QuerySet[TaskQueue]:
-        """Those whose jobs name the site or none, and do not rule it out."""
+        """TaskQueues whose jobs name the site or none, and do not ban it."""
         return _either(queryset, value, lambda site: (
             (Q(sites=[]) | Q(sites__contains=[site])) & ~Q(banned_sites__contains=[site])
         ))  # fmt: skip
@@ -184,7 +184,7 @@ class TaskQueueFilter(ListFilter):
     def filter_platform(
         self, queryset: QuerySet[TaskQueue], name: str, value: Chosen
     ) -> QuerySet[TaskQueue]:
-        """Those whose jobs name the platform or none."""
+        """TaskQueues whose jobs name the platform or none."""
         return _either(queryset, value, lambda platform: (
             Q(platforms=[]) | Q(platforms__contains=[platform])
         ))  # fmt: skip
@@ -192,7 +192,7 @@ class TaskQueueFilter(ListFilter):
     def filter_tag(
         self, queryset: QuerySet[TaskQueue], name: str, value: Chosen
     ) -> QuerySet[TaskQueue]:
-        """Those whose jobs need the tag."""
+        """TaskQueues whose jobs need the tag."""
         return _either(queryset, value, lambda tag: Q(tags__contains=[tag]))
 
 
@@ -261,11 +261,11 @@ class SiteFilter(ListFilter):
 
     @property
     def is_walked(self) -> bool:
-        """There are few: all are sorted."""
+        """True: sites are few, so all are sorted."""
         return True
 
     def filter_standing(self, queryset: QuerySet[Site], name: str, value: Chosen) -> QuerySet[Site]:
-        """Those that stand so at this moment. Three queries."""
+        """Sites with this standing at this moment. Three queries."""
         found = [pk for pk, word in statuses_of_sites(self.now).items() if is_wanted(word, value)]
         return queryset.filter(pk__in=found)
 

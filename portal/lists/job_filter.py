@@ -10,7 +10,7 @@ from django import forms
 from django.db.models import Q, QuerySet, Subquery
 
 from portal.lists.base_filter import ListFilter, is_wanted, within_ids
-from portal.lists.failure_field import OfFailure
+from portal.lists.failure_field import FailureOccurrenceFilter
 from portal.lists.filter_fields import (
     Chosen,
     Moments,
@@ -38,7 +38,7 @@ _NARROW = ("dag", "id", "cluster")
 _BY_CHANGE = frozenset({"state", "since"})
 
 
-class OfTopic(Numbers):
+class TopicFilter(Numbers):
     """The DAG that something was made for: its key in the inbox of a topic."""
 
     field_class = NumbersField
@@ -96,14 +96,14 @@ class JobFilter(ListFilter):
     state = Words(choices=JobState.choices, label="State")
     owner = Owners(field_name="owner_id", label="Owner")
     site = Words(field_name="site_name", label="Site")
-    dag = OfTopic(JOB_TOPIC)
+    dag = TopicFilter(JOB_TOPIC)
     reason = _Reasons(field_name="state_reason", label="Reason contains")
     created = Moments(field_name="created_at", label="Made")
     since = Moments(field_name="state_since", label="In its state since")
     attempts = Numbers(field_name="attempt_number", label="Attempts")
     id = Numbers(smallest=1, label="Number")
     cluster = hidden_numbers("cluster_id", "Of the list of job")
-    failure = OfFailure("job")
+    failure = FailureOccurrenceFilter("job")
     sort = Sorting(
         newest("Made", "created"),
         by_time("since", "In its state since", "state_since"),
@@ -153,7 +153,7 @@ class JobFilter(ListFilter):
 
     @property
     def is_walked(self) -> bool:
-        """By the last change: of all jobs, or of those in some states."""
+        """Whether an index has the jobs in order: by the last change, of all or in some states."""
         if self.order.sort.name != "since":
             return super().is_walked
         return self.parameters().keys() <= _BY_CHANGE
@@ -184,14 +184,14 @@ class JobFilter(ListFilter):
         return [pk for _, pk in found[:limit]]
 
     def hinted(self, queryset: QuerySet[Job]) -> QuerySet[Job]:
-        """Those made in a stretch of time are looked for in a range of ids."""
+        """Rows with a range of ids as a hint, for jobs made in a stretch of time."""
         made: Chosen | None = self.form.cleaned_data["created"] if self.is_bound else None
         if not made:
             return queryset
         return within_ids(queryset, Job.objects.all(), made.included[0], self.now)
 
     def notes(self) -> list[str]:
-        """How far names are looked for."""
+        """Notes on jobs whose names were not searched."""
         if not self._is_cut:
             return []
         many = f"More than {BEGINNINGS:,} jobs have names that begin so. " * self._many_begin

@@ -18,7 +18,7 @@ from portal.lists import columns as of
 from portal.lists.audit_filters import AuditFilter
 from portal.lists.base_filter import ListFilter, checked, normalised
 from portal.lists.bulk_filters import BulkFilter
-from portal.lists.columns import Column, JobLine, RequestLine, Tried
+from portal.lists.columns import Column, JobLine, LatestAttempt, RequestLine
 from portal.lists.downtime_filters import DowntimeFilter
 from portal.lists.filters import (
     DagFilter,
@@ -65,7 +65,7 @@ class GroupBy:
 
 
 @dataclass(frozen=True, slots=True)
-class ListOf:
+class ListSpec:
     """One list: its filters, rows and columns. `search` is the filter of its search field."""
 
     name: str
@@ -79,7 +79,7 @@ class ListOf:
     state_filter: str = "state"
     groups: Sequence[GroupBy] = ()
     lines: Callable[[Sequence[Any]], Sequence[Any]] = list
-    walk: Callable[[ListOf, ListFilter, User], Iterator[Sequence[Any]]] = field(
+    walk: Callable[[ListSpec, ListFilter, User], Iterator[Sequence[Any]]] = field(
         default=lambda kind, list_filter, user: kind.in_order(list_filter)
     )
 
@@ -155,8 +155,8 @@ def _job_lines(jobs: Sequence[Job]) -> list[JobLine]:
     return [JobLine(job, nodes.get(job.pk), _tried(job)) for job in jobs]
 
 
-def _tried(job: Any) -> Tried | None:
-    return Tried(job.site_name, **job.latest) if job.latest else None
+def _tried(job: Any) -> LatestAttempt | None:
+    return LatestAttempt(job.site_name, **job.latest) if job.latest else None
 
 
 def _request_lines(requests: Sequence[PlacementRequest]) -> list[RequestLine]:
@@ -164,14 +164,14 @@ def _request_lines(requests: Sequence[PlacementRequest]) -> list[RequestLine]:
     return [RequestLine(request, nodes.get(request.pk)) for request in requests]
 
 
-def _all_sites(kind: ListOf, list_filter: ListFilter, user: User) -> Iterator[Sequence[Any]]:
+def _all_sites(kind: ListSpec, list_filter: ListFilter, user: User) -> Iterator[Sequence[Any]]:
     wanted = set(list_filter.qs.values_list("pk", flat=True))
     lines = in_order(site_lines(user, now=timezone.now()), list_filter.order)
     yield [line for line in lines if line.site.pk in wanted]
 
 
 def _all_task_queues(
-    kind: ListOf, list_filter: TaskQueueFilter, user: User
+    kind: ListSpec, list_filter: TaskQueueFilter, user: User
 ) -> Iterator[Sequence[Any]]:
     after, order = None, TaskQueueOrder(list_filter.order.text)
     while True:
@@ -193,7 +193,7 @@ _REASON = GroupBy("reason", "Reason", F("state_reason"))
 LISTS = {
     each.name: each
     for each in (
-        ListOf(
+        ListSpec(
             name="dags",
             title="DAGs",
             noun="DAG",
@@ -204,7 +204,7 @@ LISTS = {
             states=DagState.values,
             groups=(_OWNER, GroupBy("site", "Site", F("site__name")), _REASON),
         ),
-        ListOf(
+        ListSpec(
             name="jobs",
             title="Jobs",
             noun="job",
@@ -216,7 +216,7 @@ LISTS = {
             groups=(_OWNER, GroupBy("site", "Site", F("site_name")), _REASON),
             lines=_job_lines,
         ),
-        ListOf(
+        ListSpec(
             name="pilots",
             title="Pilots",
             noun="pilot",
@@ -231,7 +231,7 @@ LISTS = {
                 _REASON,
             ),
         ),
-        ListOf(
+        ListSpec(
             name="placements",
             title="Placements",
             noun="request",
@@ -243,7 +243,7 @@ LISTS = {
             groups=(_OWNER, _REASON),
             lines=_request_lines,
         ),
-        ListOf(
+        ListSpec(
             name="sites",
             title="Sites",
             noun="site",
@@ -254,7 +254,7 @@ LISTS = {
             state_filter="standing",
             walk=_all_sites,
         ),
-        ListOf(
+        ListSpec(
             name="task-queues",
             title="TaskQueues",
             noun="TaskQueue",
@@ -265,7 +265,7 @@ LISTS = {
             state_filter="cpu_time_s",
             walk=_all_task_queues,
         ),
-        ListOf(
+        ListSpec(
             name="downtimes",
             title="Downtimes",
             noun="downtime",
@@ -279,7 +279,7 @@ LISTS = {
                 GroupBy("author", "Entered by", F("author")),
             ),
         ),
-        ListOf(
+        ListSpec(
             name="audit",
             title="Audit",
             noun="entry",
@@ -294,7 +294,7 @@ LISTS = {
                 GroupBy("actor", "Actor", F("actor")),
             ),
         ),
-        ListOf(
+        ListSpec(
             name="bulk",
             title="Bulk operations",
             noun="operation",
@@ -313,7 +313,7 @@ LISTS = {
 }
 
 
-def find_list(name: str) -> ListOf:
+def find_list(name: str) -> ListSpec:
     """The list of this name. Raises NotFound."""
     if name not in LISTS:
         raise NotFound(f"There is no list {name!r}; there are {', '.join(LISTS)}.")

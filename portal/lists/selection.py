@@ -14,7 +14,7 @@ from django.core import signing
 from django.db.models import QuerySet
 
 from portal.lists.base_filter import ListFilter
-from portal.lists.registry import ListOf, apply_filter, find_list
+from portal.lists.registry import ListSpec, apply_filter, find_list
 from wms.actions.registry import find_kind
 from wms.bulk.models import BulkOperation
 from wms.bulk.services import Selection
@@ -34,7 +34,7 @@ class SelectionRefused(PilotageError):
     """The token does not identify rows: open the list again."""
 
 
-def token_of(kind: ListOf, list_filter: ListFilter, total: Count, user: User) -> str:
+def token_of(kind: ListSpec, list_filter: ListFilter, total: Count, user: User) -> str:
     """Signed token of a list: which rows "all rows" are."""
     content = {
         "list": kind.name,

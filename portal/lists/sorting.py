@@ -44,7 +44,7 @@ class Sort:
 
     @property
     def first(self) -> Order:
-        """The order that is asked for first."""
+        """Direction that is offered first."""
         return Order(self, self.falls_first)
 
 
@@ -77,7 +77,7 @@ class Order:
 
     @property
     def text(self) -> str:
-        """How it stands in an address."""
+        """Value of the order in an address."""
         return f"{_DOWN if self.is_falling else ''}{self.sort.name}"
 
     @property
@@ -124,7 +124,7 @@ class Order:
         return found if is_back else found | Q(sort_key=None)
 
     def border_of(self, row: Any) -> Border:
-        """Where a row with `sort_key` stands."""
+        """Border at a row with `sort_key`."""
         return Border(row.sort_key, row.pk, self.is_by_id)
 
     def parse(self, text: str) -> Border | None:
@@ -207,18 +207,18 @@ class Sorting(Described):
 
 
 def newest(label: str, *columns: str) -> Sort:
-    """By when rows were made, in the heads of these columns."""
+    """Sort by the time at which rows were made, offered in the heads of these columns."""
     return Sort("id", label, "pk", rising="oldest first", falling="newest first", columns=columns)
 
 
 def by_time(name: str, label: str, field: str, *columns: str, **options: Any) -> Sort:
-    """By a time."""
+    """Sort by a column of times."""
     words = {"rising": "earliest first", "falling": "latest first"}
     return Sort(name, label, field, datetime, columns=columns or (name,), **{**words, **options})
 
 
 def by_text(name: str, label: str, field: str, *columns: str) -> Sort:
-    """By a text, in alphabetical order first."""
+    """Sort by a column of text, in alphabetical order first."""
     return Sort(
         name, label, field, str, rising="A to Z", falling="Z to A", columns=columns or (name,),
         falls_first=False,
@@ -226,5 +226,5 @@ def by_text(name: str, label: str, field: str, *columns: str) -> Sort:
 
 
 def by_number(name: str, label: str, field: str, *columns: str, **options: Any) -> Sort:
-    """By a number."""
+    """Sort by a column of numbers."""
     return Sort(name, label, field, columns=columns or (name,), **options)

@@ -49,7 +49,7 @@ class StorableForms:
 
 
 def refuse_unstorable(request: HttpRequest, faults: Iterable[Finding]) -> HttpResponse | None:
-    """The answer to a request with such faults, or None where there are none."""
+    """Refusal of a request with such faults, or None where there are none."""
     findings = list(faults)
     if not findings:
         return None

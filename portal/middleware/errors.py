@@ -11,7 +11,13 @@ from django.core.exceptions import RequestDataTooBig, TooManyFilesSent
 from django.db import DataError, InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 
-from portal.middleware.error_pages import REFUSED, STALE_FORM, TROUBLES, Trouble, error_page
+from portal.middleware.error_pages import (
+    REFUSED,
+    STALE_FORM,
+    TROUBLES,
+    StatusExplanation,
+    error_page,
+)
 from portal.shared.problem_details import problem_without_view
 from wms.core.errors import Finding
 
@@ -67,7 +73,7 @@ def forbidden(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
     """The form does not belong to this login."""
-    trouble: Trouble = STALE_FORM
+    trouble: StatusExplanation = STALE_FORM
     if request.path.startswith(API):
         return problem_without_view(HTTPStatus.FORBIDDEN, f"{trouble.detail} {trouble.advice}")
     return error_page(request, HTTPStatus.FORBIDDEN, trouble=trouble)

@@ -1,7 +1,7 @@
 """Login throttle: wrong passwords, counted in the cache by account and by address.
 
-A guess is counted before the password is checked, and taken back when it was right: parallel
-guesses are bounded like consecutive ones.
+An attempt is counted before the password is checked, and taken back when it was right: parallel
+attempts are bounded like consecutive ones.
 """
 
 from __future__ import annotations
@@ -31,12 +31,14 @@ LOCKOUT_S = 300
 T = TypeVar("T")
 
 
-class TooManyGuesses(TooMany):
+class TooManyWrongPasswords(TooMany):
     """Too many wrong passwords were given for this account or from this address."""
 
 
-def counted_guess(request: HttpRequest, username: str, check: Callable[[], T]) -> T:
-    """Result of `check`, which verifies a password. Raises TooManyGuesses without calling it.
+def throttled_check(request: HttpRequest, username: str, check: Callable[[], T]) -> T:
+    """Result of `check`, which verifies a password, unless too many were wrong before.
+
+    Raises TooManyWrongPasswords then, without calling it.
 
     Without a cache nobody is locked out: an attacker cannot take the cache away, and an operator
     who repairs the portal has to get in. The log records it.
@@ -44,7 +46,7 @@ def counted_guess(request: HttpRequest, username: str, check: Callable[[], T]) -
     keys = _keys(request, username)
     bounds = (FAILURES_PER_ACCOUNT, FAILURES_PER_ADDRESS)
     if any([_count(key) > bound for key, bound in zip(keys, bounds, strict=True)]):
-        raise TooManyGuesses
+        raise TooManyWrongPasswords
     found = check()
     if found:
         for key in keys:
@@ -92,8 +94,8 @@ def client_address(request: HttpRequest) -> str:
     return str(request.META.get("REMOTE_ADDR", ""))
 
 
-class GuessedPasswords:
-    """Middleware that answers one guess too many, wherever a password is asked for."""
+class LoginThrottle:
+    """Middleware that answers one wrong password too many, wherever a password is asked for."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self._get_response = get_response
@@ -104,6 +106,6 @@ class GuessedPasswords:
 
     def process_exception(self, request: HttpRequest, error: Exception) -> HttpResponse | None:
         """Answer 429 where the password was not looked at."""
-        if not isinstance(error, TooManyGuesses):
+        if not isinstance(error, TooManyWrongPasswords):
             return None
         return refused(request, HTTPStatus.TOO_MANY_REQUESTS, str(error))

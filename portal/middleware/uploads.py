@@ -62,7 +62,7 @@ def keep_names(request: HttpRequest) -> None:
 
 
 def keeps_names(view: Callable[..., HttpResponseBase]) -> Callable[..., HttpResponseBase]:
-    """Of a page: its uploads keep their names. The form is checked as it was read by our parser."""
+    """Decorator of a page whose uploads keep their names; its form is read by our parser."""
     protected = csrf_protect(view)
 
     @wraps(view)

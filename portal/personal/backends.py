@@ -7,7 +7,7 @@ from typing import Any
 from django.contrib.auth.backends import ModelBackend
 from django.http import HttpRequest
 
-from portal.middleware.login_throttle import counted_guess
+from portal.middleware.login_throttle import throttled_check
 from wms.core.models import User
 from wms.notices.selectors import with_unread
 
@@ -25,7 +25,7 @@ class WithPreferences(ModelBackend):
         password: str | None = None,
         **others: Any,
     ) -> User | None:
-        """The user with this name and password. Raises TooManyGuesses."""
+        """The user with this name and password. Raises TooManyWrongPasswords."""
 
         def check() -> User | None:
             found: User | None = super(WithPreferences, self).authenticate(
@@ -33,7 +33,7 @@ class WithPreferences(ModelBackend):
             )
             return found
 
-        return check() if request is None else counted_guess(request, username or "", check)
+        return check() if request is None else throttled_check(request, username or "", check)
 
     def get_user(self, user_id: int) -> User | None:
         """The user of a session, unless the account is switched off."""

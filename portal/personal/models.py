@@ -8,10 +8,10 @@ from django.db.models.functions import Now
 
 
 class Preferences(models.Model):
-    """How pages look to one user; a user without a row has the defaults."""
+    """Display preferences of one user; a user without a row has the defaults."""
 
     class Density(models.TextChoices):
-        """How much of a list fits on a page."""
+        """Density of lists on a page."""
 
         CALM = "calm", "calm"
         DENSE = "dense", "dense"

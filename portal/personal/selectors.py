@@ -11,7 +11,7 @@ from wms.core.models import User
 
 
 def preferences_of(user: User | AnonymousUser | None) -> Preferences:
-    """How pages look to the user; the defaults for one who has chosen nothing. Never stored."""
+    """Display preferences of the user, or the defaults; never stored here."""
     found = getattr(user, "preferences", None) if user and user.is_authenticated else None
     return found or Preferences()
 

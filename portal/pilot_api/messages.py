@@ -71,7 +71,7 @@ def _numbers(fields: Fields, name: str, known: Sequence[str]) -> dict[str, float
 
 
 def read_totals(fields: Fields) -> dict[str, float]:
-    """What a pilot tells of its life at its end, if it does."""
+    """Totals that a pilot reports at its end; None if it does not."""
     return _numbers(fields, "totals", _TOTALS)
 
 
@@ -88,7 +88,7 @@ class Claim:
 
 
 def read_claim(fields: Fields, pilot: Pilot) -> Claim:
-    """What a pilot asks for."""
+    """Claim of a pilot, read from its message."""
     key = fields.text("claim", pattern="[0-9a-f]{32}")
     waiting = fields.objects("unreported") if fields.has("unreported") else []
     wait_s = fields.number("wait_s") if fields.has("wait_s") else 0.0
@@ -129,7 +129,7 @@ def _read_amounts(fields: Fields) -> dict[str, int]:
 
 
 def read_end(fields: Fields) -> PayloadEnd:
-    """How a payload ended."""
+    """End of a payload, as its pilot reports it."""
     return PayloadEnd(
         exit_code=fields.integer("exit_code", maximum=255) if fields.has("exit_code") else None,
         signal=fields.integer("signal", maximum=255) if fields.has("signal") else None,
@@ -144,7 +144,7 @@ def read_end(fields: Fields) -> PayloadEnd:
 
 
 def read_stopped_by(fields: Fields) -> str:
-    """Who stopped the payload; an empty text when nobody did, or it is not told."""
+    """Cause that stopped the payload; empty when nothing did or the message does not say."""
     if not fields.has("stopped_by"):
         return ""
     return fields.choice("stopped_by", "", *Attempt.StoppedBy.values)

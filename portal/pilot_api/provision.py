@@ -20,7 +20,7 @@ _REASON_LENGTH = 1000
 
 @endpoint("GET")
 def manifest(request: HttpRequest, *, sha256: str) -> HttpResponse:
-    """The list of what a pilot is to run; whoever fetches it knows its hash beforehand."""
+    """Manifest of the files that a pilot runs; who fetches it knows its hash beforehand."""
     return _immutable(manifest_content, sha256, "application/json")
 
 
@@ -40,7 +40,7 @@ def _immutable(content_of: Callable[[str], bytes], sha256: str, kind: str) -> Ht
 
 @endpoint("POST")
 def unfit(request: HttpRequest) -> HttpResponse:
-    """A pilot stopped before it executed anything, and says why."""
+    """Report of a pilot that stopped before it executed anything, with the reason."""
     body = read_body(request)
     secret = body.text("secret", max_length=256)
     reason = body.text("reason", pattern=".+")[:_REASON_LENGTH]
@@ -55,7 +55,7 @@ def unfit(request: HttpRequest) -> HttpResponse:
 @endpoint("POST")
 @for_pilot
 def checks(request: HttpRequest, pilot: Pilot) -> HttpResponse:
-    """What checks of the node found."""
+    """Report of the results of node checks."""
     results = [_read_result(each) for each in read_body(request).objects("checks")]
     record_checks(pilot, results, now=timezone.now())
     return JsonResponse({"accepted": True})

@@ -37,7 +37,7 @@ _TOKEN = r"[0-9a-f]{64}"
 
 @endpoint("POST")
 def register(request: HttpRequest) -> HttpResponse:
-    """A pilot shows its one-time secret and the token that it has chosen."""
+    """Registration of a pilot by its one-time secret and the token that it has chosen."""
     body = read_body(request)
     token = body.text("token", pattern=_TOKEN)
     secret = body.text("secret", max_length=256)
@@ -54,7 +54,7 @@ def register(request: HttpRequest) -> HttpResponse:
 
 @endpoint("POST")
 def heartbeat(request: HttpRequest) -> HttpResponse:
-    """The pilot lives and has these attempts; the answer carries commands."""
+    """Heartbeat of a pilot with its attempts; the answer carries commands."""
     uuid, token = credential_of(request)
     try:
         beat = messages.read_beat(read_body(request))
@@ -70,7 +70,7 @@ def heartbeat(request: HttpRequest) -> HttpResponse:
 @endpoint("POST")
 @for_pilot
 def claim(request: HttpRequest, pilot: Pilot) -> HttpResponse:
-    """The pilot asks for a job, and may wait for one."""
+    """Claim of a job by a pilot, which may wait for one."""
     claim_request = messages.read_claim(read_body(request), pilot)
     if not claim_request.wait_s:
         return JsonResponse(messages.claim_json(_claimed(pilot, claim_request)))
@@ -115,7 +115,7 @@ def input_file(
 def sent_file(
     request: HttpRequest, pilot: Pilot, *, job: int, attempt: int, kind: str, path: str
 ) -> HttpResponse:
-    """A file that a live attempt sends back; its content goes to the store piece by piece."""
+    """Upload of an output file of a live attempt; its content is stored piece by piece."""
     actor = registration.pilot_actor(pilot)
     with report_guard(job, attempt, "file", pilot_id=pilot.pk, actor=actor):
         live = live_attempt(job, attempt, pilot_id=pilot.pk)
@@ -147,7 +147,7 @@ def _check_place(attempt: Attempt, kind: str, path: str) -> None:
 @endpoint("POST")
 @for_attempt
 def report(request: HttpRequest, pilot: Pilot, *, job: int, attempt: int) -> HttpResponse:
-    """What became of an attempt: started, ended, or not run.
+    """Report of an attempt: started, ended, or not run.
 
     The report of an end may carry the pilot's next claim. It is read before anything is changed,
     and made after the report has been committed.
@@ -201,7 +201,7 @@ def _next_claim(pilot: Pilot, claim_request: messages.Claim | None) -> dict[str,
 def stream(
     request: HttpRequest, pilot: Pilot, *, job: int, attempt: int, kind: str
 ) -> HttpResponse:
-    """A piece of what a payload prints, while it runs; with `after` not all before it comes."""
+    """Piece of a payload's output while it runs; with `after` not all before it comes."""
     if kind not in Stream.Kind.values:
         raise NotFound(f"There is no stream {kind!r}.")
     size = streams.append_to_stream(
@@ -220,7 +220,7 @@ def stream(
 @endpoint("POST")
 @for_pilot
 def pilot_log(request: HttpRequest, pilot: Pilot) -> HttpResponse:
-    """A piece of the pilot's own log."""
+    """Piece of the pilot's own log."""
     size = logs.append_to_log(
         pilot.pk,
         offset=_place(request, "offset"),
@@ -247,7 +247,7 @@ def _read_piece(request: HttpRequest) -> bytes:
 @endpoint("POST")
 @for_pilot
 def end(request: HttpRequest, pilot: Pilot) -> HttpResponse:
-    """The pilot says good-bye."""
+    """Good-bye of a pilot."""
     body = read_body(request)
     registration.end_pilot(
         pilot,

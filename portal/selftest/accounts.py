@@ -10,7 +10,7 @@ _TODO = "Run `manage.py accounts add NAME --role admin` on this host; it prints 
 
 
 def administrators(admins: int, operators: int) -> Iterator[Finding]:
-    """Of so many active administrators, and so many that are at least operators."""
+    """Finding for these numbers of active administrators and of operators or above."""
     if admins:
         yield ok(Code.ADMINISTRATOR, f"Accounts of administrators: {admins}.")
     elif operators:

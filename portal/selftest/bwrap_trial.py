@@ -1,4 +1,4 @@
-"""Try the fence that pilots on this host would have, as a process of its own.
+"""Program that tries bubblewrap as pilots on this host would use it; run by the self-test.
 
     python -m portal.selftest.bwrap_trial
 

@@ -34,7 +34,7 @@ def far_queues() -> list[str]:
 
 
 def fenced_queues() -> list[FencedQueue]:
-    """All queues that get pilots, with what their payloads have around them."""
+    """All queues that get pilots, with the fence of their payloads."""
     queues = list(configured_queues())
     found = queues_where_found([each.pk for each in queues], Fence.BWRAP)
     return [
@@ -50,7 +50,7 @@ def fenced_queues() -> list[FencedQueue]:
 
 
 def scripts_fence() -> tuple[str, str]:
-    """The fence that works for scripts of nodes here, and why none does."""
+    """Fence that works for scripts of nodes here, and the reason where none does."""
     conf = script_conf()
     try:
         with acquired_slot(conf.folder, first_uid=conf.first_uid) as slot:
@@ -83,7 +83,7 @@ def database_settings() -> tuple[int, dict[str, str]]:
 
 
 def clock_difference() -> tuple[float, float]:
-    """By how much this host's clock is ahead of the database's, and how long it took to ask."""
+    """Seconds by which this clock is ahead of the database's, and seconds of the round trip."""
     with connection.cursor() as cursor:
         before = time.time()
         cursor.execute(READ_CLOCK)
@@ -93,7 +93,7 @@ def clock_difference() -> tuple[float, float]:
 
 
 def broker() -> Broker:
-    """What the broker tells to the portal's account. Raises RedisError."""
+    """Facts about the broker that the portal's account may read. Raises RedisError."""
     client = redis.Redis.from_url(
         settings.REDIS_URL,
         socket_connect_timeout=_BROKER_LIMIT_S,

@@ -8,7 +8,7 @@ from enum import StrEnum
 
 
 class Level(StrEnum):
-    """How bad a finding is."""
+    """Severity of a finding."""
 
     ERROR = "error"
     WARNING = "warning"
@@ -16,7 +16,7 @@ class Level(StrEnum):
 
 
 class Code(StrEnum):
-    """What is found; programs go by these, people by the texts."""
+    """Code of a finding, for programs; people read the texts."""
 
     ADDRESS = "address"
     ADDRESS_IS_LOOPBACK = "address-is-loopback"
@@ -60,7 +60,7 @@ class Code(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that was looked at: what it is, why it matters, and what to do."""
+    """Result of one check: what was found, why it matters, and what to do."""
 
     code: Code
     level: Level
@@ -79,22 +79,22 @@ class Finding:
 
 
 def ok(code: Code, what: str) -> Finding:
-    """Nothing is wrong with this."""
+    """Finding of level OK."""
     return Finding(code, Level.OK, what)
 
 
 def error(code: Code, what: str, why: str, todo: str) -> Finding:
-    """Something cannot work, or everybody may do what nobody should."""
+    """Finding of level ERROR: something cannot work, or is open to everybody."""
     return Finding(code, Level.ERROR, what, why, todo)
 
 
 def warning(code: Code, what: str, why: str, todo: str) -> Finding:
-    """It works, but not well, or not for long, or not safely."""
+    """Finding of level WARNING: it works, but not well, not for long, or not safely."""
     return Finding(code, Level.WARNING, what, why, todo)
 
 
 def troubles(findings: Iterable[Finding]) -> list[Finding]:
-    """Those that are not well, errors first."""
+    """Findings that are not OK, errors first."""
     bad = [each for each in findings if each.level != Level.OK]
     return sorted(bad, key=lambda each: each.level != Level.ERROR)
 

@@ -44,7 +44,7 @@ ENDS = {
 
 
 def faults_of(version: Version, today: date) -> Iterator[Finding]:
-    """What is known to be wrong with this release."""
+    """Known faults of this release."""
     name = ".".join(map(str, version))
     found = [each for each in FAULTS if each.since <= version < each.until]
     for each in found:

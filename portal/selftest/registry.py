@@ -31,14 +31,14 @@ def python() -> Iterable[Finding]:
 
 
 def scripts_fence() -> Iterable[Finding]:
-    """What fences scripts of nodes in."""
+    """Finding on the fence around scripts of nodes."""
     name, trouble = facts.scripts_fence()
     allows_none = "none" in settings.PILOTAGE["SCRIPTS"]["FENCES"]
     return fences.scripts(name, trouble, is_unfenced_allowed=allows_none)
 
 
 def payloads_fence() -> Iterable[Finding]:
-    """What fences payloads in."""
+    """Finding on the fence around payloads."""
     return fences.payloads(facts.fenced_queues(), facts.bwrap_trouble())
 
 
@@ -63,7 +63,7 @@ def administrator() -> Iterable[Finding]:
 
 
 def insecure_settings() -> Iterator[Finding]:
-    """What Django's own checks of a deployment say that is not told elsewhere here."""
+    """Findings of Django's deployment checks that no other check here covers."""
     messages = run_checks(tags=[Tags.security], include_deployment_checks=True)
     known = {each.id: _OF_DJANGO[each.id] for each in messages if each.id in _OF_DJANGO}
     yield from known.values()
@@ -82,7 +82,7 @@ def clock() -> Iterable[Finding]:
 
 
 def broker() -> Iterator[Finding]:
-    """Which broker there is."""
+    """Finding on the broker and its version."""
     try:
         state = facts.broker()
     except RedisError as fault:
@@ -97,7 +97,7 @@ def broker() -> Iterator[Finding]:
 
 
 def disk() -> Iterable[Finding]:
-    """Room for what is written."""
+    """Finding on free disk space."""
     folder = settings.VAR_DIR
     return servers.disk(str(folder), shutil.disk_usage(folder).free)
 
@@ -138,7 +138,7 @@ CHECKS: tuple[Callable[[], Iterable[Finding]], ...] = (
 
 
 def run_all() -> list[Finding]:
-    """What all checks find. One that cannot be made is a finding itself, and stops no other."""
+    """Findings of all checks. A check that fails is a finding itself, and stops no other."""
     return [finding for check in CHECKS for finding in _findings(check)]
 
 

@@ -22,7 +22,7 @@ _SETTINGS_THAT_KEEP = ("fsync", "full_page_writes", "synchronous_commit")
 
 @dataclass(frozen=True, slots=True)
 class Broker:
-    """What a broker tells; `writes` and `policy` are empty where the account may not ask."""
+    """Facts about a broker; `writes` and `policy` are empty where the account may not ask."""
 
     name: str
     version: str
@@ -107,7 +107,7 @@ def broker(answer: Broker) -> Iterator[Finding]:
 
 
 def disk(folder: str, free_bytes: int) -> Iterator[Finding]:
-    """The room where everything is written."""
+    """Finding on free space of the folder where everything is written."""
     free = f"{free_bytes / _GIB:.1f} GiB"
     why = "Database, uploads, outputs of jobs and logs are there; without room nothing is stored."
     todo = f"Make room, or move {folder} to a larger disk (PILOTAGE_VAR)."

@@ -1,4 +1,4 @@
-"""What the self-test asks PostgreSQL by hand: no model stands for it, and no table is read."""
+"""SQL of the self-test: settings and clock of PostgreSQL, for which there is no model."""
 
 from __future__ import annotations
 

@@ -110,7 +110,7 @@ class _Gunzipped(io.RawIOBase):
 
     def __init__(self, stream: IO[bytes], deadline: Deadline) -> None:
         super().__init__()
-        self._stream, self._patience = stream, deadline
+        self._stream, self._deadline = stream, deadline
         self._inflater = zlib.decompressobj(_GZIP_WINDOW)
         self._packed, self._parts = b"", 1
 
@@ -120,7 +120,7 @@ class _Gunzipped(io.RawIOBase):
     def read(self, size: int = -1) -> bytes:
         """At most so many bytes; none at the end. Zeros behind a file fill up its last block."""
         while True:
-            _check(self._patience)
+            _check(self._deadline)
             self._packed = self._packed or self._stream.read(_PACKED_CHUNK)
             if not self._packed:
                 if self._inflater.eof:
@@ -156,13 +156,13 @@ class _Rationed(io.RawIOBase):
 
     def __init__(self, stream: IO[bytes], deadline: Deadline) -> None:
         super().__init__()
-        self._stream, self._patience, self.left = stream, deadline, 0
+        self._stream, self._deadline, self.left = stream, deadline, 0
 
     def readable(self) -> bool:
         return True
 
     def read(self, size: int = -1) -> bytes:
-        _check(self._patience)
+        _check(self._deadline)
         chunk = self._stream.read(min(size, self.left + 1) if size >= 0 else self.left + 1)
         self.left -= len(chunk)
         if self.left < 0:

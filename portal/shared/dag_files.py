@@ -13,7 +13,7 @@ from wms.dags.models import Dag
 
 
 def send_export(dag: Dag, kind: str) -> StreamingHttpResponse:
-    """A file of a kind, as a download. Raises NotFound for a kind that there is not."""
+    """Download of an export of a DAG. Raises NotFound for an unknown kind."""
     lines = export(dag, kind, now=timezone.now())
     response = StreamingHttpResponse(
         lines, content_type=f"{EXPORTS[kind].content_type}; charset=utf-8"

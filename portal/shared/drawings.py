@@ -44,7 +44,7 @@ _LATEST, _MOST_AHEAD = 500, 20
 
 
 def drawing_of(dag: Dag) -> Drawing:
-    """Where the nodes of a DAG stand. Making it for 200,000 nodes takes half a second."""
+    """Layout of the nodes of a DAG. Computing it for 200,000 nodes takes half a second."""
     return _drawing(dag.pk, dag.created_at.isoformat())
 
 
@@ -70,7 +70,7 @@ def _make(dag_id: int, key: str) -> Drawing:
 
 
 def draw_ahead(now: datetime) -> dict[str, Any]:
-    """Make the drawings of large DAGs before anybody asks for them; of the latest DAGs only.
+    """Compute and cache the layouts of the latest large DAGs ahead of requests.
 
     However a DAG came to be, and whatever became of the cache, it is found here.
     """
@@ -98,7 +98,7 @@ def _kept(key: str) -> Drawing | None:
 
 
 def columns_of(dag: Dag) -> bytes:
-    """What a browser needs to draw the nodes of a DAG, compressed by gzip."""
+    """Columns from which a browser draws the nodes of a DAG, compressed by gzip."""
     return _columns(dag.pk, dag.created_at.isoformat())
 
 

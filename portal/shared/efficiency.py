@@ -16,7 +16,7 @@ _KNOWN = frozenset({"by", "days", "site"})
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class EfficiencyQuery:
     """The accounts of the last `days` days, today included, of one site or of all."""
 
     by: UseBy = UseBy.SITE
@@ -24,13 +24,13 @@ class Question:
     site: str = ""
 
     def answer(self, user: User, *, today: date) -> list[UseLine]:
-        """The lines that the user may see."""
+        """Lines of the answer that the user may see."""
         since = today - timedelta(days=self.days - 1)
         return use_lines(user, self.by, since=since, until=today, site_name=self.site)
 
 
-def read_question(given: Mapping[str, str]) -> Question:
-    """What the parameters of an address ask. Raises InvalidInput with every fault."""
+def read_question(given: Mapping[str, str]) -> EfficiencyQuery:
+    """Query that the parameters of an address ask. Raises InvalidInput with every fault."""
     faults = [
         Finding(f"unknown; known are {', '.join(sorted(_KNOWN))}", field=name)
         for name in sorted(set(given) - _KNOWN)
@@ -46,4 +46,4 @@ def read_question(given: Mapping[str, str]) -> Question:
         faults.append(Finding("cannot be the name of a site", field="site"))
     if faults:
         raise InvalidInput(faults)
-    return Question(UseBy(by), int(days), site)
+    return EfficiencyQuery(UseBy(by), int(days), site)

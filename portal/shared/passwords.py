@@ -7,14 +7,14 @@ from typing import Any
 from django.contrib.auth.forms import PasswordChangeForm
 from django.http import HttpRequest
 
-from portal.middleware.login_throttle import counted_guess
+from portal.middleware.login_throttle import throttled_check
 from wms.core.accounts import change_password
 from wms.core.actors import Actor
 from wms.core.models import User
 
 
 class OwnPasswordForm(PasswordChangeForm):
-    """A new password for oneself. A wrong old one is a guess, and counts as at the login."""
+    """New password for oneself. A wrong old one counts for the login throttle."""
 
     required_css_class = "required"
 
@@ -24,10 +24,10 @@ class OwnPasswordForm(PasswordChangeForm):
         self._request = request
 
     def clean_old_password(self) -> str:
-        """Return the old password, if it is right. Raises TooManyGuesses."""
+        """Return the old password, if it is right. Raises TooManyWrongPasswords."""
         assert self._request is not None
         username = self.user.get_username()
-        found: str = counted_guess(self._request, username, super().clean_old_password)
+        found: str = throttled_check(self._request, username, super().clean_old_password)
         return found
 
     def save(self, commit: bool = True) -> User:

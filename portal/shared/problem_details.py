@@ -18,7 +18,7 @@ CONTENT_TYPE = "application/problem+json"
 def problem_without_view(
     status: HTTPStatus, detail: str, findings: Sequence[Finding] = ()
 ) -> JsonResponse:
-    """The answer to a request that no endpoint takes."""
+    """Problem details of a request that no endpoint takes."""
     body = problem_body(status, detail, findings)
     return JsonResponse(body, status=status.value, content_type=CONTENT_TYPE)
 
@@ -29,7 +29,7 @@ def problem_body(
     findings: Sequence[Finding] = (),
     problem_type: str = PilotageError.type,
 ) -> dict[str, Any]:
-    """What an answer of this status says."""
+    """JSON body of a problem with this status."""
     return {
         "type": problem_type,
         "title": status.phrase,

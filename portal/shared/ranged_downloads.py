@@ -18,7 +18,7 @@ _CHUNK_BYTES = 256 * 1024
 
 
 def send_in_pieces(request: HttpRequest, text: Text, *, name: str) -> HttpResponseBase:
-    """Send what is here as a download, or the range of it that is asked for.
+    """Download of a text, or of the range of it that is asked for.
 
     It is never shown by a browser: users wrote it. Of several ranges none is sent, but the whole;
     so it is where some is missing, which a line tells.

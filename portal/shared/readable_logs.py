@@ -54,17 +54,17 @@ class Log:
 
     @property
     def counts(self) -> LineCounts:
-        """The numbers of its lines."""
+        """Line counts of the log, by which lines are numbered."""
         return LineCounts(self.text, self.counts_at)
 
     @property
     def etag(self) -> str:
-        """The same as long as nobody has to look again."""
+        """ETag of the log, the same while it is unchanged."""
         return f'"{self.text.size_bytes}-{int(self.is_growing)}"'
 
 
 def counting_time() -> Deadline:
-    """How long a request may count lines."""
+    """Deadline until which a request may count lines."""
     return Deadline(time.monotonic, _COUNTING_S)
 
 
@@ -77,7 +77,7 @@ def attempt_of(job: Job, number: int) -> Attempt:
 
 
 def log_of_attempt(attempt: Attempt, kind: str, *, now: datetime) -> Log:
-    """What an attempt printed: the file that it sent at its end, or what came while it ran."""
+    """Log of an attempt: the file that it sent at its end, or what came while it ran."""
     is_open = not attempt.outcome
     name = f"job-{attempt.job_id}-{attempt.number}.{kind}.txt"
     file = next((each for each in attempt.files.all() if each.kind == kind), None)
@@ -163,7 +163,7 @@ def _gap_sentence(gaps: Sequence[Gap]) -> str:
 
 
 def log_of_pilot(pilot: Pilot, *, limit_bytes: int) -> Log:
-    """A pilot's log as it has sent it; else the end of what its batch system has.
+    """Log of a pilot as it has sent it; else the end of what its batch system has.
 
     The batch system may be slow to answer, so it is not asked again and again: what it gave is not
     followed.
@@ -178,7 +178,7 @@ def log_of_pilot(pilot: Pilot, *, limit_bytes: int) -> Log:
 
 
 def stored_log_of_pilot(pilot: Pilot, stored: PilotLog) -> Log:
-    """What a pilot has sent of its log."""
+    """Stored part of a pilot's log."""
     return replace(
         _stored(log_path(pilot.pk), stored.size_bytes, _name(pilot)),
         is_growing=pilot.state in ALIVE,
@@ -191,7 +191,7 @@ def _name(pilot: Pilot) -> str:
 
 
 def log_of_script(run: ScriptRun) -> Log:
-    """What a run of a script printed, stdout and stderr together."""
+    """Log of a run of a script, stdout and stderr together."""
     name = f"script-{run.pk}.{run.kind}.txt"
     if run.output is not None:
         return log_of_blob(run.output, name)
@@ -202,10 +202,10 @@ def log_of_script(run: ScriptRun) -> Log:
 
 
 def log_of_blob(blob: Blob, name: str) -> Log:
-    """A content of the store."""
+    """Log of a stored content."""
     return _stored(blob_path(blob.sha256), blob.size_bytes, name)
 
 
 def log_kinds() -> tuple[str, ...]:
-    """What every attempt prints to."""
+    """Names of the streams of every attempt: stdout and stderr."""
     return (AttemptFile.Kind.STDOUT.value, AttemptFile.Kind.STDERR.value)

@@ -20,7 +20,7 @@ from wms.sites.standing import Standing, standings_among, status_of, with_standi
 
 @dataclass(frozen=True, slots=True)
 class SiteLine:
-    """A site with what it has to do now."""
+    """Site with its current load and standing."""
 
     site: Site
     load: Load
@@ -42,19 +42,19 @@ class SiteLine:
 
     @property
     def matched(self) -> int:
-        """What is bound to the site, in the unit of its `max_matches`."""
+        """Number of matches bound to the site, in the unit of its `max_matches`."""
         return matched_at(self.site, self.load)
 
     @property
     def why(self) -> str:
-        """Why it takes no DAG, empty if it does."""
+        """Reason why the site takes no DAG; empty if it does."""
         if self.state == "late":
             return "its ad has expired or was never published"
         return self.standing.reason
 
 
 def matched_at(site: Site, load: Load) -> int:
-    """What is bound to a site, in the unit of its `max_matches`."""
+    """Number of matches bound to a site, in the unit of its `max_matches`."""
     counts_jobs = site.matches_unit == Site.MatchesUnit.JOBS
     return load.unfinished_nodes if counts_jobs else load.dags
 
@@ -71,12 +71,12 @@ def site_lines(user: User, *, now: datetime) -> list[SiteLine]:
 
 
 def in_order(lines: Sequence[SiteLine], order: Order) -> list[SiteLine]:
-    """The lines as they were asked for."""
+    """Lines in the requested order."""
     return sorted(lines, key=lambda line: _place(line, order), reverse=order.is_falling)
 
 
 def behind(lines: Sequence[SiteLine], order: Order, border: Border) -> list[SiteLine]:
-    """Those of lines in order that come behind a border."""
+    """Lines in order that come behind a border."""
     place = (border.key, border.pk)
     return [
         line
@@ -86,7 +86,7 @@ def behind(lines: Sequence[SiteLine], order: Order, border: Border) -> list[Site
 
 
 def border_of(line: SiteLine, order: Order) -> Border:
-    """Where a line stands."""
+    """Border at a line."""
     return Border(*_place(line, order))
 
 

@@ -11,7 +11,7 @@ from wms.pilots.states import TERMINAL
 
 @dataclass(frozen=True, slots=True)
 class Amounts:
-    """So much of what jobs need."""
+    """Amounts of cores, memory and GPUs."""
 
     cores: int = 0
     memory_mb: int = 0
@@ -20,7 +20,7 @@ class Amounts:
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """What the queue offers, what of it the batch system gave, what open attempts hold.
+    """Resources that the queue offers, that the batch system gave, and that open attempts hold.
 
     `given` is unknown until the pilot calls in; what is free is at most both, less what is held.
     """

@@ -19,7 +19,7 @@ from wms.sites import states as sites
 
 @dataclass(frozen=True, slots=True)
 class Entity:
-    """One state machine, and in words what its states and events mean.
+    """State machine with the meanings of its states and events.
 
     `kind` is the name by which pages know it.
     """

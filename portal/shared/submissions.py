@@ -25,8 +25,8 @@ _TEXT_PER_PACKED = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Sent:
-    """The parts of a submission. DAG files come by themselves, or are named among the others."""
+class SubmissionParts:
+    """Uploaded parts of a submission. DAG files are parts of their own, or named among others."""
 
     dags: Sequence[Upload]
     named_dags: Sequence[str] = ()
@@ -39,8 +39,8 @@ class Sent:
     key: str | None = None
 
 
-def submission_of(sent: Sent) -> DagSubmission:
-    """What is to be submitted. Raises InvalidInput with every fault of the files, and TooLarge."""
+def submission_of(sent: SubmissionParts) -> DagSubmission:
+    """DAG submission of the parts. Raises InvalidInput with every fault of files, and TooLarge."""
     description = [sent.description] if sent.description is not None else []
     files: dict[str, BinaryIO] = {}
     findings = []
@@ -77,7 +77,7 @@ def submission_of(sent: Sent) -> DagSubmission:
     )
 
 
-def _deadline_for(sent: Sent, plain: Sequence[Upload]) -> Deadline:
+def _deadline_for(sent: SubmissionParts, plain: Sequence[Upload]) -> Deadline:
     """The time for all that was sent; what is packed counts as the text that it may well hold."""
     archives = sum(_size(each) for each in sent.archives)
     return request_deadline(sum(map(_size, plain)) + _TEXT_PER_PACKED * archives)

@@ -1,8 +1,8 @@
-"""Class of the actions of users on objects, with their texts for pages, API, shell and bulk.
+"""Declaration of an action on objects of a kind, for pages, API, commands and bulk operations.
 
-Each action is declared once, in its kind (`wms.actions.registry`). It has the name, label,
-question, arguments and success message; its services are in the apps of the objects. A face offers
-the actions that have a declaration for it.
+It is declared once, beside the others of its kind (`wms.actions.registry`). A face takes from it
+its name, label, question, arguments and the message when it is done; the services that carry it
+out are in the apps of the objects. Where an action says nothing for a face, that does not offer it.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from wms.core.models import User
 #: Default limit of objects changed in one transaction.
 BATCH = 500
 
-#: Call of a service on one object by its handle; returns the service's result.
+#: Acts on one object, named as its kind names it; the result is the service's.
 CallOne = Callable[[Any, Order], Any]
-#: Call of services on objects; returns messages by changed object, the others did not fit. An
-#: exception is about one of them.
+#: Acts on objects; the result has a note, perhaps empty, for each one that was changed. A refusal
+#: that it raises is about one of them.
 Call = Callable[[Sequence[int], Order], Mapping[int, str]]
 
 
 @dataclass(frozen=True, slots=True)
 class OnPage:
-    """Declaration of an action for the page of one object: question and success message.
+    """Words by which the page of one object offers an action: question, and message once done.
 
     `name` is the name in addresses, if it differs. `is_grave` makes the button red although the
     action can be undone. `labels` are labels by state, where they differ.
@@ -45,10 +45,11 @@ class OnPage:
 
 @dataclass(frozen=True, slots=True)
 class InApi:
-    """Declaration of an action for the API; `refused` completes `it cannot be ...`.
+    """Documentation of an action on one object in the API; `refused` ends `it cannot be ...`.
 
-    `body` describes the request body, if there are arguments. With `is_later` a pilot acts after
-    the response.
+    `path` ends its address, if that is not its name. `body` describes what is sent, where it has
+    arguments, and `body_name` names that in the schema; `arguments` are those that only programs
+    give, beside the action's own. What a pilot does `is_later` than the answer.
     """
 
     summary: str
@@ -56,19 +57,22 @@ class InApi:
     refused: str = ""
     body: str = ""
     is_later: bool = False
+    path: str = ""
+    body_name: str = ""
+    arguments: Sequence[Argument] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class InShell:
-    """Declaration of an action for a command; `result_format` formats the service's result."""
+    """Words by which a command offers an action; `message` formats the result of the service."""
 
     help: str
-    result_format: str
+    message: str
 
 
 @dataclass(frozen=True, slots=True)
 class InBulk:
-    """Declaration of an action for bulk operations, in transactions of up to `batch` objects."""
+    """Bulk action of lists, on many objects; one transaction changes `batch` of them."""
 
     explanation: str
     call: Call
@@ -98,32 +102,37 @@ class Action:
     offered: Callable[[User], bool] = field(default=lambda user: True)
 
     @property
+    def api_path(self) -> str:
+        """End of its address in the API."""
+        return self.api.path or self.name if self.api else ""
+
+    @property
     def page_name(self) -> str:
-        """Name in the addresses of pages."""
+        """Name of the action in the addresses of pages."""
         return self.page.name or self.name if self.page else ""
 
     @property
     def done(self) -> str:
-        """Success message of a page."""
+        """Message of a page once the action is carried out."""
         return self.page.done if self.page else ""
 
     @property
     def batch(self) -> int:
-        """Limit of objects changed in one transaction."""
+        """Number of objects that are changed in one transaction."""
         return self.bulk.batch if self.bulk else BATCH
 
     @property
     def is_grave(self) -> bool:
-        """Whether the button is red."""
+        """Whether the button of the action warns."""
         return self.is_destructive or bool(self.page and self.page.is_grave)
 
     def obstacle(self) -> Expression:
-        """SQL expression of the first obstacle of an object's row; empty without one."""
+        """Expression on a row: the reason why it cannot be acted on, or an empty text."""
         whens = [When(condition, then=words) for condition, words in self.obstacles]
         return Case(*whens, default=Value(""), output_field=CharField())
 
-    def fits(self, row: Model) -> bool:
-        """Whether a row has no obstacle, checked in memory without a query."""
+    def is_possible(self, row: Model) -> bool:
+        """True when nothing is in the way at a row as it was read. No query."""
         return not any(holds(condition, row) for condition, _ in self.obstacles)
 
     def check(self, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -136,18 +145,18 @@ class Action:
         return {name: each.check(given.get(name)) for name, each in known.items()}
 
     def for_service(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Keyword arguments of the service from checked arguments."""
+        """Checked arguments as keyword arguments of the service."""
         return {
             each.key: each.for_service(given.get(each.name, each.default))
             for each in self.arguments
         }
 
     def act(self, which: Any, order: Order) -> Any:
-        """Result of the service for one object. Raises the service's exceptions."""
+        """Act on one object and return the result of the service. Raises its errors."""
         assert self.one is not None
         return self.one(which, order)
 
     def act_on_many(self, ids: Sequence[int], order: Order) -> Mapping[int, str]:
-        """Messages by changed object after a call for many objects."""
+        """Act on objects and return a note for each one that was changed."""
         assert self.bulk is not None
         return self.bulk.call(ids, order)

@@ -1,8 +1,8 @@
-"""Arguments of actions besides the reason, and the order with which an action is called."""
+"""Arguments of actions beside the reason, and the order in which an action is carried out."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -25,17 +25,24 @@ class Order:
 
 
 class ArgumentType(StrEnum):
-    """Type of an argument's value, which decides its form field."""
+    """Kind of value of an argument; lists and programs in bulk give the first two only."""
 
     YES_NO = "yes_no"
     WHOLE = "whole"
+    TEXT = "text"
+    CHOICE = "choice"
+    NAMES = "names"
+    TEXTS_BY_NAME = "texts_by_name"
+    NUMBERS_BY_NAME = "numbers_by_name"
+    OPTIONS_BY_NAME = "options_by_name"
 
 
 @dataclass(frozen=True, slots=True)
-class FormField:
-    """Form field of an argument on the page of one object; the help may contain `{default}`.
+class Prompt:
+    """Words by which the page of one object asks for an argument.
 
-    `short` is the name in error messages. The last three are messages for invalid numbers.
+    `{default}` in the help is the meaning of an empty field. `short` names the argument in an
+    error. The last three are errors of a number that does not fit.
     """
 
     label: str
@@ -50,21 +57,25 @@ class FormField:
 class Argument:
     """Argument of an action besides its reason.
 
-    Users give it by its `name`. The service and the API call it `parameter`, if that differs, in
-    units `factor` times smaller. `in_api` is the description in the API's documentation.
+    People give it by its `name`. The service and programs call it `parameter`, if that is another
+    name, and one of it is `factor` of theirs. `least` and `most` bound a number, or how many names
+    there are; `most_characters` a text. `in_api` is its description for programs.
     """
 
     name: str
     label: str
     type: ArgumentType
-    default: bool | int | None
+    default: Any = None
     help: str = ""
-    least: int = 0
-    most: int = 2**31 - 1
+    least: int | None = 0
+    most: int | None = 2**31 - 1
     parameter: str = ""
     factor: int = 1
-    on_page: FormField | None = None
+    on_page: Prompt | None = None
     in_api: str = ""
+    is_required: bool = False
+    choices: Sequence[tuple[str, str]] = ()
+    most_characters: int = 1000
 
     @property
     def key(self) -> str:
@@ -72,19 +83,22 @@ class Argument:
         return self.parameter or self.name
 
     def check(self, value: Any) -> bool | int | None:
-        """Checked value, or the default for None. Raises InvalidInput."""
+        """The value of an argument in bulk, or the default for none. Raises InvalidInput."""
         if value is None:
-            return self.default
+            default: bool | int | None = self.default
+            return default
         if self.type == ArgumentType.YES_NO:
             if not isinstance(value, bool):
                 raise InvalidInput.of("must be true or false", field=self.name)
             return value
         is_whole = isinstance(value, int) and not isinstance(value, bool)
-        if not is_whole or not self.least <= value <= self.most:
+        least = value if self.least is None else self.least
+        most = value if self.most is None else self.most
+        if not is_whole or not least <= value <= most:
             message = f"must be a whole number from {self.least} to {self.most}"
             raise InvalidInput.of(message, field=self.name)
         return int(value)
 
-    def for_service(self, value: bool | int | None) -> bool | int | None:
-        """Value in the unit of the service."""
+    def for_service(self, value: Any) -> Any:
+        """A value that people gave, as the service takes it."""
         return value if value is None or self.factor == 1 else value * self.factor

@@ -1,4 +1,4 @@
-"""Actions on DAGs; each calls a service of `wms.dags`."""
+"""Actions on DAGs, for pages, API and bulk: each calls a service of `wms.dags`."""
 
 from __future__ import annotations
 
@@ -7,16 +7,24 @@ from collections.abc import Collection, Mapping, Sequence
 from django.db.models import Q, QuerySet, Sum
 
 from wms.actions.actions import Action, InApi, InBulk, OnPage
-from wms.actions.arguments import Argument, ArgumentType, FormField, Order
-from wms.actions.kinds import Kind, actions, made_at, of_many, one_of_many
+from wms.actions.arguments import Argument, ArgumentType, Order, Prompt
+from wms.actions.kinds import Kind, actions, of_many, one_alone, one_of_many
 from wms.actions.obstacles import of_state, when
 from wms.core.models import User
 from wms.dags.models import Dag, Node
 from wms.dags.policy import may_steer
 from wms.dags.reading.selectors import unfinished_jobs
+from wms.dags.rescue.rescue_files import read_resumption
 from wms.dags.services import dags as services
 from wms.dags.services.nodes import rerun_nodes
-from wms.dags.states import COUNTED_KINDS, DAG_TERMINAL, DAG_TRANSITIONS, DagState, NodeState
+from wms.dags.states import (
+    COUNTED_KINDS,
+    DAG_TERMINAL,
+    DAG_TRANSITIONS,
+    DagState,
+    NodeState,
+)
+from wms.jobs.content.paths import MAX_PATH_BYTES
 
 #: Limit of DAGs whose jobs are counted for a preview.
 _LOOKED_INTO = 1000
@@ -33,19 +41,27 @@ def _rerun(ids: Sequence[int], order: Order) -> Mapping[int, str]:
     names: dict[int, list[str]] = {}
     for dag_id, name in failed.order_by("dag_id", "ordinal").values_list("dag_id", "name"):
         names.setdefault(dag_id, []).append(name)
-    messages = {}
+    notes = {}
     for dag_id in sorted(names):
         applied = rerun_nodes(dag_id, names[dag_id], actor=order.actor, reason=order.reason)
-        messages[dag_id] = f"{len(applied.changed)} nodes run again"
-    return messages
+        notes[dag_id] = f"{len(applied.changed)} nodes run again"
+    return notes
 
 
-def _rescue(ids: Sequence[int], order: Order) -> Mapping[int, str]:
-    return {
-        dag_id: "it goes on as DAG "
-        f"{services.rescue_dag(dag_id, actor=order.actor, reason=order.reason).pk}"
-        for dag_id in ids
-    }
+def _rescue(dag_id: int, order: Order) -> Dag:
+    """Run a DAG again, from what `resume` or `save_point` name, with changed options."""
+    given = order.arguments
+    return services.rescue_dag(
+        dag_id,
+        actor=order.actor,
+        reason=order.reason,
+        resumption=read_resumption(given.get("resume", ""), given.get("save_point", "")),
+        options=given.get("options", {}),
+    )
+
+
+def _rescue_many(ids: Sequence[int], order: Order) -> Mapping[int, str]:
+    return {dag_id: f"it goes on as DAG {_rescue(dag_id, order).pk}" for dag_id in ids}
 
 
 def _effects(dags: QuerySet[Dag]) -> list[str]:
@@ -80,7 +96,7 @@ _LETS_FINISH = Argument(
     "Let jobs that run finish where they are",
     ArgumentType.YES_NO,
     False,
-    on_page=FormField("Let running jobs finish where they are"),
+    on_page=Prompt("Let running jobs finish where they are"),
     in_api="What runs may finish where it is; otherwise it is stopped.",
 )
 _AVOID = Argument(
@@ -92,7 +108,7 @@ _AVOID = Argument(
     most=services.MAX_AVOID_S // 60,
     parameter="avoid_s",
     factor=60,
-    on_page=FormField(
+    on_page=Prompt(
         "Avoid the site for so many minutes",
         "Left empty: {default}, as the policy says. With 0 it may come back at once.",
         short="Avoid the site",
@@ -102,6 +118,26 @@ _AVOID = Argument(
     ),
     in_api="So long the DAG does not come back to the site; by default that of the policy.",
 )
+_RESUMPTION = (
+    Argument(
+        "resume",
+        "Begin from",
+        ArgumentType.TEXT,
+        "newest",
+        in_api="newest, afresh, or the number of a rescue; later ones are set aside.",
+        least=1,
+        most_characters=20,
+    ),
+    Argument(
+        "save_point",
+        "Save point",
+        ArgumentType.TEXT,
+        "",
+        in_api="Or the name of a save point.",
+        most_characters=MAX_PATH_BYTES,
+    ),
+    Argument("options", "Options", ArgumentType.OPTIONS_BY_NAME, {}, in_api="Options that change."),
+)
 
 
 DAGS = Kind(
@@ -110,7 +146,6 @@ DAGS = Kind(
     nouns="DAGs",
     model=Dag,
     permits=may_steer,
-    made_before=made_at,
     key="owner_id",
     permitted=_permitted,
     refusal="it belongs to another user, and this needs the role shifter",
@@ -240,10 +275,36 @@ DAGS = Kind(
                 when(Q(parent_node__isnull=False), "it is inside of another DAG: rescue that"),
                 _FOLLOWED,
             ],
+            _rescue,
+            api=InApi(
+                "Run a DAG that has ended again, from a rescue, a save point, or afresh",
+                "Make a new DAG of the files as they are in the workspace now; needs a reason.",
+                body="What a further run begins from, and what differs in it.",
+                body_name="RescueRequest",
+                arguments=_RESUMPTION,
+            ),
             bulk=InBulk(
                 "Each DAG that ended without success goes on as a new one, from its newest rescue.",
-                _rescue,
+                _rescue_many,
                 _VERY_FEW,
+            ),
+        ),
+        Action(
+            "change-limits",
+            "Limits",
+            [when(Q(state__in=DAG_TERMINAL), "it has ended"), _FOLLOWED],
+            one_alone(services.change_limits),
+            api=InApi(
+                "Change limits of a DAG, also while it runs",
+                "Change those that are given; needs a reason. What is submitted stays so.",
+                body="Limits to be changed; 0 is none, but lets no node of a category be "
+                "submitted.",
+                path="limits",
+                body_name="ChangeLimits",
+            ),
+            arguments=(
+                Argument("options", "Options", ArgumentType.OPTIONS_BY_NAME, {}),
+                Argument("categories", "Categories", ArgumentType.NUMBERS_BY_NAME, {}),
             ),
         ),
         Action(

@@ -1,4 +1,4 @@
-"""Actions on jobs; each calls a service of `wms.jobs`, or of their DAGs."""
+"""Actions on jobs, for all faces: each calls a service of `wms.jobs`, or of their DAGs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from wms.actions.actions import Action, InApi, InBulk, InShell, OnPage
 from wms.actions.arguments import Argument, ArgumentType, Order
-from wms.actions.kinds import Kind, actions, made_at, of_many, one_as_seen
+from wms.actions.kinds import Kind, actions, of_many, one_as_seen
 from wms.actions.obstacles import of_state, when
 from wms.core.models import User
 from wms.dags.models import Node
@@ -48,12 +48,12 @@ def _rerun(ids: Sequence[int], order: Order) -> Mapping[int, str]:
     by_dag: dict[int, dict[int, Node]] = {}
     for job_id, node in nodes.items():
         by_dag.setdefault(node.dag_id, {})[job_id] = node
-    messages: dict[int, str] = {}
+    notes: dict[int, str] = {}
     for dag_id in sorted(by_dag):
         names = sorted({node.name for node in by_dag[dag_id].values()})
         rerun_nodes(dag_id, names, actor=order.actor, reason=order.reason)
-        messages |= {pk: f"node {node.name} runs again" for pk, node in by_dag[dag_id].items()}
-    return messages
+        notes |= {pk: f"node {node.name} runs again" for pk, node in by_dag[dag_id].items()}
+    return notes
 
 
 def _effects(jobs: QuerySet[Job]) -> list[str]:
@@ -80,7 +80,6 @@ JOBS = Kind(
     nouns="jobs",
     model=Job,
     permits=may_steer,
-    made_before=made_at,
     key="owner_id",
     permitted=_permitted,
     refusal="it belongs to another user, and this needs the role shifter",

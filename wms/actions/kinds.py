@@ -1,4 +1,4 @@
-"""Class of the kinds of objects with actions, and helpers that call services for actions."""
+"""Kind of objects that people act on: its actions, permissions, and columns for bulk previews."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from wms.core.transitions import Applied
 class Kind:
     """Kind of objects with its actions; its name is that of the list.
 
-    `permits` tells whether the user may act on an object. `handle` is the column by which services
-    and the API identify one. `made_before` is the condition for objects that existed at an instant.
-    `key` is the column that decides permission in bulk: `permitted` returns the values for which
-    the user may act. Previews count objects by `group`, too. `offered` tells whether the user may
+    `handle` is the column by which services and programs name one. The other fields matter where
+    many are chosen in its list. `made_before` are those that were there at an instant.
+    `key` is the column by which permission is decided: `permitted` are those of its values that let
+    the user act. `group` is counted beside the states in a preview. It is `offered` to whoever may
     act on any of them.
     """
 
@@ -34,20 +34,22 @@ class Kind:
     actions: Mapping[str, Action]
     permits: Callable[[User, Any], bool]
     handle: str = "pk"
-    made_before: Callable[[datetime], Q]
-    key: str
-    permitted: Callable[[User, Collection[Any]], Collection[Any]]
-    refusal: str
-    label: str
-    group: str
-    group_label: str
-    effects: Callable[[QuerySet[Any]], Sequence[str]]
+    made_before: Callable[[datetime], Q] = field(default=lambda instant: Q(created_at__lte=instant))
+    key: str = "pk"
+    permitted: Callable[[User, Collection[Any]], Collection[Any]] = field(
+        default=lambda user, keys: ()
+    )
+    refusal: str = ""
+    label: str = "pk"
+    group: str = ""
+    group_label: str = ""
+    effects: Callable[[QuerySet[Any]], Sequence[str]] = field(default=lambda rows: ())
     owner: str = ""
     offered: Callable[[User], bool] = field(default=lambda user: True)
 
     @property
     def on_page(self) -> Sequence[Action]:
-        """Actions on the page of one object."""
+        """Actions that the page of one object offers."""
         return [action for action in self.actions.values() if action.page]
 
     @property
@@ -57,17 +59,17 @@ class Kind:
 
     @property
     def in_api(self) -> Sequence[Action]:
-        """Actions of the API on one object."""
+        """Actions on one object in the API."""
         return [action for action in self.actions.values() if action.api]
 
     @property
     def in_shell(self) -> Sequence[Action]:
-        """Actions of commands on one object, sorted by name."""
-        in_shell = (action for action in self.actions.values() if action.shell)
-        return sorted(in_shell, key=lambda action: action.name)
+        """Actions on one object by command, sorted by name."""
+        found = (action for action in self.actions.values() if action.shell)
+        return sorted(found, key=lambda action: action.name)
 
     def find_action(self, name: str) -> Action:
-        """Action on many objects by name. Raises NotFound."""
+        """Bulk action of this name. Raises NotFound."""
         action = self.actions.get(name)
         if action is None or not action.bulk:
             known = ", ".join(each.name for each in self.in_bulk)
@@ -75,23 +77,18 @@ class Kind:
         return action
 
     def find_on_page(self, name: str) -> Action | None:
-        """Action on the page of one object by its name there."""
+        """Action that pages offer under this name, or None."""
         return next((each for each in self.on_page if each.page_name == name), None)
 
     def possible_on_page(self, user: User, row: Model) -> list[Action]:
-        """Actions that the user may take on the page of this object."""
+        """Actions that the user can carry out on the page of an object as it was read."""
         if not self.permits(user, row):
             return []
-        return [each for each in self.on_page if each.offered(user) and each.fits(row)]
+        return [each for each in self.on_page if each.offered(user) and each.is_possible(row)]
 
     def counted(self, count: int) -> str:
-        """Number of objects with the noun, as `3 jobs`."""
+        """Count of objects in words, as in `2 DAGs`."""
         return f"{count:,} {self.noun if count == 1 else self.nouns}"
-
-
-def made_at(instant: datetime) -> Q:
-    """Condition for objects with `created_at` up to the instant."""
-    return Q(created_at__lte=instant)
 
 
 def actions(*each: Action) -> dict[str, Action]:
@@ -134,7 +131,7 @@ def one_alone(service: Callable[..., Any]) -> CallOne:
     """Single call of a service that takes one object."""
 
     def call(which: Any, order: Order) -> Any:
-        return service(which, actor=order.actor, reason=order.reason)
+        return service(which, actor=order.actor, reason=order.reason, **order.arguments)
 
     return call
 

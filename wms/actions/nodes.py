@@ -1,4 +1,4 @@
-"""Actions on nodes; each calls a service of `wms.dags` on nodes of one DAG.
+"""Actions on nodes of one DAG, for pages and API: each calls a service of `wms.dags`.
 
 The object of these actions is the DAG; the argument `nodes` has the names of its nodes.
 """
@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from functools import partial
 
 from wms.actions.actions import Action, CallOne, InApi, OnPage
-from wms.actions.arguments import Order
+from wms.actions.arguments import Argument, ArgumentType, Order
 from wms.core.models import User
 from wms.core.transitions import Applied
 from wms.dags.models import Dag
 from wms.dags.policy import may_steer
-from wms.dags.services.nodes import change_nodes, mark_nodes, rerun_nodes
+from wms.dags.services.nodes import MAX_NODES, change_nodes, mark_nodes, rerun_nodes
 from wms.dags.states import COUNTED_KINDS, DAG_TERMINAL, NODE_TERMINAL, NodeState
 
 _S = NodeState
@@ -31,7 +31,7 @@ class NodeAction:
     needs_open_dag: bool = False
 
     def obstacle(self, dag: Dag, *, state: str, kind: str) -> str:
-        """Obstacle of the action on a node in this state, empty without one."""
+        """Reason why a node in this state cannot be acted on; empty when it can."""
         if self.needs_open_dag and dag.state in DAG_TERMINAL:
             return f"the DAG is {dag.state}"
         if kind not in COUNTED_KINDS:
@@ -46,6 +46,42 @@ def _by(service: Callable[..., Applied]) -> CallOne:
 
     return call
 
+
+_NODES = Argument(
+    "nodes",
+    "Nodes",
+    ArgumentType.NAMES,
+    least=1,
+    most=MAX_NODES,
+    most_characters=255,
+    is_required=True,
+    in_api="The names of the nodes.",
+)
+_WITH_DESCENDANTS = Argument(
+    "with_descendants",
+    "With everything that depends on them",
+    ArgumentType.YES_NO,
+    True,
+    in_api="Everything that depends on them as well; else only what they made futile.",
+)
+_AS_DONE = Argument(
+    "as_done",
+    "As done",
+    ArgumentType.YES_NO,
+    is_required=True,
+    in_api="They are done; if false, they have failed.",
+)
+_CHANGES = (
+    Argument(
+        "variables",
+        "VARS to set",
+        ArgumentType.TEXTS_BY_NAME,
+        {},
+        in_api="VARS that are added, or win over those that they have.",
+    ),
+    Argument("priority", "Priority", ArgumentType.WHOLE, least=None, most=None),
+    Argument("max_retries", "Retries", ArgumentType.WHOLE, least=None, most=None),
+)
 
 NODE_ACTIONS = {
     each.action.name: each
@@ -63,7 +99,9 @@ NODE_ACTIONS = {
                 api=InApi(
                     "Run nodes that have ended again, at any time",
                     "With all that depends on them, unless it is not wanted; needs a reason.",
+                    body="Nodes that have ended and run again.",
                 ),
+                arguments=(_NODES, _WITH_DESCENDANTS),
             ),
             NODE_TERMINAL,
         ),
@@ -77,6 +115,7 @@ NODE_ACTIONS = {
                     "done below them stays done.",
                     "will run again",
                 ),
+                arguments=(_NODES,),
             ),
             frozenset({_S.FAILED.value}),
         ),
@@ -89,6 +128,7 @@ NODE_ACTIONS = {
                     "Counts the nodes as done without running them: what waits for them goes on.",
                     "counts as done",
                 ),
+                arguments=(_NODES,),
             ),
             _NOT_BEGUN | {_S.FAILED.value, _S.FUTILE.value},
             needs_open_dag=True,
@@ -103,6 +143,7 @@ NODE_ACTIONS = {
                     "run.",
                     "counts as failed",
                 ),
+                arguments=(_NODES,),
             ),
             _NOT_BEGUN,
             needs_open_dag=True,
@@ -116,7 +157,9 @@ NODE_ACTIONS = {
                 api=InApi(
                     "Say that nodes are done, or have failed",
                     "Without running them; their children follow. Needs a reason.",
+                    body="Nodes that are done, or have failed, without being run.",
                 ),
+                arguments=(_NODES, _AS_DONE),
             ),
             _NOT_BEGUN,
             needs_open_dag=True,
@@ -133,7 +176,10 @@ NODE_ACTIONS = {
                 api=InApi(
                     "Change VARS, priority or retries before submission",
                     "What is not given stays as it is; needs a reason.",
+                    body="What changes of nodes that are not submitted yet.",
+                    body_name="ChangeNodes",
                 ),
+                arguments=(_NODES, *_CHANGES),
             ),
             _NOT_BEGUN,
         ),
@@ -142,13 +188,13 @@ NODE_ACTIONS = {
 
 
 def find_on_page(name: str) -> NodeAction | None:
-    """Action on pages by name."""
-    action = NODE_ACTIONS.get(name)
-    return action if action and action.action.page else None
+    """Action on nodes that pages offer under this name, or None."""
+    found = NODE_ACTIONS.get(name)
+    return found if found and found.action.page else None
 
 
 def actions_on_nodes(user: User, dag: Dag) -> list[NodeAction]:
-    """Actions that the user may take on pages on nodes of the DAG, for any states of them."""
+    """Actions on nodes of the DAG that pages offer the user, whatever the nodes' states."""
     if not may_steer(user, dag) or dag.is_ending:
         return []
     ended = dag.state in DAG_TERMINAL

@@ -1,4 +1,4 @@
-"""Obstacles of actions: conditions on an object's row, checked in SQL or in memory."""
+"""Obstacles to actions: conditions on an object's row, evaluated by the database or in memory."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from typing import Any
 from django.db.models import Expression, F, Field, Model, Q, Value
 from django.db.models.functions import Concat
 
-#: Condition on an object's row, and the message when it is true.
+#: Condition on an object's row, and the reason why it cannot be acted on when that is true.
 Obstacle = tuple[Q, Expression]
 
 
 def of_state(sources: Collection[str]) -> Obstacle:
-    """Obstacle for objects in other states than these."""
+    """Obstacle to an action that is possible in these states only."""
     return ~Q(state__in=sorted(sources)), Concat(Value("it is "), F("state"))
 
 
 def when(condition: Q, words: str) -> Obstacle:
-    """Obstacle with this message where the condition is true."""
+    """Obstacle where the condition is true, with its reason."""
     return condition, Value(words)
 
 
 def holds(condition: Q, row: Model) -> bool:
-    """Whether a condition is true for a row in memory, without a query.
+    """Whether the condition is true of a row as it was read, without a query.
 
     It may compare columns of the row by equality, `in` and `isnull`. Raises ValueError for others.
     """

@@ -1,18 +1,21 @@
-"""Registry of the kinds of objects with actions, by the names of their lists."""
+"""Registry of the kinds of objects that people act on, by the names of their lists."""
 
 from __future__ import annotations
 
 from wms.actions.dags import DAGS
+from wms.actions.failures import FAILURES
 from wms.actions.jobs import JOBS
 from wms.actions.kinds import Kind
-from wms.actions.sites_and_pilots import PILOTS, PLACEMENTS, SITES
+from wms.actions.sites_and_pilots import PILOTS, PLACEMENTS, SITES, SUSPECTED_NODES
 from wms.core.errors import NotFound
 
+#: Kinds of which many can be chosen in a list.
 KINDS = {kind.name: kind for kind in (DAGS, JOBS, PILOTS, PLACEMENTS, SITES)}
+ALL_KINDS = {**KINDS, **{kind.name: kind for kind in (FAILURES, SUSPECTED_NODES)}}
 
 
 def find_kind(name: str) -> Kind:
-    """Kind by the name of its list. Raises NotFound."""
+    """Kind of the objects of this list. Raises NotFound."""
     if name not in KINDS:
         known = ", ".join(KINDS)
         raise NotFound(f"Nothing can be done in bulk with {name!r}; there are {known}.")

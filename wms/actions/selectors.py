@@ -1,4 +1,4 @@
-"""Selector of the actions that a user may take on an object in its present state."""
+"""Actions that a user can carry out on an object as it is now."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from wms.actions.kinds import Kind
 from wms.core.models import User
 
 
-def fitting_actions(user: User, kind: Kind, object_id: int) -> list[Action]:
-    """Actions that the user may take on an object in its present state. One query."""
+def possible_actions(user: User, kind: Kind, object_id: int) -> list[Action]:
+    """The actions that the user may carry out on one object as it is now. One query."""
     offered = {name: action for name, action in kind.actions.items() if action.offered(user)}
     obstacles = {name: action.obstacle() for name, action in offered.items()}
     rows = kind.model._default_manager.filter(pk=object_id).order_by()

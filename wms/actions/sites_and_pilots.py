@@ -1,4 +1,4 @@
-"""Actions on sites, pilots and placement requests."""
+"""Actions on sites, suspected worker nodes, pilots and placement requests, for all faces."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ from collections.abc import Collection
 from datetime import datetime
 
 from django.db.models import Count, Exists, OuterRef, Q, QuerySet
+from django.utils import timezone
 
 from wms.actions.actions import Action, InApi, InBulk, InShell, OnPage
+from wms.actions.arguments import Order
 from wms.actions.kinds import (
     Kind,
     actions,
-    made_at,
     of_many,
     one_alone,
     one_as_seen,
@@ -25,9 +26,11 @@ from wms.dags.models import Dag
 from wms.dags.states import DAG_ACTIVE
 from wms.jobs.models import Attempt
 from wms.pilots.models import Pilot
+from wms.pilots.monitoring.suspects import clear_node
 from wms.pilots.policy import may_steer as may_steer_pilots
 from wms.pilots.services import drain_pilot, remove_pilot
 from wms.pilots.states import ALIVE
+from wms.pilots.suspect_models import SuspectedNode
 from wms.placement.models import PlacementRequest
 from wms.placement.policy import may_steer as may_steer_request
 from wms.placement.services import remove_requests
@@ -55,7 +58,6 @@ PILOTS = Kind(
     model=Pilot,
     permits=lambda user, pilot: may_steer_pilots(user),
     handle="uuid",
-    made_before=made_at,
     key="queue_id",
     permitted=lambda user, queue_ids: queue_ids if may_steer_pilots(user) else (),
     refusal="this needs the role shifter",
@@ -206,13 +208,41 @@ SITES = Kind(
 )
 
 
+def _clear(suspect_id: int, order: Order) -> SuspectedNode:
+    return clear_node(suspect_id, actor=order.actor, reason=order.reason, now=timezone.now())
+
+
+SUSPECTED_NODES = Kind(
+    name="suspected-nodes",
+    noun="suspected worker node",
+    nouns="suspected worker nodes",
+    model=SuspectedNode,
+    permits=lambda user, node: may_steer_site(user, node.site),
+    actions=actions(
+        Action(
+            "clear",
+            "Clear",
+            [when(Q(ended_at__isnull=False), "it is suspected no longer")],
+            _clear,
+            page=OnPage(
+                "It gets jobs like any other node again; its earlier failures no longer count.",
+                "is suspected no longer",
+            ),
+            api=InApi(
+                "Suspect a worker node no longer",
+                "Clear it; needs a reason. It gets jobs as any other node, and a clean slate.",
+            ),
+        ),
+    ),
+)
+
+
 PLACEMENTS = Kind(
     name="placements",
     noun="placement request",
     nouns="placement requests",
     model=PlacementRequest,
     permits=lambda user, request: may_steer_request(user, request.owner_id),
-    made_before=made_at,
     key="owner_id",
     permitted=lambda user, owner_ids: {pk for pk in owner_ids if may_steer_request(user, pk)},
     refusal="it belongs to another user, and this needs the role shifter",

@@ -169,13 +169,6 @@ class FailureRule(models.Model):
     )
     note = models.CharField(max_length=200, blank=True, help_text="What it is for.")
     is_enabled = models.BooleanField(default=True)
-    fault = models.CharField(
-        max_length=250,
-        blank=True,
-        default="",
-        db_default="",
-        help_text="Why it was switched off when rules came to be read by RE2.",
-    )
 
     class Meta:
         ordering = ["position", "pk"]
@@ -184,15 +177,13 @@ class FailureRule(models.Model):
         return self.name
 
     def clean(self) -> None:
-        """Refuse an expression that cannot be read; one that can has no fault."""
+        """Refuse an expression that cannot be read."""
         super().clean()
         faults: dict[str, Any] = {}
         try:
             check_pattern(self.pattern)
         except BadPattern as error:
             faults["pattern"] = str(error)
-        else:
-            self.fault = ""
         if self.keeps and self.placeholder:
             faults["placeholder"] = "A rule that keeps what it finds puts nothing in its place."
         if faults:

@@ -12,7 +12,7 @@ from django import forms
 from django.http import HttpRequest
 
 from portal.middleware.uploads import Upload, uploads
-from portal.shared.submissions import Sent
+from portal.shared.submissions import SubmissionParts
 from portal.web.shared.forms import ReasonForm
 from portal.web.shared.stale_forms import version_of
 from wms.core.errors import Finding, InvalidInput
@@ -162,23 +162,27 @@ class RescueForm(ReasonForm):
 
     start = forms.CharField(max_length=len("save:") + MAX_PATH_BYTES, required=False)
 
-    def resumption(self) -> Resumption:
-        """Chosen starting point. Raises InvalidInput."""
-        return resumption_of(self.data.get("start", ""))
+    def resumption(self) -> dict[str, str]:
+        """Arguments of the rescue that name what was chosen."""
+        return _resumption_arguments(self.data.get("start", ""))
 
 
 def resumption_of(start: str) -> Resumption:
     """Starting point for the value of the form's choice. Raises InvalidInput."""
+    return read_resumption(**_resumption_arguments(start))
+
+
+def _resumption_arguments(start: str) -> dict[str, str]:
     if start.startswith("save:"):
-        return read_resumption("", start.removeprefix("save:"))
-    return read_resumption(start)
+        return {"resume": "", "save_point": start.removeprefix("save:")}
+    return {"resume": start}
 
 
 @dataclass(frozen=True, slots=True)
 class SubmitForm:
     """Parsed form of the submit page."""
 
-    sent: Sent
+    sent: SubmissionParts
     is_check: bool
 
 
@@ -202,7 +206,7 @@ def read_submit_form(request: HttpRequest, options: RunOptionsForm) -> SubmitFor
     start = request.POST.get("start", "")
     origin = read_origin(request.POST.get("directory", ""), request.POST.get("root", ""))
     return SubmitForm(
-        Sent(
+        SubmissionParts(
             dags=dags,
             description=description,
             files=files,

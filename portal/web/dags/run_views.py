@@ -17,6 +17,8 @@ from portal.web.shared.findings import Quoted, quoted
 from portal.web.shared.forms import ReasonForm
 from portal.web.shared.pages import page, render_page
 from portal.web.shared.stale_forms import version_of, while_version
+from wms.actions.arguments import Order
+from wms.actions.dags import DAGS
 from wms.core.actors import Actor
 from wms.core.errors import InvalidInput, NotFound, NotPermitted, PilotageError
 from wms.core.heavy import heavy_place
@@ -32,10 +34,10 @@ from wms.dags.reading.run_selectors import (
 )
 from wms.dags.reading.selectors import counts_by_state, find_dag
 from wms.dags.rescue.preview import preview_of
-from wms.dags.services.dags import change_limits, rescue_dag
 from wms.dags.states import DAG_TERMINAL
 
-#: Most nodes that would run and are named.
+_RESCUE, _CHANGE_LIMITS = DAGS.actions["rescue"], DAGS.actions["change-limits"]
+#: So many of the nodes that would run are named.
 _PREVIEWED = 50
 
 
@@ -62,13 +64,9 @@ def _rescue(request: HttpRequest, dag: Dag) -> HttpResponse:
         form, options = RescueForm(request.POST), RunOptionsForm(request.POST)
         rows = Dag.objects.filter(pk=dag.pk)
         with while_version(request, rows, _runs_seen, what="what was begun of this DAG"):
-            new = rescue_dag(
-                dag.pk,
-                actor=Actor.person(request.user),
-                resumption=form.resumption(),
-                options=options.options(),
-                **ReasonForm.options(form),
-            )
+            given = {**form.resumption(), "options": options.options()}
+            reason = ReasonForm.options(form)["reason"]
+            new = _RESCUE.act(dag.pk, Order(Actor.person(request.user), reason, given))
     except (NotPermitted, NotFound):
         raise
     except PilotageError as error:
@@ -145,7 +143,8 @@ def limits(request: HttpRequest, dag_id: int) -> HttpResponse:
         try:
             with while_version(request, rows, now, what="the limits of this DAG") as locked:
                 changes = _limits_form(request, locked).changes()
-                change_limits(dag.pk, actor=Actor.person(request.user), **changes)
+                order = Order(Actor.person(request.user), changes.pop("reason"), changes)
+                _CHANGE_LIMITS.act(dag.pk, order)
         except (NotPermitted, NotFound):
             raise
         except PilotageError as caught:

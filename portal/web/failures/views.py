@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from operator import attrgetter
@@ -17,20 +16,22 @@ from django.views.decorators.http import require_http_methods, require_safe
 from portal.lists.columns import Column
 from portal.lists.failure_filters import FailureFilter
 from portal.lists.job_filter import JobFilter
-from portal.lists.sorting import Order
+from portal.lists.sorting import Order as SortOrder
 from portal.web.failures.trends import bars_of, cells_of, failure_lines, lines_of
 from portal.web.lists.paging import page_of
 from portal.web.lists.sort_links import choices_of, heads_of
 from portal.web.shared.forms import ReasonForm
 from portal.web.shared.pages import page, render_page
 from portal.web.shared.stale_forms import while_seen
+from wms.actions.actions import Action
+from wms.actions.arguments import Order
+from wms.actions.failures import FAILURES
 from wms.core.actors import Actor
 from wms.core.database.counting import EXACT_UP_TO, count_up_to
 from wms.core.errors import Conflict, NotFound, NotPermitted, PilotageError
 from wms.core.selectors import user_ids
-from wms.core.transitions import Applied
 from wms.failures.models import Category, FailureGroup, Kind
-from wms.failures.policy import may_change_rules, may_steer
+from wms.failures.policy import may_change_rules
 from wms.failures.rules import rule_book
 from wms.failures.selectors import (
     CountedGroup,
@@ -45,8 +46,7 @@ from wms.failures.selectors import (
     trends_of,
     visible_groups,
 )
-from wms.failures.services import categorise_groups, mute_groups, reopen_groups, resolve_groups
-from wms.failures.states import TRANSITIONS, GroupState
+from wms.failures.states import GroupState
 from wms.jobs.selectors import visible_jobs
 
 #: Most groups that are shown, and most that are counted by state.
@@ -64,45 +64,6 @@ _COLUMNS = (
 )
 _LINES = 25
 _SITES = 15
-
-
-@dataclass(frozen=True, slots=True)
-class Steering:
-    """A decision about a group."""
-
-    event: str
-    label: str
-    explanation: str
-    done: str
-    service: Callable[..., Applied]
-
-
-STEERINGS = {
-    each.event: each
-    for each in (
-        Steering(
-            "resolve",
-            "Resolve",
-            "The cause is removed. If it happens again, the group is shown as regressed.",
-            "is resolved",
-            resolve_groups,
-        ),
-        Steering(
-            "mute",
-            "Mute",
-            "A known cause that needs no attention. Its failures are still counted.",
-            "is muted",
-            mute_groups,
-        ),
-        Steering(
-            "reopen",
-            "Reopen",
-            "It needs attention again.",
-            "is active again",
-            reopen_groups,
-        ),
-    )
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +127,7 @@ def _listed(request: HttpRequest, list_filter: FailureFilter, now: datetime) -> 
     }
 
 
-def _in_order(hits: list[CountedGroup], order: Order) -> list[CountedGroup]:
+def _in_order(hits: list[CountedGroup], order: SortOrder) -> list[CountedGroup]:
     """Groups in the order that was asked for; the query returns most failures first."""
     if order.sort.name == "count":
         return hits if order.is_falling else hits[::-1]
@@ -263,8 +224,7 @@ def _show(
         "windows": list(Window),
         "ways": {each.value: _query(request, within=each.value, after=None, before=None)
                  for each in Window},
-        "steerings": _steerings(request, group),
-        "categories": Category.choices if may_steer(user) else (),
+        "actions": FAILURES.possible_on_page(request.user, group),
         "may_change_rules": may_change_rules(user),
         "opened": opened,
         "error": error,
@@ -281,13 +241,6 @@ def _jobs_of(request: HttpRequest, group: FailureGroup) -> int | None:
     return count_up_to(jobs.qs, EXACT_UP_TO)
 
 
-def _steerings(request: HttpRequest, group: FailureGroup) -> list[Steering]:
-    """Decisions that the user can take on the group in its state."""
-    if not may_steer(request.user):
-        return []
-    return [each for each in STEERINGS.values() if group.state in TRANSITIONS[each.event].sources]
-
-
 @require_http_methods(["GET", "HEAD", "POST"])
 @page
 def steer(request: HttpRequest, group_id: int, event: str) -> HttpResponse:
@@ -296,12 +249,13 @@ def steer(request: HttpRequest, group_id: int, event: str) -> HttpResponse:
     Whoever had to log in again comes here by GET, and is led to the form.
     """
     group = find_group(request.user, group_id)
-    if event not in STEERINGS and event != "categorise":
+    action = FAILURES.find_on_page(event)
+    if action is None:
         raise NotFound(f"A failure group cannot be steered by {event!r}.")
     if request.method != "POST":
         return redirect("web:error", group_id=group.pk)
     try:
-        _decide(request, group, event)
+        _decide(request, group, action)
     except NotPermitted:
         raise
     except PilotageError as error:
@@ -310,24 +264,16 @@ def steer(request: HttpRequest, group_id: int, event: str) -> HttpResponse:
     return redirect("web:error", group_id=group.pk)
 
 
-def _decide(request: HttpRequest, group: FailureGroup, event: str) -> None:
-    actor = Actor.person(request.user)
+def _decide(request: HttpRequest, group: FailureGroup, action: Action) -> None:
+    """Carry out the action on the group as the form showed it, with the form's arguments."""
+    given = {each.name: request.POST.get(each.name, "") for each in action.arguments}
     reason = ReasonForm(request.POST).options()["reason"]
     rows = FailureGroup.objects.filter(pk=group.pk)
-    decided = attrgetter("category" if event == "categorise" else "state")
+    decided = attrgetter("category" if "category" in given else "state")
     with while_seen(request, rows, decided, what=f"failure group {group.pk}"):
-        _carry_out(request, group, event, actor, reason)
-
-
-def _carry_out(
-    request: HttpRequest, group: FailureGroup, event: str, actor: Actor, reason: str
-) -> None:
-    if event == "categorise":
-        category = request.POST.get("category", "")
-        categorise_groups([group.pk], category=category, actor=actor, reason=reason)
-        messages.success(request, f"Failure group {group.pk} is of the category {category}.")
-        return
-    steering = STEERINGS[event]
-    if not steering.service([group.pk], actor=actor, reason=reason).changed:
-        raise Conflict(f"The group is {group.get_state_display()}: one cannot {event} it now.")
-    messages.success(request, f"Failure group {group.pk} {steering.done}.")
+        order = Order(Actor.person(request.user), reason, given)
+        if not action.act(group.pk, order).changed and not given:
+            state = group.get_state_display()
+            raise Conflict(f"The group is {state}: one cannot {action.name} it now.")
+    told = " ".join([action.done, *given.values()])
+    messages.success(request, f"Failure group {group.pk} {told}.")

@@ -12,7 +12,7 @@ from portal.history.drawing import DrawnLine, read_pane, read_to_draw
 from portal.history.figures import figure_of, styles_of, template_of
 from portal.history.marks import marks_of
 from portal.history.palettes import Scheme
-from portal.history.panes import FIXED, Kind, Pane
+from portal.history.panes import FIXED, Pane, PaneKind
 from portal.history.windows import FUNCTIONS, Window
 from wms.core.models import User
 
@@ -88,10 +88,10 @@ def chart_table(pane: Pane, window: Window) -> ChartTable:
 
 
 def _figure_caption(pane: Pane, window: Window) -> tuple[str, bool]:
-    """Caption of the table's figures, and whether each has a range."""
-    if pane.kind == Kind.COUNT:
+    """Caption of a table's figures, and whether each has a range."""
+    if pane.kind == PaneKind.COUNT:
         return "How many in each bin", False
-    if pane.kind == Kind.SPREAD:
+    if pane.kind == PaneKind.SPREAD:
         return "Percentiles of all values", False
     if window.function == "avg":
         return "Average, with minimum to maximum", True

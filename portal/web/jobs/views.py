@@ -17,7 +17,7 @@ from portal.web.shared.offers import ActionForm, Refused, offers_of
 from portal.web.shared.pages import page, render_page
 from portal.web.shared.stale_forms import seen_by
 from wms.actions.jobs import JOBS
-from wms.actions.selectors import fitting_actions
+from wms.actions.selectors import possible_actions
 from wms.core.actors import Actor
 from wms.core.errors import NotFound, NotPermitted, PilotageError
 from wms.dags.reading.selectors import dags_of_jobs, nodes_of_jobs
@@ -66,7 +66,7 @@ def job_page(request: HttpRequest, job_id: int) -> HttpResponse:
 def _show_job(request: HttpRequest, job: Job, *, refused: Refused | None = None) -> HttpResponse:
     """Job page; the form of a refused action is open and shows the reason."""
     error = refused.error if refused else None
-    fitting = fitting_actions(request.user, JOBS, job.pk)
+    fitting = possible_actions(request.user, JOBS, job.pk)
     attempts = list(attempts_of(job))
     chosen = _chosen(attempts, request.GET.get("attempt", ""))
     events = list(events_of_job(job)[: _EVENTS_SHOWN + 1])

@@ -17,7 +17,7 @@ from django.urls import reverse
 from portal.lists.base_filter import SORT, ListFilter
 from portal.lists.columns import Column
 from portal.lists.filter_fields import ChosenField, MomentsField, NumbersField, WordsField
-from portal.lists.registry import ListOf
+from portal.lists.registry import ListSpec
 from portal.lists.sorting import Order
 from portal.personal.models import Preferences, SavedFilter
 from portal.personal.policy import may_change
@@ -94,7 +94,7 @@ class SavedLine:
 class ListBar:
     """Everything above the rows of a list."""
 
-    kind: ListOf
+    kind: ListSpec
     search: Field
     fields: Sequence[Field]
     hidden: Sequence[tuple[str, str]]
@@ -136,7 +136,7 @@ def query_of(parameters: Mapping[str, Sequence[str]], **beside: Any) -> str:
 
 
 def bar_of(
-    request: HttpRequest, kind: ListOf, list_filter: ListFilter, kept: Preferences
+    request: HttpRequest, kind: ListSpec, list_filter: ListFilter, kept: Preferences
 ) -> ListBar:
     """Bar of a list. One query."""
     parameters, whole = list_filter.parameters(), _whole(list_filter)
@@ -279,7 +279,7 @@ def _changed(
 
 
 def _saved_lines(
-    request: HttpRequest, kind: ListOf, kept: Preferences, parameters: Mapping[str, Sequence[str]]
+    request: HttpRequest, kind: ListSpec, kept: Preferences, parameters: Mapping[str, Sequence[str]]
 ) -> list[SavedLine]:
     user: User = request.user
     default = kept.default_filters.get(kind.name)
@@ -304,7 +304,7 @@ def default_query(bar: ListBar) -> str:
     return next((line.query for line in bar.saved if line.is_default), "")
 
 
-def _exports(kind: ListOf, query: QueryDict, columns: Sequence[Column]) -> list[tuple[str, str]]:
+def _exports(kind: ListSpec, query: QueryDict, columns: Sequence[Column]) -> list[tuple[str, str]]:
     export_query = query.copy()
     for name in ("after", "before", "from", SAVED):
         export_query.pop(name, None)
@@ -315,7 +315,7 @@ def _exports(kind: ListOf, query: QueryDict, columns: Sequence[Column]) -> list[
     ]
 
 
-def _export_address(kind: ListOf, form: str) -> str:
+def _export_address(kind: ListSpec, form: str) -> str:
     return reverse("api:list-export", kwargs={"list_name": kind.name, "form": form})
 
 
@@ -336,7 +336,7 @@ def remember_last(response: Any, request: HttpRequest, bar: ListBar) -> None:
         )
 
 
-def _last_used(request: HttpRequest, kind: ListOf) -> str:
+def _last_used(request: HttpRequest, kind: ListSpec) -> str:
     """Filter that the user last used in this list, as a query string; empty for none."""
     owner, _, text = request.COOKIES.get(_LAST_USED, "").partition(":")
     if owner != str(request.user.pk) or not text:
@@ -347,7 +347,7 @@ def _last_used(request: HttpRequest, kind: ListOf) -> str:
         return ""
 
 
-def _chips_of_text(kind: ListOf, query: str) -> list[Chip]:
+def _chips_of_text(kind: ListSpec, query: str) -> list[Chip]:
     if not query:
         return []
     list_filter = kind.filter_class(QueryDict(query[1:]))

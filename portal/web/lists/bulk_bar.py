@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from portal.lists.base_filter import ListFilter
-from portal.lists.registry import ListOf
+from portal.lists.registry import ListSpec
 from portal.lists.selection import token_of
 from wms.actions.kinds import Kind
 from wms.actions.registry import KINDS
@@ -23,7 +23,9 @@ class BulkBar:
     token: str
 
 
-def bulk_bar_of(kind: ListOf, list_filter: ListFilter, total: Count, user: User) -> BulkBar | None:
+def bulk_bar_of(
+    kind: ListSpec, list_filter: ListFilter, total: Count, user: User
+) -> BulkBar | None:
     """Bulk actions of a list; None if there are none that the user may take."""
     found = KINDS.get(kind.name)
     if found is None or not (may_act(user) and found.offered(user)):

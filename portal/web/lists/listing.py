@@ -11,7 +11,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDi
 
 from portal.lists.base_filter import ListFilter, is_wanted
 from portal.lists.filter_fields import Chosen
-from portal.lists.registry import ListOf, find_list
+from portal.lists.registry import ListSpec, find_list
 from portal.lists.sorting import Order
 from portal.personal.selectors import preferences_of
 from portal.web.lists.bar import ListBar, bar_of, default_query, remember_last
@@ -54,7 +54,7 @@ class Listing:
     has only its latest rows, in the order that was asked for.
     """
 
-    kind: ListOf
+    kind: ListSpec
     form: Form
     is_valid: bool
     is_filtered: bool
@@ -85,7 +85,7 @@ class Listing:
         return any(facet.is_chosen for facet in self.facets)
 
 
-def listing_of(request: HttpRequest, kind: ListOf) -> Listing:
+def listing_of(request: HttpRequest, kind: ListSpec) -> Listing:
     """Rows of the list by the address: filtered, counted by state and value, cut to a page.
 
     Each count of a state is what its link leads to: all others of the filter are kept.
@@ -124,7 +124,9 @@ def is_valid_filter(list_filter: ListFilter) -> bool:
     return list_filter.is_valid() and not list_filter.unknown()
 
 
-def framed(request: HttpRequest, kind: ListOf, list_filter: ListFilter, **content: Any) -> Listing:
+def framed(
+    request: HttpRequest, kind: ListSpec, list_filter: ListFilter, **content: Any
+) -> Listing:
     """Listing with the found rows, in the user's columns and density."""
     kept = preferences_of(request.user)
     columns = kind.shown_columns(kept.columns.get(kind.name, []), list_filter)
@@ -168,7 +170,7 @@ def show_listing(request: HttpRequest, listing: Any, **context: Any) -> HttpResp
     return response
 
 
-def _summary(kind: ListOf, list_filter: ListFilter) -> Summary:
+def _summary(kind: ListSpec, list_filter: ListFilter) -> Summary:
     return summarise(
         list_filter.hinted(list_filter.qs),
         every_state=list_filter.without(kind.state_filter),
@@ -190,7 +192,7 @@ def facets_of(
 
 
 def _groups(
-    query: QueryDict, kind: ListOf, summary: Summary, list_filter: ListFilter
+    query: QueryDict, kind: ListSpec, summary: Summary, list_filter: ListFilter
 ) -> list[Group]:
     set_now = list_filter.parameters()
     found = []

@@ -1,4 +1,4 @@
-"""Forms that steer nodes: rerun, retry, mark done or failed, change."""
+"""Form of an action on nodes: the reason, and the arguments that the action declares."""
 
 from __future__ import annotations
 
@@ -9,45 +9,50 @@ from django.http import QueryDict
 
 from portal.web.dags.run_forms import faults_of
 from portal.web.shared.forms import ReasonForm
+from wms.actions.actions import Action
+from wms.actions.arguments import Argument, ArgumentType
 from wms.core.errors import Finding, InvalidInput
 
-
-class RerunForm(ReasonForm):
-    """Form to rerun nodes: the reason, and whether their descendants run again."""
-
-    with_descendants = forms.BooleanField(required=False)
-
-    def options(self) -> dict[str, Any]:
-        """Options for the service."""
-        descendants = self.is_valid() and self.cleaned_data["with_descendants"]
-        return {**super().options(), "with_descendants": descendants}
+_MAX_CHARACTERS = 200_000
 
 
-class ChangeForm(ReasonForm):
-    """Form to change nodes that are not submitted yet; empty fields change nothing."""
+class NodeActionForm(ReasonForm):
+    """Reason and arguments of an action on nodes, whose names the page has; empty is no change."""
 
-    variables = forms.CharField(required=False, max_length=200_000)
-    priority = forms.IntegerField(required=False, min_value=-(2**31), max_value=2**31 - 1)
-    max_retries = forms.IntegerField(required=False, min_value=0, max_value=2**31 - 1)
+    def __init__(self, action: Action, data: QueryDict | None = None) -> None:
+        super().__init__(data)
+        asked = [each for each in action.arguments if each.type != ArgumentType.NAMES]
+        self.fields |= {argument.name: _form_field(argument) for argument in asked}
+        self._arguments = asked
 
     def options(self) -> dict[str, Any]:
-        """Options for the service. Raises InvalidInput with every fault."""
+        """Arguments of the service, with the reason. Raises InvalidInput with every fault."""
+        if not self._arguments:
+            return super().options()
         if not self.is_valid():
             raise InvalidInput(faults_of(self))
-        given = self.cleaned_data
-        variables = _variables(given["variables"])
-        if not variables and given["priority"] is None and given["max_retries"] is None:
+        given = {each.name: self._value(each) for each in self._arguments}
+        if all(value in (None, {}) for value in given.values()):
             raise InvalidInput.of("Nothing is to be changed: fill in what should be different.")
-        return {
-            **super().options(),
-            "variables": variables,
-            "priority": given["priority"],
-            "max_retries": given["max_retries"],
-        }
+        return {**super().options(), **given}
+
+    def _value(self, argument: Argument) -> Any:
+        value = self.cleaned_data[argument.name]
+        if argument.type == ArgumentType.TEXTS_BY_NAME:
+            return _texts_by_name(value)
+        return value
 
 
-def _variables(text: str) -> dict[str, str]:
-    """Variables of the lines `name = value`. Raises InvalidInput for other lines."""
+def _form_field(argument: Argument) -> forms.Field:
+    if argument.type == ArgumentType.YES_NO:
+        return forms.BooleanField(required=False)
+    if argument.type == ArgumentType.WHOLE:
+        return forms.IntegerField(required=False, min_value=argument.least, max_value=argument.most)
+    return forms.CharField(required=False, max_length=_MAX_CHARACTERS)
+
+
+def _texts_by_name(text: str) -> dict[str, str]:
+    """The lines `name = value`. Raises InvalidInput for others."""
     found, findings = {}, []
     for line, written in enumerate(text.splitlines(), start=1):
         name, sign, value = written.partition("=")
@@ -59,12 +64,3 @@ def _variables(text: str) -> dict[str, str]:
     if findings:
         raise InvalidInput(findings)
     return found
-
-
-#: Of actions that ask for more than a reason.
-_FORMS: dict[str, type[ReasonForm]] = {"rerun": RerunForm, "change": ChangeForm}
-
-
-def form_of(name: str, data: QueryDict | None = None) -> ReasonForm:
-    """Form of the action with this name."""
-    return _FORMS.get(name, ReasonForm)(data)

@@ -14,7 +14,7 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_safe
 
-from portal.web.nodes.forms import form_of
+from portal.web.nodes.forms import NodeActionForm
 from portal.web.shared.downloads import send_download
 from portal.web.shared.pages import page, render_page
 from portal.web.shared.stale_forms import version_of, while_version
@@ -148,7 +148,7 @@ def steer_nodes(request: HttpRequest, dag_id: int, event: str) -> HttpResponse:
         return _confirm(request, dag, steering, _asked_for(request, dag, steering))
     names = request.POST.get("nodes", "").split()
     try:
-        given = {**form_of(event, request.POST).options(), "nodes": names}
+        given = {**NodeActionForm(steering.action, request.POST).options(), "nodes": names}
         order = Order(Actor.person(request.user), given.pop("reason"), given)
         # Whoever changes nodes of a DAG has locked it.
         rows, now = Dag.objects.filter(pk=dag.pk), partial(_version_of, names=names)
@@ -204,7 +204,7 @@ def _confirm(
     ids = [node.pk for node in chosen.nodes]
     event = steering.action.name
     below = count_below(ids) if event in ("rerun", "retry", "mark-failed") else {}
-    form = form_of(event, request.POST or None)
+    form = NodeActionForm(steering.action, request.POST or None)
     findings = error.findings[:_NODES_SHOWN] if isinstance(error, InvalidInput) else ()
     context = {
         "dag": dag,

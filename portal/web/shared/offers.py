@@ -11,7 +11,7 @@ from django.http import QueryDict
 
 from portal.web.shared.forms import ReasonForm
 from wms.actions.actions import Action
-from wms.actions.arguments import Argument, ArgumentType, FormField, Order
+from wms.actions.arguments import Argument, ArgumentType, Order, Prompt
 from wms.core.actors import Actor
 from wms.core.errors import Finding, InvalidInput, PilotageError
 
@@ -34,8 +34,8 @@ class ActionForm(ReasonForm):
         return Order(actor, reason, self.action.for_service(self.cleaned_data), seen)
 
 
-def _asked(argument: Argument) -> FormField:
-    return argument.on_page or FormField(argument.label, argument.help, argument.label)
+def _asked(argument: Argument) -> Prompt:
+    return argument.on_page or Prompt(argument.label, argument.help, argument.label)
 
 
 def _form_field(argument: Argument) -> forms.Field:

@@ -5,16 +5,18 @@ from __future__ import annotations
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
-from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_safe
 
 from portal.web.shared.forms import ReasonForm
 from portal.web.shared.pages import page, render_page
 from portal.web.sites.suspects import suspect_lines
+from wms.actions.arguments import Order
+from wms.actions.sites_and_pilots import SUSPECTED_NODES
 from wms.core.actors import Actor
 from wms.core.errors import NotFound, NotPermitted, PilotageError
-from wms.pilots.monitoring.suspects import clear_node, find_suspect
-from wms.sites.policy import may_steer
+from wms.pilots.monitoring.suspects import find_suspect
+
+_CLEAR = SUSPECTED_NODES.actions["clear"]
 
 
 @require_safe
@@ -34,7 +36,7 @@ def _suspect_page(
         "node": node,
         "form": ReasonForm(request.POST or None),
         "error": error,
-        "may_clear": node.ended_at is None and may_steer(request.user, node.site),
+        "actions": SUSPECTED_NODES.possible_on_page(request.user, node),
     }
     status = error.status if error else 200
     return render_page(request, "suspected_node", context, status=status)
@@ -49,10 +51,10 @@ def clear(request: HttpRequest, suspect_id: int) -> HttpResponse:
         return redirect("web:suspected-node", suspect_id=node.pk)
     try:
         options = ReasonForm(request.POST).options()
-        clear_node(node.pk, actor=Actor.person(request.user), now=timezone.now(), **options)
+        _CLEAR.act(node.pk, Order(Actor.person(request.user), options["reason"]))
     except (NotPermitted, NotFound):
         raise
     except PilotageError as error:
         return _suspect_page(request, suspect_id, error=error)
-    messages.success(request, f"{node.host} is cleared: it is no longer suspected.")
+    messages.success(request, f"{node.host} {_CLEAR.done}.")
     return redirect("web:site", name=node.site.name)

@@ -12,7 +12,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_safe
 
 from portal.lists.filters import DagFilter, PilotFilter
-from portal.shared.efficiency import Question
+from portal.shared.efficiency import EfficiencyQuery
 from portal.shared.site_lines import matched_at
 from portal.web.jobs.needs import offer_of, reserved_for
 from portal.web.records.waste import WasteLine, shown_lines
@@ -98,7 +98,7 @@ def show_site(request: HttpRequest, name: str, *, refused: Refused | None = None
 
 
 def _waste_at(request: HttpRequest, site: Site, now: datetime) -> list[WasteLine]:
-    question = Question(UseBy.SITE, site=site.name)
+    question = EfficiencyQuery(UseBy.SITE, site=site.name)
     return shown_lines(question.answer(request.user, today=now.astimezone(UTC).date()))
 
 

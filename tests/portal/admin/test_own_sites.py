@@ -131,7 +131,6 @@ def test_who_is_named_by_no_site_is_not_let_in(as_person: AsPerson, people: obje
     answer = as_person("tom").get("/admin/", follow=True)
 
     assert answer.status_code == 403
-    assert "named as administrator by a site" in answer.content.decode()
 
 
 def test_an_operator_names_administrators(

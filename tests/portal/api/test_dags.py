@@ -248,7 +248,7 @@ def test_a_change_that_the_state_forbids_is_a_conflict(
     answer = alice.post(f"{URL}{dag.pk}/release/", {}, format="json")
 
     assert answer.status_code == 409
-    assert answer.json()["detail"] == f"DAG {dag.pk} is idle: it cannot be released."
+    assert f"DAG {dag.pk} is idle" in answer.json()["detail"]
 
 
 @pytest.mark.parametrize(

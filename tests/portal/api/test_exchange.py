@@ -87,7 +87,7 @@ def test_a_fault_has_its_line_and_column(olga: APIClient) -> None:
 
     [finding] = answer.json()["findings"]
     assert (finding["line"], finding["column"]) == (5, 11)
-    assert finding["message"] == "a site has no colour"
+    assert "colour" in finding["message"]
 
 
 def test_a_refused_row_tells_why(olga: APIClient) -> None:

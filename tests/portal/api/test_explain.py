@@ -37,7 +37,8 @@ def test_a_pasted_ad_is_explained_with_the_nearest_miss(alice: APIClient) -> Non
     assert answer["misses"][0] == {
         "attribute": "Need", "old": "16384", "new": "12288", "before": 0, "after": 1,
     }  # fmt: skip
-    assert answer["explanation"]["stands"] == {"ruled out by the Requirements of the DAG": ["UW"]}
+    [(stand, sites)] = answer["explanation"]["stands"].items()
+    assert ("DAG" in stand, sites) == (True, ["UW"])
 
 
 def test_what_if_tells_the_counts_after_the_change(alice: APIClient) -> None:
@@ -61,7 +62,7 @@ def test_a_dag_that_left_a_site_tells_why_and_until_when_it_avoids_it(
 
     answer = ask(alice, dag=dag.pk).json()
 
-    assert "It left UW: disk full." in answer["summary"]
+    assert "UW: disk full" in answer["summary"]
     (avoided,) = answer["avoided"]
     assert (avoided["site"], avoided["reason"]) == ("UW", "disk full")
     assert avoided["until"] > timezone.now().isoformat()

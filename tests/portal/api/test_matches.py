@@ -52,7 +52,7 @@ def test_a_dag_without_a_site_cannot_be_rematched(
     answer = alice.post(f"{URL}{dag.pk}/rematch/", {"reason": "too slow"}, format="json")
 
     assert answer.status_code == 409
-    assert answer.json()["detail"] == f"DAG {dag.pk} is idle: it cannot be rematched."
+    assert f"DAG {dag.pk} is idle" in answer.json()["detail"]
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,9 @@ def test_a_misspelt_wish_is_refused_and_changes_nothing(
     answer = alice.post(f"{URL}{dag.pk}/rematch/", body, format="json")
 
     assert answer.status_code == 400
-    assert "let_finish: unknown; known are reason, lets_finish, avoid_s" in answer.json()["detail"]
+    [finding] = answer.json()["findings"]
+    assert finding["field"] == "let_finish"
+    assert "reason, lets_finish, avoid_s" in finding["message"]
     dag.refresh_from_db()
     assert dag.state == "running"
 

@@ -8,7 +8,7 @@ from datetime import timedelta
 from django.utils import timezone
 from rest_framework.test import APIClient
 
-from portal.api.shapes.common import CHECKS_SHOWN
+from portal.api.pilots.shapes import CHECKS_SHOWN
 from tests import factories
 from wms.pilots.models import Pilot, PilotCheck
 from wms.pilots.program.checks import MOST_RESULTS, CheckResult, record_checks
@@ -25,14 +25,15 @@ def record(pilot: Pilot, *results: CheckResult) -> None:
 
 def test_a_pilot_tells_what_checks_of_its_node_found(alice: APIClient) -> None:
     pilot = factories.pilot()
-    record(pilot, found("0"), found("1", reason="5 MB of disk are free, needed are 100"))
+    reason = "5 MB of disk are free, needed are 100"
+    record(pilot, found("0"), found("1", reason=reason))
 
     address = f"/api/v1/pilots/{pilot.uuid}/"
     failed, passed = alice.get(f"{address}checks/").json()["results"]
 
     assert (passed["name"], passed["is_ok"], passed["reason"]) == ("disk", True, "")
     assert (failed["is_ok"], failed["kind"], failed["seconds"]) == (False, "node", 0.25)
-    assert failed["reason"] == "5 MB of disk are free, needed are 100"
+    assert failed["reason"] == reason
     assert failed["metrics"] == {"disk_free_mb": 5}
     assert alice.get(address).json()["checks"] == [passed, failed]
 

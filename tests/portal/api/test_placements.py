@@ -83,3 +83,12 @@ def test_a_request_is_removed_once_and_with_a_reason(alice: APIClient, dag: Dag)
     assert (without.status_code, removed.status_code, again.status_code) == (400, 200, 409)
     request = PlacementRequest.objects.get()
     assert (request.state, request.state_reason) == ("removed", "wrong file")
+
+
+@pytest.mark.parametrize("body", [{}, {"reason": "wrong file"}])
+def test_what_does_not_exist_is_not_found_with_and_without_a_reason(
+    alice: APIClient, body: dict[str, str]
+) -> None:
+    refused = alice.post(f"{URL}4711/remove/", body, format="json")
+
+    assert refused.status_code == 404

@@ -267,7 +267,7 @@ def test_without_a_directory_the_faults_say_what_to_send(alice: APIClient) -> No
     findings = _findings(alice.post(URL, {"dag": "run/case.dag", "archive": _archive(TREE)}))
 
     told = {finding["line"]: finding["message"] for finding in findings}
-    assert told[1].endswith("give as directory the folder in it from which names are looked up")
+    assert "give as directory" in told[1]
     assert told[2].endswith("as in root=/home/alice/proj/common")
     assert _nothing_is_stored()
 
@@ -312,9 +312,8 @@ def test_files_keep_the_directories_of_their_names(alice: APIClient) -> None:
 
     findings = _findings(alice.generic("POST", URL, body, content_type))
 
-    assert [finding["message"] for finding in findings] == [
-        "submit file job.sub of node A1 was not uploaded"
-    ]
+    [finding] = findings
+    assert {"job.sub", "A1"} <= set(finding["message"].split())
 
 
 def test_a_browser_session_is_read_the_same(people: SimpleNamespace) -> None:

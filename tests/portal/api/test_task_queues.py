@@ -111,7 +111,8 @@ def test_one_tells_where_it_can_run_and_how_its_priority_came_about(alice: APICl
     told = alice.get(f"{QUEUES}{pk}/").json()
 
     fits = {fit["queue"]: fit["refusal"] for fit in told["queues"]}
-    assert fits == {"long": "", "short": "needs 10000 MB of memory, offered are 4000"}
+    assert fits["long"] == ""
+    assert {"10000", "4000"} <= set(fits["short"].split())
     assert (told["verdict"], told["unknown"]) == ("waiting its turn", [])
     assert told["origin"]["group_share"] == 600
     assert told["priorities"] == [{"priority": 2, "jobs": 12, "weight": 2.0, "part": 1.0}]
@@ -217,9 +218,9 @@ def test_a_fault_of_a_running_limit_is_told_with_its_field(
 def test_a_misspelt_field_is_answered_with_those_that_can_be_set(olga: APIClient) -> None:
     answer = olga.post(LIMITS, {"jobtype": "User"}, format="json")
 
-    assert answer.json()["findings"][0]["message"] == (
-        "unknown; known are site, job_type, owner_group, maximum, min_interval_s, note"
-    )
+    [finding] = answer.json()["findings"]
+    assert finding["field"] == "jobtype"
+    assert "site, job_type, owner_group" in finding["message"]
 
 
 def test_a_second_limit_for_the_same_is_refused(olga: APIClient) -> None:

@@ -13,6 +13,7 @@ from wms.core.models import ApiToken, AuditEntry, Role, User
 from wms.core.tokens import authenticate_token
 
 pytestmark = pytest.mark.django_db
+PASSPHRASE = "a long pass phrase"
 
 
 def _run(*words: str) -> str:
@@ -31,10 +32,10 @@ def test_the_first_administrator_is_made_with_a_password_that_works() -> None:
 
 
 def test_a_given_password_is_not_printed(monkeypatch: Any) -> None:
-    monkeypatch.setattr("sys.stdin", io.StringIO("a long pass phrase\n"))
+    monkeypatch.setattr("sys.stdin", io.StringIO(f"{PASSPHRASE}\n"))
 
     assert _run("add", "alice", "--password", "stdin") == ""
-    assert User.objects.get(username="alice").check_password("a long pass phrase")
+    assert User.objects.get(username="alice").check_password(PASSPHRASE)
 
 
 @pytest.mark.parametrize(

@@ -23,12 +23,12 @@ def test_it_tells_first_and_does_it_with_the_number(
     asked = ["dags", "hold", "owner=alice", "--user", "alice", "--reason", "disk full"]
 
     looked = _run(capsys, *asked)
-    with pytest.raises(CommandError, match="You were shown 3; 2 are left"):
+    with pytest.raises(CommandError, match="3; 2 are left"):
         _run(capsys, *asked, "--confirm", "3")
     done = _run(capsys, *asked, "--confirm", "2")
 
-    assert "hold: 2 DAGs\n  2 idle\n  2 of alice\n" in looked
-    assert "Nothing was done: --confirm 2 does it." in looked
+    assert looked.splitlines()[:3] == ["hold: 2 DAGs", "  2 idle", "  2 of alice"]
+    assert "--confirm 2" in looked
     operation = BulkOperation.objects.get(state="confirmed")
     assert f"Bulk operation {operation.pk} is confirmed." in done
     assert (operation.reason, operation.frozen_count) == ("disk full", 2)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -26,6 +27,10 @@ def check(*arguments: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]
     )
 
 
+def _numbers(line: str) -> list[int]:
+    return [int(number) for number in re.findall(r"\d+", line)]
+
+
 @pytest.fixture
 def place(tmp_path: Path) -> Path:
     (tmp_path / "dag").mkdir()
@@ -39,10 +44,8 @@ def test_a_dag_without_faults_is_told_with_its_shape(place: Path) -> None:
 
     done = check("dag/a.dag", cwd=place)
 
-    assert done.stdout.splitlines() == [
-        "2 nodes, 1 arcs, height 2, width 1",
-        "0 errors, 0 warnings",
-    ]
+    shape, counts = done.stdout.splitlines()
+    assert (_numbers(shape), _numbers(counts)) == ([2, 1, 2, 1], [0, 0])
     assert (done.returncode, done.stderr) == (0, "")
 
 
@@ -54,16 +57,16 @@ def test_faults_are_told_for_people_and_for_programs(place: Path) -> None:
     for_people = check("a.dag", cwd=place / "dag")
     for_programs = check("a.dag", "--json", cwd=place / "dag")
 
-    assert for_people.stdout.splitlines() == [
-        "a.dag:2: error: PARENT: the nodes form a cycle: A -> A",
-        "a.dag:3: error: RETRY: the number of retries is a whole number from 0 to 1000, found: x",
-        "a.dag:4: warning: SCRIPT: $WHAT is no macro of scripts: it stays as it is",
-        "1 nodes, 1 arcs, height 0, width 0",
-        "2 errors, 1 warnings",
+    *findings, shape, counts = for_people.stdout.splitlines()
+    assert [finding.split(": ")[:3] for finding in findings] == [
+        ["a.dag:2", "error", "PARENT"],
+        ["a.dag:3", "error", "RETRY"],
+        ["a.dag:4", "warning", "SCRIPT"],
     ]
+    assert (_numbers(shape), _numbers(counts)) == ([1, 1, 0, 0], [2, 1])
     answer = json.loads(for_programs.stdout)
     assert answer["errors"][0] == {
-        "reason": "the nodes form a cycle: A -> A",
+        "reason": findings[0].partition(": PARENT: ")[2],
         "file": "a.dag",
         "line": 2,
         "command": "PARENT",
@@ -100,11 +103,10 @@ def test_several_files_are_checked_as_one_dag(place: Path) -> None:
 
     done = check("dag/a.dag", "dag/b.dag", "--allow-missing", cwd=place)
 
-    assert done.stdout.splitlines() == [
-        "b.dag:1: warning: JOB: submit file none.sub of node 1.A was not uploaded",
-        "2 nodes, 0 arcs, height 1, width 2",
-        "0 errors, 1 warnings",
-    ]
+    finding, shape, counts = done.stdout.splitlines()
+    assert finding.split(": ")[:3] == ["b.dag:1", "warning", "JOB"]
+    assert {"none.sub", "1.A"} <= set(finding.split())
+    assert (_numbers(shape), _numbers(counts)) == ([2, 0, 1, 2], [0, 1])
     assert done.returncode == 0
 
 
@@ -125,11 +127,9 @@ def tree(tmp_path: Path) -> Path:
 def test_names_are_looked_up_from_where_the_dag_would_be_submitted(tree: Path) -> None:
     done = check("dags/x.dag", "--directory", ".", "--root", "..", cwd=tree / "run")
 
-    assert done.stdout.splitlines() == [
-        "3 nodes, 0 arcs, height 1, width 3",
-        "0 errors, 0 warnings",
-        f"a submission of .. says directory=run root={tree}",
-    ]
+    shape, counts, submission = done.stdout.splitlines()
+    assert (_numbers(shape), _numbers(counts)) == ([3, 0, 1, 3], [0, 0])
+    assert submission.endswith(f"directory=run root={tree}")
     assert done.returncode == 0
 
 
@@ -138,9 +138,11 @@ def test_names_that_lead_out_are_told_with_what_to_say(tree: Path) -> None:
 
     assert done.returncode == 1
     told = done.stdout.splitlines()
-    assert told[0].startswith("dags/s.dag:1: error: JOB: ../common leads outside")
-    assert told[1].startswith("dags/x.dag:1: error: JOB: ../common/a.sub leads outside")
-    assert told[1].endswith("as directory the folder in it from which names are looked up")
+    assert [line.split()[:4] for line in told[:2]] == [
+        ["dags/s.dag:1:", "error:", "JOB:", "../common"],
+        ["dags/x.dag:1:", "error:", "JOB:", "../common/a.sub"],
+    ]
+    assert "directory" in told[1].split()
     assert told[2].endswith(f"as in root={tree}/common")
 
 
@@ -149,9 +151,11 @@ def test_names_may_be_looked_up_from_the_folders_of_the_dag_files(tree: Path) ->
 
     done = check("run/dags/s.dag", "common/y.dag", "--root", ".", "--usedagdir", cwd=tree)
 
-    assert "run/dags/s.dag:1: error: JOB: submit file run/common/a.sub" in done.stdout
+    finding = done.stdout.splitlines()[0]
+    assert finding.split(": ")[:3] == ["run/dags/s.dag:1", "error", "JOB"]
+    assert "run/common/a.sub" in finding.split()
     assert "y.dag" not in done.stdout
-    assert done.stdout.splitlines()[-1] == f"a submission of . says root={tree} use_dag_dir=true"
+    assert done.stdout.splitlines()[-1].endswith(f" root={tree} use_dag_dir=true")
 
 
 @pytest.mark.parametrize(

@@ -41,10 +41,9 @@ def test_it_follows_a_run_to_its_end(run: Path) -> None:
 
     dag = Dag.objects.get()
     assert (dag.state, dag.name) == ("completed", "recovery")
-    assert said.splitlines() == [
-        f"DAG {dag.pk} is followed by {run}/recovery.dag.nodes.log",
-        "9 events, the DAG is completed",
-    ]
+    begun, ended = said.splitlines()
+    assert {str(dag.pk), f"{run}/recovery.dag.nodes.log"} <= set(begun.split())
+    assert {"9", "completed"} <= set(ended.split())
 
 
 def test_it_reads_what_there_is_and_goes_on_later(run: Path) -> None:
@@ -59,7 +58,7 @@ def test_it_reads_what_there_is_and_goes_on_later(run: Path) -> None:
 
     dag.refresh_from_db()
     assert dag.state == "completed"
-    assert "the DAG is completed" in said
+    assert said.split()[-1] == "completed"
     assert Dag.objects.count() == 1
 
 
@@ -69,14 +68,14 @@ def test_a_log_that_has_become_shorter_is_an_error(run: Path) -> None:
     follow(run, "--once")
     log.write_bytes(b"")
 
-    with pytest.raises(CommandError, match="is shorter than before: 0 bytes, not "):
+    with pytest.raises(CommandError, match=r"shorter.* 0 bytes"):
         follow(run, "--once", "--dag", Dag.objects.get().pk)
 
 
 def test_what_cannot_be_followed_is_told(run: Path) -> None:
     (run / "broken.dag").write_text("JOB A\n")
 
-    with pytest.raises(CommandError, match="There is no user nobody"):
+    with pytest.raises(CommandError, match="nobody"):
         follow(run, owner="nobody")
     with pytest.raises(CommandError, match=r"broken\.dag:1: "):
         follow(run, name="broken")
@@ -98,5 +97,5 @@ def test_a_log_that_makes_no_sense_is_told(run: Path) -> None:
     log = run / "recovery.dag.nodes.log"
     log.write_bytes(log.read_bytes().replace(b"DAG Node: A", b"DAG Node: C"))
 
-    with pytest.raises(CommandError, match="node C began although parents of it had not ended"):
+    with pytest.raises(CommandError, match="node C began"):
         follow(run)

@@ -63,9 +63,9 @@ def test_a_pilot_is_removed(claimed: factories.Claimed) -> None:
 def test_what_is_not_allowed_is_told(claimed: factories.Claimed) -> None:
     job = str(claimed.job.pk)
 
-    with pytest.raises(CommandError, match="bob may not steer job"):
+    with pytest.raises(CommandError, match=f"bob .* job {job}"):
         call_command("steer", "kill-job", job, "--user", "bob", "--reason", "mine")
-    with pytest.raises(CommandError, match="There is no user nobody"):
+    with pytest.raises(CommandError, match="nobody"):
         call_command("steer", "kill-job", job, "--user", "nobody", "--reason", "mine")
 
 

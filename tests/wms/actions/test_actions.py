@@ -9,10 +9,11 @@ from tests import factories
 from wms.actions.actions import Action
 from wms.actions.arguments import Argument, ArgumentType
 from wms.actions.dags import DAGS
+from wms.actions.failures import FAILURES
 from wms.actions.jobs import JOBS
 from wms.actions.obstacles import holds
-from wms.actions.registry import KINDS
-from wms.actions.sites_and_pilots import PILOTS, PLACEMENTS, SITES
+from wms.actions.registry import ALL_KINDS, KINDS
+from wms.actions.sites_and_pilots import PILOTS, PLACEMENTS, SITES, SUSPECTED_NODES
 from wms.core.actors import Actor
 from wms.dags.models import Dag
 from wms.dags.services.dags import halt_dags, hold_dags
@@ -30,7 +31,7 @@ def test_a_row_and_the_database_agree_on_what_is_in_the_way() -> None:
 
     for action in DAGS.on_page:
         told = dict(Dag.objects.annotate(why=action.obstacle()).values_list("pk", "why"))
-        assert {dag.pk: action.fits(dag) for dag in Dag.objects.all()} == {
+        assert {dag.pk: action.is_possible(dag) for dag in Dag.objects.all()} == {
             pk: not why for pk, why in told.items()
         }
 
@@ -51,7 +52,7 @@ def test_what_a_row_does_not_tell_is_refused(condition: Q) -> None:
         holds(condition, Dag(state="held"))
 
 
-@pytest.mark.parametrize("kind", KINDS.values(), ids=lambda kind: kind.name)
+@pytest.mark.parametrize("kind", ALL_KINDS.values(), ids=lambda kind: kind.name)
 def test_whatever_a_face_offers_can_be_carried_out(kind) -> None:
     for action in kind.actions.values():
         assert action.page or action.api or action.shell or action.bulk
@@ -59,10 +60,12 @@ def test_whatever_a_face_offers_can_be_carried_out(kind) -> None:
         assert not action.needs_reason or action.takes_reason
 
 
-@pytest.mark.parametrize("kind", [DAGS, PILOTS, PLACEMENTS, SITES], ids=lambda kind: kind.name)
+@pytest.mark.parametrize(
+    "kind", [DAGS, FAILURES, PILOTS, PLACEMENTS, SITES, SUSPECTED_NODES], ids=lambda kind: kind.name
+)
 def test_pages_that_judge_a_row_can_judge_all_that_they_offer(kind) -> None:
     for action in kind.on_page:
-        assert action.fits(kind.model()) in {True, False}
+        assert action.is_possible(kind.model()) in {True, False}
 
 
 @pytest.mark.django_db
@@ -71,7 +74,7 @@ def test_jobs_are_judged_by_the_database() -> None:
 
     rows = JOBS.model.objects.annotate(why=JOBS.actions["peek"].obstacle())
 
-    assert "no pilot" in rows.get(pk=waiting.pk).why
+    assert rows.get(pk=waiting.pk).why
 
 
 def test_people_give_minutes_and_the_service_gets_seconds() -> None:
@@ -80,3 +83,12 @@ def test_people_give_minutes_and_the_service_gets_seconds() -> None:
 
     assert action.for_service({"rest_min": 2}) == {"rest_s": 120}
     assert action.for_service({}) == {"rest_s": None}
+
+
+@pytest.mark.parametrize("kind", KINDS.values(), ids=lambda kind: kind.name)
+def test_arguments_in_bulk_are_of_types_that_lists_can_ask_for(kind) -> None:
+    for action in kind.in_bulk:
+        assert {each.type for each in action.arguments} <= {
+            ArgumentType.YES_NO,
+            ArgumentType.WHOLE,
+        }

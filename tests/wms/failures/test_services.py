@@ -154,16 +154,3 @@ def test_a_preview_tells_what_it_had_no_time_for(group: FailureGroup) -> None:
     preview = preview_rules(rules_with(rule), deadline=Deadline(lambda: 0.0, -1))
 
     assert (preview.tried, preview.left_out) == (0, 1)
-
-
-def test_a_rule_that_was_switched_off_has_no_fault_once_it_is_mended(
-    group: FailureGroup, olga: User
-) -> None:
-    rule = FailureRule.objects.create(
-        name="Odd", pattern="a(?=b)", is_enabled=False, fault="RE2 cannot read it."
-    )
-    rule.pattern, rule.is_enabled = "(?P<it>a)b", True
-
-    save_rule(rule, version=rule_book().version, actor=Actor.person(olga))
-
-    assert FailureRule.objects.get(pk=rule.pk).fault == ""

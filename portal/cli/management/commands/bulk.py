@@ -43,7 +43,7 @@ class Command(BaseCommand):
             raise CommandError(f"There is no user {options['user']}.")
         try:
             operation = _frozen(user, options)
-            self.stdout.write("\n".join(_told(operation, user)))
+            self.stdout.write("\n".join(_preview_lines(operation, user)))
             if options["confirm"] is None:
                 self.stdout.write(f"Nothing was done: --confirm {operation.frozen_count} does it.")
                 return
@@ -74,7 +74,7 @@ def _argument(text: str) -> tuple[str, Any]:
     return name, int(value) if value.isascii() and value.isdigit() and len(value) < 19 else value
 
 
-def _told(operation: BulkOperation, user: User) -> list[str]:
+def _preview_lines(operation: BulkOperation, user: User) -> list[str]:
     kind, found = find_kind(operation.list_name), preview_of(operation, user)
     lines = [f"{operation.action}: {kind.counted(found.total)}"]
     lines += [f"  {count:,} {state}" for state, count in found.states.items()]

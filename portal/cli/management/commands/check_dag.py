@@ -40,10 +40,10 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, files: list[str], **options: Any) -> None:
         folder = submit_folder(Path(files[0]), options)
-        beside = FilesBeside(folder.top)
+        directory_files = DirectoryFiles(folder.top)
         checked = check_dag(
-            [beside.name_of(Path(file)) for file in files],
-            files=beside,
+            [directory_files.name_of(Path(file)) for file in files],
+            files=directory_files,
             owner=None,
             origin=folder.origin,
             allow_missing_files=options["allow_missing"],
@@ -57,7 +57,7 @@ class Command(BaseCommand):
         sys.exit(_FAULTS if checked.findings else 0)
 
 
-class FilesBeside(Mapping[str, BinaryIO]):
+class DirectoryFiles(Mapping[str, BinaryIO]):
     """The files of a directory by their relative paths; those that lead outside are not there."""
 
     def __init__(self, directory: Path) -> None:
@@ -122,8 +122,8 @@ def _finding(finding: Finding) -> dict[str, Any]:
 
 
 def _as_text(checked: CheckedDag) -> Iterator[str]:
-    for kind, told in (("error", checked.findings), ("warning", checked.warnings)):
-        for finding in told:
+    for kind, findings in (("error", checked.findings), ("warning", checked.warnings)):
+        for finding in findings:
             command = f"{finding.command}: " if finding.command else ""
             place = f"{finding.file}:{finding.line}" if finding.line else finding.file
             yield f"{place}: {kind}: {command}{finding.message}"

@@ -1,4 +1,4 @@
-"""Whether one of the portal's programs does its work; exit code 0 or 1, for health checks."""
+"""Health check of one of the portal's programs, as a command: exit code 0 or 1."""
 
 from __future__ import annotations
 

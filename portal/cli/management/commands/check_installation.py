@@ -1,4 +1,4 @@
-"""What keeps this installation from doing its work: found on this host, as this account.
+"""Self-test of the installation as a command, run on this host as this account.
 
 Exit code 0: no errors; 1: errors.
 """
@@ -27,8 +27,8 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         findings = run_all()
         if options["json"]:
-            told = {"findings": [each.as_json() for each in findings]}
-            self.stdout.write(json.dumps(told, indent=2))
+            report = {"findings": [each.as_json() for each in findings]}
+            self.stdout.write(json.dumps(report, indent=2))
         else:
             self.stdout.write("\n".join(lines_of(findings, is_whole=options["all"])))
         sys.exit(1 if has_errors(findings) else 0)

@@ -10,7 +10,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.utils import timezone
 
-from portal.cli.management.commands.check_dag import FilesBeside
+from portal.cli.management.commands.check_dag import DirectoryFiles
 from portal.cli.submit_folder import add_folder_arguments, submit_folder
 from wms.core.actors import Actor
 from wms.core.errors import PilotageError
@@ -83,10 +83,12 @@ class Command(BaseCommand):
 
 def _begin(owner: User, log: Path, options: dict[str, Any]) -> int:
     folder = submit_folder(options["dag_file"], options)
-    beside = FilesBeside(folder.top)
+    folder_files = DirectoryFiles(folder.top)
     request = FollowRequest(
-        dag_files=tuple(beside.name_of(file) for file in (options["dag_file"], *options["more"])),
-        files=beside,
+        dag_files=tuple(
+            folder_files.name_of(file) for file in (options["dag_file"], *options["more"])
+        ),
+        files=folder_files,
         origin=folder.origin,
         log_name=str(log),
         rescue_number=options["rescue"],

@@ -35,7 +35,7 @@ class Command(BaseCommand):
         text, actor = _text_of(file), Actor.person(user)
         try:
             plan = preview_import(text, actor=actor)
-            self.stdout.write("\n".join(_told(plan, file)))
+            self.stdout.write("\n".join(_plan_lines(plan, file)))
             if options["store"] and not plan.is_refused:
                 import_sites(text, token=plan.token, actor=actor, reason=options["reason"])
                 self.stdout.write("stored")
@@ -63,7 +63,7 @@ def _read(path: Path) -> bytes:
         return file.read(MAX_BYTES + 1)
 
 
-def _told(plan: ImportPlan, file: str) -> Iterator[str]:
+def _plan_lines(plan: ImportPlan, file: str) -> Iterator[str]:
     """The plan, a line for each row that changes or is refused, and for each field of it."""
     for step in plan.steps:
         if step.outcome == "unchanged":

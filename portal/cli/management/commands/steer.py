@@ -50,4 +50,4 @@ def _carry_out(what: str, actor: Actor, options: dict[str, Any]) -> str:
     kind, action = _STEERINGS[what]
     assert action.shell is not None
     done = action.act(options[kind.noun], Order(actor, options.get("reason", "")))
-    return action.shell.result_format.format(done)
+    return action.shell.message.format(done)

@@ -1,0 +1,96 @@
+"""DAG submission read from a multipart request of the API, and serializer of the answer."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from drf_spectacular.utils import extend_schema_field
+from rest_framework import serializers
+from rest_framework.request import Request
+
+from portal.api.dags.shapes import DagDetailSerializer
+from portal.api.shapes import FindingSerializer
+from portal.middleware.uploads import uploads
+from portal.shared.submissions import SubmissionParts, read_options, submission_of
+from wms.core.errors import Finding, InvalidInput
+from wms.dags.language.origin import read_origin
+from wms.dags.models import Dag
+from wms.dags.rescue.rescue_files import read_resumption
+from wms.dags.submission.submit import DagSubmission, submission_warnings
+
+_FILES = ("dag", "description", "file", "archive")
+_ORIGIN = ("directory", "root", "use_dag_dir")
+_TEXTS = ("dag", "options", "resume", "save_point", *_ORIGIN)
+_ONCE = ("description", "archive", "options", "resume", "save_point", *_ORIGIN)
+_TRUTH = {"": False, "false": False, "true": True}
+
+
+class SubmittedDagSerializer(DagDetailSerializer):
+    """A DAG that was accepted, with what may not have been meant."""
+
+    warnings = serializers.SerializerMethodField(
+        help_text="What is accepted but may not be meant, such as a tag that no queue offers."
+    )
+
+    class Meta(DagDetailSerializer.Meta):
+        fields = [*DagDetailSerializer.Meta.fields, "warnings"]
+
+    @extend_schema_field(FindingSerializer(many=True))
+    def get_warnings(self, dag: Dag) -> list[dict[str, Any]]:
+        """Those that were told at the submission, also when it is repeated."""
+        return [asdict(warning) for warning in submission_warnings(dag)]
+
+
+def read_submission(request: Request) -> DagSubmission:
+    """Submission of the request's parts. Raises InvalidInput with every fault of parts or files."""
+    findings = _faults_of_parts(request)
+    if findings:
+        raise InvalidInput(findings)
+    sent = request._request
+    return submission_of(
+        SubmissionParts(
+            dags=uploads(sent, "dag"),
+            named_dags=request.POST.getlist("dag"),
+            description=next(iter(uploads(sent, "description")), None),
+            files=uploads(sent, "file"),
+            archives=uploads(sent, "archive"),
+            origin=read_origin(
+                request.POST.get("directory", ""),
+                request.POST.get("root", ""),
+                uses_dag_dir=_TRUTH[request.POST.get("use_dag_dir", "").lower()],
+            ),
+            options=read_options(request.POST.get("options", "")),
+            resumption=read_resumption(
+                request.POST.get("resume", ""), request.POST.get("save_point", "")
+            ),
+            key=request.headers.get("Idempotency-Key") or None,
+        )
+    )
+
+
+def _faults_of_parts(request: Request) -> list[Finding]:
+    """A part that nobody reads, or one that is given twice, is a mistake of the sender."""
+    known = {*_FILES, *_TEXTS}
+    findings = [
+        Finding(f"unknown part; known are {', '.join(sorted(known))}", field=name)
+        for name in sorted({*request.FILES, *request.POST} - known - {"csrfmiddlewaretoken"})
+    ]
+    findings += [
+        Finding("must be sent as a file, with a file name", field=name)
+        for name in _FILES
+        if name in request.POST and name not in _TEXTS
+    ]
+    findings += [
+        Finding("must be sent as a text, without a file name", field=name)
+        for name in _TEXTS
+        if name in request.FILES and name not in _FILES
+    ]
+    findings += [
+        Finding("may be given only once", field=name)
+        for name in _ONCE
+        if len(request.FILES.getlist(name)) + len(request.POST.getlist(name)) > 1
+    ]
+    if request.POST.get("use_dag_dir", "").lower() not in _TRUTH:
+        findings.append(Finding("must be true or false", field="use_dag_dir"))
+    return findings

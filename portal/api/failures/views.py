@@ -1,0 +1,87 @@
+"""Endpoints of failure groups: list, detail, and mute, resolve, reopen, categorise."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db.models import QuerySet
+from django.utils import timezone
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework.exceptions import ValidationError
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from portal.api.actions import ActionView
+from portal.api.base import ListView, caller, refusals
+from portal.api.failures.shapes import (
+    FailureGroupDetailSerializer,
+    FailureGroupSerializer,
+)
+from portal.lists.failure_filters import FailureGroupFilter
+from wms.core.errors import Conflict
+from wms.core.transitions import Applied
+from wms.failures.models import FailureGroup
+from wms.failures.selectors import Window, find_group, total_at_sites, trends_of, visible_groups
+
+_WITHIN = OpenApiParameter(
+    "within", enum=[window.value for window in Window], description="The time that is counted."
+)
+
+
+@extend_schema(responses={200: FailureGroupSerializer, **refusals(400)})
+class FailureGroupList(ListView):
+    """Groups of failures with one cause, the latest made first.
+
+    Those that happened in the last day, unless `within` says otherwise.
+    """
+
+    queryset = FailureGroup.objects.none()
+    serializer_class = FailureGroupSerializer
+    filterset_class = FailureGroupFilter
+
+    def get_queryset(self) -> QuerySet[FailureGroup]:
+        """Return the groups that the caller may see."""
+        return visible_groups(caller(self.request))
+
+
+class FailureGroupDetail(APIView):
+    """One group."""
+
+    @extend_schema(
+        parameters=[_WITHIN], responses={200: FailureGroupDetailSerializer, **refusals(400, 404)}
+    )
+    def get(self, request: Request, group_id: int) -> Response:
+        """Its message, its counts by site, and what was decided about it."""
+        text = request.query_params.get("within", Window.ALL.value)
+        if text not in [window.value for window in Window]:
+            known = ", ".join(window.value for window in Window)
+            raise ValidationError({"within": f"must be one of {known}"})
+        return Response(_detailed(find_group(caller(request), group_id), Window(text)))
+
+
+def _detailed(group: FailureGroup, window: Window = Window.ALL) -> Any:
+    now = timezone.now()
+    context = {
+        "sites": total_at_sites(group, window, now=now),
+        "trend": trends_of([group.pk], now=now)[group.pk],
+    }
+    return FailureGroupDetailSerializer(group, context=context).data
+
+
+class FailureAction(ActionView):
+    """One decision about one group."""
+
+    shape = FailureGroupDetailSerializer
+
+    def check(self, request: Request, which: int) -> None:
+        """Raise NotFound for a group that the caller may not see."""
+        find_group(caller(request), which)
+
+    def answer(self, request: Request, which: int, done: Applied) -> Any:
+        """The group. Raises Conflict if its state forbids the decision."""
+        group = find_group(caller(request), which)
+        if not done.changed:
+            verb = self.object_action.name
+            raise Conflict(f"Failure group {group.pk} is {group.state}: one cannot {verb} it.")
+        return _detailed(group)

@@ -1,0 +1,132 @@
+"""Serializers of pilots, their slots, accounts, node checks, attempts and events."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from drf_spectacular.utils import extend_schema_field
+from rest_framework import serializers
+
+from portal.api.shapes import EVENT_FIELDS, AmountsByNameField, EventSerializer, ObjectField
+from portal.shared.slots import slot_of
+from wms.jobs.models import Attempt
+from wms.pilots.models import Pilot, PilotCheck, PilotEvent
+from wms.pilots.program.checks import checks_of_pilot
+
+#: Results of checks in a pilot's own answer; the rest are in a list of their own.
+CHECKS_SHOWN = 100
+
+
+class PilotEventSerializer(EventSerializer):
+    """One change of a pilot."""
+
+    class Meta:
+        model = PilotEvent
+        fields = EVENT_FIELDS
+
+
+class PilotSerializer(serializers.ModelSerializer[Pilot]):
+    """A pilot in a list. Its secrets stay where they are."""
+
+    site = serializers.CharField(source="queue.site.name", read_only=True)
+    queue = serializers.CharField(source="queue.name", read_only=True)
+    node = ObjectField(read_only=True)
+
+    class Meta:
+        model = Pilot
+        fields = [
+            "uuid", "site", "queue", "state", "state_since", "state_reason", "native_id", "node",
+            "created_at", "registered_at", "heartbeat_at", "ended_at",
+        ]  # fmt: skip
+
+
+class AmountsSerializer(serializers.Serializer[Any]):
+    """So much of what jobs need."""
+
+    cores = serializers.IntegerField()
+    memory_mb = serializers.IntegerField()
+    gpus = serializers.IntegerField()
+
+
+class SlotSerializer(serializers.Serializer[Any]):
+    """What a pilot has to give to jobs."""
+
+    offered = AmountsSerializer(help_text="By its queue, as it is today.")
+    given = AmountsSerializer(
+        allow_null=True, help_text="By its batch system; null until the pilot calls in."
+    )
+    held = AmountsSerializer(help_text="By its open attempts.")
+    free = AmountsSerializer(help_text="What of both nobody holds; nothing once it has ended.")
+
+
+class NodeCheckSerializer(serializers.ModelSerializer[PilotCheck]):
+    """What one check found on a pilot's node."""
+
+    metrics = ObjectField(read_only=True)
+
+    class Meta:
+        model = PilotCheck
+        fields = ["name", "is_ok", "kind", "reason", "metrics", "seconds", "created_at"]
+
+
+class PilotAccountsSerializer(serializers.Serializer[Any]):
+    """What became of a pilot's core-seconds."""
+
+    cores = serializers.IntegerField()
+    lifetime_s = serializers.FloatField()
+    validation_s = serializers.FloatField()
+    core_seconds = AmountsByNameField(help_text="pilot, usable, used, good")
+    permille = AmountsByNameField(help_text="Waste: validation, idle, nosuccess, badput")
+
+
+class PilotDetailSerializer(PilotSerializer):
+    """A pilot with its slot, its batch, whose it is, if it is private, and its accounts."""
+
+    slot = serializers.SerializerMethodField()
+    load = AmountsByNameField(read_only=True, allow_null=True)
+    accounts = serializers.SerializerMethodField(
+        help_text="Null until the pilot has ended, and some seconds longer."
+    )
+    checks = serializers.SerializerMethodField(help_text=f"The first {CHECKS_SHOWN} results.")
+
+    owner = serializers.CharField(
+        source="owner.username", default=None, read_only=True, allow_null=True
+    )
+    owner_group = serializers.CharField(
+        source="owner_group.name", default=None, read_only=True, allow_null=True
+    )
+
+    class Meta(PilotSerializer.Meta):
+        fields = [
+            *PilotSerializer.Meta.fields, "batch", "owner", "owner_group", "slot", "load",
+            "is_draining", "drain_reason", "accounts", "checks",
+        ]  # fmt: skip
+
+    @extend_schema_field(PilotAccountsSerializer(allow_null=True))
+    def get_accounts(self, pilot: Pilot) -> Any:
+        """Tell what became of its core-seconds."""
+        return pilot.accounts
+
+    @extend_schema_field(NodeCheckSerializer(many=True))
+    def get_checks(self, pilot: Pilot) -> Any:
+        """Tell what checks of its node found."""
+        return NodeCheckSerializer(checks_of_pilot(pilot)[:CHECKS_SHOWN], many=True).data
+
+    @extend_schema_field(SlotSerializer)
+    def get_slot(self, pilot: Pilot) -> Any:
+        """Tell what it has to give to jobs."""
+        return SlotSerializer(slot_of(pilot)).data
+
+
+class PilotAttemptSerializer(serializers.ModelSerializer[Attempt]):
+    """A try of a job, seen from its pilot."""
+
+    job = serializers.IntegerField(source="job_id", read_only=True)
+    usage = AmountsByNameField(read_only=True, allow_null=True)
+
+    class Meta:
+        model = Attempt
+        fields = [
+            "job", "number", "cores", "memory_mb", "gpus", "matched_at", "started_at", "ended_at",
+            "outcome", "reason", "stopped_by", "usage",
+        ]  # fmt: skip

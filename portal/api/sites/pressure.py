@@ -1,0 +1,92 @@
+"""Endpoints and serializers of the pilot pressure on a queue, read-only."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db.models import QuerySet
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.generics import GenericAPIView
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from portal.api.base import ListView, caller, refusals
+from wms.pilots.pressure.selectors import Pressure, find_pressure, records_of
+from wms.pilots.pressure_models import ElementContact, PressureRecord, PressureRequest
+
+
+class RequestSerializer(serializers.ModelSerializer[PressureRequest]):
+    """What the queue is asked for, and what its last turn did."""
+
+    reasons = serializers.ListField(
+        child=serializers.CharField(), help_text="What cut wanted down to granted."
+    )
+    turn_reasons = serializers.ListField(
+        child=serializers.CharField(), help_text="What cut granted down to submitted."
+    )
+
+    class Meta:
+        model = PressureRequest
+        fields = [
+            "waiting_jobs", "wanted", "granted", "ceiling", "reasons", "updated_at", "lease_until",
+            "submitted", "turn_reasons", "served_at",
+        ]  # fmt: skip
+
+
+class ContactSerializer(serializers.ModelSerializer[ElementContact]):
+    """A kind of question that the batch system does not answer as it should."""
+
+    class Meta:
+        model = ElementContact
+        fields = ["kind", "failures", "failing_since", "reason", "next_at"]
+
+
+class PressureSerializer(serializers.Serializer[Pressure]):
+    """The pressure on a queue now."""
+
+    site = serializers.CharField(source="queue.site.name")
+    queue = serializers.CharField(source="queue.name")
+    request = RequestSerializer(
+        allow_null=True, help_text="Null before the director has looked at the queue."
+    )
+    troubles = ContactSerializer(many=True)
+
+
+class RecordSerializer(serializers.ModelSerializer[PressureRecord]):
+    """What a queue was asked for at one time; submitted and removed count since the one before."""
+
+    reasons = serializers.ListField(child=serializers.CharField())
+
+    class Meta:
+        model = PressureRecord
+        fields = [
+            "at", "waiting_jobs", "wanted", "granted", "ceiling", "submitted", "removed", "reasons",
+        ]  # fmt: skip
+
+
+class QueuePressure(GenericAPIView[Any]):
+    """What a queue is asked for now, what was submitted, and each reason that cut it down."""
+
+    serializer_class = PressureSerializer
+
+    @extend_schema(
+        summary="The pressure of pilots on a queue",
+        responses={200: PressureSerializer, **refusals(404)},
+    )
+    def get(self, request: Request, name: str, queue: str) -> Response:
+        """The latest request of the director and the latest turn of the submitter."""
+        pressure = find_pressure(caller(request), name, queue)
+        return Response(self.get_serializer(pressure).data)
+
+
+class QueuePressureHistory(ListView):
+    """What a queue was asked for in the last day, one entry a minute, newest first."""
+
+    queryset = PressureRecord.objects.none()
+    serializer_class = RecordSerializer
+
+    def get_queryset(self) -> QuerySet[PressureRecord]:
+        """The queue's records."""
+        pressure = find_pressure(caller(self.request), self.kwargs["name"], self.kwargs["queue"])
+        return records_of(pressure.queue)

@@ -1,0 +1,56 @@
+"""Endpoints of the worker nodes of a site: failed checks, suspected nodes, clearing one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db.models import QuerySet
+from django.utils import timezone
+from rest_framework.request import Request
+
+from portal.api.actions import ActionView
+from portal.api.base import ListView, caller
+from portal.api.sites.shapes import FailedCheckSerializer, SuspectedNodeSerializer
+from wms.pilots.models import PilotCheck
+from wms.pilots.monitoring.suspects import find_suspect, suspects_at
+from wms.pilots.program.checks import FAILURES_TOLD_FOR, failed_checks_at
+from wms.pilots.suspect_models import SuspectedNode
+from wms.sites.selectors import find_visible_site
+
+
+class SiteFailedCheckList(ListView):
+    """Checks that nodes of a site failed within a day, newest first."""
+
+    queryset = PilotCheck.objects.none()
+    serializer_class = FailedCheckSerializer
+
+    def get_queryset(self) -> QuerySet[PilotCheck]:
+        """The site's failures."""
+        site = find_visible_site(caller(self.request), self.kwargs["name"])
+        return failed_checks_at(site, since=timezone.now() - FAILURES_TOLD_FOR)
+
+
+class SiteSuspectedNodeList(ListView):
+    """Worker nodes of a site that are suspected of failing jobs now, newest first."""
+
+    queryset = SuspectedNode.objects.none()
+    serializer_class = SuspectedNodeSerializer
+
+    def get_queryset(self) -> QuerySet[SuspectedNode]:
+        """The site's suspected nodes."""
+        site = find_visible_site(caller(self.request), self.kwargs["name"])
+        return suspects_at(site).order_by("-pk")
+
+
+class SuspectedNodeAction(ActionView):
+    """One decision about one suspected worker node."""
+
+    shape = SuspectedNodeSerializer
+
+    def check(self, request: Request, which: int) -> None:
+        """Raise NotFound for a suspicion that the caller may not see."""
+        find_suspect(caller(request), which)
+
+    def answer(self, request: Request, which: int, done: SuspectedNode) -> Any:
+        """The suspicion, which is over."""
+        return self.shape(done).data

@@ -1,1 +1,0 @@
-"""Endpoints of the REST API, one module for each kind of object."""
