@@ -11,7 +11,7 @@ from django.core.cache import cache
 from django.test import Client, RequestFactory
 
 from portal.embedded.ports import free_ports
-from portal.middleware import login_throttle as guessing
+from portal.middleware import login_throttle
 from portal.middleware.login_throttle import (
     FAILURES_PER_ACCOUNT,
     TooManyWrongPasswords,
@@ -66,7 +66,7 @@ def test_another_spelling_of_the_name_is_the_same_account(
 def test_many_guesses_from_one_address_end_whatever_the_accounts(
     alice: User, address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(guessing, "FAILURES_PER_ADDRESS", 5)
+    monkeypatch.setattr(login_throttle, "FAILURES_PER_ADDRESS", 5)
     for number in range(5):
         assert login(address, f"{alice.username}-{number}", "wrong") == 200
 
@@ -132,7 +132,7 @@ def test_a_count_that_was_forgotten_while_it_grew_ends_all_the_same(
 ) -> None:
     """The cache may forget a count between the two commands that make and raise it."""
     request = RequestFactory(REMOTE_ADDR=address).post("/login/")
-    key, _ = guessing._keys(request, "alice")
+    key, _ = login_throttle._keys(request, "alice")
     cache.set(key, 0, timeout=None)
 
     throttled_check(request, "alice", lambda: False)
