@@ -54,9 +54,7 @@ def production_snapshot() -> ProductionSnapshot:
 
 
 @pytest.fixture
-def made(
-    live_server: LiveServer, production_snapshot: ProductionSnapshot
-) -> production.Production:
+def made(live_server: LiveServer, production_snapshot: ProductionSnapshot) -> production.Production:
     """A production in progress."""
     return production_snapshot.production()
 

@@ -26,7 +26,7 @@ from wms.taskqueues import draw, waiting
 from wms.taskqueues import sql as taskqueues
 from wms.taskqueues.models import TaskQueue
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
 NODE = Resource("site-a", cpu_time_s=300_000, cores=1, memory_mb=2000)
 

@@ -14,7 +14,7 @@ from wms.jobs.limits import Gate, save_limit
 from wms.jobs.models import RunningLimit, Workspace
 from wms.sites.models import Site
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from wms.dags.reading import sql as reading
 from wms.dags.services import sql as services
 from wms.jobs.models import Job, JobEvent, Workspace
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from wms.history.models import Series
 from wms.taskqueues import sql as taskqueues
 from wms.taskqueues.models import TaskQueue, WaitingJob
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
 
 def test_jobs_leave_by_their_ids(waiting_jobs: None) -> None:
