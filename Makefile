@@ -7,8 +7,11 @@ BIN := $(VENV)/bin
 # Settings for a tool that reads them but speaks to no server.
 NOWHERE := PILOTAGE_SECRET_KEY=none DATABASE_URL=postgresql://nowhere/none REDIS_URL=redis://nowhere
 
+# What `make lint` runs at once: the longest begins first.
+CHECKS := types ruff format layers migrations reasons advisories
+
 .DEFAULT_GOAL := help
-.PHONY: help demo up setup test test-fast test-elements lint lock clean
+.PHONY: help demo up setup test test-fast test-elements lint $(CHECKS:%=lint-%) lock clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 15
@@ -21,9 +24,10 @@ up: $(VENV)/.production ## Start the portal without the example
 
 setup: $(VENV)/.development ## Prepare .venv for development and benchmarks
 
+# Three at once on two cores: some wait for processes and batch systems.
 test: $(VENV)/.development ## Run the tests (installs a browser if there is none)
 	@browser=$$(.ci/browser $(BIN)) && PILOTAGE_BROWSER="$$browser" \
-		$(BIN)/python -m pytest -m "not apart" $(ARGS)
+		$(BIN)/python -m pytest -n 3 -m "not apart" $(ARGS)
 
 test-fast: $(VENV)/.development ## Run those that need no browser, process, batch system: 3 minutes at most
 	@$(BIN)/python -m pytest \
@@ -37,12 +41,21 @@ test-elements: $(VENV)/.development ## Run those that need the machine for thems
 		|| $(if $(ARGS),[ $$? = 5 ],false)
 
 lint: $(VENV)/.development ## Check format, style, types, layers, migrations, reasons, packages for known faults
-	$(BIN)/ruff check .
-	$(BIN)/ruff format --check .
+	@$(MAKE) --no-print-directory -j2 -k -O $(CHECKS:%=lint-%)
+
+lint-types:
 	$(NOWHERE) $(BIN)/mypy
+lint-ruff:
+	$(BIN)/ruff check .
+lint-format:
+	$(BIN)/ruff format --check .
+lint-layers:
 	$(BIN)/lint-imports
+lint-migrations:
 	$(BIN)/python -m portal.embedded.temporary $(BIN)/python manage.py makemigrations --check --dry-run
+lint-reasons:
 	$(BIN)/python .ci/check_reasons.py
+lint-advisories:
 	$(BIN)/python .ci/check_advisories.py
 
 lock: $(VENV)/.development ## Renew the requirements files from pyproject.toml (needs uv)

@@ -12,6 +12,7 @@ from playwright.sync_api import BrowserContext, Page, Playwright, Request, Respo
 from pytest_django.live_server_helper import LiveServer
 
 from tests.e2e import production
+from tests.e2e.snapshot import ProductionSnapshot
 from wms.core.models import User
 
 WIDE = {"width": 1440, "height": 900}
@@ -46,10 +47,16 @@ def browser_context_args(browser_context_args: dict[str, Any]) -> dict[str, Any]
     }
 
 
+@pytest.fixture(scope="session")
+def production_snapshot() -> ProductionSnapshot:
+    """The production of all tests of this process."""
+    return ProductionSnapshot()
+
+
 @pytest.fixture
-def made(live_server: LiveServer) -> production.Production:
+def made(live_server: LiveServer, production_snapshot: ProductionSnapshot) -> production.Production:
     """A production in progress."""
-    return production.build()
+    return production_snapshot.production()
 
 
 @pytest.fixture

@@ -31,6 +31,7 @@ def _view_of(address: str) -> str:
         return ""
 
 
+@pytest.mark.slow
 def test_every_page_of_the_portal_is_in_the_walk(made: Production) -> None:
     walked = {
         _view_of(each) for each in (*pages_of(made).values(), *admin_pages(made).values())

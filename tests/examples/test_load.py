@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import sys
 from collections import Counter
 
 import pytest
@@ -11,7 +10,6 @@ from django.db.models import Count, F, Q
 from django.test import Client
 from django.utils import timezone
 
-from examples.load import __main__ as command
 from examples.load.flows import Life, play_all
 from examples.load.loading import load
 from examples.load.places import SHIFTER
@@ -30,13 +28,15 @@ from wms.taskqueues.models import Tally, WaitingJob
 JOBS = 1500
 
 
-@pytest.fixture
-def loaded(db: None) -> Scale:
+@pytest.fixture(scope="module")
+def loaded(module_rows: None) -> Scale:
     scale = Scale.of_jobs(JOBS)
     load(scale, password=factories.PASSWORD, now=timezone.now())
     return scale
 
 
+@pytest.mark.slow
+@pytest.mark.django_db
 def test_everything_that_was_asked_for_is_there_and_holds_together(loaded: Scale) -> None:
     assert Job.objects.count() == JOBS
     assert Dag.objects.count() == loaded.dags
@@ -108,6 +108,8 @@ def test_the_same_number_makes_the_same_production() -> None:
     assert played(1) != played(2)
 
 
+@pytest.mark.slow
+@pytest.mark.django_db
 def test_the_pages_open(loaded: Scale) -> None:
     client = Client()
     client.force_login(User.objects.get(username=SHIFTER))
@@ -120,21 +122,3 @@ def test_the_pages_open(loaded: Scale) -> None:
         "/history/", "/history/jobs.json?range=1d",
     ):  # fmt: skip
         assert client.get(path).status_code == 200, path
-
-
-def test_a_portal_with_things_of_its_own_is_left_alone(
-    db: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    factories.site()
-    monkeypatch.setattr(sys, "argv", ["load", "--jobs", str(JOBS)])
-
-    assert command.main() == 1
-
-    assert "there are sites in this portal already" in capsys.readouterr().err
-    assert not Job.objects.exists()
-
-
-def test_a_production_that_cannot_be_is_refused() -> None:
-    assert Scale.of_jobs(1_000_000).faults() == []
-    assert Scale.of_jobs(50).faults()
-    assert Scale(pilots=10).faults()

@@ -24,7 +24,7 @@ def production(tmp_path):
 
 
 @pytest.fixture(scope="module")
-def ended(tmp_path_factory):
+def ended(processes, tmp_path_factory):
     """A production of which every node ran once."""
     production = Production(FOLDER, tmp_path_factory.mktemp("ended") / "first", events=EVENTS)
     production.run(*production.order())

@@ -258,6 +258,7 @@ def _plain(value: Any) -> Any:
     return None if isinstance(value, classad2.Value) else value
 
 
+@pytest.mark.slow
 @given(st.dictionaries(_NAMES, _SCALARS, max_size=4))
 def test_any_json_value_keeps_its_meaning(values: dict[str, Any]) -> None:
     ad = build_ad(parse_ad(json.dumps(values)))

@@ -24,6 +24,7 @@ from tests.matching.matchmaking import (
 _ROOMY = "CurMatches < MaxMatches"
 
 
+@pytest.mark.slow
 @settings(max_examples=300)
 @given(
     st.lists(st.tuples(st.integers(0, 2), st.integers(0, 3), site_ads), max_size=4),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from typing import Any
 
 from django.db import transaction
@@ -41,7 +42,8 @@ def client_of(world: World, role: str) -> Client:
 
 
 def send(client: Client, method: str, address: str, body: dict[str, Any]) -> str:
-    """The outcome of a request, whose changes are taken back."""
+    """The outcome of a request, whose changes are taken back, those of the cookies too."""
+    cookies = deepcopy(client.cookies)
     with transaction.atomic():
         if method == "PUT" and body:
             answer = client.put(address, body, content_type="application/json")
@@ -60,4 +62,5 @@ def send(client: Client, method: str, address: str, body: dict[str, Any]) -> str
             # Reading a file to its end closes it.
             b"".join(answer.streaming_content)
         transaction.set_rollback(True)
+    client.cookies = cookies
     return outcome(answer)

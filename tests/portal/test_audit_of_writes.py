@@ -99,6 +99,7 @@ def _writes(rules: dict[str, str]) -> list[Route]:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE"])
 def test_each_write_that_succeeds_leaves_one_entry(db: None, method: str) -> None:
     world = small_world()
@@ -133,6 +134,7 @@ def test_every_form_of_the_administration_is_sent_in_this_walk() -> None:
     assert set(forms) - set(TYPED) - set(UNTOLD) == {"admin:password_change"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE"])
 def test_a_write_that_is_refused_leaves_no_entry(db: None, method: str) -> None:
     world = small_world()

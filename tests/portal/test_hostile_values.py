@@ -69,13 +69,13 @@ class Asker:
             self.failed.setdefault(what, told)
 
 
-@pytest.fixture
-def world(db: None) -> World:
+@pytest.fixture(scope="module")
+def world(module_rows: None) -> World:
     return small_world()
 
 
 @pytest.fixture
-def asker(world: World) -> Iterator[Asker]:
+def asker(world: World, db: None) -> Iterator[Asker]:
     asking = Asker(world)
     yield asking
     asking.close()

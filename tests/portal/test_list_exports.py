@@ -96,6 +96,7 @@ def test_an_empty_list_is_a_file_too(alice: Client) -> None:
     assert told["lines"] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", list(LISTS))
 def test_every_list_is_exported_with_every_column(
     alice: Client, people: SimpleNamespace, name: str

@@ -11,7 +11,12 @@ from tests.portal.asking import address, client_of, send
 from tests.portal.bodies import BODIES
 from tests.portal.permissions import DELETE, GET, POST, PUT, ROLES, rule_of
 from tests.portal.routes import Route, routes
-from tests.portal.world import small_world
+from tests.portal.world import World, small_world
+
+
+@pytest.fixture(scope="module")
+def world(module_rows: None) -> World:
+    return small_world()
 
 
 @pytest.mark.parametrize("route", routes(), ids=lambda route: route.name)
@@ -22,8 +27,8 @@ def test_somebody_decided_who_may_read_each_address(route: Route) -> None:
 @pytest.mark.process
 @pytest.mark.slow
 @pytest.mark.parametrize("role", ROLES)
-def test_every_address_lets_in_who_may_read_it(db: None, role: str) -> None:
-    world, place = small_world(), ROLES.index(role)
+def test_every_address_lets_in_who_may_read_it(world: World, db: None, role: str) -> None:
+    place = ROLES.index(role)
     client = client_of(world, role)
 
     outcomes = {route.name: send(client, "GET", address(world, route), {}) for route in routes()}
@@ -34,23 +39,22 @@ def test_every_address_lets_in_who_may_read_it(db: None, role: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("role", ROLES)
-def test_every_change_is_made_by_who_may_make_it(db: None, role: str) -> None:
-    world, place = small_world(), ROLES.index(role)
+def test_every_change_is_made_by_who_may_make_it(world: World, db: None, role: str) -> None:
+    place, client = ROLES.index(role), client_of(world, role)
     changing = [route for route in routes() if rule_of(POST, route)]
     world.dag.__class__.objects.filter(pk=world.dag.pk).update(state="running")
     outcomes = {}
 
     for route in changing:
         body = BODIES.get(route.name, dict)()
-        outcomes[route.name] = send(client_of(world, role), "POST", address(world, route), body)
+        outcomes[route.name] = send(client, "POST", address(world, route), body)
 
     assert outcomes == {route.name: (rule_of(POST, route) or "")[place] for route in changing}
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("role", ROLES)
-def test_everything_is_deleted_by_who_may_delete_it(db: None, role: str) -> None:
-    world = small_world()
+def test_everything_is_deleted_by_who_may_delete_it(world: World, db: None, role: str) -> None:
     client = client_of(world, role)
 
     outcomes = {
@@ -64,8 +68,7 @@ def test_everything_is_deleted_by_who_may_delete_it(db: None, role: str) -> None
 
 @pytest.mark.slow
 @pytest.mark.parametrize("role", ROLES)
-def test_everything_is_put_by_who_may_put_it(db: None, role: str) -> None:
-    world = small_world()
+def test_everything_is_put_by_who_may_put_it(world: World, db: None, role: str) -> None:
     client = client_of(world, role)
 
     outcomes = {
@@ -80,9 +83,8 @@ def test_everything_is_put_by_who_may_put_it(db: None, role: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE"])
 @pytest.mark.parametrize("role", ["anonymous", "ada"])
-def test_no_other_request_goes_through(db: None, role: str, method: str) -> None:
+def test_no_other_request_goes_through(world: World, db: None, role: str, method: str) -> None:
     """Django's administration and login show their page for any method but act on POST only."""
-    world = small_world()
     client = client_of(world, role)
     others = [
         route

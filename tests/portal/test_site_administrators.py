@@ -90,7 +90,8 @@ def _expected(own: dict[str, str], common: dict[str, str], route: Route, role: s
     return (tables.rule_of(common, route) or "?" * len(tables.ROLES))[_BOB]
 
 
-def _world() -> World:
+@pytest.fixture(scope="module")
+def world(module_rows: None) -> World:
     """The small world, which Tina administers, and another site, which Tom does."""
     world = small_world()
     for site, name in ((world.site, "tina"), (factories.site("Elsewhere"), "tom")):
@@ -104,19 +105,17 @@ def _world() -> World:
 @pytest.mark.parametrize("method", ["GET", "POST", "PUT", "DELETE"])
 @pytest.mark.parametrize("role", ROLES)
 def test_everything_is_open_at_the_own_site_and_nothing_at_another(
-    db: None, role: str, method: str
+    world: World, db: None, role: str, method: str
 ) -> None:
     own = {"GET": GET, "POST": POST, "PUT": PUT, "DELETE": DELETE}[method]
     common = {
         "GET": tables.GET, "POST": tables.POST, "PUT": tables.PUT, "DELETE": tables.DELETE
     }[method]  # fmt: skip
-    world = _world()
     asked = [route for route in routes() if method == "GET" or tables.rule_of(common, route)]
 
-    outcomes = {}
+    client, outcomes = asking.client_of(world, role), {}
     for route in asked:
         body = bodies.BODIES.get(route.name, dict)() if method in {"POST", "PUT"} else {}
-        client = asking.client_of(world, role)
         outcomes[route.name] = asking.send(client, method, asking.address(world, route), body)
 
     assert outcomes == {route.name: _expected(own, common, route, role) for route in asked}

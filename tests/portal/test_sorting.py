@@ -134,6 +134,7 @@ def test_jobs_are_walked_in_order_each_once_forth_and_back(
     assert [row.pk for row in walked(found, size, is_back=True)] == expected[::-1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", list(LISTS))
 def test_every_order_of_every_list_can_be_asked_for_from_any_border(
     people: SimpleNamespace, name: str

@@ -16,10 +16,20 @@ from wms.jobs.content.blobs import store_bytes
 URL = "/api/v1/dags/"
 
 
-@pytest.fixture
-def dag(people: SimpleNamespace) -> Dag:
+@pytest.fixture(scope="module")
+def people(module_rows: None) -> SimpleNamespace:
+    return factories.people()
+
+
+@pytest.fixture(scope="module")
+def dag_of_all(people: SimpleNamespace) -> Dag:
     """A running DAG, A1 before A2 before A3."""
     return factories.running_dag(people.alice, node_count=3, is_chain=True)
+
+
+@pytest.fixture
+def dag(dag_of_all: Dag, db: None) -> Dag:
+    return Dag.objects.get(pk=dag_of_all.pk)
 
 
 def _node(dag: Dag, name: str) -> Node:

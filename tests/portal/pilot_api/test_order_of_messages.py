@@ -128,6 +128,7 @@ FILLING = ["stdout 0", "stdout 1", "stdout 2", "stderr 0", "log 0", "log 1"]
 AFTERWARDS = st.lists(st.sampled_from([*OF_THE_ATTEMPT, "end"]), max_size=8)
 
 
+@pytest.mark.slow
 @settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(order=ORDERS, afterwards=AFTERWARDS)
 def test_any_order_and_repetition_of_messages_ends_in_the_same_state(
@@ -149,6 +150,7 @@ def test_any_order_and_repetition_of_messages_ends_in_the_same_state(
     assert ("out.txt", hashlib.sha256(OUTPUT).hexdigest()) in expected["files"]
 
 
+@pytest.mark.slow
 @settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(order=st.permutations([*OF_THE_ATTEMPT, "end"]), again=AFTERWARDS)
 def test_a_good_bye_at_any_time_neither_loses_nor_doubles_the_job(

@@ -51,6 +51,7 @@ def test_a_tab_that_there_is_not_is_a_page_that_says_so(alice: Client, chain: Da
     assert _page(alice, chain, tab="gantt").status_code == 404
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tab", TABS)
 def test_a_tab_asks_as_often_for_many_nodes_as_for_few(
     alice: Client, people: SimpleNamespace, tab: str

@@ -312,6 +312,7 @@ def test_the_pages_of_what_waits_lead_to_the_explanation(
     assert f'href="{ADDRESS}?site=UW"' in of_site
 
 
+@pytest.mark.slow
 def test_many_sites_and_dags_take_no_more_queries_and_long_lists_are_cut(
     alice: Client, people: SimpleNamespace
 ) -> None:

@@ -63,6 +63,7 @@ def test_a_filter_that_does_not_parse_shows_its_message_and_no_list(
     assert b'class="facets"' not in answer.content
 
 
+@pytest.mark.slow
 def test_a_long_list_is_walked_forth_and_back_without_losing_a_line(
     alice: Client, people: SimpleNamespace
 ) -> None:

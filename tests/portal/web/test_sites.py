@@ -184,6 +184,7 @@ def test_of_many_sites_the_board_shows_first_those_that_take_no_dag(alice: Clien
     assert "All 15 sites" in text(alice, "/")
 
 
+@pytest.mark.slow
 def test_a_long_list_of_sites_is_paged(alice: Client) -> None:
     for number in range(105):
         factories.site(f"Site{number:03}")

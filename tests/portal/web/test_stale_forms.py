@@ -81,6 +81,7 @@ def seen_on(client: Client, address: str, route: str) -> str:
     raise AssertionError(f"{address} has no form for {route} that says from what it was made")
 
 
+@pytest.mark.slow
 def test_every_form_says_from_what_it_was_made_or_has_a_reason_not_to(db: None) -> None:
     world, client = small_world(), Client()
     client.force_login(world.people.ada)
@@ -135,6 +136,7 @@ def _group(world: World) -> FailureGroup:
     return FailureGroup.objects.order_by("pk")[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 def test_what_has_changed_meanwhile_is_told_and_left_alone(db: None, case: str) -> None:
     world, client = small_world(), Client()

@@ -171,6 +171,7 @@ def test_an_operation_that_goes_on_is_not_tried_again(people: SimpleNamespace, o
         stop(operation.pk, actor=actor)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("role", factories.ROLES)
 @pytest.mark.parametrize("kind", KINDS.values(), ids=lambda kind: kind.name)
 def test_the_preview_and_the_services_agree_on_who_may(
@@ -208,6 +209,7 @@ def test_each_action_names_known_states_only() -> None:
             assert str(kind.model.objects.annotate(why=action.obstacle()).query)
 
 
+@pytest.mark.slow
 @settings(max_examples=15, suppress_health_check=list(HealthCheck))
 @given(
     steps=st.lists(st.sampled_from(["batch", "die", "stop"]), max_size=6),

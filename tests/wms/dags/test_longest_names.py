@@ -54,6 +54,7 @@ _NAMES = st.tuples(_PARTS, st.integers(1, 260)).map(lambda part: part[0] * part[
 _PATHS = st.lists(_NAMES, min_size=1, max_size=4).map("/".join)
 
 
+@pytest.mark.slow
 @settings(max_examples=300)
 @given(
     directory=st.just("") | st.lists(st.text("dé", min_size=1, max_size=200)).map("/".join),

@@ -85,6 +85,7 @@ _TAGS = st.lists(
 _STRINGS = st.text(st.characters(codec="ascii", categories=("L", "N", "Zs")), max_size=30)
 
 
+@pytest.mark.slow
 @settings(max_examples=30, deadline=None)
 @given(
     name=_NAMES,

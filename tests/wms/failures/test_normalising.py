@@ -50,6 +50,7 @@ def test_texts_that_look_like_placeholders_are_stable_too(parts: list[str]) -> N
     assert text_of(text) == text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("values", _SAME)
 @given(words=_WORDS, data=st.data())
 def test_messages_that_differ_in_values_only_fall_together(

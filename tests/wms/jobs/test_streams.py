@@ -189,6 +189,7 @@ def test_another_pilot_adds_nothing(attempt: Attempt) -> None:
         send(attempt, b"x", offset=0)
 
 
+@pytest.mark.slow
 def test_a_gibibyte_is_read_in_the_memory_of_a_chunk(attempt: Attempt) -> None:
     path = stream_path(attempt.pk, "stdout")
     path.parent.mkdir(parents=True)

@@ -96,6 +96,7 @@ def test_a_mail_server_that_refuses_is_tried_again_and_what_it_said_is_not_told(
     assert Delivery.objects.get().state == "sent"
 
 
+@pytest.mark.slow
 def test_a_flood_of_failed_dags_is_five_mails_and_a_summary(people: SimpleNamespace) -> None:
     channel(people.alice)
     hears(people.alice, "my-dags-failed")

@@ -189,6 +189,7 @@ class _Killed(Exception):
     """The process is no more."""
 
 
+@pytest.mark.slow
 def test_a_sender_that_dies_at_any_statement_loses_nothing(
     people: SimpleNamespace, hook: Hook
 ) -> None:

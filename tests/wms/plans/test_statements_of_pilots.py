@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from tests import factories
 from tests.wms.plans.explaining import explain, rows_read, run, scanned_whole
-from wms.core.models import User
 from wms.jobs import sql as jobs
 from wms.jobs.models import Attempt, Workspace
 from wms.pilots.models import Pilot
@@ -17,16 +17,17 @@ from wms.pilots.protocol import sql as protocol
 from wms.pilots.states import TERMINAL
 from wms.sites.models import Queue
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
 #: Of the pilots, those that live; each has an attempt.
 LIVING = 200
 
 
-@pytest.fixture
-def pilots(alice: User, make_site) -> None:
+@pytest.fixture(scope="module")
+def pilots(module_rows: None) -> None:
     """200 running pilots, 39,800 that have ended, and an attempt of each."""
-    make_site("site-a")
+    alice = factories.person("alice")
+    factories.site("site-a")
     run(
         """
         INSERT INTO pilots_pilot

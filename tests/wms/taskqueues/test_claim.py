@@ -117,6 +117,7 @@ def test_a_task_queue_whose_requirements_fail_makes_room_for_the_next() -> None:
     assert claimed(NODE) is None
 
 
+@pytest.mark.slow
 def test_requirements_that_fail_keep_nobody_busy_for_long_and_others_get_theirs(
     monkeypatch: pytest.MonkeyPatch, charlie: User
 ) -> None:

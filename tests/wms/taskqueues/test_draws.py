@@ -15,7 +15,7 @@ from tests.wms.taskqueues.claiming import NODE, claimed, put
 from wms.taskqueues import draw, waiting
 from wms.taskqueues.models import TaskQueue, TaskQueuePolicy, Ticket
 
-pytestmark = pytest.mark.usefixtures("alice")
+pytestmark = [pytest.mark.usefixtures("alice"), pytest.mark.slow]
 
 DRAWS = 1500
 #: Priorities of TaskQueues by the memory that tells them apart here.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import pytest
 from django.db import transaction
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -80,6 +81,7 @@ some_needs = st.builds(needs_of, st.sampled_from(["alice", "charlie"]), some(NEE
 some_resource = some(RESOURCES).map(lambda values: replace(USUAL, **values))
 
 
+@pytest.mark.slow
 @settings(max_examples=70, deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     needs=st.lists(some_needs, min_size=5, max_size=15),

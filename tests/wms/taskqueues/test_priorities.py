@@ -197,6 +197,7 @@ def expected_priorities(jobs: list[dict[str, Any]]) -> dict[tuple[Any, ...], flo
     return found
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(jobs=waiting_jobs())
 def test_priorities_are_those_of_the_plain_rule_and_tickets_lie_side_by_side(

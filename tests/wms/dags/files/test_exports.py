@@ -337,6 +337,7 @@ def test_a_kind_that_there_is_not_is_refused(story: Story) -> None:
         export(story.dag, "pdf", now=NOW)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", EXPORTS)
 def test_the_number_of_queries_does_not_depend_on_the_number_of_nodes(
     alice: User, kind: str

@@ -34,6 +34,7 @@ from wms.dags.states import DagCause
 from wms.jobs.models import Job
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("path", "status", "more"), SAMPLE_RUNS)
 @pytest.mark.parametrize("piece", [500, 3000, 10**6])
 def test_a_real_run_ends_as_dagman_says_whatever_pieces_its_log_comes_in(

@@ -176,6 +176,7 @@ def many(make_queue, add_jobs, elements, now: datetime) -> FaultyElement:
     return faulty
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "fault", [Fault.TIMEOUT, Fault.REFUSED, Fault.LOST, Fault.TRUNCATED, Fault.EMPTY, Fault.ALIEN]
 )

@@ -120,10 +120,11 @@ def test_a_node_is_found_out_while_the_long_payloads_of_the_others_go_on(on, job
     assert [row.host for row in SuspectedNode.objects.all()] == ["wn1"]
 
 
+@pytest.mark.slow
 def test_a_payload_that_fails_everywhere_makes_no_node_suspected(on, jobs) -> None:
     jobs(60, max_retries=2)
     pilots = [on(host) for host in ("wn1", *GOOD)]
-    for turn in range(600):
+    for turn in range(240):
         if (claimed := factories.claim(pilots[turn % 6])) is not None:
             claimed.start().end(1)
 
@@ -286,6 +287,7 @@ def test_a_pilot_is_told_that_jobs_which_failed_on_its_node_are_left_to_others(o
     assert ask(there, timezone.now(), "b") == ""
 
 
+@pytest.mark.slow
 def test_one_bad_node_of_six_fails_no_node_of_a_dag(site: Site, on, alice: User) -> None:
     """The bad one takes twenty jobs while each of the others does one."""
     dag = factories.running_dag(alice, node_count=60, commands="RETRY ALL_NODES 3\n")

@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from datetime import timedelta
 
+import pytest
 from django.utils import timezone
 
 from tests.wms.pilots.directing import direct, poll, reasons_of, sent
@@ -56,6 +57,7 @@ def test_pilots_that_the_batch_system_refuses_tell_why_and_it_is_left_alone_for_
     assert Pilot.objects.filter(state="queued").count() == 2
 
 
+@pytest.mark.slow
 def test_pauses_grow_while_pilots_end_before_they_call_in(make_queue, add_jobs, elements) -> None:
     queue = make_queue()
     add_jobs(1)
