@@ -24,7 +24,7 @@ from wms.core.errors import Conflict, PilotageError
 from wms.sites.ads import check_site, current_ad
 from wms.sites.downtimes import cancel_downtimes, check_downtime, save_downtime
 from wms.sites.models import Downtime, Queue, Site
-from wms.sites.queue_checks import check_queue
+from wms.sites.queue_validation import check_queue
 from wms.sites.services import save_queue, save_site
 from wms.sites.standing import standing_of
 

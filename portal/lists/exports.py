@@ -1,8 +1,8 @@
 """Export of a list as CSV or JSON: the rows, columns and order of the page, streamed.
 
 Times are in UTC, whatever zone the page shows. A file has at most MAX_LINES lines, and of a partly
-sorted list only the sorted lines; an incomplete file says so in its name, in a header, and in JSON
-before the first line.
+sorted list only the sorted lines; an incomplete file says so in its name, in the HTTP header
+X-Is-Cut, and in JSON before the first line.
 """
 
 from __future__ import annotations

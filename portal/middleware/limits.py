@@ -1,4 +1,4 @@
-"""Middleware for body size limits and cache headers."""
+"""Middleware: size limits of request bodies, except API and pilots; cache headers."""
 
 from __future__ import annotations
 

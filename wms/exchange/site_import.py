@@ -1,7 +1,7 @@
-"""Import of sites from YAML: previewed, then carried out as a whole or not at all.
+"""Import of sites, queues and limits from YAML: previewed, then stored as previewed or not at all.
 
-The preview does what the import does, in a transaction that is taken back: what it shows was
-decided by the services that will store it.
+The preview does what the import does, in a transaction that is rolled back; its token names the
+plan, and an import of another plan is refused. What the document does not name is left as it is.
 """
 
 from __future__ import annotations

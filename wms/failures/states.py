@@ -1,4 +1,7 @@
-"""States and transitions of groups of failures."""
+"""States of groups of failures (active, muted, resolved, regressed) and their transitions.
+
+Events among NOTES change no state.
+"""
 
 from __future__ import annotations
 

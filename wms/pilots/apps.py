@@ -13,6 +13,6 @@ class PilotsConfig(AppConfig):
     def ready(self) -> None:
         """Register the check of a queue's node checks, which only pilots know."""
         from wms.pilots.program.check_settings import check_queue_checks
-        from wms.sites.queue_checks import register_queue_check
+        from wms.sites.queue_validation import register_queue_check
 
         register_queue_check(check_queue_checks)

@@ -21,7 +21,7 @@ from wms.sites import lifecycle
 from wms.sites.ads import check_site
 from wms.sites.models import Queue, Site, SiteEvent
 from wms.sites.policy import refuse_reserved, require_configuring, require_steering
-from wms.sites.queue_checks import check_queue
+from wms.sites.queue_validation import check_queue
 from wms.sites.selectors import find_site
 
 _Row = TypeVar("_Row", bound=models.Model)

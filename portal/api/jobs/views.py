@@ -19,7 +19,7 @@ from portal.api.actions import ActionView
 from portal.api.base import AcceptsAnything, ListView, caller, refusals, wants_all
 from portal.api.downloads import send_blob
 from portal.api.jobs import shapes
-from portal.api.log_texts import PLACE_PARAMETERS, send_part
+from portal.api.log_responses import PLACE_PARAMETERS, send_part
 from portal.lists.job_filter import JobFilter
 from portal.shared.ranged_downloads import send_in_pieces
 from portal.shared.readable_logs import attempt_of, log_of_attempt

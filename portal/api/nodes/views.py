@@ -17,7 +17,7 @@ from portal.api.actions import ActionView
 from portal.api.base import AcceptsAnything, ListView, caller, refusals, wants_all
 from portal.api.downloads import send_blob
 from portal.api.jobs.shapes import JobSerializer
-from portal.api.log_texts import PLACE_PARAMETERS, send_part
+from portal.api.log_responses import PLACE_PARAMETERS, send_part
 from portal.api.nodes import shapes
 from portal.api.pagination import InFileOrder
 from portal.lists.filters import NodeFilter, ScriptRunFilter

@@ -21,7 +21,7 @@ from portal.api.base import (
     refusals,
     wants_all,
 )
-from portal.api.log_texts import PLACE_PARAMETERS, send_part
+from portal.api.log_responses import PLACE_PARAMETERS, send_part
 from portal.api.pilots import shapes
 from portal.lists.filters import PilotFilter
 from portal.shared.ranged_downloads import send_in_pieces

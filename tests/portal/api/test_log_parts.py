@@ -6,7 +6,7 @@ import pytest
 from django.utils import timezone
 from rest_framework.test import APIClient
 
-from portal.api.log_texts import MAX_BYTES
+from portal.api.log_responses import MAX_BYTES
 from tests import factories
 from wms.dags.models import ScriptRun
 from wms.jobs.content.blobs import store_bytes

@@ -8,7 +8,7 @@ import pytest
 
 from wms.core.errors import InvalidInput
 from wms.sites.models import Queue
-from wms.sites.queue_checks import check_queue
+from wms.sites.queue_validation import check_queue
 
 pytestmark = pytest.mark.django_db
 

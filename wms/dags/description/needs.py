@@ -1,4 +1,7 @@
-"""Needs of a job (cores, memory, sites, tags, ...), read from commands and attributes."""
+"""Reader of a job's needs (cores, memory, sites, tags, ...) in submit commands and +attributes.
+
+Of its priority and disk space too. Attributes are ClassAd expressions, evaluated within a bound.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""The end of a DAG: success, failure, abort, halt or removal; its rescue, and its FINAL node."""
+"""End of a DAG by success, failure, abort, removal, or once halted.
+
+It is decided here, what still runs is stopped, inner DAGs too, the rescue is written, the FINAL
+node runs, and its exit code is stored.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Paths of a job's files in its workspace, and lists of file names for reasons."""
+"""Checked paths of a job's files in its workspace, and reasons that name its files.
+
+A name that leads out of the workspace is refused; long lists of names are cut short.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Conformance cases of the DAG engine, read from JSON files and checked."""
+"""Conformance cases of the DAG engine, parsed from JSON; unknown keys are refused.
+
+A case is one submission, or several in the same workspace, with the expected outcome of each.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Report that a payload has started, sent from a thread beside it."""
+"""Report that a payload has started, sent or spooled from a thread beside it.
+
+There is none of a payload that ends at once.
+"""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from wms.pilots.agent.payload.meter import next_measurement_s
 from wms.pilots.agent.resources.limits import Limits
 from wms.pilots.agent.resources.usage import Usage
 from wms.pilots.agent.resources.watchdog import Watchdog
-from wms.sites.queue_checks import PAYLOAD_LIMITS
+from wms.sites.queue_validation import PAYLOAD_LIMITS
 
 ALL = Limits(
     wall_s=100,

@@ -1,4 +1,7 @@
-"""Parts of logs as text: the last bytes, or everything after an offset, to follow a growing log."""
+"""Responses with part of a log as text: its end, or what follows an offset.
+
+With the headers to follow a growing log, and the parameters in the schema.
+"""
 
 from __future__ import annotations
 

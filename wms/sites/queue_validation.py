@@ -1,4 +1,7 @@
-"""Validation of queues: each fault with its field and reason."""
+"""Validation of a queue before it is saved: the first check that fails raises InvalidInput.
+
+Its findings name field and reason. Higher apps register further checks.
+"""
 
 from __future__ import annotations
 
