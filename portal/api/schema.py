@@ -14,7 +14,7 @@ from portal.shared.problem_details import CONTENT_TYPE
 
 
 class TokenScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
-    """How a token is sent, in the schema's words."""
+    """Authentication by token, in the schema's form."""
 
     target_class = "portal.api.authentication.TokenAuthentication"
     name = "token"

@@ -81,7 +81,7 @@ class NumbersByNameField(_CheckedObjectField):
 
 @extend_schema_field(_NEEDS)
 class NeedsField(serializers.JSONField):
-    """What a job needs of the place where it runs."""
+    """Needs of a job."""
 
 
 class FindingSerializer(serializers.Serializer[Any]):
@@ -133,7 +133,7 @@ class ReasonSerializer(StrictSerializer):
 
 
 class EventSerializer(serializers.ModelSerializer[EventRecord]):
-    """What all events have in common."""
+    """Fields of all events."""
 
     facts = ObjectField(read_only=True)
 

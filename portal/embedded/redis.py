@@ -117,7 +117,7 @@ def _bundled() -> Path:
 
 
 def _version_of(program: Path) -> tuple[str, str] | None:
-    """Which server it is, and its version; None if it does not tell."""
+    """Name and version of the server; None if it does not tell."""
     try:
         result = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=30)
     except (OSError, subprocess.TimeoutExpired):

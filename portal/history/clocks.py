@@ -24,7 +24,7 @@ class Clock:
 
     @property
     def name(self) -> str:
-        """As in `UTC`, `UTC+1`, `UTC-3:30`."""
+        """Name of the zone, as in `UTC`, `UTC+1`, `UTC-3:30`."""
         if not self.offset_s:
             return "UTC"
         hours, minutes = divmod(abs(self.offset_s) // 60, 60)

@@ -18,7 +18,7 @@ from wms.pilots.states import PilotState
 
 
 class PaneKind(StrEnum):
-    """How the bins of a pane are interpreted: level, count or spread."""
+    """Meaning of the bins of a pane: level, count or spread."""
 
     #: A number that is sampled: its average, minimum, maximum or last value.
     LEVEL = "level"

@@ -197,7 +197,7 @@ class TaskQueueFilter(ListFilter):
 
 
 def _either(queryset: QuerySet[Any], value: Chosen, condition: Any) -> QuerySet[Any]:
-    """Those for which the condition is true of any included value, and of no excluded one."""
+    """Rows whose condition is true of any included value, and of no excluded one."""
     if value.included:
         whole = Q()
         for each in value.included:

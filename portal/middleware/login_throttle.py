@@ -87,7 +87,7 @@ def _key(text: str) -> str:
 
 
 def client_address(request: HttpRequest) -> str:
-    """Where a request came from: behind a trusted proxy, the address that the proxy saw."""
+    """Address of the client: behind a trusted proxy, the address that the proxy saw."""
     if settings.BEHIND_PROXY:
         forwarded: str = request.META.get("HTTP_X_FORWARDED_FOR", "")
         return forwarded.rpartition(",")[2].strip()

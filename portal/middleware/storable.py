@@ -104,7 +104,7 @@ def _faults_of_texts(named: Iterable[tuple[str, str]]) -> Iterator[Finding]:
 
 
 def faults_of_query(query: str) -> Iterator[Finding]:
-    """Of a query string or form as it was sent, one for each faulty parameter."""
+    """Faults of a query string or form as it was sent, one for each faulty parameter."""
     if query.isascii() and "%" not in query:
         return
     for pair in query.encode("latin-1", errors="replace").split(b"&"):

@@ -77,7 +77,7 @@ class Fields:
         return value
 
     def amount(self, name: str) -> int:
-        """How much there is of something: above `MAX_NUMBER` it is as good as that."""
+        """Amount of something; above `MAX_NUMBER` it is cut to that."""
         return min(self.integer(name, maximum=MAX_AMOUNT), MAX_NUMBER)
 
     def number(self, name: str) -> float:

@@ -57,7 +57,7 @@ def for_pilot(view: View) -> View:
 
 
 def for_attempt(view: View) -> View:
-    """As `for_pilot`, for what is about one attempt: its own token is as good as the pilot's."""
+    """Decorator like `for_pilot` for one attempt, whose own token is accepted too."""
 
     @wraps(view)
     def wrapped(request: HttpRequest, *, job: int, attempt: int, **path: Any) -> HttpResponseBase:

@@ -63,7 +63,7 @@ def _read_attempt(fields: Fields) -> AttemptRef:
 
 
 def _numbers(fields: Fields, name: str, known: Sequence[str]) -> dict[str, float]:
-    """Those of the known numbers of an object that are told; nothing where there is no object."""
+    """Known numbers that an object has; nothing without an object."""
     if not fields.has(name):
         return {}
     values = fields.object(name)
@@ -77,7 +77,7 @@ def read_totals(fields: Fields) -> dict[str, float]:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What the pilot offers, its own name for its claim, under which it may repeat it, the attempts
+    """Claim: offered resources, its key, under which it may be repeated, the attempts
     that are over there and whose reports still wait, and how long it waits for a job.
     """
 
@@ -97,7 +97,7 @@ def read_claim(fields: Fields, pilot: Pilot) -> Claim:
 
 
 def _read_resource(fields: Fields, pilot: Pilot) -> Resource:
-    """What the pilot offers now: never more than its queue does.
+    """Resources that the pilot offers now: never more than its queue.
 
     Whoever holds a pilot's token cannot draw jobs that the queue was not made for, nor those of
     another identity than the pilot was submitted with. Only the name of the platform is the node's,
@@ -118,7 +118,7 @@ def _read_resource(fields: Fields, pilot: Pilot) -> Resource:
 
 
 def _read_amounts(fields: Fields) -> dict[str, int]:
-    """What is free of the pilot's slot, and the time that is left."""
+    """Free amounts of the pilot's slot, and the time that is left."""
     fields.amount("disk_mb")
     return {
         "cpu_time_s": fields.amount("cpu_time_s"),

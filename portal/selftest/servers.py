@@ -32,7 +32,7 @@ class Broker:
 
 
 def database(version: int, settings: Mapping[str, str]) -> Iterator[Finding]:
-    """Of a PostgreSQL server: its number, as 150004, and those of its settings that lose data."""
+    """Version of a PostgreSQL server, as 150004, and its settings that could lose data."""
     major = version // 10_000
     if major < OLDEST_DATABASE:
         yield error(
@@ -55,7 +55,7 @@ def database(version: int, settings: Mapping[str, str]) -> Iterator[Finding]:
 
 
 def clock(difference_s: float, round_trip_s: float) -> Iterator[Finding]:
-    """How far this host's clock is from the database's, measured within a round trip."""
+    """Offset of this host's clock from the database's, measured within a round trip."""
     if abs(difference_s) - round_trip_s <= CLOCK_LIMIT_S:
         yield ok(Code.CLOCK, "The clock of this host agrees with that of the database.")
         return
@@ -70,7 +70,7 @@ def clock(difference_s: float, round_trip_s: float) -> Iterator[Finding]:
 
 
 def broker(answer: Broker) -> Iterator[Finding]:
-    """Of Valkey or Redis: its version, and what matters of its settings where they may be read."""
+    """Version of Valkey or Redis, and its settings that matter, where they may be read."""
     name = f"{answer.name} {answer.version}"
     if _numbers(answer.version) < OLDEST_BROKER:
         yield error(

@@ -106,7 +106,7 @@ class _Window(io.RawIOBase):
 
 
 class _Gunzipped(io.RawIOBase):
-    """What the files of gzip in a stream hold, one behind another."""
+    """Content of the gzip files in a stream, one behind another."""
 
     def __init__(self, stream: IO[bytes], deadline: Deadline) -> None:
         super().__init__()

@@ -125,7 +125,7 @@ def _times(dag_id: int, created: str, event_id: int) -> Sequence[float]:
 
 
 def ends_by(dag: Dag, states: States, *, begun: float, now: float) -> NodeTimes:
-    """When the nodes of a DAG, in these states, began and ended; of the others, what is expected.
+    """Start and end times of the nodes of a DAG in these states; of the others, expected ones.
 
     For a while the expectations stay as they are: they are a long walk through a large DAG.
     """
@@ -143,7 +143,7 @@ def _ends(
 
 
 def counts_of(dag: Dag, version: Version) -> NodeCounts:
-    """How many nodes of a DAG are in each state, at a version that was read just now."""
+    """Number of nodes of a DAG in each state, at a version that was read just now."""
     return _counts(dag.pk, dag.created_at.isoformat(), version.event_id)
 
 

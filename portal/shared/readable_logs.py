@@ -155,7 +155,7 @@ def _what_lacks(text: Text, *, is_open: bool) -> str:
 
 
 def _gap_sentence(gaps: Sequence[Gap]) -> str:
-    """How much is not here, and where."""
+    """Sentence on the size and place of a gap."""
     places = [f"bytes {gap.start} to {gap.end}" for gap in gaps[-_GAPS_TOLD:]]
     more = f" and {len(gaps) - _GAPS_TOLD} earlier gaps" if len(gaps) > _GAPS_TOLD else ""
     total = sum(gap.end - gap.start for gap in gaps)

@@ -17,7 +17,7 @@ class Transition:
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """What `apply` did: the ids that changed, and those that were in no fitting state."""
+    """Result of `apply`: ids that changed, and ids skipped because of their state."""
 
     changed: list[int] = field(default_factory=list)
     skipped: list[int] = field(default_factory=list)

@@ -100,7 +100,7 @@ def notify_engine(*dag_ids: int) -> None:
 
 
 def notify_engine_to_start(*dag_ids: int) -> None:
-    """Likewise, and have it look for nodes that can start, since these have changed."""
+    """Wake the engine after this transaction to look for nodes that can start."""
     _notify(InboxEntry.Kind.BEGIN, dag_ids)
 
 

@@ -1,4 +1,4 @@
-"""What a word without quotes means: as YAML 1.2 has it, and only where all programs read it so.
+"""Values of words without quotes, by YAML 1.2, and only where all programs read them so.
 
 YAML 1.1 has numbers to the base of 60, octal ones, dates and seven words for the truth: they cost
 time that grows with the square of their length, and few mean them. They are refused by their looks.

@@ -42,7 +42,7 @@ def require_rule(user: User, rule: Rule) -> None:
 
 
 def visible_ids(user: User, kind: SubjectKind, ids: Collection[str]) -> set[str]:
-    """Those of these objects that the user may see now. One query at most."""
+    """Objects among these that the user may see now. One query at most."""
     return _VISIBLE[kind](user, ids) if ids and user.is_active else set()
 
 

@@ -150,7 +150,7 @@ def with_identity(
 
 
 def lapsed_identities(identities: Collection[Identity]) -> dict[Identity, str]:
-    """Those of the identities for which private pilots get no work any more, with the reason.
+    """Identities whose private pilots get no more work, with the reason.
 
     Accounts are switched off and members leave after a queue was made for them. One query where a
     group is among the identities, else none.
@@ -188,7 +188,7 @@ def find_visible_site(user: User, name: str) -> Site:
 
 
 def site_named(sites: QuerySet[Site], name: str) -> Site:
-    """The one of these sites with this name. Raises NotFound."""
+    """Site with this name among these. Raises NotFound."""
     site = sites.filter(name=name).first()
     if site is None:
         raise NotFound(f"There is no site {name}.")

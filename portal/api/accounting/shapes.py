@@ -11,7 +11,7 @@ from wms.accounting.models import AccountingGroup, ConcurrencyLimit, Submitter
 
 
 class SubmitterSerializer(serializers.ModelSerializer[Submitter]):
-    """Who is charged for places: a user, by themselves or in the name of a group."""
+    """Submitter who is charged: a user, alone or for a group."""
 
     place = serializers.IntegerField(help_text="In the order in which they are served, from 1.")
     user = serializers.CharField(source="user.username", read_only=True)
@@ -45,7 +45,7 @@ class GroupSerializer(serializers.ModelSerializer[AccountingGroup]):
 
 
 class LimitUseSerializer(serializers.Serializer[Any]):
-    """What the running DAGs take of one name."""
+    """Use of one limit by running DAGs."""
 
     name = serializers.CharField()
     used = serializers.FloatField()

@@ -9,7 +9,7 @@ from wms.core.models import AuditEntry
 
 
 class AuditEntrySerializer(serializers.ModelSerializer[AuditEntry]):
-    """Who did what to which object, and why."""
+    """Action of a person on an object, with its reason."""
 
     facts = ObjectField(
         read_only=True, help_text="Of a change: each field with its old and new value."

@@ -16,7 +16,7 @@ from wms.core.models import AuditEntry
     summary="Read the audit trail", responses={200: AuditEntrySerializer, **refusals(400)}
 )
 class AuditList(ListView):
-    """What was done, latest first, with what it changed.
+    """Audited actions with their changes, latest first.
 
     Operators read all of it. Others read what they did, what was done to their own account, and
     what was done to objects that everybody may see.

@@ -65,7 +65,7 @@ class BulkOperationSerializer(serializers.ModelSerializer[BulkOperation]):
 
     @extend_schema_field(ParametersField(allow_null=True))
     def get_filter(self, operation: BulkOperation) -> Any:
-        """By what the objects were chosen; null when they were named."""
+        """Filter of the selection; null when the objects were named."""
         return operation.filters
 
     @extend_schema_field(
@@ -76,7 +76,7 @@ class BulkOperationSerializer(serializers.ModelSerializer[BulkOperation]):
         }
     )
     def get_counts(self, operation: BulkOperation) -> dict[str, int]:
-        """How many objects have which outcome."""
+        """Number of objects by outcome."""
         return {
             Outcome.PENDING.value: operation.pending_count,
             Outcome.DONE.value: operation.done_count,
@@ -86,7 +86,7 @@ class BulkOperationSerializer(serializers.ModelSerializer[BulkOperation]):
 
 
 class BulkCountSerializer(serializers.Serializer[Any]):
-    """So many objects of which the same is true."""
+    """Number of objects with the same value."""
 
     name = serializers.CharField()
     count = serializers.IntegerField()
@@ -103,7 +103,7 @@ class BulkSampleSerializer(serializers.Serializer[Any]):
 
 
 class BulkPreviewSerializer(serializers.Serializer[Any]):
-    """What an operation would do. Nothing has been done yet."""
+    """Preview of an operation; nothing has been changed yet."""
 
     operation = BulkOperationSerializer()
     operation_token = serializers.CharField(help_text="Confirms it within a day.")
@@ -119,7 +119,7 @@ class BulkPreviewSerializer(serializers.Serializer[Any]):
 
 
 class BulkItemSerializer(serializers.ModelSerializer[BulkItem]):
-    """What became of one object."""
+    """Outcome of one object."""
 
     class Meta:
         model = BulkItem

@@ -139,7 +139,7 @@ class BulkOperationDetail(APIView):
 
     @extend_schema(responses={200: BulkOperationSerializer, **refusals(404)})
     def get(self, request: Request, operation_id: int) -> Response:
-        """How far it is."""
+        """Progress of the operation."""
         operation = find_operation(caller(request), operation_id)
         return Response(BulkOperationSerializer(operation).data)
 

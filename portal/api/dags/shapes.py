@@ -81,7 +81,7 @@ class StatisticsSerializer(serializers.Serializer[Any]):
 
 
 class CheckSerializer(serializers.Serializer[Any]):
-    """What a check has found."""
+    """Findings of a check."""
 
     is_faultless = serializers.BooleanField(help_text="It would be accepted.")
     findings = FindingSerializer(many=True, help_text="Faults.")
@@ -221,7 +221,7 @@ class CategorySerializer(serializers.Serializer[Any]):
 
 
 class RoomSerializer(serializers.Serializer[Any]):
-    """What keeps ready nodes back; empty where nothing does."""
+    """Limits that keep ready nodes back; empty without one."""
 
     reason = serializers.CharField(allow_blank=True)
     categories = TextsByNameField(help_text="Full categories, and why.")

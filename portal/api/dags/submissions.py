@@ -38,7 +38,7 @@ class SubmittedDagSerializer(DagDetailSerializer):
 
     @extend_schema_field(FindingSerializer(many=True))
     def get_warnings(self, dag: Dag) -> list[dict[str, Any]]:
-        """Those that were told at the submission, also when it is repeated."""
+        """Warnings of the submission, also when it is repeated."""
         return [asdict(warning) for warning in submission_warnings(dag)]
 
 

@@ -133,7 +133,7 @@ class DagDetail(RetrieveAPIView[Dag]):
 
 
 class DagEventList(ListView):
-    """What happened to a DAG as a whole, newest first."""
+    """Events of a DAG as a whole, newest first."""
 
     queryset = DagEvent.objects.none()
     serializer_class = shapes.DagEventSerializer
@@ -178,7 +178,7 @@ class RescueList(ListView):
     serializer_class = shapes.RescueSerializer
 
     def get_queryset(self) -> QuerySet[Rescue]:
-        """Those of the DAG's files; each can be downloaded by its path."""
+        """Files of the DAG; each can be downloaded by its path."""
         return rescues_of(selectors.find_dag(caller(self.request), self.kwargs["dag_id"]))
 
 

@@ -26,7 +26,7 @@ _SUBJECTS = ("dag", "job", "task_queue", "site", "ad")
 
 
 class ChangesSerializer(StrictSerializer):
-    """What if: attributes with other expressions; an empty one takes the attribute away."""
+    """What-if changes: attributes with other expressions; an empty one removes the attribute."""
 
     dag = serializers.DictField(
         child=serializers.CharField(allow_blank=True, max_length=MAX_AD_BYTES), required=False
@@ -62,7 +62,7 @@ class ChangesSerializer(StrictSerializer):
 
 
 class QuestionSerializer(StrictSerializer):
-    """What is to be explained: exactly one of `dag`, `job`, `task_queue`, `site` and `ad`."""
+    """Object to be explained: exactly one of `dag`, `job`, `task_queue`, `site` and `ad`."""
 
     dag = serializers.IntegerField(required=False, min_value=1, max_value=_MAX_ID)
     job = serializers.IntegerField(required=False, min_value=1, max_value=_MAX_ID)
@@ -184,7 +184,7 @@ class CountsByStandField(serializers.Field[Any, Any, Any, Any]):
 
 
 class SitesSerializer(serializers.Serializer[Any]):
-    """How a DAG and all sites stand; `willing` counts sites that fit, whatever they do now."""
+    """Match of a DAG with all sites; `willing` counts sites that match, whatever their state."""
 
     verdict = serializers.ChoiceField([verdict.value for verdict in MatchVerdict])
     summary = serializers.CharField()
@@ -200,7 +200,7 @@ class SitesSerializer(serializers.Serializer[Any]):
 
 
 class DagsSerializer(serializers.Serializer[Any]):
-    """How a site and the idle DAGs stand."""
+    """Match of a site with the idle DAGs."""
 
     dags = serializers.IntegerField()
     stands = CountsByStandField()
@@ -221,7 +221,7 @@ class DagAnswerSerializer(serializers.Serializer[Any]):
 
 
 class QueuesSerializer(serializers.Serializer[Any]):
-    """How needs and queues stand with the changes."""
+    """Match of needs with queues after the changes."""
 
     verdict = serializers.ChoiceField([verdict.value for verdict in MatchVerdict])
     summary = serializers.CharField()
@@ -255,7 +255,7 @@ class JobAnswerSerializer(serializers.Serializer[Any]):
 
 
 class SiteAnswerSerializer(serializers.Serializer[Any]):
-    """Which idle DAGs a site would take; `after` is with the changes."""
+    """Idle DAGs that a site would take; `after` is with the changes."""
 
     standing = serializers.CharField(source="standing.kind", help_text="Empty when it is open.")
     summary = serializers.CharField()

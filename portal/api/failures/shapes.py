@@ -22,7 +22,7 @@ class FailureGroupSerializer(serializers.ModelSerializer[FailureGroup]):
 
 
 class SiteCountSerializer(serializers.Serializer[Any]):
-    """How often a group happened at a site in the window that was asked for."""
+    """Number of failures of a group at a site in the window."""
 
     site = serializers.CharField(help_text="Empty for what happened at none.")
     count = serializers.IntegerField()

@@ -27,7 +27,7 @@ class SeriesSerializer(serializers.Serializer[Any]):
 
 
 class HistorySerializer(serializers.Serializer[Any]):
-    """What the round-robin archives hold."""
+    """Content of the round-robin archives."""
 
     archive = serializers.CharField()
     series = SeriesSerializer(many=True)

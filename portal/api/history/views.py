@@ -196,14 +196,14 @@ class PaneReport(APIView):
 
 
 class _FigureStyle(TypedDict):
-    """How a figure is to look."""
+    """Style of a figure."""
 
     scheme: Scheme
     zone: tzinfo
 
 
 def _drawing(request: Request, panel: str) -> tuple[Drawn, Annotations, _FigureStyle]:
-    """What is asked to be drawn. Raises NotFound, InvalidInput."""
+    """Pane, window and style of the request. Raises NotFound, InvalidInput."""
     pane = find_pane(panel)
     _refuse_unknown(request, [each.name for each in (*_WINDOW, *_LOOK)])
     form = FigureForm(request.query_params, now=timezone.now())

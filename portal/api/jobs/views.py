@@ -66,7 +66,7 @@ class JobDetail(RetrieveAPIView[Job]):
 
 
 class _JobLog(APIView):
-    """What a job printed, as far as a pilot sent it."""
+    """Output of a job, as far as its pilot has sent it."""
 
     content_negotiation_class = AcceptsAnything
     kind: AttemptFile.Kind

@@ -32,7 +32,7 @@ class OwnerField(serializers.SlugRelatedField[User]):
 
 
 class RunningLimitSerializer(StrictSerializer, serializers.ModelSerializer[RunningLimit]):
-    """How many jobs of a kind may run at once, and how soon after one another they may start.
+    """Limit on jobs of a kind that run at once, and the shortest interval between their starts.
 
     Without a site, job type or group it is for any of them.
     """
@@ -65,7 +65,7 @@ class RunningLimitSerializer(StrictSerializer, serializers.ModelSerializer[Runni
 
 
 class SharedLimitSerializer(StrictSerializer, serializers.ModelSerializer[SharedLimit]):
-    """How many nodes may be submitted at once over all DAGs of a user, at a site, or both.
+    """Limit on nodes submitted at once over all DAGs of a user, at a site, or both.
 
     With a category it counts the nodes of that category only.
     """

@@ -37,7 +37,7 @@ class SaveFilterSerializer(serializers.Serializer[Any]):
 
 
 class FilterChangeSerializer(serializers.Serializer[Any]):
-    """What is to change of a saved filter."""
+    """Changes of a saved filter."""
 
     name = serializers.CharField(max_length=80, required=False)
     is_shared = serializers.BooleanField(required=False)

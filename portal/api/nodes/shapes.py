@@ -76,7 +76,7 @@ class ObstacleSerializer(serializers.Serializer[Any]):
 
 
 class NodeWorkSerializer(serializers.ModelSerializer[NodeWork]):
-    """What a node has under way beyond one job."""
+    """Work of a node beyond one job."""
 
     inner_dag = serializers.IntegerField(source="inner_dag_id", read_only=True, allow_null=True)
     request = serializers.IntegerField(source="request_id", read_only=True, allow_null=True)
@@ -131,7 +131,7 @@ class ScriptRunSerializer(serializers.ModelSerializer[ScriptRun]):
 
 
 class ChangedNodesSerializer(serializers.Serializer[Any]):
-    """What was done with nodes."""
+    """Nodes that were changed."""
 
     changed = serializers.IntegerField(help_text="How many nodes were changed.")
     skipped = serializers.IntegerField(help_text="How many were left: they are under way.")

@@ -66,7 +66,7 @@ class _OfNode(ListView):
 
 
 class OneNodesEventList(_OfNode):
-    """What happened to a node, newest first."""
+    """Events of a node, newest first."""
 
     queryset = NodeEvent.objects.none()
     serializer_class = shapes.NodeEventSerializer
@@ -83,12 +83,12 @@ class OneNodesJobList(_OfNode):
     serializer_class = JobSerializer
 
     def get_queryset(self) -> QuerySet[Job]:
-        """Those of earlier attempts too."""
+        """Script runs of all attempts."""
         return node_selectors.jobs_of_node(self.node())
 
 
 class NodeEventList(ListView):
-    """What happened to the nodes of a DAG, newest first."""
+    """Events of the nodes of a DAG, newest first."""
 
     queryset = NodeEvent.objects.none()
     serializer_class = shapes.NodeEventSerializer
@@ -113,7 +113,7 @@ class ScriptRunList(ListView):
 
 
 class ScriptOutput(APIView):
-    """What a run of a script printed."""
+    """Output of a run of a script."""
 
     content_negotiation_class = AcceptsAnything
 
@@ -144,7 +144,7 @@ class NodesAction(ActionView):
     operations = "dags_nodes"
 
     def answer(self, request: Request, which: int, done: Applied) -> Any:
-        """How many were changed."""
+        """Response with the number of changed nodes."""
         dag = selectors.find_dag(caller(request), which)
         counts = {"changed": len(done.changed), "skipped": len(done.skipped), "state": dag.state}
         return self.shape(counts).data

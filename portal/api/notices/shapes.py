@@ -29,7 +29,7 @@ class NoticeSerializer(serializers.ModelSerializer[Notice]):
 
 
 class MarkReadSerializer(serializers.Serializer[Any]):
-    """Which notices: those of these ids, or all."""
+    """Notices to mark: these ids, or all."""
 
     notices = serializers.ListField(
         child=serializers.IntegerField(min_value=1, max_value=2**63 - 1),
@@ -40,7 +40,7 @@ class MarkReadSerializer(serializers.Serializer[Any]):
 
 
 class MarkedSerializer(serializers.Serializer[Any]):
-    """How many notices were unread until now."""
+    """Number of notices that were unread until now."""
 
     marked = serializers.IntegerField()
 
@@ -59,7 +59,7 @@ class SubscriptionSerializer(serializers.ModelSerializer[Subscription]):
 
 
 class SubscribeSerializer(serializers.Serializer[Any]):
-    """What you want to hear of."""
+    """Subscription of the caller."""
 
     rule = serializers.ChoiceField(choices=Rule.choices)
     dag = serializers.IntegerField(

@@ -75,7 +75,7 @@ class MarkNoticesRead(APIView):
 
 
 class SubscriptionList(ListAPIView[Subscription]):
-    """What you want to hear of."""
+    """Subscriptions of the caller."""
 
     queryset = Subscription.objects.none()
     serializer_class = SubscriptionSerializer

@@ -41,7 +41,7 @@ class PilotSerializer(serializers.ModelSerializer[Pilot]):
 
 
 class AmountsSerializer(serializers.Serializer[Any]):
-    """So much of what jobs need."""
+    """Amounts of cores, memory and GPUs."""
 
     cores = serializers.IntegerField()
     memory_mb = serializers.IntegerField()
@@ -49,7 +49,7 @@ class AmountsSerializer(serializers.Serializer[Any]):
 
 
 class SlotSerializer(serializers.Serializer[Any]):
-    """What a pilot has to give to jobs."""
+    """Slot of a pilot: amounts offered, given, held and free."""
 
     offered = AmountsSerializer(help_text="By its queue, as it is today.")
     given = AmountsSerializer(
@@ -60,7 +60,7 @@ class SlotSerializer(serializers.Serializer[Any]):
 
 
 class NodeCheckSerializer(serializers.ModelSerializer[PilotCheck]):
-    """What one check found on a pilot's node."""
+    """Result of one check of a pilot's node."""
 
     metrics = ObjectField(read_only=True)
 
@@ -70,7 +70,7 @@ class NodeCheckSerializer(serializers.ModelSerializer[PilotCheck]):
 
 
 class PilotAccountsSerializer(serializers.Serializer[Any]):
-    """What became of a pilot's core-seconds."""
+    """Use of a pilot's core-seconds."""
 
     cores = serializers.IntegerField()
     lifetime_s = serializers.FloatField()

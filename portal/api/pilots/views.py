@@ -59,7 +59,7 @@ class PilotDetail(RetrieveAPIView[Pilot]):
 
 
 class PilotLogText(APIView):
-    """What a pilot has sent of its log."""
+    """Log of a pilot, as far as it has been sent."""
 
     content_negotiation_class = AcceptsAnything
 
@@ -96,7 +96,7 @@ class PilotAction(ActionView):
 
 
 class PilotEventList(ListView):
-    """What happened to a pilot, newest first."""
+    """Events of a pilot, newest first."""
 
     queryset = PilotEvent.objects.none()
     serializer_class = shapes.PilotEventSerializer
@@ -107,7 +107,7 @@ class PilotEventList(ListView):
 
 
 class PilotCheckList(ListView):
-    """What checks of a pilot's node found, newest first."""
+    """Results of the checks of a pilot's node, newest first."""
 
     queryset = PilotCheck.objects.none()
     serializer_class = shapes.NodeCheckSerializer

@@ -34,7 +34,7 @@ class EveryDowntime(ListView):
     filterset_class = DowntimeFilter
 
     def get_queryset(self) -> QuerySet[Downtime]:
-        """Those that are over or cancelled included."""
+        """Downtimes, past and cancelled ones included."""
         return listed_downtimes(caller(self.request))
 
     @extend_schema(
@@ -64,7 +64,7 @@ class DowntimeList(ListView):
     serializer_class = shapes.DowntimeSerializer
 
     def get_queryset(self) -> QuerySet[Downtime]:
-        """Those that are over or cancelled included."""
+        """Downtimes, past and cancelled ones included."""
         user = caller(self.request)
         return listed_downtimes(user).filter(site=find_visible_site(user, self.kwargs["name"]))
 

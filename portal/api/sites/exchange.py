@@ -39,7 +39,7 @@ class FieldChangeSerializer(serializers.Serializer[Any]):
 
 
 class ImportStepSerializer(serializers.Serializer[Any]):
-    """What becomes of one row of the document."""
+    """Change of one row by the document."""
 
     kind = serializers.CharField()
     title = serializers.CharField()
@@ -50,7 +50,7 @@ class ImportStepSerializer(serializers.Serializer[Any]):
 
 
 class ImportPlanSerializer(serializers.Serializer[Any]):
-    """What an import does. `token` stands for exactly this."""
+    """Plan of an import; `token` names exactly this plan."""
 
     is_stored = serializers.BooleanField()
     token = serializers.CharField()
@@ -120,7 +120,7 @@ class SiteDocument(APIView):
         },
     )
     def get(self, request: Request) -> HttpResponse:
-        """Those that the caller may configure. It holds no credentials."""
+        """Sites that the caller may configure, without credentials."""
         names = request.query_params.getlist("site")
         text = export_sites(Actor.person(caller(request)), names)
         return HttpResponse(text, content_type=f"{MEDIA_TYPE}; charset=utf-8")

@@ -17,7 +17,7 @@ from wms.pilots.pressure_models import ElementContact, PressureRecord, PressureR
 
 
 class RequestSerializer(serializers.ModelSerializer[PressureRequest]):
-    """What the queue is asked for, and what its last turn did."""
+    """Request for pilots of a queue, and the result of its last turn."""
 
     reasons = serializers.ListField(
         child=serializers.CharField(), help_text="What cut wanted down to granted."
@@ -54,7 +54,7 @@ class PressureSerializer(serializers.Serializer[Pressure]):
 
 
 class RecordSerializer(serializers.ModelSerializer[PressureRecord]):
-    """What a queue was asked for at one time; submitted and removed count since the one before."""
+    """Request for pilots at one time; submitted and removed count since the one before."""
 
     reasons = serializers.ListField(child=serializers.CharField())
 
@@ -66,7 +66,7 @@ class RecordSerializer(serializers.ModelSerializer[PressureRecord]):
 
 
 class QueuePressure(GenericAPIView[Any]):
-    """What a queue is asked for now, what was submitted, and each reason that cut it down."""
+    """Request for pilots of a queue now, pilots submitted, and each limit that reduced it."""
 
     serializer_class = PressureSerializer
 
@@ -81,7 +81,7 @@ class QueuePressure(GenericAPIView[Any]):
 
 
 class QueuePressureHistory(ListView):
-    """What a queue was asked for in the last day, one entry a minute, newest first."""
+    """Requests for pilots of a queue in the last day, one a minute, newest first."""
 
     queryset = PressureRecord.objects.none()
     serializer_class = RecordSerializer

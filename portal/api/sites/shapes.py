@@ -54,7 +54,7 @@ class SiteAdSerializer(serializers.ModelSerializer[SiteAd]):
 
 
 class AdvertisementSerializer(serializers.ModelSerializer[Advertisement]):
-    """What a site last said of itself; what that is, is told with the merged ad."""
+    """Latest advertisement of a site; its attributes are in the merged ad."""
 
     name = serializers.CharField(source="site.name", read_only=True)
 
@@ -67,7 +67,7 @@ class AdvertisementSerializer(serializers.ModelSerializer[Advertisement]):
 
 
 class ThrottleSerializer(serializers.ModelSerializer[SiteThrottle]):
-    """How many new matches failures leave the site, in periods of ten minutes."""
+    """Number of new matches that failures leave the site, in periods of ten minutes."""
 
     class Meta:
         model = SiteThrottle
@@ -168,7 +168,7 @@ class DowntimeSerializer(serializers.ModelSerializer[Downtime]):
 
 
 class DowntimeTermsSerializer(serializers.Serializer[Any]):
-    """When a site gets nothing new, and why."""
+    """Period in which a site gets nothing new, and its reason."""
 
     start = serializers.DateTimeField()
     end = serializers.DateTimeField()

@@ -52,7 +52,7 @@ class SiteDetail(_Sites, RetrieveAPIView[Site]):
 
 
 class SiteEventList(ListView):
-    """What happened to a site, newest first."""
+    """Events of a site, newest first."""
 
     queryset = SiteEvent.objects.none()
     serializer_class = shapes.SiteEventSerializer

@@ -44,7 +44,7 @@ class OldJobSerializer(serializers.Serializer[Any]):
 
 
 class OriginSerializer(serializers.Serializer[Any]):
-    """How the priority came about."""
+    """Origin of the priority."""
 
     group_share = serializers.FloatField()
     has_job_sharing = serializers.BooleanField()
@@ -74,7 +74,7 @@ class TaskQueueDetailSerializer(TaskQueueSerializer):
 
 
 class TaskQueuePolicySerializer(StrictSerializer, serializers.ModelSerializer[TaskQueuePolicy]):
-    """What operators set for all TaskQueues."""
+    """Policy that operators set for all TaskQueues."""
 
     cpu_segments_s = serializers.ListField(
         child=serializers.IntegerField(min_value=1, max_value=2**31 - 1),

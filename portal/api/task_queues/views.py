@@ -105,7 +105,7 @@ class TaskQueueDetail(APIView):
 
 
 class Policy(APIView):
-    """What holds for all TaskQueues."""
+    """Policy of all TaskQueues."""
 
     @extend_schema(
         operation_id="task_queue_policy_retrieve",

@@ -118,7 +118,7 @@ _STARTERS = {NodeKind.SUBDAG: start_inner, NodeKind.DATA: start_request}
 def _not_yet_begun(
     round_: Round, nodes: Sequence[ReadyNode]
 ) -> tuple[list[ReadyNode], list[NodeOutcome]]:
-    """Those that can be submitted; a node that became ready while its DAG stood still may have its
+    """Nodes that can be submitted; one that became ready while its DAG stood still may have its
     PRE script, or nothing at all, before it."""
     special = {node.pk for node in nodes if node.features and _has_more_before(node)}
     outcomes = begin(round_, special)

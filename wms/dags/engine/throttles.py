@@ -66,12 +66,12 @@ class Capacity:
         self.data_nodes = max(min(nodes, self.data_nodes), 0)
 
     def narrow_jobs(self, nodes: int, reason: str) -> None:
-        """Likewise, for nodes that are no DATA nodes."""
+        """Apply a further limit on nodes that are no DATA nodes."""
         if nodes < self.nodes:
             self.nodes, self.reason = max(nodes, 0), reason
 
     def narrow_category(self, category: str, nodes: int, reason: str) -> None:
-        """Likewise, for the nodes of a category."""
+        """Apply a further limit on the nodes of a category."""
         if category not in self.categories or nodes < self.categories[category]:
             self.categories[category] = max(nodes, 0)
             self.reasons[category] = reason
@@ -174,7 +174,7 @@ def _idle_jobs(dag: Dag) -> int:
 
 
 def _submitted_under(limit: SharedLimit, own: Dag) -> int:
-    """What is submitted under a limit now: of other DAGs by their rows, of the own by its round."""
+    """Nodes submitted under a limit now: of other DAGs by their rows, of the own by its round."""
     # Held and halted DAGs have nodes under way as well, and so have those that left their site.
     dags = Dag.objects.filter(state__in=[*DAG_ACTIVE, "idle"]).exclude(pk=own.pk)
     if limit.owner_id is not None:

@@ -59,7 +59,7 @@ def put_off_timers(dag_ids: Iterable[int], now: datetime) -> None:
 
 
 def next_due(dag_ids: Collection[int], *, after: datetime) -> datetime | None:
-    """When the next of these times comes for some DAGs; what is due already waits for capacity."""
+    """Time of the next timer of these DAGs; what is due already waits for capacity."""
     times = [
         NodeTimer.objects.filter(dag_id__in=dag_ids, due_at__gt=after),
         ScriptRun.objects.filter(dag_id__in=dag_ids, state="waiting", due_at__gt=after),

@@ -99,7 +99,7 @@ def _begin(owner: User, log: Path, options: dict[str, Any]) -> int:
 
 
 def _read(log: Path, offset: int, *, must_exist: bool) -> bytes:
-    """What follows in the log, at most one piece. A log that is not there yet is empty."""
+    """Next piece of the log; empty while there is none."""
     try:
         with log.open("rb") as file:
             size = file.seek(0, 2)

@@ -160,7 +160,7 @@ class Client:
         return self._retry(lambda: self._exchange(request, _read_json), path, retry_s)
 
     def long_poll(self, path: str, body: dict[str, Any]) -> dict[str, Any] | None:
-        """As `call`, where the answer may take long: None once the pilot is to end."""
+        """Call whose answer may take long; None once the pilot is to end."""
         request = replace(self._posted(path, body, True), is_held=True)
         try:
             return self._retry(lambda: self._exchange(request, _read_json), path, RETRY_S)
