@@ -51,6 +51,8 @@ def test_cases_are_told_one_by_one_and_counted(cases_file: Path):
         ["bad", "exit_code"],
         ["1 passed, 1 failed"],
     ]
+    assert "expected 'failed', found 'success'" in out
+    assert "expected 1, found 0" in out
 
 
 @pytest.mark.django_db
@@ -74,7 +76,7 @@ def test_a_dag_file_is_tried_with_the_files_beside_it(dag_file: Path):
     code, out, err = run(dag_file)
 
     assert code == 0
-    assert "my.dag: success" in out
+    assert "my.dag: success, exit code 0" in out
     assert "It would take 0:02:00" in out
     assert "Trying the DAG" in err
 
