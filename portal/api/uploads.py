@@ -10,7 +10,7 @@ from rest_framework.parsers import BaseParser, DataAndFiles, MultiPartParser
 
 from matching.classads import MAX_AD_BYTES
 from portal.middleware.storable import faults_of_form
-from wms.core.errors import InvalidInput, TooLarge
+from wms.core.errors import Finding, InvalidInput, TooLarge
 
 
 class FormUpload(MultiPartParser):
@@ -29,10 +29,15 @@ class FormUpload(MultiPartParser):
         return DataAndFiles(request.POST, request.FILES)
 
 
-class AdText(BaseParser):
-    """Parser of an ad sent as text; its format is detected from the text."""
+class TextBody(BaseParser):
+    """Parser of a body that is one text, of `most_bytes` at most; `name` names it in errors.
 
-    media_type = "text/plain"
+    `location` says where a fault is: the `file` or `field` of the finding.
+    """
+
+    name: str
+    most_bytes: int
+    location: Mapping[str, str]
 
     def parse(
         self,
@@ -41,14 +46,23 @@ class AdText(BaseParser):
         parser_context: Mapping[str, Any] | None = None,
     ) -> str:
         """Return the text. Raises TooLarge or InvalidInput."""
-        content: bytes = stream.read(MAX_AD_BYTES + 1)
-        if len(content) > MAX_AD_BYTES:
-            raise TooLarge(f"The ad is larger than {MAX_AD_BYTES} bytes.")
+        content: bytes = stream.read(self.most_bytes + 1)
+        if len(content) > self.most_bytes:
+            raise TooLarge(f"The {self.name} is larger than {self.most_bytes} bytes.")
         try:
             return content.decode("utf-8-sig")
         except UnicodeDecodeError as error:
             line = content.count(b"\n", 0, error.start) + 1
-            raise InvalidInput.of("is not UTF-8", field="ad", line=line) from error
+            raise InvalidInput([Finding("is not UTF-8", line=line, **self.location)]) from error
+
+
+class AdText(TextBody):
+    """Parser of an ad sent as text; its format is detected from the text."""
+
+    media_type = "text/plain"
+    name = "ad"
+    most_bytes = MAX_AD_BYTES
+    location = {"field": "ad"}
 
 
 class JsonAdText(AdText):

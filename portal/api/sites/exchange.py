@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import IO, Any
+from typing import Any
 
 from django.http import HttpResponse
 from drf_spectacular.types import OpenApiTypes
@@ -11,16 +10,14 @@ from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_sche
 from rest_framework import serializers
 from rest_framework.exceptions import ValidationError
 from rest_framework.negotiation import DefaultContentNegotiation
-from rest_framework.parsers import BaseParser
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from portal.api.base import caller, refusals
 from portal.api.shapes import FindingSerializer
-from portal.api.uploads import refuse_large_body
+from portal.api.uploads import TextBody, refuse_large_body
 from wms.core.actors import Actor
-from wms.core.errors import InvalidInput, TooLarge
 from wms.core.heavy import heavy_place
 from wms.exchange.site_import import import_sites, preview_import
 from wms.exchange.yaml_reader import MAX_BYTES
@@ -58,26 +55,13 @@ class ImportPlanSerializer(serializers.Serializer[Any]):
     steps = ImportStepSerializer(many=True)
 
 
-class YamlText(BaseParser):
-    """A document as it was sent."""
+class YamlText(TextBody):
+    """Parser of a YAML document."""
 
     media_type = MEDIA_TYPE
-
-    def parse(
-        self,
-        stream: IO[Any],
-        media_type: str | None = None,
-        parser_context: Mapping[str, Any] | None = None,
-    ) -> str:
-        """Return the text. Raises TooLarge or InvalidInput."""
-        content: bytes = stream.read(MAX_BYTES + 1)
-        if len(content) > MAX_BYTES:
-            raise TooLarge(f"The document is larger than {MAX_BYTES} bytes.")
-        try:
-            return content.decode("utf-8-sig")
-        except UnicodeDecodeError as error:
-            line = content.count(b"\n", 0, error.start) + 1
-            raise InvalidInput.of("is not UTF-8", file="YAML", line=line) from error
+    name = "document"
+    most_bytes = MAX_BYTES
+    location = {"file": "YAML"}
 
 
 class JsonText(YamlText):
