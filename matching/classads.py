@@ -1,4 +1,4 @@
-"""ClassAds with HTCondor's `classad2`: parse with error positions, build, print, evaluate, rank."""
+"""ClassAds with `classad2`, guarded by limits: parse, build, print, evaluate, rank."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Users, tokens, the inbox of events, control loops and the audit trail."""
+"""Users and roles, tokens, base of event tables, inbox, loops' health, and the audit trail."""
 
 from __future__ import annotations
 

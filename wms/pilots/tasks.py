@@ -1,4 +1,4 @@
-"""Celery tasks of pilots: director, monitor, suspected nodes, accounts, and a queue's turns."""
+"""Celery tasks of pilots: director, monitor, suspected nodes, accounting; serve or poll a queue."""
 
 from __future__ import annotations
 

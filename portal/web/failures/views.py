@@ -17,7 +17,7 @@ from portal.lists.columns import Column
 from portal.lists.failure_filters import FailureFilter
 from portal.lists.job_filter import JobFilter
 from portal.lists.sorting import Order as SortOrder
-from portal.web.failures.trends import bars_of, cells_of, failure_lines, lines_of
+from portal.web.failures.lines import bars_of, cells_of, failure_lines, lines_of
 from portal.web.lists.paging import page_of
 from portal.web.lists.sort_links import choices_of, heads_of
 from portal.web.shared.forms import ReasonForm

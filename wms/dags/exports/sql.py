@@ -1,4 +1,4 @@
-"""SQL statements that exports of DAGs read with."""
+"""SQL of exports of DAGs: attempts in earlier runs, statuses of nodes with counts of jobs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rematch by policy: running DAGs whose rematch expression is true lose their site, up to a cap."""
+"""Rematch by policy: DAGs whose expression is true lose their site, or are held."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""DEBUG of a script: its output is appended to a file of the workspace, under a banner."""
+"""DEBUG of a script: text for its debug file, a banner and its output or one stream of it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Selection of the fence for payloads: each candidate has to run a small program on this node."""
+"""Fence for payloads, as the queue names it or `auto`; it must run a program on this node."""
 
 from __future__ import annotations
 

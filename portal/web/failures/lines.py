@@ -1,4 +1,4 @@
-"""Trend bars of failure groups, and cells of the matrix of sites and causes."""
+"""Lines of failure pages: groups with trend bars, a group's failures, matrix of sites."""
 
 from __future__ import annotations
 
