@@ -1,4 +1,7 @@
-"""ClassAds with `classad2`, guarded by limits: parse, build, print, evaluate, rank."""
+"""ClassAds with `classad2`, guarded by limits: parse, build, print, evaluate, rank.
+
+Importing it gives the whole process the semantics of matchmaking.
+"""
 
 from __future__ import annotations
 

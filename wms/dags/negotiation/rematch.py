@@ -1,4 +1,7 @@
-"""Rematch by policy: DAGs whose expression is true lose their site, or are held."""
+"""Rematch by policy: DAGs whose expression is true lose their site, or are held.
+
+A DAG is held after `max_rematches` of its policy, and when its expression is too slow.
+"""
 
 from __future__ import annotations
 
