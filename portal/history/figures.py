@@ -64,15 +64,30 @@ def figure_of(
     """
     from plotly import graph_objects
 
+    plain = figure_json(drawn, marks, zone=zone, is_fitted=is_fitted)
+    plain["layout"]["template"] = template_of(scheme, styles_of(drawn))
+    # Every value of a long trace would be looked at, for three times as long as all else takes;
+    # the tests validate the figure of each pane instead.
+    return graph_objects.Figure(_validate=False, **plain)
+
+
+def figure_json(
+    drawn: Drawn,
+    marks: Sequence[Annotation],
+    *,
+    zone: tzinfo = UTC,
+    is_fitted: bool = False,
+) -> dict[str, Any]:
+    """Data and layout of the figure of a pane, as in Plotly's JSON, without a template.
+
+    A `Figure` copies all values when it is made, and again when it is written: the page does
+    without.
+    """
     clock = Clock.of(zone, drawn.window)
-    return graph_objects.Figure(
-        # Every value of a long trace would be looked at, for three times as long as all else takes;
-        # the tests validate the figure of each pane instead.
-        _validate=False,
-        data=list(_traces(drawn, clock)),
-        layout=_layout(drawn, marks, clock, is_fitted=is_fitted)
-        | {"template": template_of(scheme, styles_of(drawn))},
-    )
+    return {
+        "data": list(_traces(drawn, clock)),
+        "layout": _layout(drawn, marks, clock, is_fitted=is_fitted),
+    }
 
 
 def styles_of(drawn: Drawn) -> Styles:

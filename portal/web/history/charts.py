@@ -9,7 +9,7 @@ from typing import Any
 
 from portal.history.captions import sentence_of
 from portal.history.drawing import DrawnLine, read_pane, read_to_draw
-from portal.history.figures import figure_of, styles_of, template_of
+from portal.history.figures import figure_json, styles_of, template_of
 from portal.history.marks import marks_of
 from portal.history.palettes import Scheme
 from portal.history.panes import FIXED, Pane, PaneKind
@@ -54,13 +54,9 @@ def chart_data(
     Two queries.
     """
     drawn = read_to_draw(pane, window)
-    figure = figure_of(
-        drawn, marks_of(drawn, user).shown, zone=zone, is_fitted=is_fitted
-    ).to_plotly_json()
-    del figure["layout"]["template"]
     styles = styles_of(drawn)
     return {
-        "figure": figure,
+        "figure": figure_json(drawn, marks_of(drawn, user).shown, zone=zone, is_fitted=is_fitted),
         "on_page": _ON_PAGE,
         "templates": {scheme.value: template_of(scheme, styles) for scheme in Scheme},
         "summary": sentence_of(drawn),

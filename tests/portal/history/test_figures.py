@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -22,7 +23,7 @@ from plotly.offline import get_plotlyjs_version
 from matching.round_robin import Resolution, archive_named
 from portal.history.clocks import Clock
 from portal.history.drawing import Column, Drawn, DrawnLine
-from portal.history.figures import figure_of
+from portal.history.figures import figure_json, figure_of
 from portal.history.palettes import PALETTES, Scheme
 from portal.history.panes import PaneLine, find_pane
 from portal.history.windows import Window
@@ -234,6 +235,15 @@ def test_the_line_of_a_state_has_the_tone_of_the_state_and_others_one_by_their_p
     fills = PALETTES[Scheme.LIGHT].fills
     styles = figure["layout"]["template"]["data"]["scatter"]
     assert [each["line"]["color"] for each in styles] == [fills["go"], fills["good"]]
+
+
+def test_the_page_draws_the_figure_of_api_and_report() -> None:
+    of_page = figure_json(drawn(running=MEAN), [])
+
+    of_api = figure_of(drawn(running=MEAN), []).to_plotly_json()
+
+    del of_api["layout"]["template"]
+    assert json.loads(json.dumps(of_page)) == json.loads(json.dumps(of_api))
 
 
 def test_the_library_of_the_pages_is_that_of_the_package() -> None:
