@@ -251,7 +251,7 @@ def _plan_figures(plans: list[Any]) -> dict[str, float]:
 
 def _measure_jobs(count: int, claims_of_pilots: int) -> dict[str, Any]:
     """Real jobs: seconds to submit so many in one call, and the whole claim of pilots for some."""
-    from matching.needs import Needs
+    from matching.task_queues.needs import Needs
     from wms.core.actors import Actor
     from wms.core.models import User
     from wms.jobs.operations import JobSpec, create_workspace, submit_jobs
@@ -279,7 +279,7 @@ def _claims_of_pilots(count: int) -> dict[str, float]:
     """A pilot row for each claim; what the pilot API does for one, apart from HTTP."""
     from django.utils import timezone
 
-    from matching.resources import Resource
+    from matching.task_queues.resources import Resource
     from wms.pilots.models import Pilot as PilotRow
     from wms.pilots.protocol.claims import claim_job
     from wms.pilots.states import PilotState

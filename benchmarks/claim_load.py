@@ -79,7 +79,7 @@ def chunks(rows: Iterator[Any], size: int) -> Iterator[list[Any]]:
 
 
 def entries_of(workload: Workload, rows: Collection[tuple[int, int, int, int]]) -> list[Any]:
-    from matching.needs import Needs
+    from matching.task_queues.needs import Needs
     from wms.taskqueues.operations import Entry
 
     needs = {}
@@ -102,7 +102,7 @@ def entries_of(workload: Workload, rows: Collection[tuple[int, int, int, int]]) 
 
 
 def resource_of(pilot: Pilot, groups: dict[str, Any]) -> Any:
-    from matching.resources import JobKind, Resource
+    from matching.task_queues.resources import JobKind, Resource
 
     group = pilot["OwnerGroup"]
     is_private = isinstance(group, str)

@@ -116,7 +116,7 @@ def _p99(values: list[float]) -> float:
 
 def _prepare(size: Size) -> list[tuple[str, str]]:
     """A queue with this many pilots that have been submitted, and enough jobs for them."""
-    from matching.needs import Needs
+    from matching.task_queues.needs import Needs
     from wms.core.accounts import ensure_account
     from wms.core.actors import Actor
     from wms.core.models import Role

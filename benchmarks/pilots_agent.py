@@ -98,7 +98,7 @@ def _measure_gap(number: int) -> float:
 
 def _submit(number: int) -> None:
     """A queue of this host with one slot, and jobs for it."""
-    from matching.needs import Needs
+    from matching.task_queues.needs import Needs
     from wms.core.accounts import ensure_account
     from wms.core.actors import Actor
     from wms.core.loops import wake

@@ -32,7 +32,7 @@ def _measure(number: int) -> dict[str, float]:
 
 
 def _submitter() -> Any:
-    from matching.needs import Needs
+    from matching.task_queues.needs import Needs
     from wms.core.accounts import ensure_account
     from wms.core.actors import Actor
     from wms.core.models import Role

@@ -17,8 +17,8 @@ from types import SimpleNamespace
 from django.contrib.auth.hashers import make_password
 from django.utils import timezone
 
-from matching.needs import Needs
-from matching.resources import Resource
+from matching.task_queues.needs import Needs
+from matching.task_queues.resources import Resource
 from wms.accounting.models import AccountingGroup, ConcurrencyLimit
 from wms.accounting.services import charge, save_group, save_limit
 from wms.core.accounts import ensure_account

@@ -12,7 +12,7 @@ from examples.load.fleet import Runner, Runners
 from examples.load.flows import STAGES, Flow, Life
 from examples.load.places import ACTOR, Place
 from examples.load.rows import NULL, Table, array, new_ids, plain, stamp
-from matching.needs import Needs
+from matching.task_queues.needs import Needs
 from wms.core.models import InboxEntry, User
 from wms.dags.lifecycle import JOB_TOPIC
 from wms.jobs.lifecycle import FAILURE_TOPIC

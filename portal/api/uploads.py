@@ -8,7 +8,7 @@ from typing import IO, Any
 from django.http import HttpRequest
 from rest_framework.parsers import BaseParser, DataAndFiles, MultiPartParser
 
-from matching.classads import MAX_AD_BYTES
+from matching.ads.classads import MAX_AD_BYTES
 from portal.middleware.storable import faults_of_form
 from wms.core.errors import Finding, InvalidInput, TooLarge
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from matching.needs import MOST
-from matching.resources import NODE_NUMBERS, NODE_TEXTS, Resource
+from matching.task_queues.needs import MOST
+from matching.task_queues.resources import NODE_NUMBERS, NODE_TEXTS, Resource
 from portal.pilot_api.bodies import MAX_AMOUNT, Fields
 from wms.jobs.attempts import PayloadEnd
 from wms.jobs.models import Attempt

@@ -18,7 +18,7 @@ import zlib
 from collections.abc import Iterator, Mapping
 from typing import IO, Any, BinaryIO
 
-from matching.deadline import Deadline
+from matching.negotiation.deadline import Deadline
 from wms.core.errors import Finding, InvalidInput, TooLarge
 from wms.jobs.content.paths import checked_path
 

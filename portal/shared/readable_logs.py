@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
-from matching.deadline import Deadline
+from matching.negotiation.deadline import Deadline
 from portal.shared.sizes import size
 from wms.core.errors import NotFound
 from wms.dags.models import ScriptRun

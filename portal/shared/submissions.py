@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from hashlib import file_digest
 from typing import Any, BinaryIO
 
-from matching.deadline import Deadline
+from matching.negotiation.deadline import Deadline
 from portal.middleware.storable import faults_of_json
 from portal.middleware.uploads import Upload
 from portal.shared.archives import unpack

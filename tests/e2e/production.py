@@ -11,7 +11,7 @@ from types import SimpleNamespace
 from django.conf import settings
 from django.utils import timezone
 
-from matching.needs import Needs
+from matching.task_queues.needs import Needs
 from portal.celery import app as celery_app
 from tests import factories
 from wms.accounting.services import save_group

@@ -9,11 +9,11 @@ from datetime import UTC, datetime
 import classad2
 from hypothesis import strategies as st
 
-from matching.autoclusters import Grouping
-from matching.candidates import SitePool
-from matching.classads import attribute_value, build_ad, rank_value
-from matching.cycle_sites import Offer, number_of
-from matching.negotiation import Decision, Limit, Request, Usage, decide
+from matching.ads.classads import attribute_value, build_ad, rank_value
+from matching.negotiation.autoclusters import Grouping
+from matching.negotiation.candidates import SitePool
+from matching.negotiation.cycle_sites import Offer, number_of
+from matching.negotiation.decision import Decision, Limit, Request, Usage, decide
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 

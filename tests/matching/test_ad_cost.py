@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from matching.ad_cost import check_cost
-from matching.classads import AdError
+from matching.ads.ad_cost import check_cost
+from matching.ads.classads import AdError
 
 
 def test_ordinary_ads_cost_little() -> None:

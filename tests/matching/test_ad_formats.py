@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from matching.ad_cost import check_cost
-from matching.ad_formats import parse_ad
-from matching.classads import AdError, build_ad, parse_expression, parse_lines, render_lines
+from matching.ads.ad_cost import check_cost
+from matching.ads.ad_formats import parse_ad
+from matching.ads.classads import AdError, build_ad, parse_expression, parse_lines, render_lines
 
 SAMPLES = Path(__file__).parents[1] / "samples"
 

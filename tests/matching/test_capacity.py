@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from matching.capacity import ResourceVector, pack_jobs, pilots_for
+from matching.pressure.capacity import ResourceVector, pack_jobs, pilots_for
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from matching.classads import (
+from matching.ads.classads import (
     AdError,
     build_ad,
     literal_values,

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from matching.environments import (
+from matching.descriptions.environments import (
     BadEnvironment,
     parse_arguments,
     parse_environment,

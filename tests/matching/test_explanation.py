@@ -7,8 +7,9 @@ from datetime import timedelta
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from matching.cycle_sites import Offer
-from matching.explanation import (
+from matching.negotiation.cycle_sites import Offer
+from matching.negotiation.decision import Bounds, Limit, Request, Share, Usage, decide
+from matching.negotiation.explanation import (
     Candidate,
     ConjunctCount,
     Explanation,
@@ -17,9 +18,8 @@ from matching.explanation import (
     explain_site,
     with_changes,
 )
-from matching.fairshare import GroupShare
-from matching.negotiation import Bounds, Limit, Request, Share, Usage, decide
-from matching.unmatched_reasons import Kind, SiteStanding
+from matching.negotiation.fairshare import GroupShare
+from matching.negotiation.unmatched_reasons import Kind, SiteStanding
 from tests.matching.matchmaking import NOW, dag_ads, match, offer, request, site_ads
 
 

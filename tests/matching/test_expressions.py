@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from matching.classads import build_ad, evaluate, parse_expression
-from matching.expressions import Reference, reach, references, split_conjuncts
+from matching.ads.classads import build_ad, evaluate, parse_expression
+from matching.ads.expressions import Reference, reach, references, split_conjuncts
 
 
 @pytest.mark.parametrize(

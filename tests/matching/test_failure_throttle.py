@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from matching.failure_throttle import Outcomes, next_allowance
+from matching.negotiation.failure_throttle import Outcomes, next_allowance
 
 THRESHOLD = 18
 THRESHOLDS = st.integers(1, 1000)

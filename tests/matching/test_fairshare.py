@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from matching.fairshare import (
+from matching.negotiation.fairshare import (
     BEST_PRIORITY,
     GroupShare,
     allotments,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from matching.impossible_requirements import constant_fault, never_true
+from matching.task_queues.impossible_requirements import constant_fault, never_true
 
 OWN = {"No": "false", "Number": "5", "Words": '{"a", "b"}', "Here": 'TARGET.Name == "UW"'}
 

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from matching.macro_functions import SEED, UNKNOWN
-from matching.macros import (
+from matching.descriptions.macro_functions import SEED, UNKNOWN
+from matching.descriptions.macros import (
     Budget,
     Flattener,
     MacroError,

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from matching.macros import (
+from matching.descriptions.macros import (
     Budget,
     Flattener,
     MacroError,

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from matching.near_misses import NearMiss, near_misses
+from matching.negotiation.near_misses import NearMiss, near_misses
 from tests.matching.matchmaking import NOW, offer, request
 
 SITES = [offer(n, f"s{n}", Memory=str(1024 * n), OpSys='"LINUX"') for n in range(1, 13)]

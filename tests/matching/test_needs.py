@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from matching.needs import BadNeeds, Needs, cpu_segment
+from matching.task_queues.needs import BadNeeds, Needs, cpu_segment
 
 
 @pytest.mark.parametrize(

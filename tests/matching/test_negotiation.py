@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from matching.classads import build_ad, parse_lines
-from matching.cycle_sites import Offer
-from matching.negotiation import Bounds, Request, Usage, decide
-from matching.unmatched_reasons import Kind
+from matching.ads.classads import build_ad, parse_lines
+from matching.negotiation.cycle_sites import Offer
+from matching.negotiation.decision import Bounds, Request, Usage, decide
+from matching.negotiation.unmatched_reasons import Kind
 from tests.matching.matchmaking import NOW, Clock, match, offer, request
 
 SAMPLES = Path(__file__).parent.parent / "samples"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from matching.fairshare import GroupShare
-from matching.negotiation import Bounds, Limit, Share, Usage, decide
-from matching.unmatched_reasons import Kind
+from matching.negotiation.decision import Bounds, Limit, Share, Usage, decide
+from matching.negotiation.fairshare import GroupShare
+from matching.negotiation.unmatched_reasons import Kind
 from tests.matching.matchmaking import NOW, Clock, match, offer, request, submitted_by
 
 

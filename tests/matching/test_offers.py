@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from matching.needs import Needs
-from matching.resources import Resource, offer_refusal, pilot_ad, requirements_value
+from matching.task_queues.needs import Needs
+from matching.task_queues.resources import Resource, offer_refusal, pilot_ad, requirements_value
 
 QUEUE = Resource(
     site="T2_X",

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from matching.fairshare import GroupShare
-from matching.negotiation import Share, Usage
+from matching.negotiation.decision import Share, Usage
+from matching.negotiation.fairshare import GroupShare
 from tests.matching.matchmaking import (
     NOW,
     dag_ads,

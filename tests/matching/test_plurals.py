@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from matching.capacity import ResourceVector
 from matching.plurals import counted, pilots_are
-from matching.pressure_plan import Bounds, QueueState, Scopes, plan
-from matching.pressure_shares import Need
+from matching.pressure.capacity import ResourceVector
+from matching.pressure.plan import Bounds, QueueState, Scopes, plan
+from matching.pressure.shares import Need
 
 
 @pytest.mark.parametrize(

@@ -8,11 +8,11 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from matching.capacity import ResourceVector
-from matching.pressure import FrontendLimits, Slots, exact_share, max_run, min_idle
-from matching.pressure_model import closed_loop
-from matching.pressure_plan import Bounds, QueueState, Scopes, plan
-from matching.pressure_shares import JobGroup, Need, QueueOffer, share_out
+from matching.pressure.capacity import ResourceVector
+from matching.pressure.formulas import FrontendLimits, Slots, exact_share, max_run, min_idle
+from matching.pressure.model import closed_loop
+from matching.pressure.plan import Bounds, QueueState, Scopes, plan
+from matching.pressure.shares import JobGroup, Need, QueueOffer, share_out
 
 NAMES = ("a", "b", "c", "d")
 CAPACITIES = st.builds(

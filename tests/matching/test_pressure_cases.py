@@ -10,7 +10,11 @@ from typing import Any
 
 import pytest
 
-from matching import core_seconds, pressure, pressure_lifecycle, pressure_model, pressure_removal
+from matching import core_seconds
+from matching.pressure import formulas as pressure
+from matching.pressure import lifecycle as pressure_lifecycle
+from matching.pressure import model as pressure_model
+from matching.pressure import removal as pressure_removal
 from wms.pilots.agent.session import lifetime_rules
 
 CASES = Path(__file__).with_name("pressure_cases.json")

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from matching.classads import AdError, parse_expression
-from matching.rematch import Action, Decision, Figures, decide
+from matching.ads.classads import AdError, parse_expression
+from matching.negotiation.rematch import Action, Decision, Figures, decide
 
 FIGURES = Figures(
     matched_s=8000,

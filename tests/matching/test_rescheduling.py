@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from matching.needs import Needs
-from matching.rescheduling import pause_after_s, with_host, without_site
+from matching.task_queues.needs import Needs
+from matching.task_queues.rescheduling import pause_after_s, with_host, without_site
 
 
 @pytest.mark.parametrize(

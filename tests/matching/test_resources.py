@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from matching.needs import Needs
-from matching.resources import JobKind, Resource, pilot_ad, requirements_value
+from matching.task_queues.needs import Needs
+from matching.task_queues.resources import JobKind, Resource, pilot_ad, requirements_value
 
 HERE = Resource(
     "x",

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from matching.classads import AdError
-from matching.macros import Scopes, parse_template
-from matching.substitution import (
+from matching.ads.classads import AdError
+from matching.descriptions.macros import Scopes, parse_template
+from matching.descriptions.substitution import (
     Evaluator,
     Expanded,
     Undefined,

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from matching.suspected_nodes import Trial, _Part, chance_of, is_cleared, suspects
+from matching.task_queues.suspected_nodes import Trial, _Part, chance_of, is_cleared, suspects
 
 HOSTS = ("wn1", "wn2", "wn3", "wn4", "wn5", "wn6")
 _numbers = itertools.count()

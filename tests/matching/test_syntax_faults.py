@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from matching.classads import AdError, parse_expression, parse_lines
-from matching.syntax_faults import find_syntax_fault
+from matching.ads.classads import AdError, parse_expression, parse_lines
+from matching.ads.syntax_faults import find_syntax_fault
 
 
 @pytest.mark.parametrize(

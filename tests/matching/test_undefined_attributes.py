@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from matching.resources import NODE_FACTS, PILOT_ATTRIBUTES
-from matching.undefined_attributes import unknown_attributes
+from matching.task_queues.resources import NODE_FACTS, PILOT_ATTRIBUTES
+from matching.task_queues.undefined_attributes import unknown_attributes
 
 
 @pytest.mark.parametrize(

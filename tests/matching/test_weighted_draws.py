@@ -8,7 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from matching.weighted_draws import Law, chances, job_weight, smallest_of, variate, winner
+from matching.task_queues.weighted_draws import (
+    Law,
+    chances,
+    job_weight,
+    smallest_of,
+    variate,
+    winner,
+)
 from tests import chi_square
 
 DRAWS = 20_000

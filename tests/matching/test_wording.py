@@ -10,8 +10,8 @@ from datetime import timedelta
 
 import pytest
 
-from matching.cycle_sites import Offer
-from matching.negotiation import Limit, Request
+from matching.negotiation.cycle_sites import Offer
+from matching.negotiation.decision import Limit, Request
 from tests.matching.matchmaking import NOW, match, offer, request
 
 _AVOIDED = {1: NOW + timedelta(hours=1)}

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from django.utils import timezone
 
-from matching.needs import Needs
+from matching.task_queues.needs import Needs
 from portal.personal.services import save_filter
 from tests import factories
 from wms.accounting.core_seconds import CoreSeconds, Use, add_uses

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from matching.deadline import Deadline
+from matching.negotiation.deadline import Deadline
 from portal.shared import archives
 from portal.shared.archives import unpack
 from wms.core.errors import InvalidInput, TooLarge

@@ -8,7 +8,7 @@ from datetime import datetime
 from django.db.models import F, FloatField, Prefetch, QuerySet, Sum, Value, Window
 from django.db.models.functions import Coalesce, RowNumber
 
-from matching.fairshare import GroupShare
+from matching.negotiation.fairshare import GroupShare
 from wms.accounting.models import AccountingGroup, ConcurrencyLimit, Submitter
 from wms.core.models import User
 

@@ -8,7 +8,7 @@ from datetime import datetime
 from django.db import DEFAULT_DB_ALIAS, connection, transaction
 from django.db.models.deletion import Collector, ProtectedError
 
-from matching.fairshare import BEST_PRIORITY, decayed_priority
+from matching.negotiation.fairshare import BEST_PRIORITY, decayed_priority
 from wms.accounting.models import AccountingGroup, ConcurrencyLimit, Submitter
 from wms.accounting.sql import CHARGE_SUBMITTERS
 from wms.core.actors import Actor

@@ -13,11 +13,12 @@ from datetime import UTC, datetime
 from functools import wraps
 from typing import ParamSpec, TypeVar
 
-from matching.ad_cost import check_cost
-from matching.ad_formats import parse_ad
-from matching.classads import AdError
-from matching.cycle_sites import Offer
-from matching.explanation import (
+from matching.ads.ad_cost import check_cost
+from matching.ads.ad_formats import parse_ad
+from matching.ads.classads import AdError
+from matching.negotiation.cycle_sites import Offer
+from matching.negotiation.decision import NEWCOMER_PRIORITY, Bounds, Request
+from matching.negotiation.explanation import (
     Explanation,
     MatchVerdict,
     SiteExplanation,
@@ -25,10 +26,9 @@ from matching.explanation import (
     explain_site,
     with_changes,
 )
-from matching.near_misses import NearMiss, near_misses
-from matching.needs import Needs
-from matching.negotiation import NEWCOMER_PRIORITY, Bounds, Request
-from matching.unmatched_reasons import Kind, reasons_for_leaving
+from matching.negotiation.near_misses import NearMiss, near_misses
+from matching.negotiation.unmatched_reasons import Kind, reasons_for_leaving
+from matching.task_queues.needs import Needs
 from wms.accounting import selectors as accounting
 from wms.core.conf import conf
 from wms.core.errors import InvalidInput, NotFound

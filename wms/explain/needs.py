@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from matching.explanation import MatchVerdict
-from matching.needs import Needs
-from matching.resources import offer_refusal
-from matching.unmatched_reasons import grouped_reasons
+from matching.negotiation.explanation import MatchVerdict
+from matching.negotiation.unmatched_reasons import grouped_reasons
+from matching.task_queues.needs import Needs
+from matching.task_queues.resources import offer_refusal
 from wms.explain.queue_changes import QueueChanges
 from wms.jobs.limits import ReachedLimit, reached_limits
 from wms.pilots.selectors import live_pilots_by_queue

@@ -1,6 +1,6 @@
 """What-if changes of jobs' needs and queues' offers, parsed and applied in memory only.
 
-Jobs and queues are compared by `matching.resources.offer_refusal`, as for pilots.
+Jobs and queues are compared by `matching.task_queues.resources.offer_refusal`, as for pilots.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from matching.needs import MOST, BadNeeds, Needs
-from matching.resources import offer_refusal
+from matching.task_queues.needs import MOST, BadNeeds, Needs
+from matching.task_queues.resources import offer_refusal
 from wms.core.errors import Finding, InvalidInput
 from wms.core.models import User
 from wms.sites.models import Queue, Site

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field, replace
 
 import classad2
 
-from matching.ad_cost import check_cost
-from matching.classads import AdError, build_ad, parse_expression
-from matching.cycle_sites import Offer
-from matching.negotiation import Request
+from matching.ads.ad_cost import check_cost
+from matching.ads.classads import AdError, build_ad, parse_expression
+from matching.negotiation.cycle_sites import Offer
+from matching.negotiation.decision import Request
 from wms.core.errors import Finding, InvalidInput
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from django.db.models import Case, Count, F, Q, QuerySet, Sum, When
 
-from matching.deadline import Deadline
+from matching.negotiation.deadline import Deadline
 from wms.core.errors import NotFound
 from wms.core.models import User
 from wms.failures.counting import AT_SITES, Span, start_of

@@ -10,8 +10,8 @@ from typing import Any
 from django.db import transaction
 from django.db.models import F
 
-from matching.classads import quote
-from matching.needs import Needs
+from matching.ads.classads import quote
+from matching.task_queues.needs import Needs
 from wms.core.actors import Actor
 from wms.core.errors import InvalidInput
 from wms.jobs import lifecycle, prepared_statements

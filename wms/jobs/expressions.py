@@ -15,8 +15,8 @@ from typing import Any
 
 import classad2
 
-from matching.ad_cost import check_cost
-from matching.classads import AdError, build_ad, evaluate, parse_expression
+from matching.ads.ad_cost import check_cost
+from matching.ads.classads import AdError, build_ad, evaluate, parse_expression
 from wms.jobs.models import Attempt, Job
 from wms.jobs.states import JobState
 

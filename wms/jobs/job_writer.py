@@ -9,7 +9,7 @@ from typing import Any
 
 from django.db import connection
 
-from matching.needs import Needs
+from matching.task_queues.needs import Needs
 from wms.core.actors import Actor
 from wms.core.models import User
 from wms.jobs import lifecycle

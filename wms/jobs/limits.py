@@ -16,8 +16,8 @@ from django.db import connection, transaction
 from django.db.models import Case, Count, F, OuterRef, QuerySet, Subquery, Value, When
 from django.db.models.functions import Coalesce, NullIf
 
-from matching.needs import Needs
-from matching.resources import JobKind
+from matching.task_queues.needs import Needs
+from matching.task_queues.resources import JobKind
 from wms.accounting.models import AccountingGroup
 from wms.core.actors import Actor
 from wms.core.audit import record_action

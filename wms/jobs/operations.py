@@ -10,7 +10,7 @@ from django.db import transaction
 from django.db.models import Case, F, Value, When
 from django.db.models.functions import Now
 
-from matching.needs import Needs
+from matching.task_queues.needs import Needs
 from wms.core.actors import Actor
 from wms.core.database.statements import sent_ahead
 from wms.core.models import User

@@ -9,7 +9,7 @@ from datetime import datetime
 from django.db import transaction
 from django.db.models import F
 
-from matching.rescheduling import pause_after_s
+from matching.task_queues.rescheduling import pause_after_s
 from wms.core.actors import Actor
 from wms.core.conf import conf
 from wms.core.statemachine import DatabaseTime

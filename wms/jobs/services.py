@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 from django.db import transaction
 
-from matching.weighted_draws import JOB_WEIGHTS
+from matching.task_queues.weighted_draws import JOB_WEIGHTS
 from wms.core.actors import Actor
 from wms.core.audit import record_action, record_actions
 from wms.core.conf import conf

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from matching.needs import Needs
+from matching.task_queues.needs import Needs
 
 #: Stands in the texts of a job for the number of its cluster, which is known once it is stored.
 CLUSTER_MARK = "\ue000"

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 
-from matching.ad_cost import check_cost
-from matching.ad_formats import parse_ad
-from matching.classads import AdError, build_ad, literal_values
+from matching.ads.ad_cost import check_cost
+from matching.ads.ad_formats import parse_ad
+from matching.ads.classads import AdError, build_ad, literal_values
 from wms.core.errors import Finding, InvalidInput
 from wms.jobs.content.paths import checked_path
 

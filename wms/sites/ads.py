@@ -10,9 +10,8 @@ import classad2
 import structlog
 from django.db import transaction
 
-from matching import environments
-from matching.ad_cost import check_cost
-from matching.classads import (
+from matching.ads.ad_cost import check_cost
+from matching.ads.classads import (
     MAX_AD_BYTES,
     AdError,
     build_ad,
@@ -21,7 +20,8 @@ from matching.classads import (
     quote,
     render_lines,
 )
-from matching.impossible_requirements import constant_fault
+from matching.descriptions import environments
+from matching.task_queues.impossible_requirements import constant_fault
 from wms.core.errors import Conflict, Finding, InvalidInput
 from wms.sites.models import Site, SiteAd
 

@@ -10,9 +10,9 @@ from typing import Any
 
 from django.db import transaction
 
-from matching import environments
-from matching.ad_formats import parse_ad
-from matching.classads import AdError, attribute_value, build_ad
+from matching.ads.ad_formats import parse_ad
+from matching.ads.classads import AdError, attribute_value, build_ad
+from matching.descriptions import environments
 from wms.core.actors import Actor
 from wms.core.audit import record_action
 from wms.core.errors import Conflict, Finding, InvalidInput, NotFound

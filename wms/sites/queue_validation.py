@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable
 from pathlib import PurePosixPath
 
-from matching.needs import MOST
+from matching.task_queues.needs import MOST
 from wms.core.database.saving import check_row
 from wms.core.errors import InvalidInput
 from wms.elements.protocol import BadSettings

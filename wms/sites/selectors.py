@@ -8,7 +8,7 @@ from datetime import datetime
 
 from django.db.models import Prefetch, QuerySet
 
-from matching.resources import Resource
+from matching.task_queues.resources import Resource
 from wms.accounting.models import AccountingGroup
 from wms.core.conf import conf
 from wms.core.errors import NotFound

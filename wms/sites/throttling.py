@@ -10,7 +10,7 @@ from typing import Any
 from django.db import transaction
 from django.db.models import F, Q
 
-from matching.failure_throttle import Outcomes, next_allowance
+from matching.negotiation.failure_throttle import Outcomes, next_allowance
 from wms.core.actors import Actor
 from wms.sites.models import Site, SiteEvent, SiteThrottle
 

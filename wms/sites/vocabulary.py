@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from matching.needs import Needs
-from matching.undefined_attributes import unknown_attributes
+from matching.task_queues.needs import Needs
+from matching.task_queues.undefined_attributes import unknown_attributes
 from wms.sites.models import Queue, Site, SiteAd
 from wms.sites.selectors import fresh_time_s
 

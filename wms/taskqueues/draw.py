@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from matching.needs import Needs
-from matching.resources import JobKind, Resource
-from matching.weighted_draws import Law
+from matching.task_queues.needs import Needs
+from matching.task_queues.resources import JobKind, Resource
+from matching.task_queues.weighted_draws import Law
 from wms.core.database.statements import prepared_rows
 from wms.taskqueues.sql import SAMPLE, SCAN_BY, fitting
 from wms.taskqueues.waiting import ANYONE, ClaimingHost, Taken

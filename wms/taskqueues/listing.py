@@ -16,8 +16,8 @@ from django.db.models import Count, F, Max, Min, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Coalesce, JSONObject
 from django.utils.dateparse import parse_datetime
 
-from matching.needs import Needs
-from matching.weighted_draws import job_weight
+from matching.task_queues.needs import Needs
+from matching.task_queues.weighted_draws import job_weight
 from wms.accounting.models import AccountingGroup
 from wms.core.errors import NotFound
 from wms.core.models import User

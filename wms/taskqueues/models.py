@@ -9,8 +9,8 @@ from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.db.models.functions import Now
 
-from matching.needs import CPU_SEGMENTS_S
-from matching.weighted_draws import Law
+from matching.task_queues.needs import CPU_SEGMENTS_S
+from matching.task_queues.weighted_draws import Law
 
 
 def _words() -> ArrayField[list[str], list[str]]:
@@ -24,7 +24,7 @@ def _segments() -> list[int]:
 
 
 class TaskQueue(models.Model):
-    """The needs that all of its waiting jobs share; see `matching.needs.Needs`.
+    """The needs that all of its waiting jobs share; see `matching.task_queues.needs.Needs`.
 
     A row is never changed. It goes when no job waits in it.
     """

@@ -12,8 +12,8 @@ from typing import Any
 
 from django.db import connection, transaction
 
-from matching.needs import Needs
-from matching.resources import JobKind, Resource, pilot_ad, requirements_value
+from matching.task_queues.needs import Needs
+from matching.task_queues.resources import JobKind, Resource, pilot_ad, requirements_value
 from wms.core.models import User
 from wms.taskqueues import arrivals, waiting
 from wms.taskqueues.draw import Draw

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import fields
 
-from matching.needs import Needs
-from matching.weighted_draws import JOB_WEIGHTS, Law
+from matching.task_queues.needs import Needs
+from matching.task_queues.weighted_draws import JOB_WEIGHTS, Law
 from wms.core.database.statements import one_line
 
 # In the order of the keys, so that two submissions that make the same TaskQueues do not wait for
@@ -75,7 +75,7 @@ DELETE FROM taskqueues_ticket AS t USING gone WHERE t.task_queue_id = gone.id
 """
 
 # A pool's part is spread in proportion to the sum of the jobs' weights. The parts come from
-# `matching.task_queue_shares`; owner 0 stands for all owners of a group with job sharing. Emptied
+# `matching.task_queues.shares`; owner 0 stands for all owners of a group with job sharing. Emptied
 # TaskQueues have the least priority until they are removed.
 _PRICED = """
 WITH pool AS (
@@ -233,7 +233,7 @@ SELECT EXISTS (
 # The weights of the job priorities from 0 on.
 _WEIGHT = f"(ARRAY[{', '.join(map(repr, JOB_WEIGHTS))}]::float8[])[priority + 1]"
 
-# `matching.weighted_draws.smallest_of` for the jobs of one priority, each with its weight.
+# `matching.task_queues.weighted_draws.smallest_of` for the jobs of one priority, by weight.
 _OF_JOBS = {
     Law.EXPONENTIAL: f"-ln(1 - random()) / (jobs * {_WEIGHT})",
     Law.UNIFORM: f"(1 - power(1 - random(), 1.0 / jobs)) / {_WEIGHT}",
@@ -269,12 +269,12 @@ SELECT task_queue_id, priority, sum(jobs) FROM gone
 GROUP BY task_queue_id, priority HAVING sum(jobs) <> 0
 """
 
-# The columns of `matching.needs.Needs`, in its order.
+# The columns of `matching.task_queues.needs.Needs`, in its order.
 _NEEDS = ", ".join(
     "u.username" if field.name == "owner" else f"q.{field.name}" for field in fields(Needs)
 )
 
-# What `matching.resources.Resource.refusal` asks, in the same order of columns as it is quickest.
+# The conditions of `matching.task_queues.resources.Resource.refusal`, the quickest first.
 _ALWAYS = """
     q.cores <= %(cores)s AND q.memory_mb <= %(memory_mb)s AND q.gpus <= %(gpus)s
     AND q.setup = %(setup)s
@@ -375,7 +375,7 @@ ORDER BY q.cpu_time_s DESC, VARIATE
 LIMIT %(ahead)s
 """
 
-# `matching.weighted_draws.variate`.
+# `matching.task_queues.weighted_draws.variate`.
 _OF_TASK_QUEUES = {
     Law.EXPONENTIAL: "-ln(1 - random()) / t.priority",
     Law.UNIFORM: "random() / t.priority",

@@ -9,7 +9,7 @@ from typing import Any
 
 from django.db import connection
 
-from matching.weighted_draws import Law
+from matching.task_queues.weighted_draws import Law
 from wms.core.database.statements import prepared_rows, whole_numbers
 from wms.taskqueues.sql import (
     FOLD_TALLY,

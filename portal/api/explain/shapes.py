@@ -7,8 +7,8 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from matching.classads import MAX_AD_BYTES
-from matching.explanation import MatchVerdict
+from matching.ads.classads import MAX_AD_BYTES
+from matching.negotiation.explanation import MatchVerdict
 from portal.api.shapes import StrictSerializer
 from wms.explain.queue_changes import NEEDS, OFFERS
 

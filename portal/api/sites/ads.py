@@ -12,7 +12,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from matching.classads import MAX_AD_BYTES
+from matching.ads.classads import MAX_AD_BYTES
 from portal.api.base import caller, refusals
 from portal.api.sites import shapes
 from portal.api.uploads import AdText, JsonAdText, refuse_large_body

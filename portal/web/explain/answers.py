@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Generic, TypeVar
 
-from matching.explanation import Candidate, ConjunctCount, Explanation, Refusal
-from matching.near_misses import NearMiss
-from matching.unmatched_reasons import SiteStanding
+from matching.negotiation.explanation import Candidate, ConjunctCount, Explanation, Refusal
+from matching.negotiation.near_misses import NearMiss
+from matching.negotiation.unmatched_reasons import SiteStanding
 from portal.web.explain.verdicts import DAGS, SITES, Meaning
 from wms.explain.answers import DagAnswer, SiteAnswer
 from wms.explain.needs import NeedsExplanation, QueueFit

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 from django import forms
 
-from matching.ad_cost import check_cost
-from matching.classads import MAX_AD_BYTES, AdError, parse_expression
+from matching.ads.ad_cost import check_cost
+from matching.ads.classads import MAX_AD_BYTES, AdError, parse_expression
 from wms.core.errors import Finding, InvalidInput
 from wms.explain.what_if import WhatIfChanges
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from matching.explanation import MatchVerdict
-from matching.unmatched_reasons import SiteStanding
+from matching.negotiation.explanation import MatchVerdict
+from matching.negotiation.unmatched_reasons import SiteStanding
 from portal.shared.state_badges import StateBadge
 
 

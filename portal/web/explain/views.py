@@ -14,7 +14,7 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods
 
-from matching.unmatched_reasons import SiteStanding
+from matching.negotiation.unmatched_reasons import SiteStanding
 from portal.lists.filters import DagFilter
 from portal.web.explain import answers as explained
 from portal.web.explain.questions import QuestionForm

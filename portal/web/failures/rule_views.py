@@ -10,7 +10,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.views.decorators.http import require_http_methods, require_safe
 
-from matching.deadline import Deadline
+from matching.negotiation.deadline import Deadline
 from portal.web.shared.pages import page, render_page
 from wms.core.actors import Actor
 from wms.core.database.saving import check_row

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from matching.needs import Needs
+from matching.task_queues.needs import Needs
 from portal.web.templatetags.pilotage import span
 from wms.sites.models import Queue
 

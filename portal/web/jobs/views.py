@@ -10,7 +10,7 @@ from django.shortcuts import redirect
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_safe
 
-from matching.needs import Needs
+from matching.task_queues.needs import Needs
 from portal.shared.readable_logs import log_kinds
 from portal.web.jobs.needs import facts_of
 from portal.web.shared.offers import ActionForm, Refused, offers_of

@@ -13,7 +13,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseNotModified
 from django.shortcuts import render
 from django.utils.safestring import SafeString, mark_safe
 
-from matching.deadline import Deadline
+from matching.negotiation.deadline import Deadline
 from portal.shared.readable_logs import Log, counting_time
 from portal.web.logs.lines import Marked, gap_as_html, lines_as_html, text_as_html
 from wms.jobs.output.lines import (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django import template
 
-from matching.needs import Needs
+from matching.task_queues.needs import Needs
 from portal.web.jobs.needs import words_of
 
 register = template.Library()

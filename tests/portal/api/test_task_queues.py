@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from rest_framework.test import APIClient
 
-from matching.needs import Needs
+from matching.task_queues.needs import Needs
 from tests import factories
 from wms.accounting.models import AccountingGroup
 from wms.accounting.services import save_group

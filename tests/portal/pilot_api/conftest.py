@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from matching.needs import Needs
+from matching.task_queues.needs import Needs
 from tests.portal.pilot_api.pilot_client import SECRET, PilotClient
 from wms.core.actors import Actor
 from wms.core.models import User

@@ -9,7 +9,7 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from matching.needs import Needs
+from matching.task_queues.needs import Needs
 from portal.web.jobs.needs import facts_of, offer_of, reserved_for, words_of
 from tests import factories
 from wms.accounting.models import AccountingGroup

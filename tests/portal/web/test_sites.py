@@ -11,7 +11,7 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from matching.failure_throttle import Outcomes
+from matching.negotiation.failure_throttle import Outcomes
 from tests import factories
 from tests.portal.web.markup import text_of
 from wms.core.models import User

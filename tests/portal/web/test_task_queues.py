@@ -8,7 +8,7 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from matching.needs import Needs
+from matching.task_queues.needs import Needs
 from portal.web.matching import task_queue_views as task_queues
 from tests import factories
 from wms.accounting.models import AccountingGroup

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from matching.explanation import MatchVerdict
-from matching.unmatched_reasons import SiteStanding
+from matching.negotiation.explanation import MatchVerdict
+from matching.negotiation.unmatched_reasons import SiteStanding
 from portal.shared.state_badges import BADGES
 from portal.web.explain.answers import cut
 from portal.web.explain.verdicts import DAGS, JOB_VERDICTS, SITES, VERDICTS

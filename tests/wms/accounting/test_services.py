@@ -9,7 +9,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from matching.fairshare import GroupShare, decayed_priority
+from matching.negotiation.fairshare import GroupShare, decayed_priority
 from wms.accounting import selectors, services
 from wms.accounting.models import AccountingGroup, ConcurrencyLimit, Submitter
 from wms.core.actors import Actor

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 from django.db import transaction
 
-from matching.resources import Resource
+from matching.task_queues.resources import Resource
 from wms.core.actors import Actor
 from wms.core.models import InboxEntry
 from wms.dags.engine import cycle as engine

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from matching.needs import BadNeeds, Needs
+from matching.task_queues.needs import BadNeeds, Needs
 from wms.core.errors import InvalidInput
 from wms.dags.description.needs import _evaluated, _read_again, read_needs
 from wms.dags.models import Dag

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from matching.needs import Needs
+from matching.task_queues.needs import Needs
 from tests.wms.dags.driving import advance, match
 from tests.wms.dags.test_needs import sub
 from wms.accounting.models import AccountingGroup

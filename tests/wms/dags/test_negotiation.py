@@ -6,8 +6,8 @@ from datetime import timedelta
 
 import pytest
 
-from matching.negotiation import decide
-from matching.unmatched_reasons import Kind
+from matching.negotiation.decision import decide
+from matching.negotiation.unmatched_reasons import Kind
 from tests.wms.dags.driving import NOW, assert_log_agrees, match, run_one
 from wms.core.actors import Actor
 from wms.core.models import User

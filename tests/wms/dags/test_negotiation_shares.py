@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from matching.unmatched_reasons import Kind
+from matching.negotiation.unmatched_reasons import Kind
 from tests.wms.dags.driving import NOW, advance, claim_one, match, run_one
 from wms.accounting.models import AccountingGroup, ConcurrencyLimit, Submitter
 from wms.core.models import User

@@ -6,7 +6,7 @@ from itertools import count
 
 import pytest
 
-from matching.deadline import Deadline
+from matching.negotiation.deadline import Deadline
 from wms.core.errors import Finding
 from wms.dags.description.submit_file import SubmitFile, parse_submit_file
 from wms.dags.language.parser import parse_dag

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from matching.failure_throttle import Outcomes
+from matching.negotiation.failure_throttle import Outcomes
 from wms.core.models import User
 from wms.dags.models import MatchRecord
 from wms.dags.negotiation.site_performance import site_outcomes

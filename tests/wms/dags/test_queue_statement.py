@@ -9,7 +9,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from matching.macros import Budget, MacroError
+from matching.descriptions.macros import Budget, MacroError
 from wms.dags.description.queue_statement import MAX_JOBS, BadQueue
 from wms.dags.description.submit_file import SubmitFile, from_dict, parse_submit_file
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from matching.substitution import OwnAttributes
+from matching.descriptions.substitution import OwnAttributes
 from tests.wms.dags.driving import advance, assert_log_agrees, match, run_one, states
 from tests.wms.dags.test_needs_of_jobs import in_group
 from wms.core.errors import InvalidInput

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from matching.needs import Needs
+from matching.task_queues.needs import Needs
 from wms.core.errors import InvalidInput
 from wms.dags.description.submit_file import MAX_COMMANDS, parse_submit_file
 from wms.dags.language.parser import parse_dag

@@ -8,9 +8,9 @@ from datetime import timedelta
 import pytest
 from django.db import connections
 
-from matching.explanation import MatchVerdict
-from matching.near_misses import NearMiss
-from matching.unmatched_reasons import SiteStanding
+from matching.negotiation.explanation import MatchVerdict
+from matching.negotiation.near_misses import NearMiss
+from matching.negotiation.unmatched_reasons import SiteStanding
 from tests.wms.conftest import SUBMIT_FILE
 from tests.wms.dags.driving import NOW, match
 from wms.core.actors import Actor

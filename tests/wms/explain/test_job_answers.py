@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from matching.explanation import MatchVerdict
+from matching.negotiation.explanation import MatchVerdict
 from tests import factories
 from tests.wms.dags.driving import NOW, claim_one, match, run_one
 from wms.core.models import User

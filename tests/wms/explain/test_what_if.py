@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from matching.cycle_sites import Offer
-from matching.explanation import explain, explain_site, with_changes
-from matching.negotiation import Usage
+from matching.negotiation.cycle_sites import Offer
+from matching.negotiation.decision import Usage
+from matching.negotiation.explanation import explain, explain_site, with_changes
 from tests.matching.matchmaking import NOW, dag_ads, match, offer, request, site_ads
 from wms.core.models import User
 from wms.dags.models import Dag

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from matching.needs import Needs
+from matching.task_queues.needs import Needs
 from tests import factories
 from tests.wms.dags.driving import NOW, match
 from wms.core.actors import Actor

@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 import pytest
 from django.db import IntegrityError, transaction
 
-from matching.needs import Needs
-from matching.resources import Resource
+from matching.task_queues.needs import Needs
+from matching.task_queues.resources import Resource
 from wms.core.actors import Actor
 from wms.core.errors import InvalidInput, NotFound
 from wms.core.models import InboxEntry, User

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 from django.db import connection, connections, transaction
 
-from matching.needs import Needs
+from matching.task_queues.needs import Needs
 from tests.statements import carried_out_by
 from wms.core.actors import Actor
 from wms.core.errors import ReasonRequired

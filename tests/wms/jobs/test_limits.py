@@ -10,8 +10,8 @@ import pytest
 from django.db import connection, connections, transaction
 from django.test.utils import CaptureQueriesContext
 
-from matching.needs import Needs
-from matching.resources import JobKind
+from matching.task_queues.needs import Needs
+from matching.task_queues.resources import JobKind
 from tests.statements import carried_out_by
 from wms.accounting.models import AccountingGroup
 from wms.core.actors import Actor

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from matching.deadline import Deadline
+from matching.negotiation.deadline import Deadline
 from wms.core.errors import NotFound
 from wms.jobs.output import lines
 from wms.jobs.output.lines import (

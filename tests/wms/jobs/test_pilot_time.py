@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from matching.needs import Needs
-from matching.resources import Resource
+from matching.task_queues.needs import Needs
+from matching.task_queues.resources import Resource
 from wms.core.actors import Actor
 from wms.core.models import User
 from wms.jobs import operations

@@ -9,8 +9,8 @@ from django.utils import timezone
 from hypothesis import given
 from hypothesis import strategies as st
 
-from matching.needs import Needs
-from matching.resources import Resource
+from matching.task_queues.needs import Needs
+from matching.task_queues.resources import Resource
 from wms.core.actors import Actor
 from wms.core.errors import NotFound
 from wms.core.models import User

@@ -10,7 +10,7 @@ import pytest
 from django.db import DataError, connection, transaction
 from django.test.utils import CaptureQueriesContext
 
-from matching.needs import Needs
+from matching.task_queues.needs import Needs
 from wms.core.actors import Actor
 from wms.core.models import User
 from wms.jobs import job_writer

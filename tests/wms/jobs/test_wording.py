@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from matching.resources import JobKind
+from matching.task_queues.resources import JobKind
 from wms.jobs.attempts import PayloadEnd
 from wms.jobs.limits import _Limit
 

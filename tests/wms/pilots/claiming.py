@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 
 from django.db import connections
 
-from matching.needs import Needs
+from matching.task_queues.needs import Needs
 from wms.core.actors import Actor
 from wms.core.models import User
 from wms.jobs.operations import JobSpec, create_workspace, submit_jobs

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from matching.needs import Needs
+from matching.task_queues.needs import Needs
 from tests.wms.pilots.fake_element import FakeElement
 from wms.core.actors import Actor
 from wms.core.models import User

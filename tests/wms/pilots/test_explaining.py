@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from matching.explanation import MatchVerdict
-from matching.needs import Needs
+from matching.negotiation.explanation import MatchVerdict
+from matching.task_queues.needs import Needs
 from tests import factories
 from wms.core.actors import Actor
 from wms.core.models import User

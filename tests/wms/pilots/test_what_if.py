@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from matching.explanation import MatchVerdict
-from matching.needs import Needs
+from matching.negotiation.explanation import MatchVerdict
+from matching.task_queues.needs import Needs
 from wms.core.errors import InvalidInput
 from wms.core.models import User
 from wms.explain.answers import answer_for_site, answer_for_task_queue

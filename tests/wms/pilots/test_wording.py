@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from matching.needs import Needs
-from matching.resources import Resource
+from matching.task_queues.needs import Needs
+from matching.task_queues.resources import Resource
 from wms.pilots.pressure.fitting import largest_first, no_fit_reasons
 from wms.pilots.protocol.refusals import no_fit_refusal
 from wms.taskqueues.selectors import Demand

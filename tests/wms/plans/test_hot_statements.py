@@ -10,8 +10,8 @@ from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 from psycopg.types.json import Jsonb
 
-from matching.resources import Resource
-from matching.weighted_draws import Law
+from matching.task_queues.resources import Resource
+from matching.task_queues.weighted_draws import Law
 from tests.wms.dags.driving import NOW
 from tests.wms.plans.explaining import dag_of, explain, rows_read, run, scanned_whole
 from wms.core.actors import Actor

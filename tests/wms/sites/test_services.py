@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from django.utils import timezone
 
-from matching.resources import Resource
+from matching.task_queues.resources import Resource
 from wms.accounting.models import AccountingGroup
 from wms.core.actors import Actor
 from wms.core.errors import InvalidInput, NotPermitted

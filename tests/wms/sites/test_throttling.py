@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from matching.failure_throttle import Outcomes
+from matching.negotiation.failure_throttle import Outcomes
 from wms.sites.models import SiteEvent, SiteThrottle
 from wms.sites.standing import standings
 from wms.sites.throttling import PERIOD, adjust_throttles, note_matches, period_start, throttle_due

@@ -8,8 +8,8 @@ from typing import Any
 
 from django.db import connections, transaction
 
-from matching.needs import Needs
-from matching.resources import Resource
+from matching.task_queues.needs import Needs
+from matching.task_queues.resources import Resource
 from wms.taskqueues.operations import Entry, claim, enqueue
 
 NODE = Resource("site-a", cpu_time_s=300_000, cores=4, memory_mb=4000, platform="linux")

@@ -1,4 +1,4 @@
-"""The draws in the database against `matching.weighted_draws`, with fixed seeds."""
+"""The draws in the database against `matching.task_queues.weighted_draws`, with fixed seeds."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 import pytest
 from django.db import connection, transaction
 
-from matching.resources import Resource
-from matching.weighted_draws import Law, chances, job_weight
+from matching.task_queues.resources import Resource
+from matching.task_queues.weighted_draws import Law, chances, job_weight
 from tests import chi_square
 from tests.wms.taskqueues.claiming import NODE, claimed, put
 from wms.taskqueues import draw, waiting

@@ -10,8 +10,8 @@ from django.db import transaction
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from matching.needs import BadNeeds, Needs
-from matching.resources import JobKind, Resource
+from matching.task_queues.needs import BadNeeds, Needs
+from matching.task_queues.resources import JobKind, Resource
 from tests.wms.taskqueues.claiming import drain
 from wms.core.models import User
 from wms.taskqueues.models import TaskQueuePolicy

@@ -9,7 +9,7 @@ import pytest
 from django.db import connection, transaction
 from django.utils import timezone
 
-from matching.needs import Needs
+from matching.task_queues.needs import Needs
 from tests import factories
 from wms.accounting.models import AccountingGroup
 from wms.accounting.services import save_group

@@ -10,8 +10,8 @@ from django.db import connection, transaction
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from matching.needs import Needs
-from matching.weighted_draws import job_weight
+from matching.task_queues.needs import Needs
+from matching.task_queues.weighted_draws import job_weight
 from tests.wms.taskqueues.claiming import drain, put
 from wms.accounting.models import AccountingGroup, Submitter
 from wms.core.models import InboxEntry, User

@@ -12,11 +12,11 @@ from collections.abc import Callable
 
 import classad2
 
-from matching.ad_cost import check_cost
-from matching.classads import AdError, build_ad, evaluate, parse_expression
-from matching.expressions import references
-from matching.macro_functions import MOST_STEPS
-from matching.substitution import OwnAttributes
+from matching.ads.ad_cost import check_cost
+from matching.ads.classads import AdError, build_ad, evaluate, parse_expression
+from matching.ads.expressions import references
+from matching.descriptions.macro_functions import MOST_STEPS
+from matching.descriptions.substitution import OwnAttributes
 from wms.dags.description.needs import parse_disk_mb, parse_memory_mb
 
 #: The commands whose values are numbers, and the attributes that HTCondor's jobs have of them.

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeAlias
 
-from matching.expressions import references
-from matching.macro_functions import UNKNOWN
-from matching.macros import (
+from matching.ads.expressions import references
+from matching.descriptions.macro_functions import UNKNOWN
+from matching.descriptions.macros import (
     STEPS_OF_DESCRIPTION,
     Budget,
     Flattener,
@@ -18,14 +18,14 @@ from matching.macros import (
     names_in,
     parse_template,
 )
-from matching.needs import CPU_SEGMENTS_S, BadNeeds, Needs
-from matching.substitution import (
+from matching.descriptions.substitution import (
     EXPRESSION_OPENING,
     Evaluator,
     OwnAttributes,
     expand_references,
     uses_macros,
 )
+from matching.task_queues.needs import CPU_SEGMENTS_S, BadNeeds, Needs
 from wms.core.errors import PilotageError
 from wms.dags.description.amounts import NUMBERS, attribute_text, is_plain, number_text
 from wms.dags.description.commands import DESTINATIONS, SYNONYMS, universe_fault

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 
-from matching.expressions import references
-from matching.macro_functions import SEED, UNKNOWN
-from matching.substitution import OwnAttributes
+from matching.ads.expressions import references
+from matching.descriptions.macro_functions import SEED, UNKNOWN
+from matching.descriptions.substitution import OwnAttributes
 from wms.dags.description.amounts import NUMBERS
 from wms.jobs.specs import CLUSTER_MARK
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
-from matching import environments
-from matching.ad_cost import check_cost
-from matching.classads import parse_expression
+from matching.ads.ad_cost import check_cost
+from matching.ads.classads import parse_expression
+from matching.descriptions import environments
 from wms.dags.description.needs import parse_disk_mb, read_priority, whole
 from wms.jobs.content.paths import MAX_PATH_BYTES, checked_path, path_in
 from wms.jobs.specs import JobSpec

@@ -13,10 +13,10 @@ from typing import Any
 
 import classad2
 
-from matching.ad_cost import check_cost
-from matching.classads import AdError, build_ad, evaluate, parse_expression
-from matching.needs import MOST, BadNeeds, Needs
-from matching.weighted_draws import MAX_JOB_PRIORITY
+from matching.ads.ad_cost import check_cost
+from matching.ads.classads import AdError, build_ad, evaluate, parse_expression
+from matching.task_queues.needs import MOST, BadNeeds, Needs
+from matching.task_queues.weighted_draws import MAX_JOB_PRIORITY
 
 #: The commands that say what a job needs.
 COMMANDS = {

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Any, Protocol
 
-from matching.macro_functions import UNKNOWN
-from matching.macros import Budget
+from matching.descriptions.macro_functions import UNKNOWN
+from matching.descriptions.macros import Budget
 
 #: Jobs of one node.
 MAX_JOBS = 10_000

@@ -8,9 +8,9 @@ from itertools import islice
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from matching.macro_functions import SEED, UNKNOWN
-from matching.macros import Budget, MacroError, Scopes, parse_template
-from matching.needs import Needs
+from matching.descriptions.macro_functions import SEED, UNKNOWN
+from matching.descriptions.macros import Budget, MacroError, Scopes, parse_template
+from matching.task_queues.needs import Needs
 from wms.core.errors import PilotageError
 from wms.dags.description.commands import FIELDS, SYNONYMS
 from wms.dags.description.compiled_description import (

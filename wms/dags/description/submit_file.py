@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from matching.classads import AdError, parse_expression
-from matching.macros import MacroError, merged, parse_template
-from matching.substitution import MAX_TEXT_LENGTH, reference_fault, uses_macros
+from matching.ads.classads import AdError, parse_expression
+from matching.descriptions.macros import MacroError, merged, parse_template
+from matching.descriptions.substitution import MAX_TEXT_LENGTH, reference_fault, uses_macros
 from wms.core.errors import Finding
 from wms.dags.description.queue_statement import BadQueue, QueueStatement, parse_queue
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TypeAlias, TypeGuard
 
-from matching.macros import Budget, Call, Scopes, Slot, Template
+from matching.descriptions.macros import Budget, Call, Scopes, Slot, Template
 
 Values: TypeAlias = Mapping[str, str]
 #: From the values of a node to a text; the budget is the node's.

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from typing import TypeAlias
 
-from matching.substitution import OwnAttributes
+from matching.descriptions.substitution import OwnAttributes
 
 #: Seconds that the expressions of one DAG may take together in one round.
 TIME_LIMIT_S = 2.0

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import islice
 
-from matching.expressions import references
-from matching.substitution import referred, uses_macros
+from matching.ads.expressions import references
+from matching.descriptions.substitution import referred, uses_macros
 from wms.core.errors import Finding
 from wms.dags.description.job_ad import NAMES as OWN_NAMES
 from wms.dags.description.submit_file import SubmitFile

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 
-from matching.rescheduling import Avoids, with_host
+from matching.task_queues.rescheduling import Avoids, with_host
 from wms.core.conf import conf
 from wms.dags.engine.throttles import ReadyNode
 from wms.dags.models import Dag, NodeEvent

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 
-from matching.needs import Needs
-from matching.resources import offer_refusal
-from matching.substitution import Evaluator
-from matching.unmatched_reasons import grouped_reasons
+from matching.descriptions.substitution import Evaluator
+from matching.negotiation.unmatched_reasons import grouped_reasons
+from matching.task_queues.needs import Needs
+from matching.task_queues.resources import offer_refusal
 from wms.dags.description.job_fields import text_length
 from wms.dags.description.needs import MAX_DIFFERENT_NEEDS
 from wms.dags.description.rendering import (

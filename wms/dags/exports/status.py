@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from django.db import connection
 
-from matching.classads import quote
+from matching.ads.classads import quote
 from wms.dags.exports.sql import read_node_statuses
 from wms.dags.models import Dag
 from wms.dags.states import DAG_TERMINAL, NODE_IN_FLIGHT, DagState, DagStatus, NodeState

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from matching.deadline import Deadline
+from matching.negotiation.deadline import Deadline
 from wms.core.errors import Finding
 from wms.dags.language.size_limits import MAX_FINDINGS
 from wms.dags.language.spec import SourceLocation

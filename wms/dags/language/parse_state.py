@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NoReturn
 
-from matching.deadline import Deadline
+from matching.negotiation.deadline import Deadline
 from wms.core.errors import InvalidInput
 from wms.dags.language.arc_table import ArcTable
 from wms.dags.language.faults import (

@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from typing import NamedTuple
 
-from matching.deadline import Deadline
+from matching.negotiation.deadline import Deadline
 from wms.dags.language import arcs, modifiers, nodes, scripts, settings, splices, variables
 from wms.dags.language.faults import ConsequentFault, DagTooLarge, Fault, ReadingStopped
 from wms.dags.language.graph_shape import graph_statistics

@@ -6,8 +6,8 @@ import posixpath
 import re
 from collections.abc import Mapping
 
-from matching.classads import AdError, parse_expression
-from matching.environments import BadEnvironment, parse_environment
+from matching.ads.classads import AdError, parse_expression
+from matching.descriptions.environments import BadEnvironment, parse_environment
 from wms.dags.language.config import read_config
 from wms.dags.language.faults import Fault
 from wms.dags.language.lexer import keyword

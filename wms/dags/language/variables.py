@@ -9,7 +9,7 @@ import re
 import sys
 from collections.abc import Iterator
 
-from matching.substitution import MAX_TEXT_LENGTH, reference_fault
+from matching.descriptions.substitution import MAX_TEXT_LENGTH, reference_fault
 from wms.dags.language.faults import Fault
 from wms.dags.language.lexer import BLANKS, end_of_word, keyword, skip_blanks, take_word, unescape
 from wms.dags.language.parse_state import ALL_NODES, Cursor, Key

@@ -12,12 +12,17 @@ import structlog
 from django.db import connection, transaction
 from psycopg.types.json import Jsonb
 
-from matching import environments
-from matching.classads import literal_values
-from matching.cycle_sites import Offer
-from matching.negotiation import Decision, Match, Request
-from matching.substitution import EXPRESSION_OPENING, Evaluator, OwnAttributes, expand_references
-from matching.unmatched_reasons import Kind
+from matching.ads.classads import literal_values
+from matching.descriptions import environments
+from matching.descriptions.substitution import (
+    EXPRESSION_OPENING,
+    Evaluator,
+    OwnAttributes,
+    expand_references,
+)
+from matching.negotiation.cycle_sites import Offer
+from matching.negotiation.decision import Decision, Match, Request
+from matching.negotiation.unmatched_reasons import Kind
 from wms.core.actors import Actor
 from wms.dags import lifecycle
 from wms.dags.description.timed_evaluation import with_time_limit

@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from matching.cycle_sites import Offer
-from matching.negotiation import Bounds, Decision, Request, decide
+from matching.negotiation.cycle_sites import Offer
+from matching.negotiation.decision import Bounds, Decision, Request, decide
 from wms.accounting.services import charge
 from wms.dags.models import NegotiationCycle
 from wms.dags.negotiation import requests as demand

@@ -18,7 +18,7 @@ from celery.exceptions import SoftTimeLimitExceeded
 from django.db import transaction
 from django.db.models import QuerySet
 
-from matching.rematch import Action, Decision, Figures, decide
+from matching.negotiation.rematch import Action, Decision, Figures, decide
 from wms.core.actors import Actor
 from wms.core.statemachine import Increment
 from wms.dags import operations

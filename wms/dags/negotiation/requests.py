@@ -11,9 +11,9 @@ from typing import Any
 from django.db.models import Count, F, OuterRef, QuerySet, Subquery, Sum, Value
 from django.db.models.functions import Coalesce, Left
 
-from matching.cycle_sites import Offer
-from matching.fairshare import limit_of
-from matching.negotiation import Limit, Request, Share, Usage
+from matching.negotiation.cycle_sites import Offer
+from matching.negotiation.decision import Limit, Request, Share, Usage
+from matching.negotiation.fairshare import limit_of
 from wms.accounting import selectors as accounting
 from wms.dags.models import Dag, MatchRecord
 from wms.dags.reading.dag_jobs import JOB_TOPIC_COLUMNS, dag_id_of_topic

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from django.db.models import Count, F, Q
 
-from matching.failure_throttle import Outcomes
+from matching.negotiation.failure_throttle import Outcomes
 from wms.dags.models import MatchRecord
 from wms.pilots.models import Pilot
 from wms.pilots.states import PilotState

@@ -12,7 +12,7 @@ from typing import Any
 from django.db.models import Count, F, Min, Q, QuerySet
 from django.db.models.fields.json import KeyTextTransform, KeyTransform
 
-from matching.rematch import Figures
+from matching.negotiation.rematch import Figures
 from wms.dags.models import Dag, Node, NodeEvent
 from wms.dags.states import NodeState
 from wms.jobs.states import WITH_PILOT, JobState

@@ -10,8 +10,8 @@ from datetime import datetime
 
 from django.db.models import Count
 
-from matching.cycle_sites import Offer, number_of
-from matching.fairshare import effective_quotas, limit_of
+from matching.negotiation.cycle_sites import Offer, number_of
+from matching.negotiation.fairshare import effective_quotas, limit_of
 from wms.accounting.selectors import limits
 from wms.dags.models import Dag
 from wms.dags.negotiation import requests as demand

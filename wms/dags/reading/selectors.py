@@ -23,7 +23,7 @@ from django.db.models import (
     Value,
 )
 
-from matching.unmatched_reasons import Kind
+from matching.negotiation.unmatched_reasons import Kind
 from wms.core.errors import NotFound
 from wms.core.models import User
 from wms.dags.models import Dag, DagEvent, Edge, MatchRecord, Node, NodeEvent

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from django.db import connection, transaction
 from django.utils import timezone
 
-from matching.substitution import reference_fault
+from matching.descriptions.substitution import reference_fault
 from wms.core.actors import Actor
 from wms.core.audit import record_action
 from wms.core.errors import Conflict, Finding, InvalidInput, ReasonRequired

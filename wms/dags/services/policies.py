@@ -8,10 +8,10 @@ from django.db import transaction
 from django.db.models import QuerySet, Subquery
 from django.db.models.functions import JSONObject
 
-from matching.ad_cost import check_cost
-from matching.classads import AdError, parse_expression
-from matching.impossible_requirements import constant_fault
-from matching.syntax_faults import find_syntax_fault
+from matching.ads.ad_cost import check_cost
+from matching.ads.classads import AdError, parse_expression
+from matching.ads.syntax_faults import find_syntax_fault
+from matching.task_queues.impossible_requirements import constant_fault
 from wms.core.actors import Actor
 from wms.core.database.saving import check_row, save_audited
 from wms.core.errors import Finding, InvalidInput

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import BinaryIO
 
-from matching.deadline import Deadline
-from matching.needs import CPU_SEGMENTS_S
+from matching.negotiation.deadline import Deadline
+from matching.task_queues.needs import CPU_SEGMENTS_S
 from wms.core.conf import conf
 from wms.core.errors import Finding, InvalidInput
 from wms.core.models import User

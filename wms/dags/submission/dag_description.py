@@ -6,11 +6,11 @@ import difflib
 import re
 from dataclasses import dataclass, field
 
-from matching.ad_cost import check_cost
-from matching.classads import AdError, parse_expression
-from matching.fairshare import parse_limits
-from matching.impossible_requirements import constant_fault, never_true
-from matching.substitution import uses_macros
+from matching.ads.ad_cost import check_cost
+from matching.ads.classads import AdError, parse_expression
+from matching.descriptions.substitution import uses_macros
+from matching.negotiation.fairshare import parse_limits
+from matching.task_queues.impossible_requirements import constant_fault, never_true
 from wms.accounting.models import AccountingGroup
 from wms.accounting.services import group_for
 from wms.core.errors import Finding, InvalidInput

@@ -7,9 +7,9 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from matching.deadline import Deadline
-from matching.needs import Needs
-from matching.substitution import uses_macros
+from matching.descriptions.substitution import uses_macros
+from matching.negotiation.deadline import Deadline
+from matching.task_queues.needs import Needs
 from wms.core.errors import Finding
 from wms.dags.description.command_locations import command_text, location_of_command
 from wms.dags.description.needs import MAX_DIFFERENT_NEEDS

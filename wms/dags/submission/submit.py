@@ -9,7 +9,7 @@ from typing import Any, BinaryIO
 
 from django.db import IntegrityError, transaction
 
-from matching.deadline import Deadline
+from matching.negotiation.deadline import Deadline
 from wms.accounting.services import ensure_submitter
 from wms.core.actors import Actor
 from wms.core.audit import record_action

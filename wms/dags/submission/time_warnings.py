@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from matching.needs import Needs
+from matching.task_queues.needs import Needs
 from wms.core.errors import Finding
 from wms.dags.description.command_locations import command_text, location_of_command
 from wms.dags.description.needs import written_name

@@ -8,10 +8,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain, groupby, islice, takewhile
 from operator import attrgetter
 
-from matching.deadline import Deadline
-from matching.macros import MacroError, names_in, parse_template
-from matching.needs import Needs
-from matching.weighted_draws import MAX_JOB_PRIORITY
+from matching.descriptions.macros import MacroError, names_in, parse_template
+from matching.negotiation.deadline import Deadline
+from matching.task_queues.needs import Needs
+from matching.task_queues.weighted_draws import MAX_JOB_PRIORITY
 from wms.core.errors import Finding
 from wms.dags.description.command_locations import location_of_command
 from wms.dags.description.commands import FIELDS, SYNONYMS, command_warning

@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 
-from matching.resources import JobKind
+from matching.task_queues.resources import JobKind
 from wms.sites.models import Site
 
 

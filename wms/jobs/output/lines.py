@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from matching.deadline import Deadline
+from matching.negotiation.deadline import Deadline
 from wms.jobs.output.texts import Gap, Text, begin_of_part, part_after, part_before
 
 #: A window has at most so many bytes, and so many lines.

@@ -17,8 +17,8 @@ from django.db import transaction
 from django.db.models import Q
 
 from matching.plurals import counted
-from matching.pressure import LEASE_S, view_guard
-from matching.pressure_lifecycle import held_decision, queue_self_removal, stale_decision
+from matching.pressure.formulas import LEASE_S, view_guard
+from matching.pressure.lifecycle import held_decision, queue_self_removal, stale_decision
 from wms.core.actors import Actor
 from wms.core.conf import conf
 from wms.core.database.locks import advisory_lock

@@ -10,7 +10,7 @@ from typing import Any
 
 from django.db import connection
 
-from matching.suspected_nodes import Trial
+from matching.task_queues.suspected_nodes import Trial
 from wms.pilots.monitoring.sql import FIND_TROUBLED_SITES, READ_TRIALS
 
 #: Age of ended payloads up to which they count for a node.

@@ -1,9 +1,9 @@
 """Suspected worker nodes: how a suspicion begins, which jobs the node gets, how it ends.
 
-`matching.suspected_nodes` decides which nodes are suspected. A pilot on a suspected node gets one
-job in some minutes, and none that has failed elsewhere, so that what comes back from the node is
-tried on others. The suspicion ends when some of these trials in a row did well, when nothing has
-failed there for a while, or when a person says so.
+`matching.task_queues.suspected_nodes` decides which nodes are suspected. A pilot on a suspected
+node gets one job in some minutes, and none that has failed elsewhere, so that what comes back from
+the node is tried on others. The suspicion ends when some of these trials in a row did well, when
+nothing has failed there for a while, or when a person says so.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 from django.db import transaction
 from django.db.models import F, Func, QuerySet, Value
 
-from matching.suspected_nodes import Rule, Suspect, is_cleared, suspects
+from matching.task_queues.suspected_nodes import Rule, Suspect, is_cleared, suspects
 from wms.core.actors import Actor
 from wms.core.audit import record_action
 from wms.core.errors import Conflict, NotFound, ReasonRequired

@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from matching.capacity import ResourceVector
-from matching.pressure_plan import QueueState, Request, plan
-from matching.pressure_shares import Need, QueueOffer, share_out
-from matching.resources import Resource
+from matching.pressure.capacity import ResourceVector
+from matching.pressure.plan import QueueState, Request, plan
+from matching.pressure.shares import Need, QueueOffer, share_out
+from matching.task_queues.resources import Resource
 from wms.core.loops import wake
 from wms.jobs.limits import reached_limits
 from wms.pilots.pressure.backoff import Kind, back_offs, clear_start_failures, described

@@ -15,11 +15,11 @@ from typing import Any
 
 import classad2
 
-from matching.capacity import ResourceVector
-from matching.expressions import references
-from matching.needs import Needs
-from matching.pressure_shares import JobGroup
-from matching.resources import (
+from matching.ads.expressions import references
+from matching.pressure.capacity import ResourceVector
+from matching.pressure.shares import JobGroup
+from matching.task_queues.needs import Needs
+from matching.task_queues.resources import (
     NEEDS_ATTRIBUTES,
     PILOT_ATTRIBUTES,
     Resource,

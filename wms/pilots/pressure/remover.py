@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from django.db import transaction
 
-from matching.pressure_removal import (
+from matching.pressure.removal import (
     Cleanup,
     Counts,
     Observed,

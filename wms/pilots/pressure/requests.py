@@ -9,8 +9,8 @@ from datetime import datetime, timedelta
 from django.db import transaction
 from django.db.models import F
 
-from matching.pressure import LEASE_S
-from matching.pressure_plan import Request
+from matching.pressure.formulas import LEASE_S
+from matching.pressure.plan import Request
 from wms.pilots.pressure_models import PressureRecord, PressureRequest
 
 #: A record of each queue at most so often, and for so long.

@@ -10,9 +10,9 @@ from datetime import datetime, timedelta
 from django.db import connection
 from django.db.models import Count, QuerySet, Sum
 
-from matching.capacity import ResourceVector
 from matching.plurals import counted, pilots_are
-from matching.pressure_plan import UNBOUNDED, Bounds, Scopes
+from matching.pressure.capacity import ResourceVector
+from matching.pressure.plan import UNBOUNDED, Bounds, Scopes
 from wms.accounting.models import AccountingGroup
 from wms.pilots.models import Pilot
 from wms.pilots.pressure.sql import COUNT_FREE_CAPACITY

@@ -16,8 +16,8 @@ import structlog
 from django.db.models import Count, F, Q
 
 from matching.plurals import counted, pilots_are
-from matching.pressure import request_lease
-from matching.pressure_removal import Counts, FactoryLimits, Turn, factory_request
+from matching.pressure.formulas import request_lease
+from matching.pressure.removal import Counts, FactoryLimits, Turn, factory_request
 from wms.core.actors import Actor
 from wms.core.database.locks import advisory_lock
 from wms.core.statemachine import DatabaseTime

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 
 from django.db import transaction
 
-from matching.resources import Resource
+from matching.task_queues.resources import Resource
 from wms.core.conf import conf
 from wms.core.database.statements import prepared_rows
 from wms.core.errors import NotAuthenticated

@@ -7,7 +7,7 @@ from collections.abc import Callable, Set
 
 from django.utils import timezone
 
-from matching.resources import Resource
+from matching.task_queues.resources import Resource
 from wms.core.conf import conf
 from wms.pilots.models import Pilot
 from wms.pilots.protocol.claims import ClaimAnswer, claim_job

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
 
-from matching.resources import Resource
+from matching.task_queues.resources import Resource
 from wms.core.conf import conf
 
 #: A pilot that asked in vain is not made to wait longer than this.

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from matching.explanation import MatchVerdict
+from matching.negotiation.explanation import MatchVerdict
 from tests.wms.dags.follow.event_log_writer import NOW, follow, say, states, submit, take
 from wms.core.actors import Actor
 from wms.core.errors import Conflict, InvalidInput, NotFound, NotPermitted, TooLarge

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from matching.deadline import Deadline
+from matching.negotiation.deadline import Deadline
 from tests.wms.dags.language.parsing import fault_locations, faults, read, well_read
 from wms.dags.language.parser import parse_dag
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from matching.needs import Needs
+from matching.task_queues.needs import Needs
 from tests.wms.pilots.agent.faulty_proxy import FaultyProxy
 from wms.core.actors import Actor
 from wms.core.models import User

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 import pytest
 from django.utils import timezone
 
-from matching.resources import Resource
+from matching.task_queues.resources import Resource
 from tests.wms.elements.faulty import Fault, FaultyElement
 from tests.wms.pilots.claiming import beat
 from tests.wms.pilots.directing import direct, poll

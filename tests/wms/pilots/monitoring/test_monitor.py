@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 import pytest
 from django.utils import timezone
 
-from matching.resources import Resource
+from matching.task_queues.resources import Resource
 from tests.wms.pilots.claiming import beat
 from tests.wms.pilots.directing import direct, poll
 from wms.core.errors import NotAuthenticated

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 import pytest
 from django.utils import timezone
 
-from matching.needs import Needs
+from matching.task_queues.needs import Needs
 from tests import factories
 from wms.core.actors import Actor
 from wms.core.errors import Conflict, NotFound, NotPermitted, ReasonRequired

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from django.utils import timezone
 
-from matching.needs import Needs
+from matching.task_queues.needs import Needs
 from tests.wms.pilots.directing import reasons_of, sent
 from wms.accounting.models import AccountingGroup
 from wms.core.actors import Actor

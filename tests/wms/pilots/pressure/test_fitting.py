@@ -7,8 +7,8 @@ from dataclasses import fields, replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from matching.needs import Needs
-from matching.resources import JobKind, Resource, offer_refusal
+from matching.task_queues.needs import Needs
+from matching.task_queues.resources import JobKind, Resource, offer_refusal
 from wms.pilots.pressure import fitting
 from wms.pilots.pressure.fitting import QueueMatcher, grouped_jobs, largest_first, no_fit_reasons
 from wms.taskqueues.selectors import Demand

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from matching.needs import Needs
+from matching.task_queues.needs import Needs
 from tests.statements import carried_out_by
 from tests.wms.pilots.claiming import NOW, SYSTEM, ask, in_threads, job_of, running_pilot, submit
 from wms.core.actors import Actor

@@ -9,13 +9,13 @@ from datetime import datetime
 
 import classad2
 
-from matching.autoclusters import Cluster
-from matching.candidates import Fit, SitePool, TooExpensive
-from matching.classads import AdError, evaluate, quote
-from matching.conjuncts import Conjunct
-from matching.cycle_sites import Offer
-from matching.expressions import Reach
-from matching.negotiation import Bounds, Request
+from matching.ads.classads import AdError, evaluate, quote
+from matching.ads.conjuncts import Conjunct
+from matching.ads.expressions import Reach
+from matching.negotiation.autoclusters import Cluster
+from matching.negotiation.candidates import Fit, SitePool, TooExpensive
+from matching.negotiation.cycle_sites import Offer
+from matching.negotiation.decision import Bounds, Request
 
 #: Values tried for each attribute, changes listed for each, and changes listed in all.
 _MAX_VALUES = 24

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, NoReturn
 
-from matching.classads import (
+from matching.ads.classads import (
     MAX_AD_BYTES,
     AdError,
     check_nesting,

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
-from matching.macro_functions import RANDOM, SEEDS, looked_up
+from matching.descriptions.macro_functions import RANDOM, SEEDS, looked_up
 
 #: So deep macros may be nested, by the values that they stand for as well.
 MAX_DEPTH = 20

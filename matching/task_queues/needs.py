@@ -8,9 +8,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
-from matching.ad_cost import check_cost
-from matching.classads import AdError, canonical_text, parse_expression
-from matching.impossible_requirements import never_true
+from matching.ads.ad_cost import check_cost
+from matching.ads.classads import AdError, canonical_text, parse_expression
+from matching.task_queues.impossible_requirements import never_true
 
 #: Upper ends of the CPU time segments in seconds (DIRAC TaskQueue matching, 2009).
 CPU_SEGMENTS_S = (500, 5_000, 50_000, 300_000)

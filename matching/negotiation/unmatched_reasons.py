@@ -6,8 +6,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from matching.candidates import Fit
-from matching.cycle_sites import CycleSite
+from matching.negotiation.candidates import Fit
+from matching.negotiation.cycle_sites import CycleSite
 
 _NAMES_SHOWN = 5
 _REASONS_SHOWN = 5

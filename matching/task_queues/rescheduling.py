@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from enum import StrEnum
 
-from matching.needs import Needs
+from matching.task_queues.needs import Needs
 
 _HOST = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,254}")
 #: A job that so many hosts have failed gains nothing by yet another one.

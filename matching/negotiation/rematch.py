@@ -10,8 +10,8 @@ from typing import Any
 
 import classad2
 
-from matching.ad_cost import check_cost
-from matching.classads import AdError, build_ad, evaluate, parse_expression
+from matching.ads.ad_cost import check_cost
+from matching.ads.classads import AdError, build_ad, evaluate, parse_expression
 
 _ATTRIBUTE = "RematchExpression"
 

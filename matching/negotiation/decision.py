@@ -12,12 +12,23 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from matching.autoclusters import Cluster, Grouping, RequestAd
-from matching.candidates import CandidateHeap, SitePool, Stopwatch, TooExpensive
-from matching.classads import AdError
-from matching.cycle_sites import CycleSite, Offer
-from matching.fairshare import GroupShare, allotments, effective_quotas, shares, starvation_order
-from matching.unmatched_reasons import Kind, Leftover, no_site_reason, reasons_for_leaving
+from matching.ads.classads import AdError
+from matching.negotiation.autoclusters import Cluster, Grouping, RequestAd
+from matching.negotiation.candidates import CandidateHeap, SitePool, Stopwatch, TooExpensive
+from matching.negotiation.cycle_sites import CycleSite, Offer
+from matching.negotiation.fairshare import (
+    GroupShare,
+    allotments,
+    effective_quotas,
+    shares,
+    starvation_order,
+)
+from matching.negotiation.unmatched_reasons import (
+    Kind,
+    Leftover,
+    no_site_reason,
+    reasons_for_leaving,
+)
 
 #: Quotas are shared out anew so many times, with what the groups before did not use.
 _ALLOTMENT_ROUNDS = 3

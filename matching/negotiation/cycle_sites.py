@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import classad2
 
-from matching.autoclusters import Cluster
-from matching.classads import as_rank, attribute_value, evaluate, rank_value
-from matching.conjuncts import Conjunct, conjuncts_of
-from matching.expressions import Reach, reach
+from matching.ads.classads import as_rank, attribute_value, evaluate, rank_value
+from matching.ads.conjuncts import Conjunct, conjuncts_of
+from matching.ads.expressions import Reach, reach
+from matching.negotiation.autoclusters import Cluster
 
 COUNTER = "curmatches"
 _MATCHING = frozenset({"requirements", "rank"})

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from matching.plurals import counted, pilots_are
-from matching.pressure import (
+from matching.pressure.formulas import (
     FrontendLimits,
     Slots,
     effective_idle,
@@ -15,7 +15,7 @@ from matching.pressure import (
     max_run,
     min_idle,
 )
-from matching.pressure_shares import Need
+from matching.pressure.shares import Need
 
 #: Stands for no limit.
 UNBOUNDED = 10**9

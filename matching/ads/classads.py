@@ -12,7 +12,7 @@ from typing import Any
 
 import classad2
 
-from matching.syntax_faults import find_syntax_fault
+from matching.ads.syntax_faults import find_syntax_fault
 
 MAX_AD_BYTES = 64 * 1024
 #: How deep brackets may be nested; the library gives up not far beyond.

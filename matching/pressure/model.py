@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from matching.pressure import FrontendLimits, effective_idle, max_run, min_idle
+from matching.pressure.formulas import FrontendLimits, effective_idle, max_run, min_idle
 
 #: Jobs that wait since the start are old from this cycle on.
 _OLD_FROM = 10

@@ -4,16 +4,16 @@ Names are case-insensitive. A value is looked up when a job is made of the descr
 assignment wins, wherever it stands) and may contain macros itself. A name without a value, or with
 an empty one, becomes its default, or nothing. Where a value uses its own name, the earlier value of
 that name is meant. `$(DOLLAR)` is a dollar sign that begins no macro. `$INT(name)` and its like are
-functions: `matching.macro_functions`. `$$(...)` and `$ENV(...)` are references, which
-`matching.substitution` expands later; macros inside of them are expanded here.
+functions: `matching.descriptions.macro_functions`. `$$(...)` and `$ENV(...)` are references, which
+`matching.descriptions.substitution` expands later; macros inside of them are expanded here.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from matching.macro_functions import SEEDS, FunctionError, call
-from matching.macro_templates import (
+from matching.descriptions.macro_functions import SEEDS, FunctionError, call
+from matching.descriptions.macro_templates import (
     MAX_DEPTH,
     Call,
     MacroError,
@@ -23,7 +23,7 @@ from matching.macro_templates import (
     parse_template,
     text_of,
 )
-from matching.substitution import MAX_TEXT_LENGTH
+from matching.descriptions.substitution import MAX_TEXT_LENGTH
 
 __all__ = [
     "Budget", "Call", "Flattener", "MacroError", "Scopes", "Slot", "Template", "merged", "names_in",

@@ -8,7 +8,7 @@ from typing import Any
 
 import classad2
 
-from matching.classads import build_ad, evaluate, parse_expression
+from matching.ads.classads import build_ad, evaluate, parse_expression
 
 #: What has another value later, so that nothing can be concluded from its value now.
 _CHANGING = re.compile(

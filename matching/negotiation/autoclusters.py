@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 
 import classad2
 
-from matching.ad_cost import check_cost
-from matching.classads import as_rank, build_ad, evaluate
-from matching.conjuncts import Conjunct, conjuncts_of
-from matching.expressions import Reach, reach
+from matching.ads.ad_cost import check_cost
+from matching.ads.classads import as_rank, build_ad, evaluate
+from matching.ads.conjuncts import Conjunct, conjuncts_of
+from matching.ads.expressions import Reach, reach
 
 _MATCHING = ("requirements", "rank")
 

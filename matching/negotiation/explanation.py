@@ -11,15 +11,15 @@ from enum import StrEnum
 import classad2
 from classad2 import Value
 
-from matching.autoclusters import Cluster, Grouping
-from matching.candidates import Fit, SitePool, TooExpensive
-from matching.classads import AdError, evaluate
-from matching.conjuncts import Conjunct
-from matching.cycle_sites import CycleSite, Offer
-from matching.deadline import Deadline
-from matching.expressions import references
-from matching.negotiation import Bounds, Cycle, Limit, Request, Usage
-from matching.unmatched_reasons import SiteStanding, standing_of
+from matching.ads.classads import AdError, evaluate
+from matching.ads.conjuncts import Conjunct
+from matching.ads.expressions import references
+from matching.negotiation.autoclusters import Cluster, Grouping
+from matching.negotiation.candidates import Fit, SitePool, TooExpensive
+from matching.negotiation.cycle_sites import CycleSite, Offer
+from matching.negotiation.deadline import Deadline
+from matching.negotiation.decision import Bounds, Cycle, Limit, Request, Usage
+from matching.negotiation.unmatched_reasons import SiteStanding, standing_of
 
 _CLOSE_ENOUGH = 0.6
 

@@ -13,8 +13,8 @@ import math
 from collections.abc import Callable, Collection, Iterable, Sequence
 from enum import IntEnum
 
-from matching.autoclusters import Cluster
-from matching.cycle_sites import COUNTER, CycleSite, Offer
+from matching.negotiation.autoclusters import Cluster
+from matching.negotiation.cycle_sites import COUNTER, CycleSite, Offer
 
 #: Reads a clock that only rises, in seconds.
 Stopwatch = Callable[[], float]

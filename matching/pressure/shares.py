@@ -6,8 +6,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from matching.capacity import ResourceVector, pack_jobs, pilots_for
-from matching.pressure import SlotState, SmallestRequest, exact_share, usable_slot
+from matching.pressure.capacity import ResourceVector, pack_jobs, pilots_for
+from matching.pressure.formulas import SlotState, SmallestRequest, exact_share, usable_slot
 
 #: Start rates are parts of this.
 _RATE_UNIT = 1000

@@ -8,8 +8,8 @@ from typing import Any
 
 import classad2
 
-from matching.classads import build_ad, evaluate, parse_expression
-from matching.needs import Needs
+from matching.ads.classads import build_ad, evaluate, parse_expression
+from matching.task_queues.needs import Needs
 
 #: What pilots tell of their nodes when they register: texts, and numbers.
 NODE_TEXTS = ("hostname", "platform", "python", "agent_version")

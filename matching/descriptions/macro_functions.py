@@ -14,8 +14,8 @@ from functools import lru_cache
 
 import classad2
 
-from matching.ad_cost import check_cost
-from matching.classads import AdError, build_ad, evaluate, parse_expression, quote
+from matching.ads.ad_cost import check_cost
+from matching.ads.classads import AdError, build_ad, evaluate, parse_expression, quote
 
 #: The functions whose values are drawn.
 RANDOM = frozenset({"RANDOM_CHOICE", "RANDOM_INTEGER"})

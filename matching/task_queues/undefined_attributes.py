@@ -6,8 +6,8 @@ import difflib
 import re
 from functools import lru_cache
 
-from matching.expressions import Reference, references
-from matching.resources import NEEDS_ATTRIBUTES, PILOT_ATTRIBUTES
+from matching.ads.expressions import Reference, references
+from matching.task_queues.resources import NEEDS_ATTRIBUTES, PILOT_ATTRIBUTES
 
 _CLOSE = 0.7
 #: Number of attributes that are listed for one expression.

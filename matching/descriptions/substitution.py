@@ -2,8 +2,8 @@
 
 Syntax and meaning are HTCondor's: `$ENV(NAME:default)`, `$$(Attr:default)`, `$$([expression])` and
 `$$(DOLLARDOLLAR)`. Macros, whose values may use references, are expanded before, by
-`matching.macros`. References are expanded once, from left to right: inserted values are not
-expanded again.
+`matching.descriptions.macros`. References are expanded once, from left to right: inserted values
+are not expanded again.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from typing import TypeVar
 
 import classad2
 
-from matching.ad_cost import check_cost
-from matching.classads import AdError, build_ad, evaluate, parse_expression
+from matching.ads.ad_cost import check_cost
+from matching.ads.classads import AdError, build_ad, evaluate, parse_expression
 
 _T = TypeVar("_T")
 _REFERENCE = re.compile(

@@ -13,7 +13,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from matching.classads import MAX_SELECTIONS, AdError, check_nesting, parse_expression
+from matching.ads.classads import MAX_SELECTIONS, AdError, check_nesting, parse_expression
 
 #: What an attribute may cost, in characters that its evaluation can touch.
 MAX_COST = 128 * 1024

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from matching.candidates import Stopwatch
+from matching.negotiation.candidates import Stopwatch
 
 
 class Deadline:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import classad2
 
-from matching.classads import parse_expression
-from matching.expressions import Reach, reach, split_conjuncts
+from matching.ads.classads import parse_expression
+from matching.ads.expressions import Reach, reach, split_conjuncts
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,1 @@
+"""ClassAds: parse, check, bound, evaluate."""

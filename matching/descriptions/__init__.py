@@ -1,0 +1,1 @@
+"""Submit descriptions: macros, references to the site, environments."""

@@ -1,0 +1,1 @@
+"""Negotiation: DAGs matched to sites, in order and within limits, and explained."""

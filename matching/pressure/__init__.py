@@ -1,0 +1,1 @@
+"""Pilot pressure: pilots wanted at each queue."""

@@ -1,0 +1,1 @@
+"""TaskQueues: needs of jobs, resources of pilots, draws, and reruns."""
