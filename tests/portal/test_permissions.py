@@ -13,6 +13,9 @@ from tests.portal.permissions import DELETE, GET, POST, PUT, ROLES, rule_of
 from tests.portal.routes import Route, routes
 from tests.portal.world import World, small_world
 
+# Wrong passwords are counted there: those of other tests would lock the roles out.
+pytestmark = pytest.mark.usefixtures("own_cache")
+
 
 @pytest.fixture(scope="module")
 def world(module_rows: None) -> World:

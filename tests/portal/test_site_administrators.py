@@ -17,6 +17,9 @@ from tests.portal.routes import Route, routes
 from tests.portal.world import World, small_world
 from wms.sites.services import save_site
 
+# Wrong passwords are counted there: those of other tests would lock the roles out.
+pytestmark = pytest.mark.usefixtures("own_cache")
+
 ROLES = ("tom", "tina")
 _BOB = tables.ROLES.index("bob")
 

@@ -25,6 +25,9 @@ from wms.notices.messages import path_of
 from wms.notices.models import Channel, Delivery, Notice, SubjectKind, Subscription
 from wms.pilots.lifecycle import apply as apply_to_pilots
 
+# Wrong passwords are counted there.
+pytestmark = pytest.mark.usefixtures("own_cache")
+
 ACCOUNT = "/account/"
 HOOK = "https://hooks.example.org/in?key=hidden"
 BrowserOf = Callable[[User], Client]

@@ -11,6 +11,9 @@ from django.test import Client
 from tests import factories
 from wms.core.models import AuditEntry, User
 
+# Wrong passwords are counted there.
+pytestmark = pytest.mark.usefixtures("own_cache")
+
 ACCOUNT = "/account/"
 BrowserOf = Callable[[User], Client]
 
