@@ -99,7 +99,7 @@ def _told(work: Callable[..., Any], *arguments: Any) -> Any:
 
 
 def reference_ms(count: int = 500) -> dict[str, float]:
-    """What the machine gives at its best, to compare machines by: medians in milliseconds.
+    """Reference to compare machines by: medians in milliseconds.
 
     `read_ms` is a prepared read of one row by its primary key, `commit_ms` a transaction that
     writes one row and waits for the disk.

@@ -36,7 +36,7 @@ class Leftover:
     text: str
 
     def with_more(self, more: str) -> Leftover:
-        """The same with an addition, if the reason is about sites."""
+        """Reason with an addition, if it is about sites."""
         is_of_sites = self.kind in {Kind.NO_SITE, Kind.BUSY, Kind.CLOSED}
         return replace(self, text=f"{self.text} {more}") if more and is_of_sites else self
 

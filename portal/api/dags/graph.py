@@ -50,7 +50,7 @@ class DagGraph(APIView):
 
     @extend_schema(responses={200: GraphSerializer, **refusals(404)})
     def get(self, request: Request, dag_id: int) -> Response:
-        """Tell the whole of it."""
+        """Whole graph."""
         dag = find_dag(caller(request), dag_id)
         drawing = drawing_of(dag)
         states = states_of(dag)
@@ -80,7 +80,7 @@ class DagGraphChanges(APIView):
         responses={200: GraphChangesSerializer, **refusals(400, 404)},
     )
     def get(self, request: Request, dag_id: int) -> Response:
-        """Tell what is different."""
+        """Differences since a version."""
         dag = find_dag(caller(request), dag_id)
         known = read_version(request.query_params.get("since", ""))
         if known is None:

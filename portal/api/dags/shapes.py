@@ -174,7 +174,7 @@ class DagDetailSerializer(DagSerializer):
         ]  # fmt: skip
 
     def get_is_ending(self, dag: Dag) -> bool:
-        """Tell whether its end is known."""
+        """Whether its end is known."""
         return dag.is_ending
 
 

@@ -108,7 +108,7 @@ class CheckDag(_TakesFiles):
         responses={200: shapes.CheckSerializer, **refusals(400, 403, 413, 429)},
     )
     def post(self, request: Request) -> Response:
-        """Tell all faults and warnings, and the DAG's shape."""
+        """All faults and warnings, and the DAG's shape."""
         user = caller(request)
         require_role(Actor.person(user), Role.USER, "check DAGs")
         _read_whole(request)

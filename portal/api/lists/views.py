@@ -95,7 +95,7 @@ class SavedFilterDetail(APIView):
 
     @extend_schema(responses={200: SavedFilterSerializer, **refusals(404)})
     def get(self, request: Request, filter_id: int) -> Response:
-        """Tell all of it."""
+        """Saved filter with all of its fields."""
         return Response(SavedFilterSerializer(find_filter(caller(request), filter_id)).data)
 
     @extend_schema(

@@ -104,7 +104,7 @@ class NodeDetailSerializer(NodeSerializer):
 
     @extend_schema_field(ObstacleSerializer(many=True))
     def get_waits_for(self, node: Node) -> list[dict[str, Any]]:
-        """Tell what the view found out."""
+        """Fields that the view has computed."""
         obstacles: list[dict[str, Any]] = ObstacleSerializer(
             self.context["obstacles"], many=True
         ).data

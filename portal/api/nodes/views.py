@@ -49,7 +49,7 @@ class NodeDetail(APIView):
 
     @extend_schema(responses={200: shapes.NodeDetailSerializer, **refusals(404)})
     def get(self, request: Request, dag_id: int, node_id: int) -> Response:
-        """Tell all of it."""
+        """Node with all of its fields."""
         node = node_selectors.find_node(caller(request), dag_id, node_id)
         context = {"obstacles": obstacles_of(node, now=timezone.now())}
         return Response(shapes.NodeDetailSerializer(node, context=context).data)

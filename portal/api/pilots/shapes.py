@@ -104,17 +104,17 @@ class PilotDetailSerializer(PilotSerializer):
 
     @extend_schema_field(PilotAccountsSerializer(allow_null=True))
     def get_accounts(self, pilot: Pilot) -> Any:
-        """Tell what became of its core-seconds."""
+        """Use of its core-seconds."""
         return pilot.accounts
 
     @extend_schema_field(NodeCheckSerializer(many=True))
     def get_checks(self, pilot: Pilot) -> Any:
-        """Tell what checks of its node found."""
+        """Results of the checks of its node."""
         return NodeCheckSerializer(checks_of_pilot(pilot)[:CHECKS_SHOWN], many=True).data
 
     @extend_schema_field(SlotSerializer)
     def get_slot(self, pilot: Pilot) -> Any:
-        """Tell what it has to give to jobs."""
+        """Slot of the pilot."""
         return SlotSerializer(slot_of(pilot)).data
 
 

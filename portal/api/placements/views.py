@@ -38,7 +38,7 @@ class PlacementDetail(APIView):
 
     @extend_schema(responses={200: PlacementDetailSerializer, **refusals(404)})
     def get(self, request: Request, request_id: int) -> Response:
-        """Tell all of it."""
+        """Request with its attempts and events."""
         return Response(_detailed(find_request(caller(request), request_id)))
 
 

@@ -82,7 +82,7 @@ class TaskQueueDetail(APIView):
         responses={200: TaskQueueDetailSerializer, **refusals(404)},
     )
     def get(self, request: Request, task_queue_id: int) -> Response:
-        """Tell everything about it."""
+        """TaskQueue with all of its fields."""
         user = caller(request)
         detail = listing.find_task_queue_detail(user, task_queue_id)
         line = detail.line
