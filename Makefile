@@ -34,7 +34,7 @@ test-fast: $(VENV)/.development ## Run those that need no browser, process, batc
 		-m "not browser and not process and not batch and not scenario and not slow and not apart" $(ARGS)
 
 # With ARGS one of the two may have nothing to run, which pytest tells by 5.
-test-elements: $(VENV)/.development ## Run those that need the machine for themselves: HTCondor, ARC, all breaks
+test-elements: $(VENV)/.development ## Run those that wait for minutes and must be served at once: HTCondor, ARC, all breaks
 	@$(BIN)/python -m pytest -n 0 -m "apart and scenario" tests/scenarios $(ARGS) \
 		|| $(if $(ARGS),[ $$? = 5 ],false)
 	@$(BIN)/python -m pytest --dist loadfile -m "apart and not scenario" tests/wms/elements $(ARGS) \

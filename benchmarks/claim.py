@@ -212,7 +212,8 @@ def _plans(workload: Workload) -> dict[str, Any]:
     """
     from django.db import connection, transaction
 
-    from wms.taskqueues import draw, sql, waiting
+    from wms.taskqueues import waiting
+    from wms.taskqueues.draws import draw, sql
 
     found: dict[str, Any] = {}
     pilots = [p for p in workload.mixed_pilots(120, "plans") if p["kind"] == "generic_1core"][:51]

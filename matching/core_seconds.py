@@ -1,4 +1,4 @@
-"""Accounting of a pilot's core-seconds: useful work of its jobs, and four kinds of waste.
+"""Core-seconds of one pilot: useful work of its jobs and four kinds of waste, in per mille.
 
 Core-seconds are exact for pilots of many cores with mixed jobs, where seconds alone are not.
 """

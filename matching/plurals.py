@@ -1,4 +1,4 @@
-"""Numbers with singular or plural words: `1 pilot waits`, `2 pilots wait`."""
+"""Singular or plural words after a number: `1 pilot waits`, `2 pilots wait`."""
 
 from __future__ import annotations
 

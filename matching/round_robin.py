@@ -1,4 +1,4 @@
-"""Round-robin archives, as in RRDtool: the bin of a time, resolutions, and quantiles."""
+"""Round-robin archives of the history, as in RRDtool: bins and slots, resolutions, quantiles."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The Celery application."""
+"""Celery application of the portal; ends stale database connections before and after each task.
+
+Its import also puts the portal's own Redis transport in the place of Celery's.
+"""
 
 from __future__ import annotations
 

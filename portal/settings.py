@@ -1,4 +1,8 @@
-"""Django settings, from the environment: docs/reference/settings.md."""
+"""Django settings, from the environment: docs/reference/settings.md.
+
+Apps, middleware, database, cache, REST API and its schema, Celery, e-mail, security, and the
+settings of Pilotage itself.
+"""
 
 from __future__ import annotations
 
@@ -219,6 +223,12 @@ SPECTACULAR_SETTINGS = {
     ],
     "PATH_CONVERTER_OVERRIDES": {"int8": {"type": "integer", "minimum": 0, "maximum": 2**63 - 1}},
     "SWAGGER_UI_DIST": "SIDECAR",
+    # The browser takes longer than a reader waits to draw all endpoints at once.
+    "SWAGGER_UI_SETTINGS": {
+        "deepLinking": True,
+        "docExpansion": "none",
+        "defaultModelsExpandDepth": -1,
+    },
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
     "REDOC_DIST": "SIDECAR",
     "ENUM_NAME_OVERRIDES": {
@@ -235,12 +245,15 @@ SPECTACULAR_SETTINGS = {
         "ScriptState": "wms.dags.states.ScriptState",
         "ScriptKind": "wms.dags.states.ScriptKind",
         "PlacementState": "wms.placement.states.RequestState",
+        "ClusterState": "wms.jobs.clusters.states.ClusterState",
+        "ClusterCause": "wms.jobs.clusters.states.ClusterCause",
         "JobState": "wms.jobs.states.JobState",
         "JobCause": "wms.jobs.states.JobCause",
         "PilotState": "wms.pilots.states.PilotState",
         "SiteState": "wms.sites.states.SiteState",
         "BulkState": "wms.bulk.states.BulkState",
         "BulkOutcome": "wms.bulk.states.Outcome",
+        "AttemptFileKindEnum": "wms.jobs.models.AttemptFile.Kind",
         "OutcomeEnum": "wms.jobs.models.Attempt.Outcome",
     },
 }
@@ -324,6 +337,8 @@ PILOTAGE = {
     "RETRY_PATIENCE_S": env.number("PILOTAGE_RETRY_PATIENCE_S", 900),
     "STALLED_JOBS": env.choice("PILOTAGE_STALLED_JOBS", "reschedule", "reschedule", "fail"),
     "NEGOTIATION_PERIOD_S": env.number("PILOTAGE_NEGOTIATION_PERIOD_S", 5),
+    "OUTPUTS_KEPT_S": env.number("PILOTAGE_OUTPUTS_KEPT_S", 30 * 86400),
+    "OUTPUTS_KEPT_MOST_S": env.number("PILOTAGE_OUTPUTS_KEPT_MOST_S", 365 * 86400),
     "MAX_UPLOAD_BYTES": int(env.number("PILOTAGE_MAX_UPLOAD_BYTES", 256 * 1024 * 1024)),
     "MAX_STREAM_BYTES": int(env.number("PILOTAGE_MAX_STREAM_BYTES", 1024**3)),
     "MAX_DAG_TEXT_BYTES": int(env.number("PILOTAGE_MAX_DAG_TEXT_BYTES", 256 * 1024 * 1024)),

@@ -1,4 +1,4 @@
-"""URL patterns of the whole portal."""
+"""URL patterns of the whole portal, with its error handlers and its converter of numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The WSGI entry point, served by gunicorn."""
+"""WSGI entry point of the portal, served by gunicorn."""
 
 from __future__ import annotations
 

@@ -34,11 +34,14 @@ BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Let conformance cases come from another file than the project's own."""
+    """Let conformance cases come from another file, and pictures of pages be kept."""
     parser.addoption(
         "--pressure-cases",
         metavar="FILE",
         help="cases in the format of tests/matching/pressure_cases.json, instead of those",
+    )
+    parser.addoption(
+        "--pictures", action="store_true", help="keep what pages look like in var/screenshots"
     )
 
 

@@ -13,8 +13,11 @@ from dataclasses import dataclass
 from datetime import timedelta
 from functools import cache
 from types import SimpleNamespace
+from typing import Any
 
 from django.contrib.auth.hashers import make_password
+from django.db import transaction
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from matching.task_queues.needs import Needs
@@ -31,10 +34,14 @@ from wms.dags.engine import cycle as engine
 from wms.dags.models import Dag
 from wms.dags.negotiation import cycle as negotiation
 from wms.dags.submission.submit import DagSubmission, submit_dag
-from wms.jobs import attempts, pilot_reports
+from wms.jobs.attempts import ending, progress
+from wms.jobs.attempts import guard as pilot_reports
 from wms.jobs.content import blobs
 from wms.jobs.models import Job
-from wms.jobs.operations import JobSpec, create_workspace, submit_jobs
+from wms.jobs.models.descriptions import DEFAULTS
+from wms.jobs.operations import create_workspace, submit_jobs
+from wms.jobs.specs import JobSpec, SharedValues
+from wms.jobs.writing.stored_descriptions import ids_by_key
 from wms.pilots.models import Pilot
 from wms.pilots.protocol import registration as pilots
 from wms.pilots.protocol.claims import claim_job
@@ -210,6 +217,32 @@ def job(owner: User, *, name: str = "single", files: Mapping[str, bytes] | None 
     return Job.objects.get(pk=pk)
 
 
+def job_row(**values: Any) -> Job:
+    """A row of a job that nobody has submitted, not stored, with a description that is."""
+    columns = {name: value for name, value in values.items() if name not in DEFAULTS}
+    described = {name: value for name, value in values.items() if name in DEFAULTS}
+    shared = SharedValues.of({"executable": "/bin/true", **described})
+    with transaction.atomic():
+        description = ids_by_key([shared])[shared.key]
+    has_periodic = bool(described.get("periodic"))
+    return Job(description_id=description, has_periodic=has_periodic, **columns)
+
+
+def stored_job(**values: Any) -> Job:
+    """A job that nobody has submitted."""
+    made = job_row(**values)
+    made.save()
+    return made
+
+
+def describe(jobs: QuerySet[Job], **values: Any) -> None:
+    """Give jobs other values of their descriptions, each for itself."""
+    for each in jobs.select_related("description"):
+        each.give(**values)
+        each.has_periodic = bool(each.periodic)
+        each.save(update_fields=["own", "has_periodic"])
+
+
 def queued_pilot(queue: Queue | None = None) -> Pilot:
     """A pilot that was submitted and has not called in."""
     if queue is None:
@@ -240,7 +273,7 @@ class Claimed:
 
     def start(self) -> Claimed:
         """The payload was started."""
-        attempts.start_attempt(
+        progress.start_attempt(
             self.job.pk,
             self.number,
             pilot_id=self.pilot.pk,
@@ -253,11 +286,11 @@ class Claimed:
         """The pilot sends a file."""
         attempt = pilot_reports.live_attempt(self.job.pk, self.number, pilot_id=self.pilot.pk)
         blob = blobs.store_bytes(content)
-        attempts.add_attempt_file(attempt, kind=kind, path=path, blob=blob)
+        progress.add_attempt_file(attempt, kind=kind, path=path, blob=blob)
 
     def give_back(self, reason: str) -> None:
         """The pilot cannot run the job; it waits for another."""
-        attempts.return_job(
+        ending.return_job(
             self.job.pk,
             self.number,
             pilot_id=self.pilot.pk,
@@ -270,11 +303,11 @@ class Claimed:
         if exit_code == 0:
             for path in self.job.output_files:
                 self.send("output", path, f"made by {self.job.name}\n".encode())
-        attempts.end_attempt(
+        ending.end_attempt(
             self.job.pk,
             self.number,
             pilot_id=self.pilot.pk,
-            end=attempts.PayloadEnd(exit_code=exit_code, wall_s=1.5, cpu_s=1.0, max_rss_mb=20.0),
+            end=ending.PayloadEnd(exit_code=exit_code, wall_s=1.5, cpu_s=1.0, max_rss_mb=20.0),
             actor=pilots.pilot_actor(self.pilot),
             now=timezone.now(),
         )

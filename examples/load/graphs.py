@@ -8,7 +8,6 @@ from examples.load.flows import DONE, FAILED, FUTILE, READY, STATES, Flow, total
 from examples.load.places import ACTOR, Place
 from examples.load.rows import NULL, Table, moment, new_ids, stamp
 from wms.core.models import User
-from wms.dags.description.submit_file import parse_submit_file
 from wms.dags.models import (
     Dag,
     DagEvent,
@@ -19,6 +18,7 @@ from wms.dags.models import (
     SubmitDescription,
 )
 from wms.jobs.content.blobs import store_bytes
+from wms.jobs.description.submit_file import parse_submit_file
 from wms.jobs.models import Workspace, WorkspaceFile
 
 _SUBMIT_FILE = """\

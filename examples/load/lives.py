@@ -11,12 +11,14 @@ from dataclasses import dataclass
 from examples.load.fleet import Runner, Runners
 from examples.load.flows import STAGES, Flow, Life
 from examples.load.places import ACTOR, Place
-from examples.load.rows import NULL, Table, array, new_ids, plain, stamp
+from examples.load.rows import NULL, Table, new_ids, plain, stamp
 from matching.task_queues.needs import Needs
 from wms.core.models import InboxEntry, User
 from wms.dags.lifecycle import JOB_TOPIC
 from wms.jobs.lifecycle import FAILURE_TOPIC
 from wms.jobs.models import Attempt, Job, JobEvent
+from wms.jobs.specs import SharedValues
+from wms.jobs.writing.stored_descriptions import ids_by_key
 from wms.taskqueues.operations import Entry
 
 #: Of many jobs that fail many fail for the same cause, in other words.
@@ -44,10 +46,9 @@ _EVENT_COLUMNS = (
     "id", "job_id", "event", "from_state", "to_state", "actor", "reason", "facts", "created_at",
 )  # fmt: skip
 _JOB_COLUMNS = (
-    "id", "name", "owner_id", "workspace_id", "state", "state_since", "state_reason", "executable",
-    "arguments", "environment", "input_files", "output_files", "stdout_name", "stderr_name",
-    "needs", "attributes", "wall_limit_s", "max_attempts", "attempt_number", "topic", "topic_key",
-    "cluster_id", "process", "not_before", "created_at", "directory", "site_name",
+    "id", "name", "owner_id", "workspace_id", "state", "state_since", "state_reason",
+    "description_id", "own", "max_attempts", "attempt_number", "topic", "topic_key", "cluster_id",
+    "process", "not_before", "created_at", "site_name",
 )  # fmt: skip
 _ATTEMPT_COLUMNS = (
     "job_id", "number", "pilot_id", "site_name", "host", "cores", "memory_mb", "matched_at",
@@ -84,7 +85,7 @@ class Jobs:
         # Events that are still to come when a job is made; so all are written in their order.
         self._coming: list[tuple[float, int, int, _Step]] = []
         self._turn = itertools.count()
-        self._texts: dict[Needs, str] = {}
+        self._descriptions: dict[Needs, str] = {}
 
     def write(
         self, lives: Sequence[Life], flows: Sequence[Flow], commons: Sequence[Common]
@@ -121,20 +122,27 @@ class Jobs:
             heapq.heappush(self._coming, (step[3], next(self._turn), job_id, step))
         self._jobs.add(
             str(job_id), flow.node_name(life.place), str(common.owner.pk), str(common.workspace_id),
-            state, stamp(since_s), reason, "run.sh",
-            array(["--events", str(100 * needs.cpu_time_s)]), "{}",
-            array(["settings.json"]), array([f"out.{life.place}.root"]),
-            f"node{life.place}.out", f"node{life.place}.err", self._needs_text(needs), "{}",
-            "43200", "5", str(number), JOB_TOPIC, str(common.dag_id), str(job_id), "0",
-            stamp(self._now_s + 600) if state == "received" else NULL, stamp(life.made_s), "",
+            state, stamp(since_s), reason, self._description(needs), _own(life.place), "5",
+            str(number), JOB_TOPIC, str(common.dag_id), str(job_id), "0",
+            stamp(self._now_s + 600) if state == "received" else NULL, stamp(life.made_s),
             common.place.site.name if number else "",
         )  # fmt: skip
         return state
 
-    def _needs_text(self, needs: Needs) -> str:
-        if needs not in self._texts:
-            self._texts[needs] = plain(needs.as_dict())
-        return self._texts[needs]
+    def _description(self, needs: Needs) -> str:
+        """The id of what jobs with these needs have in common."""
+        if needs not in self._descriptions:
+            shared = SharedValues.of(
+                {
+                    "executable": "run.sh",
+                    "arguments": ("--events", str(100 * needs.cpu_time_s)),
+                    "input_files": ("settings.json",),
+                    "needs": needs,
+                    "wall_limit_s": 43_200,
+                }
+            )
+            self._descriptions[needs] = str(ids_by_key([shared])[shared.key])
+        return self._descriptions[needs]
 
     def _lose(self, job_id: int, life: Life, common: Common, steps: list[_Step]) -> None:
         """A first attempt whose pilot was lost, before the job went on or still pauses."""
@@ -223,6 +231,17 @@ class Jobs:
 
 def _number(value: float | None, factor: float = 1.0) -> str:
     return NULL if value is None else f"{factor * value:.2f}"
+
+
+def _own(place: int) -> str:
+    """The values by which the job of a node differs from others."""
+    return plain(
+        {
+            "output_files": [f"out.{place}.root"],
+            "stdout_name": f"node{place}.out",
+            "stderr_name": f"node{place}.err",
+        }
+    )
 
 
 def needs_of(owner: User, site: str) -> list[Needs]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -63,8 +62,3 @@ def stamp(seconds: float | None) -> str:
 def plain(value: Any) -> str:
     """A value of a JSON column as a text for COPY."""
     return json.dumps(value).replace("\\", "\\\\")
-
-
-def array(values: Sequence[str]) -> str:
-    """An array of plain words as a text for COPY."""
-    return f"{{{','.join(values)}}}"

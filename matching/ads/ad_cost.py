@@ -1,10 +1,11 @@
-"""Upper bound on the cost of evaluating a ClassAd, computed before evaluation.
+"""Limit on the cost of evaluating a ClassAd, estimated from its text before evaluation.
 
-ClassAds have no loops, but an attribute that uses another one ten times, which uses a third ten
-times, and so on, makes short text into huge values. The cost of an attribute is the length of its
-expression plus the costs of the attributes it refers to, once for each use. Some functions compare
-or join every element of one argument with every element of another: with one of them the cost is
-squared.
+Also refused: attributes that refer to themselves or to whole ads, nested ads with references, and
+functions whose cost nobody can foresee (such as `eval`). ClassAds have no loops, but an attribute
+that uses another one ten times, which uses a third ten times, and so on, makes short text into
+huge values. The cost of an attribute is the length of its expression plus the costs of the
+attributes it refers to, once for each use. Some functions compare or join every element of one
+argument with every element of another: with one of them the cost is squared.
 """
 
 from __future__ import annotations

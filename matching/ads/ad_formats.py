@@ -1,7 +1,7 @@
-"""Parsers for the ad formats of other programs: old lines, new `[ ... ]`, and JSON.
+"""Parser of ads in any format: old `Name = expression` lines, new `[ ... ]`, and JSON.
 
-Each returns expressions by attribute, in the syntax that `parse_expression` reads. Nesting is
-bounded before anything is parsed.
+Returns expressions by attribute, in the syntax that `parse_expression` reads. Nesting is bounded
+before anything is parsed.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
-"""ClassAds with `classad2`, guarded by limits: parse, build, print, evaluate, rank.
+"""ClassAds and expressions with `classad2`: parse, build, print, evaluate, rank, with limits.
 
+Also ClassAd string literals (`quote`), plain values of an ad, and the check of nesting depth.
 Importing it gives the whole process the semantics of matchmaking.
 """
 

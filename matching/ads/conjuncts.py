@@ -1,4 +1,4 @@
-"""Conjuncts of a Requirements expression, each as an expression of its own."""
+"""Conjuncts of an ad's Requirements, each as a parsed expression that can be evaluated."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Structure of a ClassAd expression: the attributes it refers to, and its conjuncts."""
+"""Analysis of a ClassAd expression's text: attributes it refers to, dependencies, conjuncts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Environment variables as text: `NAME=value;NAME=value`, one a line, or HTCondor's quoted form."""
+"""Parser of environment variables and of arguments in submit descriptions.
+
+Environments are `NAME=value;NAME=value`, one a line, or HTCondor's new form in double quotes;
+arguments are words, plain or in double quotes. Also writes an environment in the old form.
+"""
 
 from __future__ import annotations
 

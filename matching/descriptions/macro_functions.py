@@ -1,7 +1,8 @@
 """Functions of submit descriptions: `$INT(x,%03d)`, `$CHOICE(n,a,b)`, `$Fn(file)` and others.
 
 Arguments and results are HTCondor's; where it would leave a garbled text, FunctionError is raised.
-Macros in the arguments are expanded before.
+Macros in the arguments are expanded before. Also values of constant expressions (`constant`), which
+arguments may name a value (`looked_up`), and random draws that can be repeated.
 """
 
 from __future__ import annotations

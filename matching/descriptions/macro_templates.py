@@ -1,6 +1,7 @@
 """Parser of macros in submit descriptions: `$(name)`, `$(name:default)`, `$INT(name)`.
 
-A text is parsed once into a template: a sequence of plain texts, slots and function calls.
+A text is parsed once into a template: a sequence of plain texts, slots and function calls. Also
+turns a template back into text, and lists the names in it.
 """
 
 from __future__ import annotations

@@ -1,9 +1,11 @@
-"""Expansion of references to the site in submit descriptions: `$ENV(NAME)` and `$$(Attr)`.
+"""Expansion of references in submit descriptions: `$ENV(NAME)`, `$$(Attr)` and `$$([expression])`.
 
-Syntax and meaning are HTCondor's: `$ENV(NAME:default)`, `$$(Attr:default)`, `$$([expression])` and
-`$$(DOLLARDOLLAR)`. Macros, whose values may use references, are expanded before, by
-`matching.descriptions.macros`. References are expanded once, from left to right: inserted values
-are not expanded again.
+`$ENV` is an environment variable; `$$` is an attribute of the site that the job runs at, or a value
+of an expression on the job's own ad and the site's. Syntax and meaning are HTCondor's, with
+`$ENV(NAME:default)`, `$$(Attr:default)` and `$$(DOLLARDOLLAR)`. Macros, whose values may use
+references, are expanded before, by `matching.descriptions.macros`. References are expanded once,
+from left to right: inserted values are not expanded again. Also lists the references of a text and
+finds their faults.
 """
 
 from __future__ import annotations
@@ -46,6 +48,16 @@ class Undefined(ValueError):
 def uses_macros(text: str) -> bool:
     """Whether a text has something like `$(x)`, `$$(x)` or `$ENV(x)`; a lone `$` is none."""
     return _ANY_MACRO.search(text) is not None
+
+
+def refers_to_site(text: str) -> bool:
+    """Whether a text has a reference that `expand_references` would replace."""
+    return _REFERENCE.search(text) is not None
+
+
+def refers_to_environment(text: str) -> bool:
+    """Whether a text has a reference `$ENV(NAME)`."""
+    return any(found["variable"] is not None for found in _REFERENCE.finditer(text))
 
 
 @dataclass(frozen=True, slots=True)

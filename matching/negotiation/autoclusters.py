@@ -1,4 +1,8 @@
-"""Autoclusters, as in HTCondor: requests with equal significant attributes are evaluated once."""
+"""Autoclusters of idle DAGs, as in HTCondor: equal significant attributes are evaluated once.
+
+Holds the ad of a request for a site, the attributes that sites look up in it, and the numbering of
+requests by autocluster.
+"""
 
 from __future__ import annotations
 

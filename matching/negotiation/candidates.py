@@ -1,9 +1,10 @@
-"""Best site for a request: candidate heaps that re-evaluate a site only after a match.
+"""Candidate sites of a request in a negotiation cycle: whether both accept, ranks, the best site.
 
-A cycle may have a hundred thousand DAGs and a thousand sites. What cannot change within the cycle
-is evaluated once for each autocluster and site. A match changes one attribute of one site, its
-CurMatches: a site that became worse by it is evaluated again when it comes to the top, one that
-became better is pushed again at once.
+Also the pool of all sites of a cycle with the matches they got, and the time limit on evaluating
+one request. A cycle may have a hundred thousand DAGs and a thousand sites. What cannot change
+within the cycle is evaluated once for each autocluster and site. A match changes one attribute of
+one site, its CurMatches: a site in the heap that became worse by it is evaluated again when it
+comes to the top, one that became better is pushed again at once.
 """
 
 from __future__ import annotations

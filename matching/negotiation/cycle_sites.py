@@ -1,4 +1,7 @@
-"""Sites within a negotiation cycle: copies of their ads that count the matches so far."""
+"""Sites in a negotiation cycle: ad, load, room left, acceptance and Rank of a request.
+
+CurMatches rises with each match. Also a site as it is offered to the cycle (`Offer`).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Deadline for a piece of work, which then returns what it has instead of failing."""
+"""Time limit of one evaluation or search, which then returns what it has instead of failing."""
 
 from __future__ import annotations
 

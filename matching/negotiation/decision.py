@@ -1,7 +1,8 @@
 """Negotiation cycle: which idle DAG is matched to which site, and why others stay unmatched.
 
-Requirements and Rank of both sides count, as in Condor's matchmaking. Who is served first follows
-from priorities, groups and limits ("spinning the pie"), as in HTCondor's negotiator.
+Holds its input (requests, usage, concurrency limits, time limits) and its result. Requirements and
+Rank of both sides count, as in Condor's matchmaking. Who is served first follows from priorities,
+groups and limits ("spinning the pie"), as in HTCondor's negotiator.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from datetime import datetime
 from matching.ads.classads import AdError
 from matching.negotiation.autoclusters import Cluster, Grouping, RequestAd
 from matching.negotiation.candidates import CandidateHeap, SitePool, Stopwatch, TooExpensive
+from matching.negotiation.concurrency_limits import Limit, LimitsInUse
 from matching.negotiation.cycle_sites import CycleSite, Offer
 from matching.negotiation.fairshare import (
     GroupShare,
@@ -33,8 +35,6 @@ from matching.negotiation.unmatched_reasons import (
 #: Quotas are shared out anew so many times, with what the groups before did not use.
 _ALLOTMENT_ROUNDS = 3
 NO_TIME = Leftover(Kind.UNSEEN, "The negotiation had no time left to look at it.")
-#: Limits are sums of decimal numbers, which are not exact.
-_ROUNDING = 1e-9
 #: The effective priority of who has never used anything: HTCondor's floor times its factor.
 NEWCOMER_PRIORITY = 500.0
 
@@ -83,14 +83,6 @@ class Usage:
     submitters: Mapping[str, Share] = field(default_factory=dict)
     groups: Sequence[GroupShare] = ()
     held_by_group: Mapping[str, float] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class Limit:
-    """A concurrency limit: its maximum and how much is in use."""
-
-    maximum: float
-    used: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,8 +162,7 @@ class Cycle:
             (site.offer.group_size or math.inf for site in self.site_pool.sites), default=math.inf
         )
         self._usage = usage
-        self._maxima = {name: limit.maximum for name, limit in limits.items()}
-        self._used = {name: limit.used for name, limit in limits.items()}
+        self._limits = LimitsInUse(limits)
         self._held = dict(usage.held_by_group)
         self._held_by_submitter = {name: share.held for name, share in usage.submitters.items()}
         self._searches: dict[int, CandidateHeap | Leftover] = {}
@@ -313,8 +304,7 @@ class Cycle:
         site, dag_rank, site_rank = found
         weight = site.offer.weight(request.unfinished_nodes)
         self.site_pool.take(site, weight)
-        for name, amount in request.limits.items():
-            self._used[name] = self._used.get(name, 0.0) + amount
+        self._limits.take(request.limits)
         self._decision.matches.append(
             Match(request.dag_id, site.offer.site_id, dag_rank, site_rank)
         )
@@ -324,7 +314,7 @@ class Cycle:
         """Best site for a request with the ranks of both, or why there is none now."""
         if self._clock() > self._deadline:
             return NO_TIME
-        exceeded = self._exceeded_limit(request)
+        exceeded = self._limits.exceeded(request.limits)
         if exceeded is not None:
             return exceeded
         number = self._cluster_of[request.dag_id]
@@ -364,7 +354,7 @@ class Cycle:
 
     def obstacle(self, request: Request) -> Leftover | None:
         """Limit or group quota that keeps a request from every site now; None without one."""
-        exceeded = self._exceeded_limit(request)
+        exceeded = self._limits.exceeded(request.limits)
         if exceeded is not None:
             return exceeded
         for group, allotted in self._allotments({request.group: {request.submitter: [request]}}):
@@ -379,20 +369,6 @@ class Cycle:
         """
         found = self._best(request)
         return found if isinstance(found, Leftover) else self._over_quota(group)
-
-    def _exceeded_limit(self, request: Request) -> Leftover | None:
-        for name, amount in request.limits.items():
-            maximum, used = self._maxima.get(name, math.inf), self._used.get(name, 0.0)
-            if used + amount > maximum + _ROUNDING:
-                text = (
-                    f"The DAG takes {amount:g} of the concurrency limit {name}, more than there "
-                    f"is ({maximum:g})."
-                    if amount > maximum + _ROUNDING
-                    else f"The concurrency limit {name} is used up: {used:g} of {maximum:g} in "
-                    f"use, the DAG takes {amount:g}."
-                )
-                return Leftover(Kind.LIMIT, text)
-        return None
 
     def _over_quota(self, group: str) -> Leftover:
         held = self._held.get(group, 0.0)

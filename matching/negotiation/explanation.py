@@ -1,4 +1,8 @@
-"""Why a request matches or does not match, found with the negotiator's own code."""
+"""Explanation why a request matches or does not match its sites, and a site its idle DAGs.
+
+Verdicts, counts by conjunct, refusals, undefined attributes and candidates, found with the
+negotiator's own code. Also requests with changed attributes, for what-if.
+"""
 
 from __future__ import annotations
 
@@ -16,9 +20,10 @@ from matching.ads.conjuncts import Conjunct
 from matching.ads.expressions import references
 from matching.negotiation.autoclusters import Cluster, Grouping
 from matching.negotiation.candidates import Fit, SitePool, TooExpensive
+from matching.negotiation.concurrency_limits import Limit
 from matching.negotiation.cycle_sites import CycleSite, Offer
 from matching.negotiation.deadline import Deadline
-from matching.negotiation.decision import Bounds, Cycle, Limit, Request, Usage
+from matching.negotiation.decision import Bounds, Cycle, Request, Usage
 from matching.negotiation.unmatched_reasons import SiteStanding, standing_of
 
 _CLOSE_ENOUGH = 0.6

@@ -1,7 +1,8 @@
-"""Fair share between submitters: user priorities, group quotas with surplus, concurrency limits.
+"""Fair share between submitters: real priorities, group quotas with surplus, order of groups.
 
 The rules are HTCondor's (Administrators' manual, "User Priorities and Negotiation"), with the match
-slots of sites in place of machine slots.
+slots of sites in place of machine slots. Also parses a `concurrency_limits` value and finds the
+configured limit that applies to a name.
 """
 
 from __future__ import annotations

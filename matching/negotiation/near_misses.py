@@ -1,4 +1,4 @@
-"""Near misses: single changes of a request that would make more sites fit."""
+"""Near misses of a request: single changes of attributes or conjuncts that make more sites fit."""
 
 from __future__ import annotations
 

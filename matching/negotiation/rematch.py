@@ -1,4 +1,7 @@
-"""Rematch decision: whether the policy expression takes a running DAG from its site."""
+"""Rematch decision on a running DAG: stay, leave its site, or be held, by the policy expression.
+
+Also the attributes on the DAG's progress that the expression can use.
+"""
 
 from __future__ import annotations
 

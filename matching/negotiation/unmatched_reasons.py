@@ -1,4 +1,7 @@
-"""Reasons why a request stayed unmatched: one kind and one sentence with counts."""
+"""Reasons why a request stayed unmatched or left sites: kind, and a sentence with counts.
+
+Also how each site and a request stand with each other (`SiteStanding`).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Packing of jobs into the free resources of pilots, and the number of pilots jobs fill."""
+"""Packing of jobs into free resources of pilots, and number of new pilots that jobs fill."""
 
 from __future__ import annotations
 

@@ -1,7 +1,9 @@
-"""Pilot pressure formulas (glideinWMS): waiting pilots wanted in a queue, and the ceiling on all.
+"""Pilot pressure formulas (glideinWMS): level of waiting pilots and ceiling on all, for one queue.
 
 A level of waiting pilots and a ceiling are requested, never a number "to start": the submitter tops
-up to the level, so that the speed of the site sets the flow.
+up to the level, so that the speed of the site sets the flow. Also the exact division of jobs by
+weight, downtimes, whether a slot is usable for a waiting job, whether a batch system's answer is
+trusted, and the lease of a request.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Decisions on held and stale pilots of a batch system: keep, release or remove."""
+"""Decisions on single pilots in a batch system: keep, release or remove held and overdue ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Simulation of one queue under pilot pressure, which shows the formulas over time."""
+"""Simulation of one queue's pilots and jobs under the pressure formulas, cycle by cycle."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""One planner cycle: level and ceiling of pilots for every queue, and what reduced them."""
+"""Plan of the director: level and ceiling of pilots for every queue, and what reduced them.
+
+Limits and curbs hold for the queue, its site, groups, and all pilots together.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +41,8 @@ class QueueState:
     """A queue with its pilots that have not finally ended, and its own limits.
 
     `queued` pilots have not called in, `held` of them are held; `running` ones have, `busy` of them
-    have a job. `site`, `group` and the whole name the bounds that apply, if there are any. `closed`
+    have a job. `stranded` of the queued ones wait for somebody who needs none. `site`, `group` and
+    the whole name the bounds that apply, if there are any. `closed`
     is the reason why the queue is closed, or empty.
     """
 
@@ -50,6 +54,7 @@ class QueueState:
     held: int = 0
     running: int = 0
     busy: int = 0
+    stranded: int = 0
     cores: int = 1
     max_pilots: int = UNBOUNDED
     max_queued: int = UNBOUNDED
@@ -127,7 +132,7 @@ def _ceilings(
 
 
 def _ceiling(queue: QueueState) -> int:
-    """Pilots that the queue's jobs keep busy; idle pilots that fit no job come on top."""
+    """Pilots that the queue's jobs keep busy; idle and stranded ones that fit none come on top."""
     if queue.closed or not queue.need.pilots:
         return 0
     busy = max_run(
@@ -135,7 +140,7 @@ def _ceiling(queue: QueueState) -> int:
         glideins_running_jobs=queue.busy,
         slots_idle=queue.need.usable,
     )
-    return busy + max(queue.running - queue.busy, 0)
+    return busy + max(queue.running - queue.busy, 0) + queue.stranded
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,7 +258,7 @@ def _request(
         "Global": (bounds[2], counts.whole),
     }
     triggers = [_trigger_text(name, acting) for name in answer.triggered]
-    level = min(answer.min_idle, queue.queued + more)
+    level = min(answer.min_idle + queue.stranded, queue.queued + more)
     scoped = zip(bounds, (group, site, counts.whole), strict=True)
     full = [_full(each, count) for each, count in scoped if _room(each, count, queue) < wanted]
     return Request(
@@ -277,7 +282,7 @@ def _ramp(queue: QueueState, wanted: int, limits: FrontendLimits, level: int) ->
     """Parts of the formula itself that kept the level below what is wanted."""
     reasons = []
     reserve = min(queue.need.old_pilots // 3, limits.reserve_idle_per_entry)
-    if queue.attenuation > 1 and 0 < level < wanted:
+    if queue.attenuation > 1 and 0 < level - queue.stranded < wanted:
         reasons.append(f"ramp-up: wanted divided by {queue.attenuation:g}")
     if int(wanted / limits.ramp_up_attenuation) + reserve > queue.max_queued:
         reasons.append(f"at most {counted(queue.max_queued, 'waiting pilot', 'waiting pilots')}")

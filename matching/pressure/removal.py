@@ -1,4 +1,8 @@
-"""Submission and removal of waiting pilots for a request, in one cycle of the submitter."""
+"""Numbers of pilots that the submitter submits to a queue or removes from it in one cycle.
+
+Submission tops up to the request; removal begins with the most harmless kind of pilots, and follows
+from what was configured or observed in earlier cycles.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Shares of queues in the waiting jobs, each job counted once, and the pilots these need."""
+"""Division of waiting jobs among queues, each job counted once, and the pilots they then need.
+
+Where pilots have owners, the need is also divided by whose jobs they are.
+"""
 
 from __future__ import annotations
 
@@ -13,15 +16,26 @@ from matching.pressure.formulas import SlotState, SmallestRequest, exact_share, 
 _RATE_UNIT = 1000
 
 
+#: Whose jobs a private pilot takes: ids of a group, or 0, and of an owner, or 0 where its members
+#: share their jobs.
+Identity = tuple[int, int]
+
+
 @dataclass(frozen=True, slots=True)
 class JobGroup:
-    """Equal jobs that fit the same queues; `old_jobs` of them have waited for long."""
+    """Equal jobs that fit the same queues; `old_jobs` of them have waited for long.
+
+    `identity` is whose they are, and `share` the sum of their TaskQueues' priorities: known where
+    one of the queues has pilots of many owners.
+    """
 
     size: ResourceVector
     jobs: int
     queues: tuple[str, ...]
     old_jobs: int = 0
     priority: float = 1.0
+    identity: Identity | None = None
+    share: float = 0.0
 
 
 @dataclass(slots=True)
@@ -30,7 +44,8 @@ class QueueOffer:
 
     `places` are the fresh pilots that its limits leave, `waiting` the pilots that have not called
     in, `started` those that did lately; `idle` counts running pilots by their free resources.
-    `max_pilots` is the size of the queue when it is full.
+    `max_pilots` is the size of the queue when it is full. Where `has_owners` each pilot takes the
+    jobs of one identity only: `waiting_of` and `idle_of` have them by it, `idle` none.
     """
 
     fresh: ResourceVector
@@ -39,6 +54,9 @@ class QueueOffer:
     waiting: int = 0
     started: int = 0
     idle: Counter[ResourceVector] = field(default_factory=Counter)
+    has_owners: bool = False
+    waiting_of: Mapping[Identity, int] = field(default_factory=dict)
+    idle_of: Mapping[Identity, Counter[ResourceVector]] = field(default_factory=dict)
 
     @property
     def start_rate(self) -> int:
@@ -50,9 +68,40 @@ class QueueOffer:
 
     @property
     def free_cores(self) -> int:
-        """Free cores of all pilots, those included that may still be sent."""
-        idle = sum(capacity.cores * pilots for capacity, pilots in self.idle.items())
-        return (max(self.places, 0) + self.waiting) * self.fresh.cores + idle
+        """Free cores of all pilots, those included that may still be sent.
+
+        Those of pilots that belong to somebody are left out.
+        """
+        waiting = 0 if self.has_owners else self.waiting
+        return (max(self.places, 0) + waiting) * self.fresh.cores + _cores(self.idle)
+
+    @property
+    def all_cores(self) -> int:
+        """Free cores of all pilots, whosever they are."""
+        if not self.has_owners:
+            return self.free_cores
+        idle = sum(_cores(rooms) for rooms in self.idle_of.values())
+        return self.free_cores + self.waiting * self.fresh.cores + idle
+
+    def free_cores_of(self, identity: Identity | None) -> int:
+        """Free cores of the pilots that belong to this identity."""
+        if identity is None or not self.has_owners:
+            return 0
+        waiting = self.waiting_of.get(identity, 0)
+        return waiting * self.fresh.cores + _cores(self.idle_of.get(identity, {}))
+
+
+def _cores(rooms: Mapping[ResourceVector, int]) -> int:
+    return sum(capacity.cores * pilots for capacity, pilots in rooms.items())
+
+
+@dataclass(slots=True)
+class OwnNeed:
+    """The part of a queue's need that one identity has; `share` as in `JobGroup`."""
+
+    jobs: Counter[ResourceVector] = field(default_factory=Counter)
+    pilots: int = 0
+    share: float = 0.0
 
 
 @dataclass(slots=True)
@@ -60,7 +109,8 @@ class Need:
     """Share of a queue in the waiting jobs, by size, and the pilots needed for it.
 
     `pilots` are needed for jobs that fit into no running pilot, `old_pilots` the part of them for
-    old jobs; `usable` running pilots could take a waiting job.
+    old jobs; `usable` running pilots could take a waiting job. `by_identity` has its parts where
+    pilots have owners.
     """
 
     jobs: Counter[ResourceVector] = field(default_factory=Counter)
@@ -69,6 +119,7 @@ class Need:
     pilots: int = 0
     old_pilots: int = 0
     priority: float = 0.0
+    by_identity: dict[Identity, OwnNeed] = field(default_factory=dict)
 
     @property
     def total_jobs(self) -> int:
@@ -92,6 +143,10 @@ def share_out(groups: Iterable[JobGroup], offers: Mapping[str, QueueOffer]) -> d
             need.jobs[group.size] += jobs
             need.old_jobs += old[name]
             need.priority += group.priority * jobs
+            if offers[name].has_owners and group.identity is not None:
+                own = need.by_identity.setdefault(group.identity, OwnNeed())
+                own.jobs[group.size] += jobs
+                own.share += group.share * jobs / group.jobs
     for name, need in needs.items():
         if need.jobs:
             _count_pilots(need, offers[name])
@@ -104,25 +159,33 @@ class _Sharing:
     def __init__(self, offers: Mapping[str, QueueOffer]) -> None:
         self._offers = offers
         self._free = {name: offer.free_cores for name, offer in offers.items()}
+        self._all = {name: offer.all_cores for name, offer in offers.items()}
+        self._own: dict[tuple[str, Identity | None], int] = {}
         self._rates = {name: offer.start_rate for name, offer in offers.items()}
         self._capacities = {name: offer.fresh for name, offer in offers.items()}
         self._costs: dict[ResourceVector, dict[str, int]] = {}
 
     def share(self, group: JobGroup) -> dict[str, int]:
         """The group's jobs by queue, without queues that get none."""
-        costs, free, rates = self._costs_of(group.size), self._free, self._rates
+        costs, rates = self._costs_of(group.size), self._rates
         given: dict[str, int] = defaultdict(int)
         left = group.jobs
         while left:
-            places = {name: free[name] // costs[name] for name in group.queues}
-            weights = {name: places[name] * rates[name] for name in group.queues if places[name]}
+            places = {
+                name: self._free_for(name, group.identity) // costs[name] for name in group.queues
+            }
+            weights = {
+                name: max(self._all[name] // costs[name], 1) * rates[name]
+                for name in group.queues
+                if places[name]
+            }
             if not weights:
                 break
             for name, jobs in exact_share(left, weights).share.items():
                 taken = min(jobs, places[name])
                 if taken:
                     given[name] += taken
-                    free[name] -= taken * costs[name]
+                    self._take(name, group.identity, taken * costs[name])
                     left -= taken
         if left:
             sizes = {name: max(self._offers[name].max_pilots, 1) for name in group.queues}
@@ -130,6 +193,17 @@ class _Sharing:
                 if jobs:
                     given[name] += jobs
         return given
+
+    def _free_for(self, name: str, identity: Identity | None) -> int:
+        own = self._own.setdefault((name, identity), self._offers[name].free_cores_of(identity))
+        return self._free[name] + own
+
+    def _take(self, name: str, identity: Identity | None, cores: int) -> None:
+        """Take cores of the pilots that are the identity's own first."""
+        own = min(self._own[name, identity], cores)
+        self._own[name, identity] -= own
+        self._free[name] -= cores - own
+        self._all[name] -= cores
 
     def _costs_of(self, size: ResourceVector) -> dict[str, int]:
         """Cores that one job of this size takes up in a fresh pilot of each queue.
@@ -148,21 +222,31 @@ class _Sharing:
 
 
 def _count_pilots(need: Need, offer: QueueOffer) -> None:
-    smallest = _smallest(need.jobs)
+    if offer.has_owners:
+        for identity, own in need.by_identity.items():
+            idle = offer.idle_of.get(identity, Counter())
+            usable, own.pilots = _packed(own.jobs, idle, offer.fresh)
+            need.usable += usable
+            need.pilots += own.pilots
+    else:
+        need.usable, need.pilots = _packed(need.jobs, offer.idle, offer.fresh)
+    need.old_pilots = need.pilots * need.old_jobs // need.total_jobs
+
+
+def _packed(
+    jobs: Mapping[ResourceVector, int], rooms: Mapping[ResourceVector, int], fresh: ResourceVector
+) -> tuple[int, int]:
+    """Running pilots that could take one of these jobs, and fresh ones for what is left over."""
+    smallest = _smallest(jobs)
     idle = Counter(
-        {
-            capacity: count
-            for capacity, count in offer.idle.items()
-            if _is_usable(capacity, smallest)
-        }
+        {capacity: count for capacity, count in rooms.items() if _is_usable(capacity, smallest)}
     )
-    need.usable = idle.total()
+    usable = idle.total()
     rest: Counter[ResourceVector] = Counter()
     # The large ones first: they find fewer gaps.
-    for size, jobs in sorted(need.jobs.items(), key=lambda item: offer.fresh.fit_count(item[0])):
-        rest[size] = jobs - pack_jobs(size, jobs, idle)
-    need.pilots = pilots_for(rest, offer.fresh)
-    need.old_pilots = need.pilots * need.old_jobs // need.total_jobs
+    for size, count in sorted(jobs.items(), key=lambda item: fresh.fit_count(item[0])):
+        rest[size] = count - pack_jobs(size, count, idle)
+    return usable, pilots_for(rest, fresh)
 
 
 def _is_usable(capacity: ResourceVector, smallest: SmallestRequest) -> bool:

@@ -1,4 +1,4 @@
-"""Requirements that no site can fulfil, as far as they are constant without any site."""
+"""Faults of Requirements that are constant: never boolean, or never true, whatever the site."""
 
 from __future__ import annotations
 

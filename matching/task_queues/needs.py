@@ -1,4 +1,7 @@
-"""Needs of a job (cores, memory, site, tags, ...); jobs with equal needs share a TaskQueue."""
+"""Needs of a job (cores, memory, site, tags, ...), checked; jobs with equal ones share a TaskQueue.
+
+Also the CPU segments into which CPU times are rounded up.
+"""
 
 from __future__ import annotations
 
@@ -22,10 +25,11 @@ MOST = {
     "max_cores": 100_000,
     "memory_mb": 2**30,
     "gpus": 10_000,
+    "disk_mb": 2**30,
 }
 _LISTS = (
     "sites", "banned_sites", "queues", "platforms", "pilot_types", "submit_pools", "middlewares",
-    "tags",
+    "tags", "limits",
 )  # fmt: skip
 #: Of all lists together: every claim may look at them.
 _MOST_WORDS = 100
@@ -55,7 +59,7 @@ def cpu_segment(cpu_time_s: float, segments_s: Sequence[int] = CPU_SEGMENTS_S) -
 
 def _words(name: str, values: Iterable[str]) -> tuple[str, ...]:
     words = tuple(sorted({value.strip() for value in values if value.strip()}))
-    longest = _LONGEST_QUEUE if name == "queues" else _LONGEST_WORD
+    longest = _LONGEST_QUEUE if name in {"queues", "limits"} else _LONGEST_WORD
     if any(len(word) > longest for word in words):
         raise BadNeeds(f"{name} has an entry of more than {longest} characters", name)
     if not all(word.isprintable() for word in words):
@@ -69,7 +73,8 @@ class Needs:
 
     `queues` are named `SITE/QUEUE`. `max_cores` is what the job can make use of, at least `cores`.
     `submit_pools` and `middlewares` limit where pilots are sent, not which pilot may claim the job.
-    `requirements` is a ClassAd expression over the pilot's ad.
+    `requirements` is a ClassAd expression over the pilot's ad. `disk_mb` is free space in its
+    directory. `limits` are concurrency limits that it uses, as `name` or `name:amount`.
     """
 
     owner: str
@@ -90,6 +95,8 @@ class Needs:
     tags: tuple[str, ...] = ()
     job_type: str = ""
     requirements: str = ""
+    disk_mb: int = 0
+    limits: tuple[str, ...] = ()
 
     @classmethod
     def of(
@@ -110,7 +117,7 @@ class Needs:
             "cpu_time_s": cpu_time_s,
             "cores": cores,
             "max_cores": cores if max_cores is None else max_cores,
-            **{name: others.pop(name, 0) for name in ("memory_mb", "gpus")},
+            **{name: others.pop(name, 0) for name in ("memory_mb", "gpus", "disk_mb")},
         }
         _check_numbers(numbers)
         lists = {name: _words(name, others.pop(name, ())) for name in _LISTS}

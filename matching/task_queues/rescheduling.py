@@ -1,4 +1,4 @@
-"""Rescheduling of a job after its place failed: the pause, and the hosts and sites it avoids."""
+"""Rescheduling of a job after its attempt was lost: pause, and hosts and sites it avoids."""
 
 from __future__ import annotations
 

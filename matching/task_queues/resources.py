@@ -1,7 +1,12 @@
-"""Resources that a pilot or queue offers to jobs, and the reasons why it cannot take some."""
+"""Resources that a pilot or queue offers to jobs, and the reasons why it cannot take some.
+
+Also whether a job's requirements are true there, the ads of pilot and job for that, names of the
+facts that pilots tell of their nodes, and the kinds of jobs that running limits count.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -9,7 +14,8 @@ from typing import Any
 import classad2
 
 from matching.ads.classads import build_ad, evaluate, parse_expression
-from matching.task_queues.needs import Needs
+from matching.ads.expressions import references
+from matching.task_queues.needs import MOST, Needs
 
 #: What pilots tell of their nodes when they register: texts, and numbers.
 NODE_TEXTS = ("hostname", "platform", "python", "agent_version")
@@ -21,26 +27,33 @@ NODE_FACTS = (*NODE_TEXTS, *NODE_NUMBERS)
 
 @dataclass(frozen=True, slots=True)
 class JobKind:
-    """Kind of jobs that a running limit counts; an empty text stands for any."""
+    """Kind of jobs that a running limit counts; an empty text stands for any.
+
+    `limit` is a word of their needs: jobs that use so much of this concurrency limit.
+    """
 
     job_type: str = ""
     owner_group: str = ""
+    limit: str = ""
 
     def covers(self, needs: Needs) -> bool:
         """Whether a job with these needs is of this kind."""
-        return self.job_type in {"", needs.job_type} and self.owner_group in {
-            "",
-            needs.owner_group,
-        }
+        return (
+            self.job_type in {"", needs.job_type}
+            and self.owner_group in {"", needs.owner_group}
+            and (not self.limit or self.limit in needs.limits)
+        )
 
     def __str__(self) -> str:
+        if self.limit:
+            return f"jobs that use the limit {self.limit}"
         words = [self.job_type, "jobs"] if self.job_type else ["jobs"]
         return " ".join([*words, "of", self.owner_group] if self.owner_group else words)
 
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """Resources offered now: `cores`, `memory_mb` and `gpus` are the free ones.
+    """Resources offered now: `cores`, `memory_mb`, `gpus` and `disk_mb` are the free ones.
 
     A generic pilot has neither `owner` nor `owner_groups`; a private one has both, or only its
     group where the members of the group share their pilots. `required_tags` are those that a job
@@ -52,6 +65,7 @@ class Resource:
     cores: int = 1
     memory_mb: int = 0
     gpus: int = 0
+    disk_mb: int = MOST["disk_mb"]
     queue: str = ""
     platform: str = ""
     setup: str = ""
@@ -76,10 +90,18 @@ class Resource:
 
         Where a queue leaves its platform open, that of a pilot is known only when it starts.
         """
+        return self.unsent_reason(needs) or self.fresh_refusal(needs)
+
+    def unsent_reason(self, needs: Needs) -> str:
+        """Why these needs send no pilot here, though one that is here may meet them."""
         if needs.submit_pools and self.submit_pool not in needs.submit_pools:
             return f"is for the submit pools {', '.join(needs.submit_pools)}"
         if needs.middlewares and self.middleware not in needs.middlewares:
             return f"is for pilots sent by {', '.join(needs.middlewares)}"
+        return ""
+
+    def fresh_refusal(self, needs: Needs) -> str:
+        """Why no pilot that comes to be here meets these needs; empty when one may."""
         is_open = not self.platform and needs.platforms
         return self.refusal(replace(needs, platforms=()) if is_open else needs)
 
@@ -90,6 +112,7 @@ def _check_amounts(here: Resource, needs: Needs) -> str:
         ("cores", needs.cores, here.cores),
         ("MB of memory", needs.memory_mb, here.memory_mb),
         ("GPUs", needs.gpus, here.gpus),
+        ("MB of disk space", needs.disk_mb, here.disk_mb),
     ):
         if needed > offered:
             return f"needs {needed} {what}, offered are {offered}"
@@ -198,6 +221,12 @@ PILOT_ATTRIBUTES = tuple(
 )
 NEEDS_ATTRIBUTES = tuple(needs_ad(Needs(owner="")))
 
+#: Of a pilot whose node, or platform, is not known yet.
+_OF_NODES = frozenset({name.lower() for name in PILOT_ATTRIBUTES})
+#: Functions that make an expression of a text, or look at an ad as a whole.
+_MAKES_NAMES = re.compile(r"eval|unparse", re.IGNORECASE)
+_ASKS_UNDEFINED = re.compile(r"=\?=|=!=|\bis(nt)?\b|isundefined|iserror|\?", re.IGNORECASE)
+
 
 def requirements_value(needs: Needs, ad: classad2.ClassAd) -> Any:
     """Value of the requirements for a pilot's ad; True where there are none."""
@@ -215,3 +244,33 @@ def offer_refusal(offer: Resource, needs: Needs) -> str:
     if not refusal and requirements_value(needs, pilot_ad(offer, {})) is False:
         return f"has requirements that are false here: {needs.requirements[:200]}"
     return refusal
+
+
+def taking_refusal(offer: Resource, needs: Needs) -> str:
+    """Why no pilot of a queue takes these needs, whatever it was sent for; empty when one may.
+
+    As the claim does it: requirements have to be true. What only a node can tell is open.
+    """
+    refusal = offer.fresh_refusal(needs)
+    if refusal or not needs.requirements:
+        return refusal
+    ad = pilot_ad(offer, {})
+    value = requirements_value(needs, ad)
+    if value is True or _may_become_true(needs.requirements, value, ad):
+        return ""
+    word = "false" if value is False else "never true"
+    return f"has requirements that are {word} here: {needs.requirements[:200]}"
+
+
+def _may_become_true(requirements: str, value: Any, ad: classad2.ClassAd) -> bool:
+    """Whether an expression that is not true may be so once the pilot's node is known."""
+    if _MAKES_NAMES.search(requirements):
+        return True
+    known = {name.lower() for name in ad}
+    is_open = any(
+        reference.name not in known
+        and (reference.name in _OF_NODES or reference.name.startswith("node"))
+        for reference in references(requirements)
+    )
+    # What is false without the node stays false, unless it asks whether something is undefined.
+    return is_open and (value is not False or bool(_ASKS_UNDEFINED.search(requirements)))

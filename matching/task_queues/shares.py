@@ -15,6 +15,8 @@ Key = TypeVar("Key", bound=Hashable)
 
 #: No priority is smaller: rounding must not make it zero.
 LEAST_PRIORITY = 1e-9
+#: Steps of the search for the scale of corrections: beyond what a float can tell apart.
+_HALVINGS = 70
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,18 +92,29 @@ def corrected(
 ) -> dict[Key, float]:
     """Shares, raised for those who used less than their share and lowered for the others.
 
-    The factor is the target part of all use divided by the actual part (DIRAC's share correctors),
-    between 1/max_correction and max_correction; then all are scaled to the same sum. Only use by
-    those who have a share counts; without any, nothing is corrected.
+    The factor is the target part of all use divided by the actual part (DIRAC's share correctors).
+    All factors are scaled so that the sum stays, and each is between 1/max_correction and
+    max_correction. Only use by those who have a share counts; without any, nothing is corrected.
     """
     whole = sum(shares.values())
     all_used = sum(used.get(key, 0.0) for key in shares)
     if all_used <= 0:
         return dict(shares)
-    raw = {}
+    least, most = 1.0 / max_correction, max_correction
+    factors = {}
     for key, share in shares.items():
         wanted, actual = share / whole, used.get(key, 0.0) / all_used
-        factor = max_correction if actual <= wanted / max_correction else wanted / actual
-        raw[key] = share * max(factor, 1.0 / max_correction)
-    scale = whole / sum(raw.values())
-    return {key: share * scale for key, share in raw.items()}
+        factors[key] = most if actual <= wanted * least else max(wanted / actual, least)
+
+    def scaled(scale: float) -> dict[Key, float]:
+        return {
+            key: share * min(max(scale * factors[key], least), most)
+            for key, share in shares.items()
+        }
+
+    # The sum rises with the scale: from all at the least factor to all at the greatest.
+    low, high = least * least, most * most
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if sum(scaled(middle).values()) < whole else (low, middle)
+    return scaled(high)

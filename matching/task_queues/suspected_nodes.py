@@ -1,11 +1,11 @@
 """Detection of black-hole worker nodes: nodes that fail payloads which succeed elsewhere.
 
-The rule is the one-sided test of Mantel and Haenszel (Journal of the National Cancer Institute 22,
-1959, 719-748) with its exact conditional distribution; for a single batch of payloads it is
-Fisher's exact test. Payloads on a node are compared, batch by batch, with payloads of the same
-batch on other nodes: a faulty payload fails everywhere, and one that ran nowhere else shows
-nothing. Nodes on which most payloads failed are not used for comparison: so two bad nodes do not
-hide each other.
+Also when a suspicion is cleared. The rule is the one-sided test of Mantel and Haenszel (Journal of
+the National Cancer Institute 22, 1959, 719-748) with its exact conditional distribution; for a
+single batch of payloads it is Fisher's exact test. Payloads on a node are compared, batch by batch,
+with payloads of the same batch on other nodes: a faulty payload fails everywhere, and one that ran
+nowhere else shows nothing. Nodes on which most payloads failed are not used for comparison: so two
+bad nodes do not hide each other.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Attributes in job requirements that neither pilots nor jobs define, with suggestions."""
+"""Warnings for attributes in job requirements that neither pilots nor jobs define.
+
+Each suggests the similar name that may be meant.
+"""
 
 from __future__ import annotations
 

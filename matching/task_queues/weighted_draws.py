@@ -1,7 +1,8 @@
-"""Weighted random draws of a claim: a TaskQueue by its priority, a job by its owner's priority.
+"""Weighted random draws of a claim: a TaskQueue by its priority, then one of its jobs.
 
-Each candidate gets a random number that depends on its weight; the smallest wins.
-`wms.taskqueues.draw` does the same in SQL; tests compare it with this module.
+A job is drawn by the weight of its job priority, which its owner sets. Each candidate gets a random
+number that depends on its weight; the smallest wins. Also the probability of each candidate to win.
+`wms.taskqueues.draws.draw` does the same in SQL; tests compare it with this module.
 """
 
 from __future__ import annotations

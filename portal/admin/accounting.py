@@ -1,4 +1,8 @@
-"""Admin pages of groups, submitters and concurrency limits (fair share)."""
+"""Admin pages of fair share: accounting groups, submitters, quotas, concurrency limits.
+
+Also the base admins of all objects that may be deleted, and of limits that site administrators
+set.
+"""
 
 from __future__ import annotations
 
@@ -11,16 +15,19 @@ from django.http import HttpRequest
 
 from portal.admin.forms import CheckedForm
 from portal.admin.roles import OwnSitesAdmin, RoleAdmin, actor_of
-from wms.accounting.models import AccountingGroup, ConcurrencyLimit, Submitter
+from wms.accounting.models import AccountingGroup, ConcurrencyLimit, Quota, Submitter
 from wms.accounting.selectors import ranked_submitters
 from wms.accounting.services import (
     check_group,
     check_group_deletion,
     check_limit,
+    check_quota_row,
     delete_group,
     delete_limit,
+    delete_quota,
     save_group,
     save_limit,
+    save_quota,
     save_submitter,
 )
 from wms.core.database.saving import check_row
@@ -182,6 +189,33 @@ class SubmitterAdmin(RoleAdmin):
     def save_model(self, request: HttpRequest, obj: Submitter, form: Any, change: bool) -> None:
         """Store the factor with an audit entry."""
         save_submitter(obj, actor=actor_of(request), reason=form.said_reason)
+
+
+class QuotaForm(CheckedForm):
+    """A quota of a user, of a group, or of every user."""
+
+    check = staticmethod(check_quota_row)
+
+    class Meta:
+        model = Quota
+        fields = ("user", "group", "max_waiting_jobs", "max_clusters", "max_bytes")
+
+
+class QuotaAdmin(DeletableAdmin):
+    """Quotas of waiting jobs, clusters and stored bytes."""
+
+    form = QuotaForm
+    list_display = ("__str__", "max_waiting_jobs", "max_clusters", "max_bytes")
+    list_select_related = ("user", "group")
+    search_fields = ("user__username", "group__name")
+
+    def save_model(self, request: HttpRequest, obj: Quota, form: Any, change: bool) -> None:
+        """Store the quota with an audit entry."""
+        save_quota(obj, actor=actor_of(request), reason=form.said_reason)
+
+    def delete_model(self, request: HttpRequest, obj: Quota) -> None:
+        """Delete the quota with an audit entry."""
+        delete_quota(obj, actor=actor_of(request), reason=deletion_reason(request))
 
 
 class LimitForm(CheckedForm):

@@ -1,4 +1,4 @@
-"""Accounts and tokens in the administration."""
+"""Admin pages of accounts and of API tokens, which are made, shown once, and revoked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Admin page of additional node checks, which every pilot runs before its first job."""
+"""Admin page of node checks: scripts that pilots run before the first job, or again and again."""
 
 from __future__ import annotations
 

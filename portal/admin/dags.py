@@ -1,4 +1,4 @@
-"""Admin page of node limits that several DAGs share."""
+"""Admin page of shared limits: most nodes that several DAGs together have submitted at once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Examples for form fields that take expressions, shown in forms and in the documentation."""
+"""Examples of expressions in help texts of form fields: administration and its reference."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Base form of the administration: domain validation, a reason, detection of stale edits."""
+"""Base form of the administration: validation by the domain, a reason, refusal of stale edits.
+
+Also form fields of dates and times, and of JSON that the database can store.
+"""
 
 from __future__ import annotations
 

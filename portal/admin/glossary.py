@@ -1,4 +1,7 @@
-"""Reference of the administration's form fields, docs/reference/fields.md, from help texts."""
+"""Generator of docs/reference/fields.md, the reference of the administration's form fields.
+
+It is written from the labels and help texts of the forms.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from collections.abc import Iterator
 from django import forms
 from django.utils.text import capfirst
 
-from portal.admin.accounting import GroupForm, LimitForm, SubmitterForm
+from portal.admin.accounting import GroupForm, LimitForm, QuotaForm, SubmitterForm
 from portal.admin.checks import NodeCheckForm
 from portal.admin.dags import SharedLimitForm
 from portal.admin.examples import EXAMPLES
@@ -19,7 +22,8 @@ from portal.admin.task_queues import RunningLimitForm, TaskQueuePolicyForm
 
 FORMS: tuple[type[forms.ModelForm], ...] = (
     SiteForm, QueueForm, DowntimeForm, RunningLimitForm, PilotLimitForm, SharedLimitForm,
-    GroupForm, SubmitterForm, LimitForm, MatchmakingPolicyForm, TaskQueuePolicyForm,
+    GroupForm, SubmitterForm, QuotaForm, LimitForm, MatchmakingPolicyForm,
+    TaskQueuePolicyForm,
     NodeCheckForm,
 )  # fmt: skip
 #: What every form has besides the fields of its object.

@@ -1,4 +1,7 @@
-"""Change history of a configured object, and forms prefilled with the values before a change."""
+"""History page of a configured object: its changes, filtered and in pages.
+
+Also form values from before a change, with which the object's form is prefilled to revert it.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Admin page of the matchmaking policy."""
+"""Admin page of the matchmaking policy: when DAGs are rematched, half-life of priorities."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Base admin of policies: single objects with one page instead of a list."""
+"""Base admin of policies, which have exactly one row: its page takes the place of the list."""
 
 from __future__ import annotations
 

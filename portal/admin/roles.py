@@ -1,4 +1,8 @@
-"""Permissions of the administration from the user's role, instead of Django's model permissions."""
+"""Base admins with permissions by the user's role, and by the sites that the user may configure.
+
+They replace Django's model permissions, let nobody delete, and lead to history and revert. Also
+actor, role and sites of the user of a request.
+"""
 
 from __future__ import annotations
 

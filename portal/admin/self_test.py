@@ -1,4 +1,4 @@
-"""Admin page of the self-test, run by the web server that answers."""
+"""Admin page of the self-test, which checks the installation from the web server's process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""AdminSite of Pilotage: who may log in, and which objects are registered."""
+"""AdminSite of Pilotage: who may enter, its extra addresses, login, and change of password.
+
+Also registers all objects that can be configured.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ from django.shortcuts import redirect
 from django.template.response import TemplateResponse
 from django.urls import path, reverse
 
-from portal.admin.accounting import GroupAdmin, LimitAdmin, SubmitterAdmin
+from portal.admin.accounting import GroupAdmin, LimitAdmin, QuotaAdmin, SubmitterAdmin
 from portal.admin.accounts import TokenAdmin, UserAdmin
 from portal.admin.audit import AuditAdmin
 from portal.admin.checks import NodeCheckAdmin
@@ -25,7 +28,7 @@ from portal.admin.sites import DowntimeAdmin, QueueAdmin, SiteAdmin
 from portal.admin.task_queues import RunningLimitAdmin, TaskQueueAdmin, TaskQueuePolicyAdmin
 from portal.shared.passwords import OwnPasswordForm
 from portal.web.shared.pages import refusal
-from wms.accounting.models import AccountingGroup, ConcurrencyLimit, Submitter
+from wms.accounting.models import AccountingGroup, ConcurrencyLimit, Quota, Submitter
 from wms.core.errors import NotPermitted
 from wms.core.models import ApiToken, AuditEntry, Role, User
 from wms.dags.models import MatchmakingPolicy, SharedLimit
@@ -102,6 +105,7 @@ site.register(NodeCheck, NodeCheckAdmin)
 site.register(PilotLimit, PilotLimitAdmin)
 site.register(AccountingGroup, GroupAdmin)
 site.register(Submitter, SubmitterAdmin)
+site.register(Quota, QuotaAdmin)
 site.register(ConcurrencyLimit, LimitAdmin)
 site.register(MatchmakingPolicy, MatchmakingPolicyAdmin)
 site.register(SharedLimit, SharedLimitAdmin)

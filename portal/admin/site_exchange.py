@@ -1,4 +1,4 @@
-"""Export and import of sites as YAML in the administration; an import is previewed first."""
+"""Admin pages that export and import sites as YAML; an import is previewed, then confirmed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Admin pages of sites, queues and downtimes."""
+"""Admin pages of sites (with YAML exchange, standing and ads), queues, and downtimes.
+
+Also links to the explain page, on which a site is tested.
+"""
 
 from __future__ import annotations
 
@@ -203,7 +206,7 @@ class QueueForm(CheckedForm):
         fields = (
             "site", "name", "element", "settings", "is_enabled", "max_pilots", "max_queued_pilots",
             "cores", "memory_mb", "gpus", "wall_time_s", "platform", "tags", "required_tags",
-            "setup", "submit_pool", "owner", "owner_group", "fence", "network",
+            "setup", "submit_pool", "is_private", "owner", "owner_group", "fence", "network",
             "payload_limits", "shared_folders", "http_proxy", "checks", "hold_after_failure_s",
             "attenuation",
             "max_idle_pilots", "curb_idle_pilots", "max_held_pilots", "max_submits", "batch_size",
@@ -232,8 +235,8 @@ class QueueAdmin(OwnSitesAdmin):
 
     may_be_added = False
     operators_fields = (
-        "site", "name", "element", "settings", "owner", "owner_group", "fence", "network",
-        "shared_folders",
+        "site", "name", "element", "settings", "is_private", "owner", "owner_group", "fence",
+        "network", "shared_folders",
     )  # fmt: skip
     change_form_template = "admin/sites/testable_change_form.html"
 

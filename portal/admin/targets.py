@@ -1,4 +1,4 @@
-"""Audit trail of a row of the administration: its target name and its changes."""
+"""Audit entries of a row in the administration, found by its name in the audit trail."""
 
 from __future__ import annotations
 

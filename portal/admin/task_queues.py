@@ -1,4 +1,4 @@
-"""Admin pages of TaskQueues, of their policy, and of running limits."""
+"""Admin pages of TaskQueues (read-only), of the TaskQueue policy, and of running limits of jobs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Endpoints of actions on one object, generated from the registry of actions (`wms.actions`)."""
+"""Endpoints of actions on one object, generated from the registry of actions (`wms.actions`).
+
+Holds the base view, and the serializer of a body made from an action's declared arguments.
+"""
 
 from __future__ import annotations
 

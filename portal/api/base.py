@@ -1,4 +1,7 @@
-"""Base classes and helpers of endpoints: lists, the calling user, and reasons."""
+"""Base classes of API endpoints: filtered list, and content negotiation of file downloads.
+
+Also the calling user, the reason and `whole` in a query string, and refusals in the schema.
+"""
 
 from __future__ import annotations
 

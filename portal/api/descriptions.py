@@ -1,4 +1,4 @@
-"""OpenAPI summaries and descriptions from the docstrings of endpoints."""
+"""Summaries and descriptions in the OpenAPI schema, taken from the docstrings of endpoints."""
 
 from __future__ import annotations
 

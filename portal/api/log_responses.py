@@ -1,6 +1,6 @@
-"""Responses with part of a log as text: its end, or what follows an offset.
+"""Responses with part of a log as text: its end, or what follows an offset, to follow its growth.
 
-With the headers to follow a growing log, and the parameters in the schema.
+Also the query parameters of these endpoints in the schema.
 """
 
 from __future__ import annotations

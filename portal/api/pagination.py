@@ -1,4 +1,8 @@
-"""Cursor pagination: equally fast at any position of a long list, and stable under inserts."""
+"""Cursor pagination of API lists: latest first, as sorted, in file order, by process, or by name.
+
+It is equally fast at any position of a long list, and stable under inserts. Also checks page size
+and cursor.
+"""
 
 from __future__ import annotations
 
@@ -108,6 +112,12 @@ class InFileOrder(NewestFirst):
     """Nodes in the order of the DAG file."""
 
     ordering = "ordinal"
+
+
+class ByProcess(NewestFirst):
+    """Jobs and rows of one cluster, by their numbers in it."""
+
+    ordering = "process"
 
 
 class ByName(NewestFirst):

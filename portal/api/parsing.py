@@ -1,4 +1,4 @@
-"""JSON parser that rejects values which the database cannot store."""
+"""JSON parser of request bodies that rejects values which the database cannot store."""
 
 from __future__ import annotations
 

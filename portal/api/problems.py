@@ -1,4 +1,7 @@
-"""Exception handler of the REST API: errors as problem details (RFC 9457) with findings."""
+"""Exception handler of the REST API: errors as problem details (RFC 9457) with findings.
+
+Also warnings and statistics of a checked DAG as members of an answer.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ from rest_framework.response import Response
 from rest_framework.views import set_rollback
 
 from portal.shared.problem_details import CONTENT_TYPE, problem_body
-from wms.core.errors import Finding, InvalidInput, NotAuthenticated, PilotageError
+from wms.core.errors import Finding, InvalidInput, NotAuthenticated, PilotageError, QuotaExceeded
 from wms.dags.submission.checking import CheckedDag, FaultyDag
 
 #: Levels of a DAG whose widths an answer has at most.
@@ -58,6 +61,9 @@ def _of_domain(error: PilotageError) -> Response:
     answer = _problem(HTTPStatus(error.status), str(error), findings, error.type)
     if error.retry_after_s is not None:
         answer["Retry-After"] = str(error.retry_after_s)
+    if isinstance(error, QuotaExceeded):
+        facts = ("quota", "whose", "limit", "used", "asked")
+        answer.data |= {name: getattr(error, name) for name in facts}
     if isinstance(error, FaultyDag):
         answer.data |= warnings_and_statistics(error.checked)
     if isinstance(error, NotAuthenticated):

@@ -1,4 +1,7 @@
-"""OpenAPI schema and Swagger UI, which works offline and under the strict CSP."""
+"""Views of the OpenAPI schema and of Swagger UI, which works offline and under the strict CSP.
+
+Also the schema's form of token authentication, and the refusals that every operation may answer.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Serializers that several resources of the API share: reasons, findings, problems, events."""
+"""Serializers and fields that several resources of the API share.
+
+JSON objects of texts or numbers, needs, options, findings, problems, reasons, events, and the base
+of bodies without unknown names.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +28,10 @@ _NEEDS = {
         "owner": {"type": "string"},
         "owner_group": {"type": "string"},
         "cpu_time_s": {"type": "integer"},
-        **{name: {"type": "integer"} for name in ("cores", "max_cores", "memory_mb", "gpus")},
+        **{
+            name: {"type": "integer"}
+            for name in ("cores", "max_cores", "memory_mb", "gpus", "disk_mb")
+        },
         **{
             name: {"type": "array", "items": {"type": "string"}}
             for name in (
@@ -36,6 +43,7 @@ _NEEDS = {
                 "submit_pools",
                 "middlewares",
                 "tags",
+                "limits",
             )
         },
         **{name: {"type": "string"} for name in ("setup", "job_type", "requirements")},

@@ -1,15 +1,22 @@
-"""Request parsers for bodies that are not JSON: forms with files, and ads."""
+"""Request parsers for bodies that are not JSON: multipart forms with files, texts, and ads.
+
+Also the base of endpoints that are sent files, and the refusal of bodies by their announced length.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import IO, Any
 
 from django.http import HttpRequest
 from rest_framework.parsers import BaseParser, DataAndFiles, MultiPartParser
+from rest_framework.request import Request
+from rest_framework.views import APIView
 
 from matching.ads.classads import MAX_AD_BYTES
 from portal.middleware.storable import faults_of_form
+from portal.middleware.uploads import keep_names
+from wms.core.conf import conf
 from wms.core.errors import Finding, InvalidInput, TooLarge
 
 
@@ -69,6 +76,22 @@ class JsonAdText(AdText):
     """Parser of a JSON ad as text: our own reader checks repeated names and long numbers."""
 
     media_type = "application/json"
+
+
+class TakesFiles(APIView):
+    """An endpoint that is sent files under their own names."""
+
+    parser_classes: Sequence[type[BaseParser]] = (FormUpload,)
+
+    def initialize_request(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Request:
+        """Choose how files are read before anybody reads them."""
+        keep_names(request)
+        return super().initialize_request(request, *args, **kwargs)
+
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        """Refuse what is too large by its announced length."""
+        refuse_large_body(request._request, limit_bytes=conf().max_upload_bytes)
+        super().initial(request, *args, **kwargs)
 
 
 def refuse_large_body(request: HttpRequest, *, limit_bytes: int) -> None:

@@ -11,13 +11,17 @@ from portal.api.accounting import views as accounting
 from portal.api.actions import view_of
 from portal.api.audit import views as audit
 from portal.api.bulk import views as bulk
+from portal.api.clusters import outputs as cluster_outputs
+from portal.api.clusters import steering as cluster_steering
+from portal.api.clusters import views as clusters
 from portal.api.dags import graph, steering
 from portal.api.dags import views as dags
 from portal.api.explain import views as explain
 from portal.api.failures import views as failures
 from portal.api.history import views as history
+from portal.api.jobs import outputs as job_outputs
 from portal.api.jobs import views as jobs
-from portal.api.limits import running_limits, shared_limits
+from portal.api.limits import quotas, running_limits, shared_limits
 from portal.api.lists import views as lists
 from portal.api.nodes import views as nodes
 from portal.api.notices import views as notices
@@ -26,6 +30,7 @@ from portal.api.placements import views as placements
 from portal.api.sites import ads, downtimes, exchange, pressure, worker_nodes
 from portal.api.sites import views as sites
 from portal.api.task_queues import views as task_queues
+from wms.actions.clusters import CLUSTERS
 from wms.actions.dags import DAGS
 from wms.actions.failures import FAILURES
 from wms.actions.jobs import JOBS
@@ -34,6 +39,7 @@ from wms.actions.sites_and_pilots import PILOTS, PLACEMENTS, SITES, SUSPECTED_NO
 
 app_name = "api"
 
+_CLUSTER = "clusters/<int8:cluster_id>"
 _DAG = "dags/<int8:dag_id>"
 _NODE = f"{_DAG}/nodes/<int8:node_id>"
 _NAME = "(?P<name>[A-Za-z0-9_.-]+)"
@@ -84,6 +90,7 @@ urlpatterns = [
         for action in DAGS.in_api
     ),
     path("jobs/", jobs.JobList.as_view(), name="jobs"),
+    path("jobs/check/", clusters.CheckJobs.as_view(), name="jobs-check"),
     path("jobs/<int8:job_id>/", jobs.JobDetail.as_view(), name="job"),
     *(
         path(
@@ -95,6 +102,40 @@ urlpatterns = [
     ),
     path("jobs/<int8:job_id>/stdout", jobs.JobStdout.as_view(), name="job-stdout"),
     path("jobs/<int8:job_id>/stderr", jobs.JobStderr.as_view(), name="job-stderr"),
+    path("clusters/", clusters.ClusterList.as_view(), name="clusters"),
+    path(f"{_CLUSTER}/", clusters.ClusterDetail.as_view(), name="cluster"),
+    path(f"{_CLUSTER}/jobs/", clusters.ClusterJobList.as_view(), name="cluster-jobs"),
+    path(f"{_CLUSTER}/faults/", clusters.ClusterFaultList.as_view(), name="cluster-faults"),
+    path(f"{_CLUSTER}/events/", clusters.ClusterEventList.as_view(), name="cluster-events"),
+    path(
+        f"{_CLUSTER}/description",
+        clusters.ClusterDescription.as_view(),
+        name="cluster-description",
+    ),
+    *(
+        path(
+            f"{_CLUSTER}/{action.api_path}/",
+            view_of(
+                action, cluster_steering.VIEWS.get(action.name, cluster_steering.ClusterAction)
+            ),
+            name=f"cluster-{action.api_path}",
+        )
+        for action in CLUSTERS.in_api
+    ),
+    path("jobs/<int8:job_id>/outputs/", job_outputs.JobOutputList.as_view(), name="job-outputs"),
+    path(
+        "jobs/<int8:job_id>/outputs/<path:path>", job_outputs.JobOutput.as_view(), name="job-output"
+    ),
+    path(
+        "jobs/<int8:job_id>/outputs.tar",
+        job_outputs.JobOutputArchive.as_view(),
+        name="job-output-archive",
+    ),
+    path(
+        "clusters/<int8:cluster_id>/outputs.tar",
+        cluster_outputs.ClusterOutputArchive.as_view(),
+        name="cluster-output-archive",
+    ),
     path("task-queues/", task_queues.TaskQueueList.as_view(), name="task-queues"),
     path(
         "task-queues/<int8:task_queue_id>/",
@@ -171,6 +212,9 @@ urlpatterns = [
         running_limits.RunningLimitDetail.as_view(),
         name="running-limit",
     ),
+    path("quotas/", quotas.QuotaList.as_view(), name="quotas"),
+    path("quotas/<int8:quota_id>/", quotas.QuotaDetail.as_view(), name="quota"),
+    path("my-quotas/", quotas.OwnQuotas.as_view(), name="my-quotas"),
     path("shared-limits/", shared_limits.SharedLimitList.as_view(), name="shared-limits"),
     path(
         "shared-limits/<int8:limit_id>/",

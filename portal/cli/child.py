@@ -1,4 +1,7 @@
-"""Portal as a child process: `manage.py up` started, watched, and stopped with all its programs."""
+"""`manage.py up` as a child process: started, waited for, checked, and stopped with its programs.
+
+Also the first answers of a portal on this host: its name, and JSON of its addresses.
+"""
 
 from __future__ import annotations
 

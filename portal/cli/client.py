@@ -1,4 +1,7 @@
-"""A small client of the REST API, of the standard library only."""
+"""Client of the REST API for the portal's own commands: GET, and upload of files.
+
+It uses the standard library only.
+"""
 
 from __future__ import annotations
 

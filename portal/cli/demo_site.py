@@ -1,4 +1,4 @@
-"""Sites, account and token of the example production.
+"""Configuration of the demo: sites of the example production, its operator account and API token.
 
 What exists is left as it is, so that a change made in the portal survives the next demo.
 """

@@ -1,4 +1,4 @@
-"""Write docs/reference/states.md from the tables of transitions.
+"""Generator of docs/reference/states.md from the tables of transitions.
 
     python -m portal.cli.document_states
 

@@ -1,4 +1,4 @@
-"""Listen addresses of the web server: loopback, and PILOTAGE_LISTEN."""
+"""Listen addresses of the web server: loopback, and PILOTAGE_LISTEN, checked to be usable."""
 
 from __future__ import annotations
 

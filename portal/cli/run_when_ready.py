@@ -1,8 +1,9 @@
-"""Wait until the servers answer, then become another program.
+"""Wrapper that waits for database, broker and, if asked, migrated tables, then becomes a command.
 
     python -m portal.cli.run_when_ready [--migrated] NAME -- COMMAND...
 
-Does not load Django: every program of the portal starts through here, and again after each crash.
+Does not load Django: every program of the portal starts through here, and again after each
+crash.
 """
 
 from __future__ import annotations

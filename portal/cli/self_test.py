@@ -1,4 +1,4 @@
-"""Self-test on the terminal, and beside a portal that starts.
+"""Self-test on the terminal: text of its findings, and its start beside a portal that starts.
 
     python -m portal.cli.self_test
 

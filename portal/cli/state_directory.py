@@ -1,4 +1,7 @@
-"""Directory of the run-time state; independent of Django, since the settings read files there."""
+"""State directory (`var` or $PILOTAGE_VAR): its path, logs, run files, and whether it is migrated.
+
+Independent of Django, since the settings read files there.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Progress of a starting portal: programs append a line for each step, a waiting process reads.
 
-A slow machine is no failure: the timeout begins anew with every step.
+The timeout begins anew with every step: a slow machine is no failure.
 """
 
 from __future__ import annotations

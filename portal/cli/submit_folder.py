@@ -1,4 +1,7 @@
-"""Directory on disk as a submission would send it; names in DAG files are looked up in it."""
+"""DAG files in a directory on disk, read for commands as a submission would send them.
+
+Also the command-line options that name files and parameters.
+"""
 
 from __future__ import annotations
 

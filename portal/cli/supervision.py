@@ -1,9 +1,9 @@
-"""The programs of a portal on one host, as a configuration for supervisord.
+"""Configuration of supervisord: the programs of a portal on one host and their command lines.
 
 Programs start by ascending and stop by descending priority, each fully stopped before the next:
 whatever uses a server is gone before the server. Those of a group, which need nothing of each
-other, stop at the same time. supervisord does not wait until a started program
-is ready, so every program waits for what it needs (`portal.cli.run_when_ready`).
+other, stop at the same time. supervisord does not wait until a started program is ready, so every
+program waits for what it needs (`portal.cli.run_when_ready`).
 
 If supervisord itself is killed, the kernel ends its programs (`setpriv --pdeathsig`).
 """

@@ -1,4 +1,4 @@
-"""Management commands on a temporary database of their own, never that of an installation."""
+"""Runner of a management command on a temporary database, never that of an installation."""
 
 from __future__ import annotations
 

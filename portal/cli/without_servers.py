@@ -1,4 +1,4 @@
-"""Management commands that need neither database nor Redis, nor any settings."""
+"""Runner of a management command that needs neither database nor Redis, nor any settings."""
 
 from __future__ import annotations
 

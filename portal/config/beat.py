@@ -1,4 +1,7 @@
-"""Celery beat scheduler of the control loops, with at most one waiting message for each."""
+"""Scheduler of Celery beat for the control loops, with at most one waiting message for each.
+
+Each loop is asked for once in its period, less often while the installation is idle.
+"""
 
 from __future__ import annotations
 

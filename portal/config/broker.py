@@ -1,4 +1,4 @@
-"""Celery's transport by Redis, without scripts.
+"""Celery's transport by Redis without Lua scripts: locks and queue tables by plain commands.
 
 The account of the broker may not run scripts, since faults of the interpreter have let scripts out
 of the server more than once. The transport uses three, for locks and for the tables of queues that

@@ -1,4 +1,7 @@
-"""Typed reading of settings from the environment and from the files that `manage.py up` writes."""
+"""Reader of settings with their types: environment, files that it names, or the last start's.
+
+`manage.py up` writes the latter.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Public identifier of a portal, to tell apart two on one host that got the same port."""
+"""Public name of a portal, made from its secret key, to tell apart two portals on one host."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Logging: one line per event, facts as keys, for our own code and the libraries alike."""
+"""Logging configuration (structlog and Django): one line per event, facts as keys, to stderr."""
 
 from __future__ import annotations
 

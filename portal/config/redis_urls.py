@@ -1,4 +1,4 @@
-"""Redis address in the form that Celery needs."""
+"""Address of Redis in the form that Celery's transport understands, for Unix sockets too."""
 
 from __future__ import annotations
 

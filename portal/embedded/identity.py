@@ -1,4 +1,4 @@
-"""Account under which the embedded PostgreSQL runs; it refuses to run as root.
+"""Account under which the embedded PostgreSQL runs: this one, one in a user namespace, or another.
 
 PostgreSQL refuses to run as root. An ordinary user has nothing to do. For root there are two ways:
 

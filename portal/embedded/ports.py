@@ -1,4 +1,4 @@
-"""Free TCP ports on the loopback address."""
+"""Free TCP ports on the loopback address, and the ports that a portal keeps from start to start."""
 
 from __future__ import annotations
 

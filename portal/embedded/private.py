@@ -1,4 +1,4 @@
-"""Files that only their owner may read, and that are complete at any instant."""
+"""Private folders and files of the owner alone, written atomically; secrets kept in such files."""
 
 from __future__ import annotations
 

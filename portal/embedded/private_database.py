@@ -1,6 +1,7 @@
-"""PostgreSQL of one command: a prepared template with all tables, copied for each use.
+"""Temporary PostgreSQL server for one command, with a database copied from a prepared template.
 
-The copy is in memory where possible, does not wait for a disk, and is removed at the end.
+The template has all tables. The copy is in memory where possible, does not wait for a disk, and is
+removed at the end. Also the environment variables by which a command uses it.
 """
 
 from __future__ import annotations

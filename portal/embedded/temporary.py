@@ -1,4 +1,9 @@
-"""PostgreSQL and Redis for one test run or benchmark: nothing of them is left afterwards."""
+"""Temporary PostgreSQL and Redis servers, for a test run, a benchmark or one command.
+
+    python -m portal.embedded.temporary COMMAND...
+
+Nothing of them is left afterwards.
+"""
 
 from __future__ import annotations
 

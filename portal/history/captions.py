@@ -1,4 +1,7 @@
-"""Captions of history panes: meaning of a point, and a sentence on values and trends."""
+"""Captions of history figures: meaning of a point, and a sentence on values and trends.
+
+Also numbers as people read them.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Time zone offset of a figure: plotly.js knows no zones, so times are converted before."""
+"""Time zone of a figure as an offset from UTC: plotly.js knows no zones, so times are converted."""
 
 from __future__ import annotations
 

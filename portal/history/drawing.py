@@ -1,4 +1,7 @@
-"""Data of one pane in one window: bins and lines as columns, CSV and JSON."""
+"""Data of a pane in a window of time: its bins and lines as columns, and as CSV and JSON.
+
+Also widths of bins and times as text.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plotly figure of a pane, for page, API, notebook and report.
+"""Plotly figure of a history pane, for page, API, notebook and report: data, layout, colours.
 
 Plotly is imported where the first figure is made: it takes some 30 MB and 0.1 s, which processes
 that draw nothing save.

@@ -1,4 +1,7 @@
-"""Marks in a figure for downtimes and changes: dotted lines or fields, numbered flags above."""
+"""Marks of downtimes and changes in a history figure: lines, fields, and numbered flags.
+
+Changes are those of configuration, and of sites that are closed and opened.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Colours of figures, light and dark: those of the pages, from `css/tokens.css`.
+"""Colours and font of history figures, light and dark: those of the pages, from `css/tokens.css`.
 
 Figures leave the pages, for notebooks and reports, so they cannot read the style sheet.
 """

@@ -1,4 +1,4 @@
-"""Panes of the history page: the series of each, and how they are drawn."""
+"""Panes (charts) of the history page: series of each, kind of its bins, and how they are drawn."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Figure of a pane as one HTML file that needs neither portal nor network."""
+"""Report of a history pane: one HTML file with its figure that needs neither portal nor network."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Window of the history from a query string: range, resolution, function and site."""
+"""Query parameters of the history: range, resolution, function, site, and style of a figure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Filter of the audit trail."""
+"""Filter of the list of audit entries: by actor, action, object, time and reason."""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Base class of list filters: rows, order, hints for the planner, and stored filters."""
+"""Base class of list filters: rows, their order and pages, and parameters checked for storing.
+
+Pages are read from a border on; if no index has the order, only the latest rows are sorted. Also
+conditions that help PostgreSQL's planner, such as ids instead of times.
+"""
 
 from __future__ import annotations
 

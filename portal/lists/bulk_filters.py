@@ -1,4 +1,4 @@
-"""The filter of the list of bulk operations."""
+"""Filter of the list of bulk operations: by actor, action, state, reason and time."""
 
 from __future__ import annotations
 

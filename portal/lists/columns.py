@@ -1,6 +1,7 @@
-"""Columns of lists, for pages and exports.
+"""Columns of every list for its page and export: label and value of each.
 
-Each value is plain: a text, a number, a time, or None.
+Each value is plain: a text, a number, a time, or None. Also the lines made of several rows that
+some of them read: a job with its DAG and attempt, a placement request with its node.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Any
 
 from wms.dags.models import Dag, Node
 from wms.dags.reading.dag_jobs import dag_id_of
+from wms.jobs.clusters.states import TOPIC as CLUSTER_TOPIC
 from wms.jobs.models import Job
 from wms.placement.models import PlacementRequest
 
@@ -58,6 +60,16 @@ class JobLine:
     def dag_name(self) -> str | None:
         """The name of that DAG."""
         return getattr(self.job, "dag_name", None)
+
+    @property
+    def cluster_id(self) -> int | None:
+        """The cluster that it was submitted with; None for a job of a DAG or a single one."""
+        return self.job.cluster_id if self.job.topic == CLUSTER_TOPIC else None
+
+    @property
+    def process(self) -> int | None:
+        """Its number there."""
+        return self.job.process if self.cluster_id is not None else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +130,12 @@ JOB_COLUMNS: Sequence[Column] = (
     Column("since", "Since", _one("job.state_since", "state_since")),
     Column("dag", "DAG", {**_one("dag_id"), **_one("dag_name")}),
     Column("node", "Node", _from("node", node="name"), is_usual=False),
+    Column(
+        "cluster",
+        "Cluster",
+        {**_one("cluster_id", "cluster_id"), **_one("process", "process")},
+        is_usual=False,
+    ),
     Column("owner", "Owner", _one("job.owner.username", "owner")),
     Column(
         "attempt",
@@ -128,6 +146,29 @@ JOB_COLUMNS: Sequence[Column] = (
     Column("where", "Where", _from("attempt", site="site_name", host="host", pilot_id="pilot_id")),
     Column("created", "Made", _one("job.created_at", "created_at"), is_usual=False),
     Column("reason", "Reason", _one("job.state_reason", "reason")),
+)
+CLUSTER_COLUMNS: Sequence[Column] = (
+    Column("cluster", "Cluster", {**_one("pk", "id"), **_one("name")}, is_fixed=True),
+    Column("state", "State", _one("state")),
+    Column(
+        "progress",
+        "Progress",
+        {
+            **_one("size", "jobs"),
+            **_one("next_process", "made"),
+            **_one("done_count", "done"),
+            **_one("failed_count", "failed"),
+            **_one("killed_count", "killed"),
+            **_one("faulty_count", "faulty"),
+        },
+        style="wide",
+    ),
+    Column("owner", "Owner", _one("owner.username", "owner")),
+    Column("group", "Group", _from("accounting_group", group="name")),
+    Column("labels", "Labels", {"labels": lambda cluster: " ".join(cluster.labels)}),
+    Column("since", "In its state since", _one("state_since"), is_usual=False),
+    Column("created", "Submitted", _one("created_at", "submitted_at")),
+    Column("reason", "Reason", _one("state_reason", "reason")),
 )
 PILOT_COLUMNS: Sequence[Column] = (
     Column("pilot", "Pilot", {**_one("pk", "id"), **_one("uuid")}, is_fixed=True),

@@ -1,4 +1,4 @@
-"""The filter of downtimes."""
+"""Filter of the list of downtimes: by state, site, author, reason and time."""
 
 from __future__ import annotations
 

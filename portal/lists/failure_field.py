@@ -1,4 +1,4 @@
-"""Filter by failure group: things to which a failure of the group happened."""
+"""Filter field by failure group: selects rows, such as jobs, that have a failure of the group."""
 
 from __future__ import annotations
 

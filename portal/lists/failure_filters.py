@@ -1,4 +1,4 @@
-"""Filter of failure groups, for their page, the API and the dashboard."""
+"""Filter of failure groups, for page, API and dashboard: by message, site, time and decision."""
 
 from __future__ import annotations
 

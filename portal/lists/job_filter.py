@@ -1,4 +1,7 @@
-"""Filter of jobs, of which there are so many that every filter needs an index."""
+"""Filter of the list of jobs, of which there are so many that every condition needs an index.
+
+Also the filter by the DAG that something was made for.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,7 @@ from portal.lists.base_filter import ListFilter, is_wanted, within_ids
 from portal.lists.failure_field import FailureOccurrenceFilter
 from portal.lists.filter_fields import (
     Chosen,
+    HiddenValues,
     Moments,
     Numbers,
     NumbersField,
@@ -25,7 +29,7 @@ from portal.lists.filter_fields import (
 from portal.lists.sorting import Border, Sorting, by_number, by_text, by_time, newest
 from wms.dags.lifecycle import JOB_TOPIC
 from wms.jobs.models import Job
-from wms.jobs.states import JobState
+from wms.jobs.states import JobCause, JobState
 
 #: An index has the beginnings of jobs' names, and not their parts: without a DAG or an id these are
 #: looked for in so many of the latest.
@@ -57,6 +61,17 @@ class _Reasons(Texts):
 
     def condition(self, values: Sequence[str]) -> Q:
         """True for jobs with a reason that contains any of the parts."""
+        return ~Q(state_reason="") & super().condition(values)
+
+
+class _Causes(Words):
+    """Cause of a job's state. Such jobs have a reason, by which an index finds them."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(field_name="state_cause", **options)
+
+    def condition(self, values: Sequence[str]) -> Q:
+        """True for jobs with any of the causes."""
         return ~Q(state_reason="") & super().condition(values)
 
 
@@ -102,7 +117,8 @@ class JobFilter(ListFilter):
     since = Moments(field_name="state_since", label="In its state since")
     attempts = Numbers(field_name="attempt_number", label="Attempts")
     id = Numbers(smallest=1, label="Number")
-    cluster = hidden_numbers("cluster_id", "Of the list of job")
+    cluster = hidden_numbers("cluster_id", "Cluster")
+    cause = _Causes(choices=JobCause.choices, label="Cause", widget=HiddenValues)
     failure = FailureOccurrenceFilter("job")
     sort = Sorting(
         newest("Made", "created"),

@@ -1,6 +1,7 @@
 """Registry of all lists of the portal: filter, rows and columns for page, export and bulk actions.
 
-`find_list("jobs").chosen(parameters, user)` are the rows that a stored filter selects now.
+`find_list("jobs").chosen(parameters, user)` are the rows that a stored filter selects now. Also the
+attributes whose values a page counts.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from portal.lists import columns as of
 from portal.lists.audit_filters import AuditFilter
 from portal.lists.base_filter import ListFilter, checked, normalised
 from portal.lists.bulk_filters import BulkFilter
+from portal.lists.cluster_filter import ClusterFilter
 from portal.lists.columns import Column, JobLine, LatestAttempt, RequestLine
 from portal.lists.downtime_filters import DowntimeFilter
 from portal.lists.filters import (
@@ -38,6 +40,8 @@ from wms.dags.reading.dag_jobs import dag_of_outer_job
 from wms.dags.reading.node_selectors import nodes_of_requests
 from wms.dags.reading.selectors import listed_dags, nodes_of_jobs
 from wms.dags.states import DagState
+from wms.jobs.clusters.selectors import listed_clusters
+from wms.jobs.clusters.states import ClusterState
 from wms.jobs.models import Attempt, Job
 from wms.jobs.selectors import listed_jobs
 from wms.jobs.states import JobState
@@ -215,6 +219,17 @@ LISTS = {
             states=JobState.values,
             groups=(_OWNER, GroupBy("site", "Site", F("site_name")), _REASON),
             lines=_job_lines,
+        ),
+        ListSpec(
+            name="clusters",
+            title="Clusters",
+            noun="cluster",
+            filter_class=ClusterFilter,
+            rows=listed_clusters,
+            columns=of.CLUSTER_COLUMNS,
+            search="name",
+            states=ClusterState.values,
+            groups=(_OWNER, GroupBy("group", "Group", F("accounting_group__name")), _REASON),
         ),
         ListSpec(
             name="pilots",

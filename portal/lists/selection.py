@@ -1,7 +1,8 @@
-"""Selection of rows for a bulk operation: named ids, or all rows that a list showed.
+"""Selection of rows for a bulk operation: named ids, all rows that a list showed, or a filter.
 
 A list sends a signed token along with its rows: its filter, the time, the number of rows, and the
-user. Whoever sends it back means exactly what was shown.
+user. Whoever sends it back means exactly what was shown. A second token confirms the preview of an
+operation.
 """
 
 from __future__ import annotations

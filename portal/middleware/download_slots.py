@@ -1,4 +1,4 @@
-"""Download slots: streamed answers that hold a slot until all of them is sent."""
+"""Download slots: a streamed response holds a slot of its user until all of it is sent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Middleware that refuses addresses and forms with values that the database cannot store."""
+"""Middleware that refuses values which PostgreSQL cannot store, in addresses, headers and forms."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Error pages for people: what happened, what to do next, and the request id.
+"""Error pages for people by status code: what happened, what to do next, and the request id.
 
 They need neither database nor session nor user, since any of these may be missing.
 """

@@ -1,4 +1,10 @@
-"""Error handlers: pages for people, problem details below `/api/`."""
+"""Error handlers of Django (400, 403, 404, 500, CSRF): pages, or problem details for programs.
+
+Programs are those that call /api/, /pilot/ and /health/ (for 404 and CSRF only /api/). A fault may
+also be a database that is away (503) or that refused a value (400). Also the answer of other
+middleware that refuses a request, and the middleware that gives a page to methods that are not
+allowed (405).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Middleware: size limits of request bodies, except API and pilots; cache headers."""
+"""Middleware that limits the size of request bodies, and one that keeps answers out of caches.
+
+The API and pilots have limits of their own.
+"""
 
 from __future__ import annotations
 

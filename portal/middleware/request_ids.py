@@ -1,4 +1,4 @@
-"""Request ids in the log, in the audit trail, and in the response."""
+"""Middleware that gives each request an id, for the log, the audit trail and the response."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Checks of request values that PostgreSQL cannot store, with the name of each faulty field.
+"""Checks for values of a request that PostgreSQL cannot store, with the name of each faulty field.
 
 A text of the database has no null character and no half of a surrogate pair, and an integer has at
 most 64 bits. Each kind of entry is checked in one place: addresses and forms by the middleware of
-`portal.middleware.entries`, numbers in addresses by `Int8`, JSON by `portal.api.parsing`, messages
-of pilots by `portal.pilot_api.bodies`.
+`portal.middleware.entries`, numbers in addresses by the path converter `Int8`, JSON by
+`portal.api.parsing`, messages of pilots by `portal.pilot_api.bodies`.
 """
 
 from __future__ import annotations

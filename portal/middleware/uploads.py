@@ -3,7 +3,7 @@
 Django cuts directories off file names, which turns `a/x` and `b/x` into the same file. Here every
 part gets a number for a name while it is read, and what it was called is kept aside: nobody writes
 a file under a name that a sender chose, and `wms.jobs.content.paths` decides which names there may
-be.
+be. Also the decorator of pages with such uploads, whose forms it checks.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Authentication backend that reads a user with preferences and unread notices in one query."""
+"""Authentication backend: password with login throttle; user read with preferences and notices.
+
+One query reads the user with preferences and the number of unread notices.
+"""
 
 from __future__ import annotations
 

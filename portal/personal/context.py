@@ -1,4 +1,4 @@
-"""Template context: the user's preferences."""
+"""Template context processor that gives templates the user's display preferences."""
 
 from __future__ import annotations
 

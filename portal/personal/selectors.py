@@ -1,4 +1,4 @@
-"""Reading saved filters and preferences."""
+"""Selectors of saved filters, own and shared, and of a user's display preferences."""
 
 from __future__ import annotations
 

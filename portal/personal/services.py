@@ -1,4 +1,4 @@
-"""Changing saved filters and preferences."""
+"""Services on saved filters, and on preferences: default filter, columns, theme, zone, density."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Parsing of pilots' JSON bodies: bounded, strict, and every fault with its field."""
+"""Reader of JSON bodies that pilots send: bounded, strict, and every fault with its field."""
 
 from __future__ import annotations
 

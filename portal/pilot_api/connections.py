@@ -1,4 +1,4 @@
-"""Detection of a client that no longer waits for the answer."""
+"""Check whether a client is still connected, while a claim waits for a job."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Decorators of the pilot API's views: method, credential, errors as problem details."""
+"""Decorators of the pilot API's views: method, authentication by pilot or attempt, errors.
+
+Errors are answered as problem details (RFC 9457).
+"""
 
 from __future__ import annotations
 

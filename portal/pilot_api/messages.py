@@ -1,4 +1,7 @@
-"""Conversion of pilots' messages between JSON and domain values."""
+"""Messages of the pilot API: node facts, heartbeats, claims and ends read from JSON; answers.
+
+What a claim offers is bounded by what the pilot's queue offers.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +12,10 @@ from typing import Any
 from matching.task_queues.needs import MOST
 from matching.task_queues.resources import NODE_NUMBERS, NODE_TEXTS, Resource
 from portal.pilot_api.bodies import MAX_AMOUNT, Fields
-from wms.jobs.attempts import PayloadEnd
-from wms.jobs.models import Attempt
+from wms.jobs.attempts.ending import PayloadEnd
+from wms.jobs.content.paths import MAX_PATH_BYTES
+from wms.jobs.directives import Directives
+from wms.jobs.models import Attempt, Job
 from wms.pilots.models import Pilot
 from wms.pilots.protocol.claims import ClaimAnswer
 from wms.pilots.protocol.heartbeats import HeartbeatAnswer, HeartbeatMessage
@@ -119,8 +124,8 @@ def _read_resource(fields: Fields, pilot: Pilot) -> Resource:
 
 def _read_amounts(fields: Fields) -> dict[str, int]:
     """Free amounts of the pilot's slot, and the time that is left."""
-    fields.amount("disk_mb")
     return {
+        "disk_mb": fields.amount("disk_mb"),
         "cpu_time_s": fields.amount("cpu_time_s"),
         "cores": fields.integer("cores", maximum=MOST["cores"]),
         "memory_mb": fields.amount("memory_mb"),
@@ -140,7 +145,18 @@ def read_end(fields: Fields) -> PayloadEnd:
         missing_outputs=fields.texts("missing_outputs"),
         stopped_by=read_stopped_by(fields),
         usage=_numbers(fields, "usage", _USAGE),
+        folders=_read_folders(fields),
     )
+
+
+def _read_folders(fields: Fields) -> dict[str, int]:
+    """Announced outputs that are folders, with the number of files in each."""
+    if not fields.has("folders"):
+        return {}
+    return {
+        each.text("name", max_length=MAX_PATH_BYTES): each.integer("files", maximum=MAX_AMOUNT)
+        for each in fields.objects("folders")
+    }
 
 
 def read_stopped_by(fields: Fields) -> str:
@@ -191,12 +207,27 @@ def claim_json(answer: ClaimAnswer) -> dict[str, Any]:
             "environment": job.environment,
             "inputs": inputs,
             "outputs": job.output_files,
+            **_directives_json(job),
             "wall_limit_s": job.wall_limit_s,
             "cores": work.cores,
             "memory_mb": work.memory_mb,
             "gpus": work.gpus,
             "cpu_time_s": job.needs["cpu_time_s"],
-            "disk_mb": job.request_disk_mb,
+            "disk_mb": job.needs["disk_mb"],
             "token": work.token,
         }
+    }
+
+
+def _directives_json(job: Job) -> dict[str, Any]:
+    """Directives of a job that its pilot has to know; nothing of most jobs."""
+    directives = Directives.of(job.directives)
+    checkpoint = {
+        "exit_code": directives.checkpoint_exit_code,
+        "files": list(directives.checkpoint_files),
+    }
+    return {
+        **({"stdin": directives.stdin_name} if directives.stdin_name else {}),
+        **({"kill_grace_s": directives.kill_grace_s} if directives.kill_grace_s else {}),
+        **({"checkpoint": checkpoint} if directives.checkpoint_exit_code is not None else {}),
     }

@@ -1,4 +1,4 @@
-"""Pilot API before registration: agent files by hash, unfit nodes and check results."""
+"""Pilot API before the first claim: files of the agent by hash, unfit nodes, node check results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Views of the pilot API, the only service that worker nodes call."""
+"""Views of the pilot API: registration, heartbeat, claim, files, reports, output, log, good-bye."""
 
 from __future__ import annotations
 
@@ -19,11 +19,14 @@ from portal.pilot_api.connections import is_connected
 from portal.pilot_api.endpoint import credential_of, endpoint, for_attempt, for_pilot
 from wms.core.conf import conf
 from wms.core.errors import InvalidInput, NotAuthenticated, NotFound, PilotageError, TooLarge
-from wms.jobs import attempts
+from wms.jobs.attempts import ending, progress
+from wms.jobs.attempts.checkpoints import keep_checkpoint
+from wms.jobs.attempts.guard import live_attempt, report_guard
+from wms.jobs.binding.late_values import recall
 from wms.jobs.content import blobs, inputs
+from wms.jobs.directives import Directives, announced_as
 from wms.jobs.models import Attempt, AttemptFile, Stream
 from wms.jobs.output import streams
-from wms.jobs.pilot_reports import live_attempt, report_guard
 from wms.pilots.models import Pilot
 from wms.pilots.protocol import claims, logs, registration
 from wms.pilots.protocol.heartbeats import Credential, record_heartbeat
@@ -131,7 +134,7 @@ def sent_file(
         cast(BinaryIO, request), limit_bytes=limit_bytes, expected_sha256=sha256
     )
     with report_guard(job, attempt, "file", pilot_id=pilot.pk, actor=actor):
-        attempts.add_attempt_file(live, kind=kind, path=path, blob=blob)
+        progress.add_attempt_file(live, kind=kind, path=path, blob=blob)
     return JsonResponse({"sha256": blob.sha256, "size_bytes": blob.size_bytes})
 
 
@@ -139,32 +142,40 @@ def _check_place(attempt: Attempt, kind: str, path: str) -> None:
     """Refuse what the job has not announced: it would land in the workspace of its DAG."""
     if kind not in AttemptFile.Kind.values:
         raise InvalidInput.of(f"unknown kind of file {kind!r}", field="kind")
-    expected = attempt.job.output_files if kind == AttemptFile.Kind.OUTPUT else [kind]
-    if path not in expected:
+    job = attempt.job
+    recall(job, attempt)
+    expected = {
+        AttemptFile.Kind.OUTPUT.value: job.output_files,
+        AttemptFile.Kind.NEW_CHECKPOINT.value: Directives.of(job.directives).checkpoint_files,
+    }
+    if not announced_as(path, expected.get(kind, [kind])):
         raise InvalidInput.of(f"{path!r} is not a {kind} file of the job", field="path")
 
 
 @endpoint("POST")
 @for_attempt
 def report(request: HttpRequest, pilot: Pilot, *, job: int, attempt: int) -> HttpResponse:
-    """Report of an attempt: started, ended, or not run.
+    """Report of an attempt: started, checkpointed, ended, or not run.
 
     The report of an end may carry the pilot's next claim. It is read before anything is changed,
     and made after the report has been committed.
     """
     body = read_body(request)
-    event = body.choice("event", "started", "ended", "not_run")
+    event = body.choice("event", "started", "checkpointed", "ended", "not_run")
     actor = registration.pilot_actor(pilot)
     now = timezone.now()
     if event == "ended":
         end = messages.read_end(body)
         claim_request = _read_next_claim(request, body, pilot)
-        attempts.end_attempt(job, attempt, pilot_id=pilot.pk, end=end, actor=actor, now=now)
+        ending.end_attempt(job, attempt, pilot_id=pilot.pk, end=end, actor=actor, now=now)
         return JsonResponse({"accepted": True, **_next_claim(pilot, claim_request)})
     if event == "started":
-        attempts.start_attempt(job, attempt, pilot_id=pilot.pk, actor=actor, now=now)
+        progress.start_attempt(job, attempt, pilot_id=pilot.pk, actor=actor, now=now)
+    elif event == "checkpointed":
+        files = body.texts("files")
+        keep_checkpoint(job, attempt, pilot_id=pilot.pk, files=files, actor=actor)
     else:
-        attempts.return_job(
+        ending.return_job(
             job,
             attempt,
             pilot_id=pilot.pk,

@@ -1,4 +1,4 @@
-"""Check that somebody can configure the portal."""
+"""Self-test: whether some account can configure the portal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Checks of the public address: whether people and pilots can reach the portal there."""
+"""Self-test of the public address: whether people and pilots can reach the portal there.
+
+Also whether it is encrypted, and whether allowed hosts, listen address and proxy settings fit it.
+"""
 
 from __future__ import annotations
 

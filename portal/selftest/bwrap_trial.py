@@ -1,4 +1,4 @@
-"""Program that tries bubblewrap as pilots on this host would use it; run by the self-test.
+"""Trial run of bubblewrap as pilots on this host would use it, a program of the self-test.
 
     python -m portal.selftest.bwrap_trial
 

@@ -1,4 +1,4 @@
-"""Facts about this host, the database and the broker that the checks need."""
+"""Facts that the self-test asks for: queues, fences, PostgreSQL's settings, clocks, the broker."""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Checks that scripts and payloads on this host are fenced off from the portal's account."""
+"""Self-test of fences: whether scripts and payloads on this host are kept from the portal's files.
+
+That is, whether they run under another account or behind a fence. Also names queues elsewhere that
+have no fence although bubblewrap works there.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Findings of the self-test: code, level, and texts."""
+"""Findings of the self-test: code, level (ok, warning, error), and texts."""
 
 from __future__ import annotations
 

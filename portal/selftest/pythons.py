@@ -1,4 +1,4 @@
-"""Known faults of Python releases that affect Pilotage."""
+"""Self-test of Python: releases with faults that affect Pilotage, ends of their maintenance."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Registry of all checks of an installation, and running them."""
+"""Registry of all checks of the self-test, and the run of them all.
+
+Includes the check of Python's release and Django's deployment checks.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks of PostgreSQL, the clock, the broker, and free disk space."""
+"""Self-test of servers and host: PostgreSQL's version and settings, clock, broker, disk space."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SQL of the self-test: settings and clock of PostgreSQL, for which there is no model."""
+"""SQL of the self-test: PostgreSQL's settings on which durability depends, and its clock."""
 
 from __future__ import annotations
 

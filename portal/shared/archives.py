@@ -1,7 +1,8 @@
 """Safe unpacking of uploaded archives: zip, tar, and tar with gzip.
 
-Nothing is written under a name of the archive. All contents go into one nameless file; names are
-checked by `wms.jobs.content.paths`, as those of single files are.
+Sizes, numbers of files and time are bounded. Nothing is written under a name of the archive. All
+contents go into one nameless file; names are checked by `wms.jobs.content.paths`, as those of
+single files are.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Streamed downloads of files that are generated from a DAG."""
+"""Download response of an export of a DAG (DOT, node status, event log, ...), made while sent."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""Layouts of DAG graphs, cached; without a cache they are computed anew.
+"""Cache of DAG drawings: layouts, states, times and counts of nodes, for page and API.
 
-What depends on node states is cached as well, until the next event of the DAG.
+Without a cache they are computed anew. What depends on node states is cached until the next event
+of the DAG. Large new DAGs are laid out ahead of requests.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Efficiency queries: core-seconds of some days and sites, for page and API."""
+"""Question of the efficiency page and endpoint: days, site and grouping; and its answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Health endpoints: /health/live and /health/ready."""
+"""Health endpoints for probes: /health/live (process), /health/ready (database, broker, loops).
+
+The first also tells which portal it is.
+"""
 
 from __future__ import annotations
 

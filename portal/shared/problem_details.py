@@ -1,4 +1,4 @@
-"""Problem details (RFC 9457) of refused requests, for all APIs."""
+"""Problem details (RFC 9457) as JSON, also for requests that no endpoint takes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Ranged downloads of growing texts, in constant memory: output of payloads, logs of pilots."""
+"""Download response of a growing text, or of the range that is asked for (HTTP Range).
+
+Used for output of payloads and logs of pilots; in constant memory.
+"""
 
 from __future__ import annotations
 

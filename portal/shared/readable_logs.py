@@ -1,4 +1,8 @@
-"""Logs of attempts, pilots, scripts and files: source of the text, or why it is missing."""
+"""Logs of attempts, pilots, scripts and stored files: source of the text, or why it is missing.
+
+Also the look-up of an attempt, the names of its streams, and the time for which a request may
+count lines.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Sites with their current load and standing, for the dashboard, the list and its export."""
+"""Sites with their current load and standing, for page, API, dashboard and export.
+
+Also their order, their pages, and the number of matches bound to a site.
+"""
 
 from __future__ import annotations
 

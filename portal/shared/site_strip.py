@@ -1,4 +1,4 @@
-"""Sites in one line each for the dashboard, with fewer queries than the list."""
+"""Sites in short for the dashboard's strip: state and load, with fewer queries than the list."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sizes in bytes as text with a binary unit."""
+"""Text of a size in bytes with a binary unit: `1.2 MiB`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Slot of a pilot: its resources, those held by jobs, and those free."""
+"""Slot of a pilot: cores, memory, GPUs and disk offered, given, held by jobs, and free."""
 
 from __future__ import annotations
 
@@ -11,18 +11,20 @@ from wms.pilots.states import TERMINAL
 
 @dataclass(frozen=True, slots=True)
 class Amounts:
-    """Amounts of cores, memory and GPUs."""
+    """Amounts of cores, memory, GPUs and disk; no disk where none is known."""
 
     cores: int = 0
     memory_mb: int = 0
     gpus: int = 0
+    disk_mb: int | None = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Slot:
     """Resources that the queue offers, that the batch system gave, and that open attempts hold.
 
-    `given` is unknown until the pilot calls in; what is free is at most both, less what is held.
+    `given` is unknown until the pilot calls in. A queue offers no disk in all. What is free is at
+    most both, less what is held.
     """
 
     offered: Amounts
@@ -34,7 +36,7 @@ class Slot:
 def slot_of(pilot: Pilot) -> Slot:
     """The slot of a pilot, with its queue as it is today. One query, with the queue at hand."""
     queue = pilot.queue
-    offered = Amounts(queue.cores, queue.memory_mb, queue.gpus)
+    offered = Amounts(queue.cores, queue.memory_mb, queue.gpus, disk_mb=None)
     given = _given(pilot, offered)
     held = Amounts(**held_in_pilot(pilot.pk))
     if given is None or pilot.state in TERMINAL:
@@ -50,6 +52,7 @@ def _given(pilot: Pilot, offered: Amounts) -> Amounts | None:
         node.get("slot_cores", offered.cores),
         node.get("slot_memory_mb", offered.memory_mb),
         node.get("slot_gpus", offered.gpus),
+        node.get("disk_mb"),
     )
 
 
@@ -58,4 +61,5 @@ def _free(offered: Amounts, given: Amounts, held: Amounts) -> Amounts:
         max(0, min(offered.cores, given.cores) - held.cores),
         max(0, min(offered.memory_mb, given.memory_mb) - held.memory_mb),
         max(0, min(offered.gpus, given.gpus) - held.gpus),
+        None if given.disk_mb is None else max(0, given.disk_mb - (held.disk_mb or 0)),
     )

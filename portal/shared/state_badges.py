@@ -1,4 +1,7 @@
-"""State badges: word, shape, tone and meaning of each state."""
+"""Badges of states: word, shape, tone (for a colour) and meaning of each.
+
+Also of what is no state machine, such as attempts, scripts, control loops and notices.
+"""
 
 from __future__ import annotations
 
@@ -48,17 +51,20 @@ BADGES = {
     "node-suspected": _BAD, "node-cleared": _GOOD,
     "new-cause": _BAD, "opened": _GOOD, "downtime-begun": _PAUSED, "downtime-ended": _GOOD,
     "loop-stale": _LATE, "loop-well": _GOOD, "switched-off": _OFF,
+    # Rows of a cluster that are no jobs, or not yet.
+    "not_yet_made": _WAIT, "never_made": _OFF, "faulty": _BAD, "ending": _GO,
     "sent": _GOOD, "given-up": _BAD, "dropped": _OFF,
 }  # fmt: skip
 
 #: Words that mean something else of one kind: an open attempt goes on, an open site is well.
-OF_KIND = {("site", "open"): _GOOD}
+OF_KIND = {("site", "open"): _GOOD, ("cluster", "active"): _GO}
 
 _UNKNOWN = StateBadge("ring", "wait")
 
 #: States that people call otherwise than programs do; of others the words are the same.
 WORDS = {
-    "pre_running": "PRE script", "post_running": "POST script",
+    "pre_running": "PRE script", "post_running": "POST script", "not_yet_made": "not yet made",
+    "never_made": "never made",
     # Kinds of objects in the audit trail.
     "dag": "DAG", "failure": "failure group", "operation": "bulk operation",
 }  # fmt: skip

@@ -1,4 +1,7 @@
-"""Meanings of all states and events, for the reference, the pages and their badges."""
+"""State machines for people: what each state and event means, with causes and transitions.
+
+For the reference, the pages and their badges.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,7 @@ from wms.core.transitions import TransitionTable
 from wms.dags import states as dags
 from wms.failures import states as failures
 from wms.jobs import states as jobs
+from wms.jobs.clusters import states as clusters
 from wms.pilots import states as pilots
 from wms.placement import states as placement
 from wms.sites import states as sites
@@ -143,8 +147,37 @@ _JOB = Entity(
         "release": "a person or its own expression lets it go on, or its DAG goes on",
         "kill": "a person or its own expression ends it, or its DAG is removed or leaves the site",
         "update": "its payload told attributes of the job",
+        "checkpoint": "its payload left files to go on from, and was started again",
+        "change": "what it needs was changed with its cluster",
         "prioritise": "a person gave it another priority in its TaskQueue",
         "late": "a message of an attempt that is over came, and was not applied",
+    },
+)
+
+_CLUSTER = Entity(
+    kind="cluster",
+    title="Cluster",
+    states=clusters.ClusterState,
+    first=clusters.ClusterState.ACTIVE,
+    terminal=clusters.CLUSTER_TERMINAL,
+    transitions=clusters.CLUSTER_TRANSITIONS,
+    notes=clusters.CLUSTER_NOTES,
+    causes=clusters.ClusterCause,
+    state_meanings={
+        "active": "its rows become jobs, as many as its limits let wait",
+        "held": "what runs is finished, waiting jobs are held with it, and none are made",
+        "completed": "all its rows were made, and all jobs have ended, well or not",
+        "removed": "ended by a person or its deadline; its jobs are killed, and the rows that "
+        "were left are never made",
+    },
+    event_meanings={
+        "hold": "a person holds it, or the materialiser could not go on with it",
+        "release": "released; the jobs that were held with it wait again",
+        "complete": "the materialiser counted the end of its last job",
+        "remove": "a person ends it for good, or its deadline has passed",
+        "change": "priority, sites, memory or limits of it were changed",
+        "prolong": "a person keeps the outputs of its jobs longer",
+        "remove_outputs": "the time of its outputs was over, and they have been removed",
     },
 )
 
@@ -267,4 +300,4 @@ _BULK_OPERATION = Entity(
     },
 )
 
-ENTITIES = (_DAG, _NODE, _JOB, _PILOT, _SITE, _PLACEMENT, _FAILURE_GROUP, _BULK_OPERATION)
+ENTITIES = (_DAG, _NODE, _CLUSTER, _JOB, _PILOT, _SITE, _PLACEMENT, _FAILURE_GROUP, _BULK_OPERATION)

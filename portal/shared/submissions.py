@@ -1,4 +1,7 @@
-"""Uploaded parts as a DAG submission, for the page and the API."""
+"""DAG submission made of uploaded parts (files, archives, options), for the page and the API.
+
+Also the reading of run options from JSON.
+"""
 
 from __future__ import annotations
 
@@ -37,6 +40,7 @@ class SubmissionParts:
     options: Mapping[str, Any] = field(default_factory=dict)
     resumption: Resumption = Resumption()  # noqa: RUF009 - it never changes
     key: str | None = None
+    binding: str = ""
 
 
 def submission_of(sent: SubmissionParts) -> DagSubmission:
@@ -73,6 +77,7 @@ def submission_of(sent: SubmissionParts) -> DagSubmission:
         origin=sent.origin,
         options=sent.options,
         resumption=sent.resumption,
+        binding=sent.binding,
         deadline=deadline,
     )
 

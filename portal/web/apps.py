@@ -1,4 +1,4 @@
-"""Django app of the web pages."""
+"""Django app of the web pages for people."""
 
 from __future__ import annotations
 

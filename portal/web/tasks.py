@@ -1,4 +1,7 @@
-"""Celery task that computes the drawings of large new DAGs before anybody opens them."""
+"""Control loop, with its Celery task, that lays out drawings of large new DAGs ahead of visitors.
+
+Without it the first visitor of such a DAG waits for the drawing.
+"""
 
 from __future__ import annotations
 

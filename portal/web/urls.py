@@ -1,4 +1,4 @@
-"""URL patterns of the web pages."""
+"""URL patterns of the web pages, with login, logout, downloads and the data for scripts."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from portal.web.account import notice_views as notices
 from portal.web.account import personal_views as personal
 from portal.web.account import views as account
 from portal.web.bulk import views as bulk
+from portal.web.clusters import submission_views as job_submission
+from portal.web.clusters import views as clusters
 from portal.web.dags import run_views as runs
 from portal.web.dags import submission_views as submission
 from portal.web.dags import views as dags
@@ -78,7 +80,12 @@ urlpatterns = [
         )
         for action in PLACEMENTS.on_page
     ),
+    path("clusters/", lists.cluster_list, name="clusters"),
+    path("clusters/<int8:cluster_id>/", clusters.cluster_page, name="cluster"),
+    path("clusters/<int8:cluster_id>/job/", clusters.cluster_job, name="cluster-job"),
+    path("clusters/<int8:cluster_id>/steer/<slug:event>/", clusters.steer, name="steer-cluster"),
     path("jobs/", lists.job_list, name="jobs"),
+    path("jobs/submit/", job_submission.submit_jobs, name="submit-jobs"),
     path("jobs/<int8:job_id>/", jobs.job_page, name="job"),
     path("jobs/<int8:job_id>/steer/<slug:event>/", jobs.steer, name="steer-job"),
     path(

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -57,6 +58,16 @@ def production_snapshot() -> ProductionSnapshot:
 def made(live_server: LiveServer, production_snapshot: ProductionSnapshot) -> production.Production:
     """A production in progress."""
     return production_snapshot.production()
+
+
+@pytest.fixture
+def pictures(pytestconfig: pytest.Config) -> Path | None:
+    """Where pictures of pages are to be kept, if anywhere: they take a third of a walk's time."""
+    if not pytestconfig.getoption("pictures"):
+        return None
+    folder = Path(settings.BASE_DIR, "var", "screenshots")
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
 
 
 @pytest.fixture

@@ -61,7 +61,7 @@ def fill(
     now: datetime,
     sites: Sequence[str],
     *,
-    back: timedelta = timedelta(days=400),
+    back: timedelta,
     kinds: tuple[str, ...] = ("",),
 ) -> None:
     """Fill all archives, for this time back at most, with a gap of an hour.

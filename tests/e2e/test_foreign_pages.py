@@ -26,6 +26,7 @@ def test_the_page_of_the_schema_shows_the_endpoints(
     at_ada.goto(f"{live_server.url}/api/v1/docs/")
 
     expect(at_ada.get_by_role("heading", name="Pilotage API")).to_be_visible()
+    at_ada.get_by_role("link", name="dags", exact=True).click()
     expect(at_ada.get_by_text("Submit a DAG")).to_be_visible()
 
 

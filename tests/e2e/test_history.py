@@ -20,7 +20,7 @@ from portal.history.palettes import PALETTES, Scheme
 from tests import factories
 from tests.e2e import history_data
 from tests.e2e.conftest import Complaints
-from tests.e2e.page_checks import AXE, IS_SETTLED, SHOTS
+from tests.e2e.page_checks import AXE, IS_SETTLED, keep_pictures
 from wms.core.models import User
 
 Login = Callable[[User], None]
@@ -40,13 +40,19 @@ _FIRST_TIME = "(box) => box.pilotageData.figure.data.find((trace) => trace.name)
 
 
 @pytest.fixture
-def week(page: Page, live_server: LiveServer, login: Login) -> Iterator[Page]:
+def past() -> timedelta:
+    """What most charts of these tests show, and more; a week takes as long as a test."""
+    return timedelta(days=2)
+
+
+@pytest.fixture
+def history(page: Page, live_server: LiveServer, login: Login, past: timedelta) -> Iterator[Page]:
     """The history page of Vera, who may read only, and two sites with a past."""
     people = factories.people()
     sites = ["T2-North", "T2-South"]
     for name in sites:
         factories.site(name)
-    history_data.fill(timezone.now(), sites, back=timedelta(days=8), kinds=("jobs.", "pilots."))
+    history_data.fill(timezone.now(), sites, back=past, kinds=("jobs.", "pilots."))
     login(people.vera)
     page.goto(f"{live_server.url}{reverse('web:history')}?pane=jobs&pane=pilots&pane=pressure")
     yield page
@@ -74,34 +80,35 @@ def zoom(page: Page, box: Locator, start: float, end: float) -> None:
     page.mouse.up()
 
 
+@pytest.mark.parametrize("past", [timedelta(days=8)], ids=["week"])
 def test_last_weeks_pilots_of_a_site_are_drawn_zoomed_and_taken_away(
-    week: Page, complaints: Complaints, tmp_path: Path
+    history: Page, complaints: Complaints, tmp_path: Path
 ) -> None:
-    week.get_by_label("Site", exact=True).select_option("T2-North")
-    week.get_by_role("button", name="Show").click()
-    expect(week.get_by_role("heading", level=1)).to_contain_text("T2-North")
-    week.get_by_role("link", name="1 w", exact=True).click()
+    history.get_by_label("Site", exact=True).select_option("T2-North")
+    history.get_by_role("button", name="Show").click()
+    expect(history.get_by_role("heading", level=1)).to_contain_text("T2-North")
+    history.get_by_role("link", name="1 w", exact=True).click()
 
-    box = drawn(week.locator("#panel-pressure"))
-    expect(week).to_have_url(re.compile(r"site=T2-North"))
-    expect(week).to_have_url(re.compile(r"range=1w"))
+    box = drawn(history.locator("#panel-pressure"))
+    expect(history).to_have_url(re.compile(r"site=T2-North"))
+    expect(history).to_have_url(re.compile(r"range=1w"))
     expect(box.locator("[data-line]")).to_have_text(["requested", "granted", "running", "queued"])
     expect(box.locator("[data-chart-note]")).to_contain_text("Mean and max of 20 min,")
     expect(box.locator("[data-chart-summary]")).to_contain_text("Requested:")
     before = box.evaluate(_WINDOW)
     assert before["hours"] == pytest.approx(168, abs=0.1)
 
-    zoom(week, box, 0.95, 0.97)
+    zoom(history, box, 0.95, 0.97)
 
-    expect(week).to_have_url(re.compile(r"from=.*&to="))
+    expect(history).to_have_url(re.compile(r"from=.*&to="))
     expect(box.locator("[data-chart-note]")).to_contain_text("Mean and max of 1 min,")
     after = drawn(box).evaluate(_WINDOW)
     assert after["hours"] == pytest.approx(0.02 * 168, rel=0.15)
-    assert parse_qs(urlsplit(week.url).query)["site"] == ["T2-North"]
-    other = drawn(week.locator("#panel-pilots")).evaluate(_WINDOW)
+    assert parse_qs(urlsplit(history.url).query)["site"] == ["T2-North"]
+    other = drawn(history.locator("#panel-pilots")).evaluate(_WINDOW)
     assert other["hours"] == after["hours"]
 
-    with week.expect_download() as download:
+    with history.expect_download() as download:
         box.get_by_role("link", name="CSV").click()
     assert re.fullmatch(
         r"pilotage-pressure-T2-North-\d{8}T\d{4}Z-\d{8}T\d{4}Z-1min\.csv",
@@ -111,21 +118,21 @@ def test_last_weeks_pilots_of_a_site_are_drawn_zoomed_and_taken_away(
     assert len(rows) == after["bins"]
     assert float(rows[0]["requested_avg_pilots"]) > 0
 
-    with week.expect_download() as download:
+    with history.expect_download() as download:
         box.get_by_role("button", name="PNG").click()
     assert download.value.suggested_filename.endswith("-1min.png")
     assert download.value.path().read_bytes().startswith(b"\x89PNG")
 
-    week.go_back()
+    history.go_back()
     expect(box.locator("[data-chart-note]")).to_contain_text("Mean and max of 20 min,")
-    week.go_back()
-    expect(week.locator(".segments [aria-current]")).to_have_text("1 d")
+    history.go_back()
+    expect(history.locator(".segments [aria-current]")).to_have_text("1 d")
 
 
 def test_a_line_is_folded_by_its_button_and_the_table_unfolds(
-    week: Page, complaints: Complaints
+    history: Page, complaints: Complaints
 ) -> None:
-    box = drawn(week.locator("#panel-jobs"))
+    box = drawn(history.locator("#panel-jobs"))
     running = box.get_by_role("button", name="running")
     lines = "(plot) => plot.data.filter((t) => t.name && t.visible === true).map((t) => t.name)"
     plot = box.locator("[data-chart-plot]")
@@ -133,7 +140,7 @@ def test_a_line_is_folded_by_its_button_and_the_table_unfolds(
     assert "done" not in plot.evaluate(lines)
 
     running.focus()
-    week.keyboard.press("Enter")
+    history.keyboard.press("Enter")
 
     expect(running).to_have_attribute("aria-pressed", "false")
     expect(running).to_be_focused()
@@ -153,20 +160,20 @@ _IS_IN_THE_MIDDLE = """(panel) => {
 }"""
 
 
-def test_the_cursor_is_shown_in_all_charts(week: Page, complaints: Complaints) -> None:
-    jobs = drawn(week.locator("#panel-jobs"))
-    drawn(week.locator("#panel-pressure"))
+def test_the_cursor_is_shown_in_all_charts(history: Page, complaints: Complaints) -> None:
+    jobs = drawn(history.locator("#panel-jobs"))
+    drawn(history.locator("#panel-pressure"))
     area = jobs.locator(".nsewdrag").bounding_box()
     assert area is not None
 
-    week.mouse.move(area["x"] + area["width"] / 2, area["y"] + area["height"] / 2)
+    history.mouse.move(area["x"] + area["width"] / 2, area["y"] + area["height"] / 2)
 
-    week.wait_for_function(_IS_IN_THE_MIDDLE, arg="#panel-pressure")
+    history.wait_for_function(_IS_IN_THE_MIDDLE, arg="#panel-pressure")
     expect(jobs.locator(".chart-cursor")).to_be_hidden()
 
 
-def test_gaps_are_not_bridged(week: Page, complaints: Complaints) -> None:
-    box = drawn(week.locator("#panel-jobs"))
+def test_gaps_are_not_bridged(history: Page, complaints: Complaints) -> None:
+    box = drawn(history.locator("#panel-jobs"))
 
     values = box.evaluate("(box) => box.pilotageData.figure.data.find((trace) => trace.name).y")
     width_min = box.evaluate("(box) => box.pilotageData.figure.layout.meta.step_s / 60")
@@ -180,15 +187,15 @@ def test_gaps_are_not_bridged(week: Page, complaints: Complaints) -> None:
 
 
 def test_no_chart_can_be_sent_away_and_the_page_asks_its_own_server_only(
-    week: Page, complaints: Complaints, live_server: LiveServer
+    history: Page, complaints: Complaints, live_server: LiveServer
 ) -> None:
     asked: list[str] = []
-    week.on("request", lambda request: asked.append(request.url))
-    week.reload()
-    box = drawn(week.locator("#panel-jobs"))
+    history.on("request", lambda request: asked.append(request.url))
+    history.reload()
+    box = drawn(history.locator("#panel-jobs"))
     box.locator("[data-chart-plot]").hover()
 
-    assert week.locator(".modebar-btn").count() == 0
+    assert history.locator(".modebar-btn").count() == 0
     config = box.evaluate(
         "() => "
         "(({showSendToCloud, plotlyServerURL, displayModeBar}) => "
@@ -202,28 +209,30 @@ def test_no_chart_can_be_sent_away_and_the_page_asks_its_own_server_only(
 
 
 def test_a_chart_has_the_colours_of_the_page_and_on_paper_those_of_paper(
-    week: Page, complaints: Complaints
+    history: Page, complaints: Complaints
 ) -> None:
-    drawn(week.locator("#panel-jobs"))
+    drawn(history.locator("#panel-jobs"))
 
     for scheme, medium, expected in (
         ("light", "screen", Scheme.LIGHT),
         ("dark", "screen", Scheme.DARK),
         ("dark", "print", Scheme.LIGHT),
     ):
-        week.emulate_media(color_scheme=scheme, media=medium)  # type: ignore[arg-type]
+        history.emulate_media(color_scheme=scheme, media=medium)  # type: ignore[arg-type]
         if medium == "print":
-            week.evaluate("window.dispatchEvent(new Event('beforeprint'))")
-        week.wait_for_function(_IS_DRAWN_IN, arg=PALETTES[expected].surface)
-        assert PALETTES[expected].fills["go"] in week.evaluate(_COLOURS)
+            history.evaluate("window.dispatchEvent(new Event('beforeprint'))")
+        history.wait_for_function(_IS_DRAWN_IN, arg=PALETTES[expected].surface)
+        assert PALETTES[expected].fills["go"] in history.evaluate(_COLOURS)
 
 
-def test_the_times_of_a_chart_are_those_of_the_reader(week: Page, complaints: Complaints) -> None:
-    box = drawn(week.locator("#panel-jobs"))
+def test_the_times_of_a_chart_are_those_of_the_reader(
+    history: Page, complaints: Complaints
+) -> None:
+    box = drawn(history.locator("#panel-jobs"))
     before = box.evaluate(_FIRST_TIME)
 
-    week.evaluate("document.documentElement.dataset.zone = 'browser'")
-    week.get_by_role("link", name="1 d", exact=True).click()
+    history.evaluate("document.documentElement.dataset.zone = 'browser'")
+    history.get_by_role("link", name="1 d", exact=True).click()
 
     expect(box.locator("[data-chart-note]")).to_contain_text(re.compile(r"UTC\+[12]\."))
     after = drawn(box).evaluate(_FIRST_TIME)
@@ -231,14 +240,18 @@ def test_the_times_of_a_chart_are_those_of_the_reader(week: Page, complaints: Co
 
 
 def test_a_report_draws_without_portal_and_network(
-    week: Page, context: BrowserContext, complaints: Complaints, tmp_path: Path
+    history: Page,
+    context: BrowserContext,
+    complaints: Complaints,
+    tmp_path: Path,
+    pictures: Path | None,
 ) -> None:
-    box = drawn(week.locator("#panel-jobs"))
-    with week.expect_download() as download:
+    box = drawn(history.locator("#panel-jobs"))
+    with history.expect_download() as download:
         box.get_by_role("link", name="HTML").click()
     file = tmp_path / download.value.suggested_filename
     download.value.save_as(file)
-    week.wait_for_function(IS_SETTLED)
+    history.wait_for_function(IS_SETTLED)
 
     asked: list[str] = []
     context.set_offline(True)
@@ -253,8 +266,7 @@ def test_a_report_draws_without_portal_and_network(
     expect(report.locator(".legendtext").first).to_be_visible()
     expect(report.locator(".gtitle")).to_have_text("Jobs by state")
     assert (faults, asked) == ([], [file.as_uri()])
-    SHOTS.mkdir(parents=True, exist_ok=True)
-    report.screenshot(path=SHOTS / "history-report.png", full_page=True)
+    keep_pictures(report, "history-report", pictures)
     found = Axe().run(report, options=AXE).response["violations"]
     assert [(each["id"], each["nodes"][0]["html"][:200]) for each in found] == []
     report.close()
@@ -262,23 +274,25 @@ def test_a_report_draws_without_portal_and_network(
 
 
 def test_a_bad_range_is_told_at_its_field_without_leaving_the_page(
-    week: Page, complaints: Complaints
+    history: Page, complaints: Complaints
 ) -> None:
-    week.get_by_label("From (UTC)").fill("yesterday")
-    week.get_by_role("button", name="Show").click()
+    history.get_by_label("From (UTC)").fill("yesterday")
+    history.get_by_role("button", name="Show").click()
 
-    expect(week.locator("#fault-from")).to_contain_text("Write a time as")
-    expect(week.locator("[data-chart]")).to_have_count(0)
+    expect(history.locator("#fault-from")).to_contain_text("Write a time as")
+    expect(history.locator("[data-chart]")).to_have_count(0)
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_axe_finds_nothing_in_what_unfolds(week: Page, complaints: Complaints, scheme: str) -> None:
-    week.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
-    box = drawn(week.locator("#panel-jobs"))
+def test_axe_finds_nothing_in_what_unfolds(
+    history: Page, complaints: Complaints, scheme: str
+) -> None:
+    history.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+    box = drawn(history.locator("#panel-jobs"))
     box.get_by_text("Jobs by state as a table").click()
     expect(box.locator("tbody tr")).to_have_count(60)
-    week.locator(".pane-choice summary").click()
+    history.locator(".pane-choice summary").click()
 
-    found = Axe().run(week, options=AXE).response["violations"]
+    found = Axe().run(history, options=AXE).response["violations"]
 
     assert [(each["id"], each["nodes"][0]["html"]) for each in found] == []

@@ -1,8 +1,10 @@
-"""Every page at both widths, light and dark: checked by axe and kept as a screenshot."""
+"""Every page at all widths, light and dark, checked by axe; `--pictures` keeps it as it looks."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
@@ -12,8 +14,8 @@ from playwright.sync_api import Page, expect
 from pytest_django.live_server_helper import LiveServer
 
 from tests.e2e import history_data
-from tests.e2e.conftest import NARROW, WIDE, Complaints
-from tests.e2e.page_checks import fits_the_narrowest, look
+from tests.e2e.conftest import WIDE, Complaints
+from tests.e2e.page_checks import look, look_narrow
 from tests.e2e.production import Production
 from tests.e2e.walk_pages import NO_PAGES, admin_pages, is_made_alike, pages_of
 from tests.portal.routes import routes
@@ -49,54 +51,58 @@ def test_every_page_of_the_portal_is_in_the_walk(made: Production) -> None:
 
 @pytest.fixture
 def past_of_sites(made: Production) -> None:
-    """What the charts draw."""
-    history_data.fill(timezone.now(), list(Site.objects.values_list("name", flat=True)))
+    """What the charts draw, a week at most."""
+    sites = list(Site.objects.values_list("name", flat=True))
+    history_data.fill(timezone.now(), sites, back=timedelta(days=8))
+
+
+@pytest.fixture
+def look_at(page: Page, live_server: LiveServer, pictures: Path | None) -> Callable[..., list[str]]:
+    """Looks at a page by its address, else at the one that is open, and returns what is wrong."""
+
+    def look_at(name: str, address: str | None = None) -> list[str]:
+        page.set_viewport_size(WIDE)  # type: ignore[arg-type]
+        if address is not None:
+            page.goto(live_server.url + address)
+        return [
+            *look(page, name, pictures=pictures),
+            *look_narrow(page, name, pictures=pictures),
+        ]
+
+    return look_at
 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("past_of_sites")
-@pytest.mark.parametrize("viewport", [WIDE, NARROW], ids=["wide", "narrow"])
 def test_every_page_is_accessible_and_quiet(
     page: Page,
     live_server: LiveServer,
     made: Production,
     login: Login,
     complaints: Complaints,
-    viewport: dict[str, int],
+    look_at: Callable[..., list[str]],
 ) -> None:
     complaints.expected = {404}
-    page.set_viewport_size(viewport)  # type: ignore[arg-type]
-    width, is_wide = viewport["width"], viewport == WIDE
-    faults = []
+    faults = look_at("login", reverse("web:login"))
 
-    def walk(pages: dict[str, str]) -> None:
-        for name, address in pages.items():
-            page.goto(live_server.url + address)
-            faults.extend(look(page, f"{name}-{width}", with_axe=is_wide))
-            if not is_wide:
-                faults.extend(fits_the_narrowest(page, name))
-
-    walk({"login": reverse("web:login")})
     login(made.people.olga)
-    walk(pages_of(made))
+    for name, address in pages_of(made).items():
+        faults += look_at(name, address)
+    page.set_viewport_size(WIDE)  # type: ignore[arg-type]
     _try_a_rule(page, live_server)
-    faults += look(page, f"error-rule-tried-{width}", with_axe=is_wide)
+    faults += look_at("error-rule-tried")
 
     assert not faults, "\n".join(faults[:20])
 
 
 @pytest.mark.slow
 def test_every_page_of_the_administration_is_accessible_and_quiet(
-    page: Page, live_server: LiveServer, made: Production, login: Login, complaints: Complaints
+    made: Production, login: Login, complaints: Complaints, look_at: Callable[..., list[str]]
 ) -> None:
     login(made.people.ada)
     faults = []
     for name, address in admin_pages(made).items():
-        page.set_viewport_size(WIDE)  # type: ignore[arg-type]
-        page.goto(live_server.url + address)
-        faults += look(page, f"{name}-{WIDE['width']}")
-        page.set_viewport_size(NARROW)  # type: ignore[arg-type]
-        faults += look(page, f"{name}-{NARROW['width']}", with_axe=False)
+        faults += look_at(name, address)
 
     assert not faults, "\n".join(faults[:20])
 

@@ -9,6 +9,7 @@ from django.urls import reverse
 from portal.admin.site import site as admin_site
 from portal.web.dags.page import TABS
 from tests.e2e.account_data import account_pages
+from tests.e2e.cluster_data import clusters
 from tests.e2e.production import Production, bulk_operations
 from wms.core.models import AuditEntry
 from wms.dags.models import NegotiationCycle, ScriptRun
@@ -19,7 +20,8 @@ from wms.sites.models import Downtime
 
 #: Addresses of the portal that are no pages: what is posted to, files, data of drawings.
 NO_PAGES = {
-    "web:logout", "web:steer", "web:steer-job", "web:steer-site", "web:steer-error",
+    "web:logout", "web:steer", "web:steer-cluster", "web:cluster-job",
+    "web:steer-job", "web:steer-site", "web:steer-error",
     "web:remove-placement", "web:drain-pilot", "web:remove-pilot",
     "web:dag-file", "web:dag-picture", "web:dag-export",
     "web:attempt-stream", "web:attempt-file", "web:script-output", "web:pilot-log-file",
@@ -48,6 +50,7 @@ def pages_of(made: Production) -> dict[str, str]:
     """Every page that a person can open, by the name of its picture."""
     explain = reverse("web:explain")
     operations = bulk_operations(made.people)
+    cluster, removed = clusters(made.people)
     script = ScriptRun.objects.filter(node__dag=made.rich).latest("pk")
     return {
         "dashboard": reverse("web:dashboard"),
@@ -89,6 +92,13 @@ def pages_of(made: Production) -> dict[str, str]:
         "bulk-destructive": reverse("web:bulk-operation", args=[operations["destructive"].pk]),
         "bulk-operation": reverse("web:bulk-operation", args=[operations["done"].pk]),
         "submit": reverse("web:submit"),
+        "submit-jobs": reverse("web:submit-jobs"),
+        "clusters": reverse("web:clusters"),
+        "clusters-none": reverse("web:clusters") + "?label=nothing",
+        "clusters-fault": reverse("web:clusters") + "?state=lost",
+        "cluster": reverse("web:cluster", args=[cluster.pk]),
+        "cluster-removed": reverse("web:cluster", args=[removed.pk]),
+        "jobs-of-cluster": f"{reverse('web:jobs')}?cluster={cluster.pk}&state=failed",
         "jobs": reverse("web:jobs"),
         "job": reverse("web:job", args=[made.job.pk]),
         "task-queues": reverse("web:task-queues"),

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from matching.ads.classads import attribute_value, build_ad, rank_value
 from matching.negotiation.autoclusters import Grouping
 from matching.negotiation.candidates import SitePool
+from matching.negotiation.concurrency_limits import Limit
 from matching.negotiation.cycle_sites import Offer, number_of
-from matching.negotiation.decision import Decision, Limit, Request, Usage, decide
+from matching.negotiation.decision import Decision, Request, Usage, decide
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 

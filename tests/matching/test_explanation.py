@@ -7,8 +7,9 @@ from datetime import timedelta
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from matching.negotiation.concurrency_limits import Limit
 from matching.negotiation.cycle_sites import Offer
-from matching.negotiation.decision import Bounds, Limit, Request, Share, Usage, decide
+from matching.negotiation.decision import Bounds, Request, Share, Usage, decide
 from matching.negotiation.explanation import (
     Candidate,
     ConjunctCount,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from matching.negotiation.decision import Bounds, Limit, Share, Usage, decide
+from matching.negotiation.concurrency_limits import Limit
+from matching.negotiation.decision import Bounds, Share, Usage, decide
 from matching.negotiation.fairshare import GroupShare
 from matching.negotiation.unmatched_reasons import Kind
 from tests.matching.matchmaking import NOW, Clock, match, offer, request, submitted_by

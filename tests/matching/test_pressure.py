@@ -236,3 +236,37 @@ def test_what_queues_are_promised_together_never_exceeds_what_they_share(
     for state in states:
         request = requests[state.name]
         assert request.level >= request.wanted or request.reasons
+
+
+identities = st.sampled_from([(0, 1), (0, 2), (7, 0)])
+
+
+@given(
+    st.lists(st.tuples(identities, st.integers(1, 40), st.booleans()), min_size=1, max_size=6),
+    st.dictionaries(identities, st.integers(0, 5)),
+    st.dictionaries(identities, st.integers(0, 5)),
+)
+def test_where_pilots_have_owners_each_job_counts_once_and_for_its_own(
+    jobs: list[tuple[tuple[int, int], int, bool]],
+    waiting: dict[tuple[int, int], int],
+    idle: dict[tuple[int, int], int],
+) -> None:
+    one = ResourceVector(1, time_s=1)
+    rooms = {identity: Counter({one: count}) for identity, count in idle.items() if count}
+    owned = QueueOffer(one, places=20, max_pilots=50, waiting=sum(waiting.values()),
+                       has_owners=True, waiting_of=waiting, idle_of=rooms)  # fmt: skip
+    offers = {"owned": owned, "open": QueueOffer(one, places=10, max_pilots=10)}
+    groups = [
+        JobGroup(one, count, ("open", "owned") if may_run_openly else ("owned",), identity=whose)
+        for whose, count, may_run_openly in jobs
+    ]
+
+    needs = share_out(groups, offers)
+
+    assert sum(need.total_jobs for need in needs.values()) == sum(group.jobs for group in groups)
+    own = needs["owned"].by_identity
+    assert sum(each.jobs.total() for each in own.values()) == needs["owned"].total_jobs
+    for identity, each in own.items():
+        # Nobody else's room helps.
+        assert each.pilots == max(0, each.jobs.total() - idle.get(identity, 0))
+    assert needs["owned"].pilots == sum(each.pilots for each in own.values())

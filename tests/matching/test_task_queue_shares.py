@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -43,26 +44,51 @@ def test_who_used_more_than_the_share_gets_less_and_the_others_more() -> None:
     assert found == pytest.approx({"a": 50.0, "b": 150.0})
 
 
-def test_a_correction_is_bounded() -> None:
+def test_a_correction_is_bounded_after_the_sum_is_kept_too() -> None:
     found = corrected({"a": 100.0, "b": 100.0}, {"a": 1e6, "b": 0.0}, max_correction=2.0)
 
-    # b would get as much as there is; it gets twice its share, and a half: scaled to 200 in all.
-    assert found["b"] / found["a"] == pytest.approx(2.0 / (0.5 / 1.0), rel=1e-3)
+    # a gets half of its share, the least there is; so b gets one and a half.
+    assert found == pytest.approx({"a": 50.0, "b": 150.0})
 
 
 def test_without_any_use_nothing_is_corrected() -> None:
     assert corrected({"a": 1.0, "b": 2.0}, {"c": 5.0}, max_correction=3.0) == {"a": 1.0, "b": 2.0}
 
 
-@given(st.dictionaries(st.integers(0, 5), st.floats(0.1, 1e5), min_size=1), used)
-def test_corrected_shares_keep_their_sum_and_stay_positive(
-    shares: dict[int, float], use: dict[int, float]
+many_shares = st.dictionaries(st.integers(0, 5), st.floats(0.1, 1e5), min_size=1)
+
+
+@given(many_shares, used, st.floats(1.0, 100.0))
+def test_corrected_shares_keep_their_sum_and_no_factor_is_beyond_the_bound(
+    shares: dict[int, float], use: dict[int, float], most: float
 ) -> None:
-    found = corrected(shares, use, max_correction=3.0)
+    found = corrected(shares, use, max_correction=most)
 
     assert found.keys() == shares.keys()
     assert math.isclose(sum(found.values()), sum(shares.values()), rel_tol=1e-9)
-    assert all(share > 0 for share in found.values())
+    for key, share in shares.items():
+        assert share / most * (1 - 1e-9) <= found[key] <= share * most * (1 + 1e-9)
+
+
+@given(many_shares, used, st.floats(1.0, 100.0))
+def test_who_used_more_of_their_share_never_gets_more_of_it(
+    shares: dict[int, float], use: dict[int, float], most: float
+) -> None:
+    found = corrected(shares, use, max_correction=most)
+
+    by_use = sorted(shares, key=lambda key: use.get(key, 0.0) / shares[key])
+    factors = [found[key] / shares[key] for key in by_use]
+    for less_used, more_used in pairwise(factors):
+        assert more_used <= less_used * (1 + 1e-9)
+
+
+@given(st.floats(1.0, 1e5), st.floats(0.0, 1e6), st.floats(1.0, 1e6), st.floats(1.01, 100.0))
+def test_of_two_with_equal_shares_who_used_more_gets_less(
+    share: float, less: float, more: float, most: float
+) -> None:
+    found = corrected({"a": share, "b": share}, {"a": less, "b": less + more}, max_correction=most)
+
+    assert found["b"] < share < found["a"]
 
 
 def test_feedback_corrects_groups_among_each_other_and_users_within_their_group() -> None:

@@ -10,8 +10,9 @@ from datetime import timedelta
 
 import pytest
 
+from matching.negotiation.concurrency_limits import Limit
 from matching.negotiation.cycle_sites import Offer
-from matching.negotiation.decision import Limit, Request
+from matching.negotiation.decision import Request
 from tests.matching.matchmaking import NOW, match, offer, request
 
 _AVOIDED = {1: NOW + timedelta(hours=1)}

@@ -16,8 +16,11 @@ from wms.core.models import User
 from wms.dags.lifecycle import DATA_TOPIC
 from wms.dags.models import Dag, Node, ScriptRun
 from wms.failures import grouping
+from wms.jobs.clusters.materialiser import Turn, advance
+from wms.jobs.clusters.services import remove_clusters
+from wms.jobs.clusters.submit import ClusterSubmission, submit_cluster
 from wms.jobs.content.blobs import store_bytes
-from wms.jobs.models import Job
+from wms.jobs.models import Cluster, Job
 from wms.jobs.output.streams import append_to_stream
 from wms.notices.models import Channel, Delivery, Notice
 from wms.notices.services import add_channel, subscribe
@@ -170,6 +173,22 @@ def script_run(node: Node) -> ScriptRun:
         ended_at=timezone.now(),
         output=store_bytes(b"prepared\n"),
     )
+
+
+def ended_cluster(owner: User, *, jobs: int = 1) -> Cluster:
+    """A cluster whose time of outputs has begun: it was removed. So many of its jobs failed."""
+    text, actor = f"executable = /bin/true\nqueue {2 * jobs}\n", Actor.person(owner)
+    cluster = submit_cluster(ClusterSubmission(text), owner=owner, actor=actor).cluster
+    remove_clusters([cluster.pk], actor=actor, reason="done with it")
+    while advance(cluster.pk) is Turn.MORE:
+        pass
+    cluster.refresh_from_db()
+    ended = Job.objects.filter(cluster_id=cluster.pk).order_by("process")
+    failed = ended.values_list("process", flat=True)[:jobs]
+    ended.filter(process__in=list(failed)).update(state="failed", state_cause="payload")
+    cluster.killed_count, cluster.failed_count = jobs, jobs
+    cluster.save(update_fields=["killed_count", "failed_count"])
+    return cluster
 
 
 def placement(dag: Dag) -> PlacementRequest:

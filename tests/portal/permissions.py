@@ -61,8 +61,16 @@ GET = {
     "web:new-downtime": SHIFT,
     "web:bulk-operation": SEEN,
     "web:confirm-bulk": SEEN,  # leads to the preview and changes nothing
+    "web:cluster-job": "Lnnnnnn",  # asked without a number
     "web:*": READ,
     "api:docs": READ,
+    "api:jobs-check": POSTED_TO,
+    "api:cluster-output-archive": READ,
+    "api:cluster-jobs": READ,
+    "api:cluster-faults": READ,
+    "api:cluster-events": READ,
+    "api:cluster-description": READ,
+    "api:cluster-*": POSTED_TO,
     "api:sites-yaml": OPERATE,
     "api:dags-check": POSTED_TO,
     "api:dag-graph-changes": "Lbbbbbb",  # asked without naming a version
@@ -132,6 +140,18 @@ POST = {
     "api:dag-rescue": "Lffcccc",  # the DAG has not ended
     "api:dag-limits": STEER,
     "api:dag-nodes-*": "Lffbbbb",  # the node is under way
+    "api:jobs": SUBMIT,
+    "api:jobs-check": SUBMIT,
+    "web:submit-jobs": SUBMIT,
+    "api:cluster-prolong-outputs": STEER,
+    "api:cluster-hold": "Lffcccc",  # the cluster was removed
+    "api:cluster-release": "Lffcccc",  # the cluster was removed
+    "api:cluster-prioritise": "Lffcccc",  # the cluster was removed
+    "api:cluster-change": "Lffcccc",  # the cluster was removed
+    "api:cluster-limits": "Lffcccc",  # the cluster was removed
+    "api:cluster-rerun": STEER,
+    "api:cluster-remove": "Lffcccc",  # the cluster was removed
+    "web:steer-cluster": "Lffcccc",
     "api:placement-remove": STEER,
     "api:shared-limits": OPERATE,
     "api:site-ban": SHIFT,
@@ -150,6 +170,7 @@ POST = {
     "api:suspected-node-clear": SHIFT,
     "api:ads": OPERATE,
     "api:running-limits": OPERATE,
+    "api:quotas": OPERATE,
     "api:explain": READ,
     "api:filters": READ,  # everybody keeps filters of their own
     "web:save-filter": READ,
@@ -249,12 +270,14 @@ DELETE = {
     "api:filter": OWN,
     "api:ad": OPERATE,
     "api:downtime": SHIFT,
+    "api:quota": OPERATE,
     "api:running-limit": OPERATE,
     "api:shared-limit": OPERATE,
 }
 PUT = {
     "api:downtime": SHIFT,
     "api:filter": OWN,
+    "api:quota": OPERATE,
     "api:running-limit": OPERATE,
     "api:shared-limit": OPERATE,
     "api:task-queue-policy": OPERATE,

@@ -25,6 +25,7 @@ UNTOLD = {
     "web:what-if": "writes nothing",
     "api:explain": "writes nothing",
     "api:dags-check": "writes nothing",
+    "api:jobs-check": "writes nothing",
     "web:read-notices": "one's own",
     "web:tell": "one's own",
     "web:start-filter": "one's own",
@@ -40,7 +41,7 @@ UNTOLD = {
     "api:bulk": "freezes a selection; the operation is told when it is confirmed",
 }
 #: What is deleted of all, not of one's own: the address gives the reason.
-REASONED = ("api:downtime", "api:running-limit", "api:shared-limit")
+REASONED = ("api:downtime", "api:quota", "api:running-limit", "api:shared-limit")
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +81,8 @@ def _references(world: World, name: str) -> dict[str, int]:
     """What must be chosen in a new row."""
     if name in ("admin:sites_queue_add", "admin:sites_downtime_add"):
         return {"site": world.site.pk}
-    return {"user": world.people.bob.pk} if name == "admin:core_apitoken_add" else {}
+    is_of_user = name in ("admin:core_apitoken_add", "admin:accounting_quota_add")
+    return {"user": world.people.bob.pk} if is_of_user else {}
 
 
 def _is_done(route: Route, written: Written) -> bool:

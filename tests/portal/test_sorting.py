@@ -111,7 +111,7 @@ def test_jobs_are_walked_in_order_each_once_forth_and_back(
     Job.objects.all().delete()
     space = Workspace.objects.create(owner=people.alice)
     jobs = Job.objects.bulk_create(
-        Job(
+        factories.job_row(
             name=f"job{number}", owner=people.alice, workspace=space, executable="x", needs={},
             state=state, state_since=at(hour), priority=number, attempt_number=1 + number,
             wall_limit_s=1,
@@ -197,7 +197,7 @@ def test_jobs_of_all_states_by_their_last_change_are_read_from_one_end_of_an_ind
 ) -> None:
     space = Workspace.objects.create(owner=people.alice)
     Job.objects.bulk_create(
-        Job(
+        factories.job_row(
             name="x", owner=people.alice, workspace=space, executable="x", needs={},
             state=("waiting", "failed")[n % 2], state_since=START + timedelta(seconds=n),
             wall_limit_s=1,

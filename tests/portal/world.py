@@ -14,6 +14,7 @@ from tests import factories
 from tests.portal.furnishing import (
     accounts,
     bulk_operations,
+    ended_cluster,
     failed_check,
     failures,
     notices,
@@ -27,7 +28,8 @@ from tests.portal.furnishing import (
     waiting_jobs,
 )
 from tests.portal.routes import Route
-from wms.accounting.models import AccountingGroup, ConcurrencyLimit, Submitter
+from wms.accounting.models import AccountingGroup, ConcurrencyLimit, Quota, Submitter
+from wms.accounting.services import save_quota
 from wms.bulk.models import BulkOperation
 from wms.core.audit import record_action
 from wms.core.models import ApiToken, AuditEntry
@@ -35,7 +37,7 @@ from wms.dags.models import Dag, NegotiationCycle, Node, ScriptRun, SharedLimit
 from wms.dags.services.shared_limits import save_shared_limit
 from wms.failures.models import FailureGroup, FailureRule
 from wms.jobs.limits import save_limit
-from wms.jobs.models import Job, RunningLimit
+from wms.jobs.models import Cluster, Job, RunningLimit
 from wms.notices.models import Channel, Subscription
 from wms.pilots.models import NodeCheck, Pilot
 from wms.pilots.pressure_models import PilotLimit
@@ -64,6 +66,7 @@ class World:
     script: ScriptRun
     shared_limit: SharedLimit
     placement: PlacementRequest
+    cluster: Cluster
 
     def address(self, route: Route) -> str:
         """An address of the route that leads to something."""
@@ -86,6 +89,7 @@ class World:
             ("web:steer-nodes", "event"): "rerun",
             ("web:dag-export", "kind"): "status",
             ("api:dag-export", "kind"): "status",
+            ("api:job-output", "path"): self.job.stdout_name,
             ("api:shared-limit", "limit_id"): self.shared_limit.pk,
             ("pilot_api:sent-file", "path"): "stdout",
             ("pilot_api:manifest", "sha256"): store_manifest(self.queue),
@@ -96,6 +100,7 @@ class World:
             "dag_id": self.dag.pk,
             "job_id": self.job.pk,
             "job": self.job.pk,
+            "cluster_id": self.cluster.pk,
             "pilot_id": self.pilot.pk,
             "uuid": self.pilot.uuid,
             "name": self.site.name,
@@ -108,6 +113,7 @@ class World:
             "entry_id": AuditEntry.objects.filter(object_kind="dag").latest("pk").pk,
             "task_queue_id": self.task_queue.pk,
             "limit_id": self.limit.pk,
+            "quota_id": _first(Quota),
             "path": "run.sh",
             "number": self.job.attempt_number,
             "attempt": self.job.attempt_number,
@@ -134,6 +140,7 @@ class World:
         objects = {
             "accounting_accountinggroup": lambda: _first(AccountingGroup),
             "accounting_submitter": lambda: _first(Submitter),
+            "accounting_quota": lambda: _first(Quota),
             "accounting_concurrencylimit": lambda: _first(ConcurrencyLimit),
             "dags_matchmakingpolicy": lambda: 1,
             "taskqueues_taskqueuepolicy": lambda: 1,
@@ -185,6 +192,7 @@ def small_world() -> World:
     factories.token_for(people.olga)
     factories.accounting(people.alice)
     task_queue = waiting_jobs(people.alice, site, 1)
+    save_quota(Quota(max_waiting_jobs=10**9), actor=factories.SYSTEM)
     limit = RunningLimit(site=site, job_type="User", maximum=9, min_interval_s=1)
     save_limit(limit, actor=factories.SYSTEM)
     shared = SharedLimit(owner=people.alice, site=site, max_jobs=99)
@@ -211,12 +219,15 @@ def small_world() -> World:
         script=script_run(dag.nodes.get()),
         shared_limit=shared,
         placement=placement(dag),
+        cluster=ended_cluster(people.alice),
     )
 
 
 def grown(world: World, count: int) -> World:
     """The world with so many of everything that a page lists; its objects are the rich ones."""
     owner = world.people.alice
+    # Before the DAGs: a list begins with jobs that have nodes, as in the small world.
+    clusters = [ended_cluster(owner, jobs=jobs) for jobs in (count, *[1] * count)]
     big = factories.running_dag(owner, name="big.dag", node_count=count, files=_FILES)
     node = big.nodes.order_by("ordinal")[0]
     worker = factories.pilot(world.queue)
@@ -261,4 +272,5 @@ def grown(world: World, count: int) -> World:
         task_queue=task_queue,
         node=node,
         script=script_run(node),
+        cluster=clusters[0],
     )

@@ -1,3 +1,5 @@
+"""Django app of accounting: groups with quotas, submitters, concurrency limits, core-seconds."""
+
 from __future__ import annotations
 
 from django.apps import AppConfig

@@ -1,4 +1,4 @@
-"""Accounts of core-seconds by day, site and user, read as efficiency and waste."""
+"""Accounts of core-seconds by day, site and user: added to, and read as efficiency and waste."""
 
 from __future__ import annotations
 

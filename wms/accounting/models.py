@@ -1,4 +1,7 @@
-"""Accounting groups with quotas, submitters with priorities, concurrency limits, daily usage."""
+"""Models of accounting groups, submitters with priorities, quotas, limits, and daily use.
+
+Limits are those of concurrency, by name; daily use is core-seconds by site and user.
+"""
 
 from __future__ import annotations
 
@@ -104,6 +107,66 @@ class Submitter(models.Model):
 
     def __str__(self) -> str:
         return f"{self.group}.{self.user}" if self.group else str(self.user)
+
+
+class Quota(models.Model):
+    """Quota: the most that one user, or all members of a group together, may have at a time.
+
+    Without user and group it is for each user who has none of their own. A limit that is empty
+    does not exist. `wms.jobs.quotas` refuses what would go beyond.
+    """
+
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        null=True,
+        blank=True,
+        on_delete=models.CASCADE,
+        related_name="+",
+        help_text="Whose it is; with neither user nor group: of every user without their own.",
+    )
+    group = models.ForeignKey(
+        AccountingGroup,
+        null=True,
+        blank=True,
+        on_delete=models.CASCADE,
+        related_name="+",
+        help_text="For all that is in the name of this group and of those below it, together.",
+    )
+    max_waiting_jobs = models.BigIntegerField(
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(0)],
+        help_text="Jobs that wait, and nodes and jobs that are still to be made. Empty: no limit.",
+    )
+    max_clusters = models.BigIntegerField(
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(0)],
+        help_text="Clusters and DAGs that have not ended. Empty: no limit.",
+    )
+    max_bytes = models.BigIntegerField(
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(0)],
+        help_text="Size of all stored input and output files. Empty: no limit.",
+    )
+
+    class Meta:
+        ordering = ["group__name", "user__username"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["user", "group"], name="quota_unique", nulls_distinct=False
+            ),
+            models.CheckConstraint(
+                condition=models.Q(user=None) | models.Q(group=None),
+                name="quota_of_user_or_group",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        if self.user is not None:
+            return f"quota of user {self.user}"
+        return f"quota of group {self.group}" if self.group else "quota of every user"
 
 
 class ConcurrencyLimit(models.Model):

@@ -1,15 +1,18 @@
-"""Queries for accounting groups, submitters and concurrency limits."""
+"""Selectors of accounting groups, submitters by priority, quotas and concurrency limits.
+
+For control loops, for submissions, and for what a user may see.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.db.models import F, FloatField, Prefetch, QuerySet, Sum, Value, Window
+from django.db.models import F, FloatField, Prefetch, Q, QuerySet, Sum, Value, Window
 from django.db.models.functions import Coalesce, RowNumber
 
 from matching.negotiation.fairshare import GroupShare
-from wms.accounting.models import AccountingGroup, ConcurrencyLimit, Submitter
+from wms.accounting.models import AccountingGroup, ConcurrencyLimit, Quota, Submitter
 from wms.core.models import User
 
 
@@ -104,6 +107,29 @@ def visible_groups(user: User) -> QuerySet[AccountingGroup]:
     return AccountingGroup.objects.annotate(used_slots=used).prefetch_related(
         Prefetch("members", members)
     )
+
+
+def quotas_for(user: User, group: AccountingGroup | None) -> list[Quota]:
+    """The quotas that a submission of the user in the name of the group, or of none, must keep.
+
+    That of the user, or of every user; then those of the group and of the groups above it.
+    """
+    names = [] if group is None else group.name.split(".")
+    above = [".".join(names[: depth + 1]) for depth in range(len(names))]
+    rows = Quota.objects.select_related("user", "group").filter(
+        Q(user=user) | Q(user=None, group=None) | Q(group__name__in=above)
+    )
+    of_groups = sorted((row for row in rows if row.group), key=lambda row: str(row.group))
+    of_user = next((row for row in rows if row.user), None)
+    of_all = next((row for row in rows if not (row.user or row.group)), None)
+    first = of_user or of_all
+    return [*([first] if first else []), *of_groups]
+
+
+def visible_quotas(user: User) -> QuerySet[Quota]:
+    """The quotas that the user may see: at present all of them."""
+    rows = Quota.objects.select_related("user", "group")
+    return rows if user.is_active else rows.none()
 
 
 def limits() -> dict[str, float]:

@@ -1,4 +1,8 @@
-"""Services for accounting groups, factors and limits, and charging of submitters for usage."""
+"""Services on accounting groups, submitters' factors, quotas and concurrency limits.
+
+Also the group and submitter of a submission, and the charging of submitters for slots they used,
+by which real priorities follow.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +13,7 @@ from django.db import DEFAULT_DB_ALIAS, connection, transaction
 from django.db.models.deletion import Collector, ProtectedError
 
 from matching.negotiation.fairshare import BEST_PRIORITY, decayed_priority
-from wms.accounting.models import AccountingGroup, ConcurrencyLimit, Submitter
+from wms.accounting.models import AccountingGroup, ConcurrencyLimit, Quota, Submitter
 from wms.accounting.sql import CHARGE_SUBMITTERS
 from wms.core.actors import Actor
 from wms.core.audit import record_action
@@ -151,6 +155,41 @@ def delete_group(group: AccountingGroup, *, actor: Actor, reason: str = "") -> N
     target = f"group {group.name}"
     record_action("delete accounting group", target=target, actor=actor, reason=reason, facts=facts)
     group.delete()
+
+
+def check_quota_row(quota: Quota) -> None:
+    """Raise InvalidInput with the faults of a quota."""
+    if quota.user is not None and quota.group is not None:
+        raise InvalidInput.of("a quota is of a user or of a group, not of both", field="group")
+    if Quota.objects.exclude(pk=quota.pk).filter(user=quota.user, group=quota.group).exists():
+        raise InvalidInput.of(f"there is a {quota} already")
+    check_row(quota)
+
+
+@transaction.atomic
+def save_quota(quota: Quota, *, actor: Actor, reason: str = "") -> None:
+    """Check and store a quota. Raises NotPermitted or InvalidInput.
+
+    What is there already stays, even beyond the quota.
+    """
+    require_role(actor, Role.OPERATOR, "configure quotas")
+    check_quota_row(quota)
+    save_audited(quota, target=str(quota), actor=actor, reason=reason)
+
+
+@transaction.atomic
+def delete_quota(quota: Quota, *, actor: Actor, reason: str = "") -> None:
+    """Delete a quota: its user falls back to that of every user, its group has none then.
+
+    Raises NotPermitted.
+    """
+    require_role(actor, Role.OPERATOR, "configure quotas")
+    facts = {
+        name: [getattr(quota, name), None]
+        for name in ("max_waiting_jobs", "max_clusters", "max_bytes")
+    }
+    record_action("delete quota", target=str(quota), actor=actor, reason=reason, facts=facts)
+    quota.delete()
 
 
 def check_limit(limit: ConcurrencyLimit) -> None:

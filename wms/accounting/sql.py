@@ -1,4 +1,4 @@
-"""SQL of accounting: charges of submitters, and sums of core-seconds."""
+"""SQL of accounting: charge submitters for slots, and add core-seconds to the daily accounts."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
-"""Declaration of an action on objects of a kind, for pages, API, commands and bulk operations.
+"""Action on objects of a kind, such as hold or kill: the class that declares it for all faces.
 
-It is declared once, beside the others of its kind (`wms.actions.registry`). A face takes from it
-its name, label, question, arguments and the message when it is done; the services that carry it
-out are in the apps of the objects. Where an action says nothing for a face, that does not offer it.
+It is declared once, beside the others of its kind (`wms.actions.registry`). A face (page, API,
+command, bulk operation) takes from it its name, label, question, arguments and the message when it
+is done; the services that carry it out are in the apps of the objects. Where an action says nothing
+for a face, that does not offer it.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ class OnPage:
     """Words by which the page of one object offers an action: question, and message once done.
 
     `name` is the name in addresses, if it differs. `is_grave` makes the button red although the
-    action can be undone. `labels` are labels by state, where they differ.
+    action can be undone. `labels` are labels by state, where they differ. `arguments` are those
+    that pages ask for beside the action's own.
     """
 
     explanation: str
@@ -41,6 +43,7 @@ class OnPage:
     name: str = ""
     is_grave: bool = False
     labels: Mapping[str, str] = field(default_factory=dict)
+    arguments: Sequence[Argument] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +115,11 @@ class Action:
         return self.page.name or self.name if self.page else ""
 
     @property
+    def page_arguments(self) -> Sequence[Argument]:
+        """Arguments that the page of one object asks for."""
+        return (*self.arguments, *(self.page.arguments if self.page else ()))
+
+    @property
     def done(self) -> str:
         """Message of a page once the action is carried out."""
         return self.page.done if self.page else ""
@@ -145,11 +153,9 @@ class Action:
         return {name: each.check(given.get(name)) for name, each in known.items()}
 
     def for_service(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Checked arguments as keyword arguments of the service."""
-        return {
-            each.key: each.for_service(given.get(each.name, each.default))
-            for each in self.arguments
-        }
+        """Checked arguments as keyword arguments of the service, further ones of pages too."""
+        asked = [*self.arguments, *(each for each in self.page_arguments if each.name in given)]
+        return {each.key: each.for_service(given.get(each.name, each.default)) for each in asked}
 
     def act(self, which: Any, order: Order) -> Any:
         """Act on one object and return the result of the service. Raises its errors."""

@@ -1,4 +1,7 @@
-"""Arguments of actions beside the reason, and the order in which an action is carried out."""
+"""Arguments of actions besides the reason: type, range, and how a page asks for them.
+
+Also the order to carry out an action: actor, reason and arguments.
+"""
 
 from __future__ import annotations
 

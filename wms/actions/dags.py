@@ -1,4 +1,8 @@
-"""Actions on DAGs, for pages, API and bulk: each calls a service of `wms.dags`."""
+"""Kind DAG and its actions (hold, release, halt, rematch, rerun, rescue, limits, remove).
+
+Declared for pages, API and bulk, with texts, arguments, obstacles, permissions, and the effects
+that a bulk preview tells; services do the work.
+"""
 
 from __future__ import annotations
 
@@ -223,7 +227,7 @@ DAGS = Kind(
             [
                 of_state(_sources("rematch")),
                 _INNER,
-                when(Q(site__isnull=True), "it is at no site"),
+                when(Q(site=None) & (Q(binding="site") | Q(matched_at=None)), "it is at no site"),
             ],
             one_of_many(services.rematch_dags),
             page=OnPage(

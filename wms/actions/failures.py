@@ -1,4 +1,4 @@
-"""Actions on failure groups, on their page and in the API: mute, resolve, reopen, categorise."""
+"""Kind failure group and its actions mute, resolve, reopen and categorise, for page and API."""
 
 from __future__ import annotations
 

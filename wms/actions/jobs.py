@@ -1,4 +1,8 @@
-"""Actions on jobs, for all faces: each calls a service of `wms.jobs`, or of their DAGs."""
+"""Kind job and its actions (hold, kill, peek, rerun, ...), declared for all faces.
+
+With texts, arguments, obstacles, permissions, and the effects that a bulk preview tells; services
+do the work.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +14,7 @@ from django.utils import timezone
 
 from wms.actions.actions import Action, InApi, InBulk, InShell, OnPage
 from wms.actions.arguments import Argument, ArgumentType, Order
-from wms.actions.kinds import Kind, actions, of_many, one_as_seen
+from wms.actions.kinds import Kind, actions, of_many, one_as_seen, one_of_many
 from wms.actions.obstacles import of_state, when
 from wms.core.models import User
 from wms.dags.models import Node
@@ -19,9 +23,10 @@ from wms.dags.reading.selectors import nodes_of_jobs
 from wms.dags.services.nodes import rerun_nodes
 from wms.dags.states import NODE_TERMINAL, DagState
 from wms.jobs import services as steering
-from wms.jobs.models import Attempt, Job
+from wms.jobs.clusters.states import TOPIC, ClusterState
+from wms.jobs.models import Attempt, Cluster, Job
 from wms.jobs.policy import may_steer
-from wms.jobs.states import NOTES, TERMINAL, TRANSITIONS
+from wms.jobs.states import NOTES, TERMINAL, TRANSITIONS, WITH_PILOT
 from wms.pilots.policy import may_steer as may_steer_pilots
 from wms.pilots.services import stop_after_job
 
@@ -33,6 +38,7 @@ _ENDED_NODE = Exists(
         state__in=NODE_TERMINAL,
     )
 )
+_HELD_CLUSTER = Exists(Cluster.objects.filter(pk=OuterRef("topic_key"), state=ClusterState.HELD))
 _NO_PILOT = when(
     ~Q(Exists(Attempt.objects.filter(job=OuterRef("pk"), outcome=""))), "no pilot has it now"
 )
@@ -146,11 +152,31 @@ JOBS = Kind(
             [
                 of_state(TRANSITIONS["release"].sources),
                 when(OF_DAGS & Q(_HELD_DAG), "its DAG is held: release that"),
+                when(Q(topic=TOPIC) & Q(_HELD_CLUSTER), "its cluster is held: release that"),
             ],
             bulk=InBulk(
                 "Held jobs wait in their TaskQueues again.", of_many(steering.release_jobs)
             ),
             needs_reason=False,
+        ),
+        Action(
+            "reschedule",
+            "Reschedule",
+            [of_state(WITH_PILOT)],
+            one_of_many(steering.reschedule_jobs),
+            page=OnPage(
+                "The job is taken from its pilot and waits again. A payload that runs is stopped, "
+                "and begins anew elsewhere.",
+                "The job waits again.",
+            ),
+            shell=InShell(
+                "take a job from its pilot, and let it wait again", "{0.changed} wait again"
+            ),
+            bulk=InBulk(
+                "The jobs are taken from their pilots and wait again. Payloads that run are "
+                "stopped, and begin anew elsewhere.",
+                of_many(steering.reschedule_jobs),
+            ),
         ),
         Action(
             "prioritise",

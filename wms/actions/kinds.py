@@ -1,4 +1,7 @@
-"""Kind of objects that people act on: its actions, permissions, and columns for bulk previews."""
+"""Kind of objects that people act on: its actions, permissions, and columns for bulk previews.
+
+Also adapters that call a service for one object or for many.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""Actions on nodes of one DAG, for pages and API: each calls a service of `wms.dags`.
+"""Actions on nodes of one DAG (rerun, mark, change), for pages and API; services do the work.
 
-The object of these actions is the DAG; the argument `nodes` has the names of its nodes.
+The object of these actions is the DAG; the argument `nodes` has the names of its nodes. Also the
+actions that a page offers a user on the nodes of a DAG.
 """
 
 from __future__ import annotations

@@ -1,7 +1,11 @@
-"""Registry of the kinds of objects that people act on, by the names of their lists."""
+"""Registry of the kinds of objects that people act on, by name; those of bulk actions apart.
+
+Also the look-up of a kind of bulk actions.
+"""
 
 from __future__ import annotations
 
+from wms.actions.clusters import CLUSTERS
 from wms.actions.dags import DAGS
 from wms.actions.failures import FAILURES
 from wms.actions.jobs import JOBS
@@ -10,7 +14,7 @@ from wms.actions.sites_and_pilots import PILOTS, PLACEMENTS, SITES, SUSPECTED_NO
 from wms.core.errors import NotFound
 
 #: Kinds of which many can be chosen in a list.
-KINDS = {kind.name: kind for kind in (DAGS, JOBS, PILOTS, PLACEMENTS, SITES)}
+KINDS = {kind.name: kind for kind in (DAGS, CLUSTERS, JOBS, PILOTS, PLACEMENTS, SITES)}
 ALL_KINDS = {**KINDS, **{kind.name: kind for kind in (FAILURES, SUSPECTED_NODES)}}
 
 

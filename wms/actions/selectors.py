@@ -1,4 +1,4 @@
-"""Actions that a user can carry out on an object as it is now."""
+"""Selector of the actions that a user can carry out on one object as it is now."""
 
 from __future__ import annotations
 

@@ -1,3 +1,5 @@
+"""Django app of bulk operations: one action on a frozen selection of many objects, in batches."""
+
 from __future__ import annotations
 
 from django.apps import AppConfig

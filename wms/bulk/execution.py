@@ -1,4 +1,4 @@
-"""Execution of confirmed bulk operations, batch by batch.
+"""Execution of confirmed bulk operations, batch by batch, by a control loop.
 
 Changes of objects, their events and outcomes, and the operation's counts are one transaction for
 each batch: a killed worker has done a batch or nothing of it. Objects locked by another worker are

@@ -1,4 +1,4 @@
-"""State machine of bulk operations, the only code that changes their state."""
+"""State machine of bulk operations, the only code that changes their state; name of their task."""
 
 from __future__ import annotations
 

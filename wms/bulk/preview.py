@@ -1,4 +1,7 @@
-"""Preview of a bulk operation: which objects would change or be skipped, and why."""
+"""Preview of a bulk operation: which objects would change or be skipped, and why.
+
+Also whether the number of objects must be typed to confirm it.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """Pruning of bulk operations: previews after a day, operations 90 days after their end.
 
-The events of the objects and the audit trail stay.
+The events of the objects and the audit trail stay. Also the deletion of given operations, such as
+superfluous previews.
 """
 
 from __future__ import annotations

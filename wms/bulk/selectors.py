@@ -1,4 +1,4 @@
-"""Selectors of bulk operations, their objects and events."""
+"""Selectors of bulk operations, visible or active, their objects by outcome, and their events."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Services on bulk operations: freeze a selection, confirm, stop, retry."""
+"""Services on bulk operations: freeze a selection, confirm it, stop, retry what failed."""
 
 from __future__ import annotations
 

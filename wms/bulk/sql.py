@@ -1,4 +1,4 @@
-"""SQL statements of bulk operations, for up to 100,000 rows at once."""
+"""SQL of bulk operations: freeze a selection of rows, and store the outcomes of objects."""
 
 from __future__ import annotations
 

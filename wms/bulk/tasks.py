@@ -1,4 +1,4 @@
-"""Periodic Celery task that runs bulk operations."""
+"""Control loop of bulk operations, and the Celery task that runs it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Accounts of persons and services."""
+"""Services on user accounts: make, check, store with audit, change of password."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Actors: authors of changes, which are persons, pilots, or the system's own loops."""
+"""Actor of a change: a person, a pilot, or one of the system's own loops."""
 
 from __future__ import annotations
 

@@ -1,3 +1,5 @@
+"""Django app of what all other domain apps use: users, events, audit, state machine, loops."""
+
 from __future__ import annotations
 
 from django.apps import AppConfig

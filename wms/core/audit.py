@@ -1,4 +1,7 @@
-"""Audit trail of people's actions: writing entries, and which of them a user may read."""
+"""Audit trail of people's actions: writing entries, finding their objects, who may read them.
+
+Also the id of the request that is being answered.
+"""
 
 from __future__ import annotations
 
@@ -21,6 +24,7 @@ from wms.core.policy import has_role
 _KEYS = (
     (AuditKind.DAG, re.compile(r"DAG (\d+)\b")),
     (AuditKind.JOB, re.compile(r"job (\d+)\b")),
+    (AuditKind.CLUSTER, re.compile(r"cluster (\d+)\b")),
     (AuditKind.PLACEMENT, re.compile(r"placement request (\d+)\b")),
     (AuditKind.PILOT, re.compile(r"pilot (\d+)\b")),
     (AuditKind.FAILURE, re.compile(r"failure group (\d+)\b")),
@@ -32,8 +36,8 @@ _KEYS = (
 )
 #: What was done to these may be read by everybody, as they themselves may.
 OPEN_KINDS = (
-    AuditKind.DAG, AuditKind.JOB, AuditKind.PLACEMENT, AuditKind.PILOT, AuditKind.SITE,
-    AuditKind.FAILURE,
+    AuditKind.DAG, AuditKind.JOB, AuditKind.CLUSTER, AuditKind.PLACEMENT, AuditKind.PILOT,
+    AuditKind.SITE, AuditKind.FAILURE,
 )  # fmt: skip
 _LONGEST_TARGET = AuditEntry._meta.get_field("target").max_length
 

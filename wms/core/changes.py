@@ -1,4 +1,7 @@
-"""Changes of a configured object, read from the audit trail: field by field, old and new value."""
+"""Changes of a configured object, read from the audit trail: field by field, old and new value.
+
+Of long texts the lines that differ. Also the facts of an entry that are no change of a field.
+"""
 
 from __future__ import annotations
 

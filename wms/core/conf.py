@@ -1,4 +1,4 @@
-"""The settings that the domain reads, with their types and units."""
+"""Settings that the domain reads (Django's `PILOTAGE` dictionary), with their types and units."""
 
 from __future__ import annotations
 
@@ -26,6 +26,8 @@ class Conf:
     retry_patience_s: float
     are_stalled_jobs_failed: bool
     negotiation_period_s: float
+    outputs_kept_s: float
+    outputs_kept_most_s: float
     max_upload_bytes: int
     max_stream_bytes: int
     max_dag_text_bytes: int
@@ -59,6 +61,8 @@ def conf() -> Conf:
         retry_patience_s=float(raw["RETRY_PATIENCE_S"]),
         are_stalled_jobs_failed=raw["STALLED_JOBS"] == "fail",
         negotiation_period_s=float(raw["NEGOTIATION_PERIOD_S"]),
+        outputs_kept_s=float(raw["OUTPUTS_KEPT_S"]),
+        outputs_kept_most_s=float(raw["OUTPUTS_KEPT_MOST_S"]),
         max_upload_bytes=int(raw["MAX_UPLOAD_BYTES"]),
         max_stream_bytes=int(raw["MAX_STREAM_BYTES"]),
         max_dag_text_bytes=int(raw["MAX_DAG_TEXT_BYTES"]),

@@ -1,6 +1,7 @@
-"""Errors of the domain. Each carries its facts as fields; the docstring says what it means.
+"""Errors of the domain, and the finding: one fault of an input, with its place.
 
-`portal` turns them into pages and problem details, by the `status` of the class.
+Each error carries its facts as fields; the docstring says what it means. `portal` turns them into
+pages and problem details, by the `status` of the class.
 """
 
 from __future__ import annotations
@@ -40,6 +41,22 @@ class Conflict(PilotageError):
     """The object is in a state in which this cannot be done."""
 
     status = 409
+
+
+class QuotaExceeded(Conflict):
+    """A quota leaves no room for what was asked; it passes when there is room again.
+
+    `quota` is the name of the limit, `whose` says who has it. `used` and `asked` are in its unit.
+    """
+
+    type = "urn:pilotage:quota"
+
+    def __init__(
+        self, message: str, *, quota: str, whose: str, limit: int, used: int, asked: int
+    ) -> None:
+        super().__init__(message)
+        self.quota, self.whose = quota, whose
+        self.limit, self.used, self.asked = limit, used, asked
 
 
 class ReasonRequired(PilotageError):

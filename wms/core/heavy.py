@@ -1,4 +1,4 @@
-"""Slots for requests that may keep a processor busy for seconds: few for each user, few in all.
+"""Slots for heavy requests, which may keep a processor busy for seconds: few per user, few in all.
 
 The web server's threads are shared by pages, programs and pilots: whoever asks for much at once
 waits for himself and for nobody else. A slot is an advisory lock, so it is free again when the

@@ -1,4 +1,4 @@
-"""Idle installation: control loops take longer turns while nothing happens.
+"""Idle detection: control loops run less often while nothing happens in the installation.
 
 The sign of activity is one time in the cache: of the last event, of a person's action, and of the
 last cycle that found something to do. Without the cache every loop keeps its period.

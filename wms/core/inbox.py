@@ -1,4 +1,4 @@
-"""Inboxes: event rows for a higher app to read, and the wake-up of its task."""
+"""Inbox of events by topic: a lower app announces, a higher app registers the task that reads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Control loops: periodic work that is correct when skipped, repeated, or started twice at once."""
+"""Control loops: registry, one run under a lock with its report stored, and wake-ups.
+
+A loop is periodic work that is correct when skipped, repeated, or started twice at once. Also the
+wake-up of any Celery task.
+"""
 
 from __future__ import annotations
 

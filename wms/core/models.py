@@ -1,10 +1,15 @@
-"""Users and roles, tokens, base of event tables, inbox, loops' health, and the audit trail."""
+"""Models of users and roles, API tokens, inbox entries, control loops, and audit entries.
+
+Also the base of all event tables.
+"""
 
 from __future__ import annotations
 
 from django.contrib.auth.models import AbstractUser
 from django.db import models
 from django.db.models.functions import Now
+
+from wms.core.database.actor_field import ActorField
 
 
 class Role(models.TextChoices):
@@ -56,7 +61,7 @@ class EventRecord(models.Model):
     event = models.CharField(max_length=32)
     from_state = models.CharField(max_length=16, blank=True)
     to_state = models.CharField(max_length=16, blank=True)
-    actor = models.CharField(max_length=160)
+    actor = ActorField(max_length=160)
     reason = models.TextField(blank=True)
     facts = models.JSONField(default=dict, blank=True)
     created_at = models.DateTimeField(db_default=Now())
@@ -129,6 +134,7 @@ class AuditKind(models.TextChoices):
 
     DAG = "dag", "DAG"
     JOB = "job", "job"
+    CLUSTER = "cluster", "cluster"
     PLACEMENT = "placement", "placement"
     PILOT = "pilot", "pilot"
     SITE = "site", "site"

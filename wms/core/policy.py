@@ -1,4 +1,4 @@
-"""Roles in their order, and the permissions that follow from them everywhere.
+"""Roles of users in their order, and the check that an actor has one.
 
 - A viewer reads everything that is not another person's private matter; changes nothing.
 - A user submits, and steers what is their own.
@@ -8,7 +8,8 @@
 - An operator also configures all sites and queues, and what is common to them.
 - An admin also manages accounts.
 
-Each role includes those before it; docs/reference/roles.md has the table.
+Each role includes those before it; docs/reference/roles.md has the table. Also who may enter the
+administration pages.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Health of the control loops; users and accounts by name and role."""
+"""Selectors of the health of control loops, of user ids by name, and of accounts by role."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Statements of the state machine: moving entities, and writing their events."""
+"""SQL of the state machine: insert and move objects, write their events, announce these."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Stale decisions refused: the state that a person saw is compared with the locked row.
+"""Refusal of stale decisions: the state that a person saw is compared with the locked row.
 
 Two people who decide at once about the same thing both compare before either has changed it; only
 who compares with the row locked, in the transaction of the change, sees what the other one did.

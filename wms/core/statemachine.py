@@ -1,4 +1,8 @@
-"""State machine: conditional updates of states, each with its event, in one statement."""
+"""State machine: conditional updates of states, each with its event, in one statement.
+
+Also the first event of new objects, events that change no state, and the announcement of events in
+inboxes.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +19,7 @@ from psycopg.types.json import Jsonb
 
 from wms.core import sql
 from wms.core.actors import Actor
+from wms.core.database.actor_field import stored_actor
 from wms.core.database.statements import prepared_rows, stored_values, whole_numbers
 from wms.core.errors import ReasonRequired
 from wms.core.inbox import wake_readers
@@ -198,7 +203,7 @@ class StateMachine:
         with connection.cursor() as cursor:
             cursor.execute(
                 sql.BEGIN_ENTITIES.format(table=table, subject=subject),
-                [event, source, step.target, actor.name, whole_numbers(ids)],
+                [event, source, step.target, stored_actor(actor.name), whole_numbers(ids)],
             )
 
     def note(
@@ -239,7 +244,7 @@ class StateMachine:
     def _event_values(self, event: str, actor: Actor, reason: str, cause: str) -> dict[str, Any]:
         return {
             "event": event,
-            "actor": actor.name,
+            "actor": stored_actor(actor.name),
             "reason": reason,
             "cause": str(cause),
             "observers": self.observers,

@@ -1,4 +1,4 @@
-"""API tokens: `plt_<prefix>_<secret>`, shown once, stored as a hash."""
+"""API tokens `plt_<prefix>_<secret>`: made, shown once, stored as a hash, checked, revoked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The form of a state machine: transitions as data."""
+"""Transitions of a state machine as data (`Transition`), and result of a move (`Applied`)."""
 
 from __future__ import annotations
 

@@ -1,3 +1,9 @@
+"""Django app of DAGs: language, submission, engine, scripts, and negotiation with sites.
+
+When it is set up, it registers the task that reads the engine's inboxes, and the counter of what
+DAGs use of quotas.
+"""
+
 from __future__ import annotations
 
 from django.apps import AppConfig
@@ -12,9 +18,12 @@ class DagsConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        """Register the events that wake the engine."""
+        """Register the events that wake the engine, and what DAGs use of quotas."""
         from wms.core.inbox import register_reader
         from wms.dags.lifecycle import ADVANCE_TASK, TOPICS
+        from wms.dags.submission.quota_usage import usage_by_dags
+        from wms.jobs.quotas import register_counter
 
         for topic in TOPICS:
             register_reader(topic, ADVANCE_TASK)
+        register_counter(usage_by_dags)

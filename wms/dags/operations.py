@@ -1,6 +1,6 @@
-"""Operations on DAGs and their jobs, called by services and loops; permission is checked there.
+"""Operations on DAGs for services and loops: hold, take back from a site, recall stray jobs.
 
-Each operation applies to inner DAGs as well.
+Permission is checked by the callers. A hold or take-back applies to inner DAGs as well.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def take_back(
     given = facts or {}
     applied = lifecycle.apply_to_dags(
         "rematch",
-        [dag.pk for dag in dags if dag.site is not None],
+        [dag.pk for dag in dags if dag.is_placed],
         actor=actor,
         reason=reason,
         cause=_CAUSES[end],
@@ -119,14 +119,18 @@ def take_back(
 
 
 def recall_strays(round_: Round, job_ids: Collection[int]) -> None:
-    """Recall nodes whose jobs came back to TaskQueues of a site that the DAG has left."""
+    """Recall nodes whose jobs came back to TaskQueues of a site that the DAG has left.
+
+    Where each job is bound at its claim, none does while the DAG may run: it waits for any of the
+    sites that accept the DAG now.
+    """
     dag = round_.dag
-    returned = Job.objects.filter(pk__in=job_ids, state__in=QUEUED)
+    if dag.binds_jobs and dag.is_placed:
+        return
+    returned = Job.objects.filter(pk__in=job_ids, state__in=QUEUED).select_related("description")
     site = dag.site.name if dag.site else ""
     strays = [
-        (pk, cluster or pk)
-        for pk, cluster, needs in returned.values_list("pk", "cluster_id", "needs")
-        if site not in needs["sites"]
+        (job.pk, job.cluster_id or job.pk) for job in returned if site not in job.needs["sites"]
     ]
     if not strays:
         return

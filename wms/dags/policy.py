@@ -1,8 +1,7 @@
-"""Permissions on DAGs.
+"""Permissions on DAGs: check of who may steer them (hold, release, remove, ...).
 
-- Everybody who is logged in sees every DAG: a production is a common matter.
-- A user submits, and steers their own DAGs.
-- Shifters and above steer everybody's.
+Users steer their own DAGs, shifters and above everybody's. That everybody who is logged in sees
+every DAG, and that users submit, is checked elsewhere.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""States of DAGs and of their nodes, and the transitions between them."""
+"""States of DAGs and their nodes, transitions between them, and causes of states.
+
+Also what is bound to a site (DAG or job), how a DAG ends, kinds of nodes and scripts, states of
+script runs, and DAGMan's status codes.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +21,13 @@ class DagState(models.TextChoices):
     COMPLETED = "completed", "completed"
     FAILED = "failed", "failed"
     REMOVED = "removed", "removed"
+
+
+class Binding(models.TextChoices):
+    """What is bound to a site: the DAG before its nodes are submitted, or each job at its claim."""
+
+    SITE = "site", "the DAG, by the negotiation"
+    JOB = "job", "each job, by the claim of a pilot"
 
 
 class DagCause(models.TextChoices):

@@ -1,4 +1,7 @@
-"""Periodic tasks of the loops negotiator, engine, timers, rematcher and auditor."""
+"""Control loops of DAGs and their Celery tasks: negotiator, engine, timers, rematcher, auditor.
+
+Celery finds the tasks of the script service by this module, too.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Element of an ARC CE: pilots as its jobs, through its REST interface.
+"""Element (batch system adapter) of an ARC CE: pilots as its jobs, through its REST interface.
 
 Every pilot is an activity of its own with the name `BATCH.INDEX`; the batch goes in one request.
 The script follows by itself into the job's session folder: in the description it would be readable
-among the arguments of the job.
+among the arguments of the job. The element's settings in a queue are read and checked here, too.
 """
 
 from __future__ import annotations

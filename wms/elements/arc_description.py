@@ -1,4 +1,7 @@
-"""Description of a batch of pilots in ADL, the language of ARC CEs."""
+"""Description of a batch of pilots in ADL, the language of ARC CEs.
+
+Also the pattern that finds the name of a pilot in its description.
+"""
 
 from __future__ import annotations
 

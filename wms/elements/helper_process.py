@@ -1,4 +1,4 @@
-"""Helper process: a Python program of ours answers one question in a process of its own.
+"""Call of a helper program in a process of its own, for elements: one question, one answer.
 
 The question goes to its standard input as JSON, so secrets are no arguments; a process that hangs
 is killed at the time limit. The program prints `{"answer": ...}`, or `{"error", "is_refusal"}`.

@@ -1,10 +1,11 @@
-"""Element of a host without a batch system: pilots as plain processes in a few slots, by `sh`.
+"""Element (batch system adapter) of a host without a batch system: pilots as plain processes.
 
-Every pilot has a directory `BASE/<batch name>.<index>` with `run` (the script), `born` (time of its
-making), `pid` (process id and start time of its session leader), `log`, `rc` (exit code, written
-last) and, once somebody cancelled it, `cancel`. These files are the only memory, so any process may
-take over. All are for the account of the pilots alone; a payload runs as the same account and can
-read them.
+They run in a few slots, by `sh`, on this host or on another by `ssh`. Every pilot has a directory
+`BASE/<batch name>.<index>` with `run` (the script), `born` (time of its making), `pid` (process id
+and start time of its session leader), `log`, `rc` (exit code, written last) and, once somebody
+cancelled it, `cancel`. These files are the only memory, so any process may take over. All are for
+the account of the pilots alone; a payload runs as the same account and can read them. The
+element's settings in a queue are read and checked here, too.
 """
 
 from __future__ import annotations

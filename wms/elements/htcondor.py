@@ -1,8 +1,9 @@
-"""Element of a remote HTCondor pool: pilots as its jobs, reached over the network by a token.
+"""Element (batch system adapter) of a remote HTCondor pool: pilots as its jobs.
 
-A batch is one cluster of jobs that carry its name as an attribute; a pilot's id is `CLUSTER.PROC`.
-Nothing of HTCondor is installed here: its own Python library speaks to the schedd, and the schedd
-keeps the script and the output of its jobs in its spool.
+It is reached over the network by a token. A batch is one cluster of jobs that carry its name as an
+attribute; a pilot's id is `CLUSTER.PROC`. Nothing of HTCondor is installed here: its own Python
+library, in a helper process, speaks to the schedd, and the schedd keeps the script and the output
+of its jobs in its spool. The element's settings in a queue are read and checked here, too.
 """
 
 from __future__ import annotations

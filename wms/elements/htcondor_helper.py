@@ -1,9 +1,9 @@
-"""Helper program of `HTCondorElement`: one question to a schedd, in a process of its own.
+"""Helper program of `HTCondorElement`: one question to a schedd or collector, in its own process.
 
 HTCondor's library keeps its settings, its tokens and its sessions for a whole process, and a call
 that hangs cannot be interrupted. So each question is put by `python -I htcondor_helper.py`, with
 the question as JSON on its input and the answer as JSON on its output; the settings are in its
-environment. It imports nothing of Pilotage.
+environment. While it fetches a log it can write nowhere else. It imports nothing of Pilotage.
 """
 
 from __future__ import annotations

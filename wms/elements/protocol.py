@@ -1,4 +1,4 @@
-"""Protocol of batch system adapters (elements): their methods, values and errors."""
+"""Protocol of batch system adapters (elements): methods, states of pilots, capacity, errors."""
 
 from __future__ import annotations
 

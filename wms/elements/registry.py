@@ -1,4 +1,4 @@
-"""Registry of the kinds of batch systems: from a queue's settings to its adapter."""
+"""Registry of elements, the batch system adapters: a queue's settings become its adapter."""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Command runner of adapters on this host; `wms.elements.ssh` runs commands on another one."""
+"""Command runner of elements on this host, with a time limit; `wms.elements.ssh` has the other.
+
+Also the protocol of both, the time left of an adapter's call, the clean environment of commands,
+and the check that no signal has ended one.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Scripts of pilots with their secrets, for batch systems that take nothing beside a script."""
+"""Secrets of a batch's pilots: their check, and scripts that hand them over.
+
+Every batch system has them checked; the scripts are for those that take nothing beside a script.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reader of an element's settings: a value of the right kind, or `BadSettings`."""
+"""Reader of an element's settings in a queue: a value of the right type, or `BadSettings`."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""Command runner on another host, by the system's `ssh`.
+"""Command runner of elements on another host, by the system's `ssh`; the choice of the runner.
 
 The first command opens a master connection, which belongs to no process of ours: all commands of
-all workers to this host go through it, and it ends by itself some time after the last.
+all workers to this host go through it, and it ends by itself some time after the last. Also reads
+the settings of the login from a queue.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Fields of sites, queues and limits that YAML documents have; no others are read or written."""
+"""Fields of sites, queues and limits in YAML documents; no others are written or read.
+
+Also the kinds of rows, and the name and version of the format.
+"""
 
 from __future__ import annotations
 

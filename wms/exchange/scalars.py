@@ -1,7 +1,8 @@
-"""Values of words without quotes, by YAML 1.2, and only where all programs read them so.
+"""Values of YAML words without quotes, by YAML 1.2, and only where all programs read them so.
 
 YAML 1.1 has numbers to the base of 60, octal ones, dates and seven words for the truth: they cost
 time that grows with the square of their length, and few mean them. They are refused by their looks.
+Also which texts need quotes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Reader of sites from YAML, with the line of each value, within limits of size and depth."""
+"""Reader of sites, queues and limits from YAML: rows with lines, limited in size and depth."""
 
 from __future__ import annotations
 

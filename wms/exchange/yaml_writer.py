@@ -1,4 +1,7 @@
-"""Writer of sites as YAML, such that importing it again changes nothing."""
+"""Writer of sites, queues and limits as YAML; to import that again changes nothing.
+
+Also the export of the sites that somebody may configure.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """Answers to "why does this not run?" for DAGs, jobs, TaskQueues, sites and pasted ads.
 
-They are computed by the code that decides, from the data of the next negotiation cycle. Nothing is
+For a site: which idle DAGs and waiting jobs it takes. What-if changes are answered beside it. All
+is computed by the code that decides, from the data of the next negotiation cycle. Nothing is
 written.
 """
 
@@ -9,15 +10,16 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import wraps
 from typing import ParamSpec, TypeVar
 
 from matching.ads.ad_cost import check_cost
 from matching.ads.ad_formats import parse_ad
 from matching.ads.classads import AdError
+from matching.negotiation import acceptance
 from matching.negotiation.cycle_sites import Offer
-from matching.negotiation.decision import NEWCOMER_PRIORITY, Bounds, Request
+from matching.negotiation.decision import NEWCOMER_PRIORITY, Bounds, Request, Usage
 from matching.negotiation.explanation import (
     Explanation,
     MatchVerdict,
@@ -42,13 +44,14 @@ from wms.dags.states import DAG_TERMINAL, DagState
 from wms.explain.needs import NeedsExplanation, explain_needs
 from wms.explain.queue_changes import SiteJobs, changed_needs, jobs_for_site, queue_changes
 from wms.explain.what_if import WhatIfChanges, changed_offers, checked
+from wms.jobs.binding.scopes import needs_now
 from wms.jobs.models import Job
 from wms.jobs.selectors import find_job
 from wms.jobs.states import TERMINAL, WITH_PILOT, JobState
 from wms.sites.models import Site
 from wms.sites.selectors import visible_sites
 from wms.sites.standing import Standing, standings
-from wms.taskqueues.selectors import find_task_queue
+from wms.taskqueues.selectors import avoided_hosts, find_task_queue
 
 _Arguments = ParamSpec("_Arguments")
 _Answer = TypeVar("_Answer")
@@ -87,7 +90,8 @@ class AvoidedSite:
 class DagAnswer:
     """Answer for a DAG or a pasted ad; `after` is the explanation with the changes.
 
-    `avoided` are the sites that the DAG avoids now.
+    `avoided` are the sites that the DAG avoids now. `sites` are the answers of all sites to a DAG
+    whose jobs are bound at the claim.
     """
 
     verdict: MatchVerdict
@@ -97,19 +101,22 @@ class DagAnswer:
     after: Explanation | None = None
     turn: Turn | None = None
     avoided: tuple[AvoidedSite, ...] = ()
+    sites: tuple[acceptance.SiteAnswer, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class JobAnswer:
     """Answer for a job or a TaskQueue; `queues` is None for a job that does not wait.
 
-    `after` is the explanation with the changes.
+    `after` is the explanation with the changes. `avoided_hosts` are worker nodes whose pilots leave
+    the job to others for now, unless there are no others.
     """
 
     verdict: MatchVerdict
     summary: str
     queues: NeedsExplanation | None = None
     after: NeedsExplanation | None = None
+    avoided_hosts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,12 +154,14 @@ def answer_for_dag(
     """Answer why a DAG has no site. Raises NotFound, and InvalidInput for faulty changes."""
     dag = find_dag(user, dag_id)
     (request,) = demand.requests_of(Dag.objects.filter(pk=dag.pk))
-    answer = _answer(request, changes or WhatIfChanges(), now)
+    answer = _answer(request, changes or WhatIfChanges(), now, takes_places=not dag.binds_jobs)
+    if dag.binds_jobs:
+        answer = _with_sites(answer, request, now)
     verdict, summary = _verdict_by_state(dag, answer)
     avoided = _avoided_sites(request, now)
     if dag.state == DagState.IDLE:
         summary = " ".join([summary, *_avoidance_sentences(avoided)])
-    turn = _turn(request) if dag.state == DagState.IDLE else None
+    turn = _turn(request) if dag.state == DagState.IDLE and not dag.binds_jobs else None
     return replace(answer, verdict=verdict, summary=summary, turn=turn, avoided=tuple(avoided))
 
 
@@ -181,20 +190,21 @@ def answer_for_job(
     """Answer why a job does not run. Raises NotFound, and InvalidInput for faulty changes."""
     job = find_job(user, job_id)
     if job.state == JobState.WAITING:
-        needs = Needs.from_dict(job.needs)
+        needs = needs_now(Needs.from_dict(job.needs), job.late)
         before, after = _needs_explained(needs, changes or WhatIfChanges(), now)
-        summary = f"{before.summary}{_avoided_hosts_sentence(job)}"
-        return JobAnswer(before.verdict, summary, before, after)
+        hosts = avoided_hosts(job.pk, now - timedelta(seconds=conf().retry_patience_s))
+        summary = f"{before.summary}{_avoided_hosts_sentence(hosts)}"
+        return JobAnswer(before.verdict, summary, before, after, hosts)
     return _answer_by_state(job)
 
 
-def _avoided_hosts_sentence(job: Job) -> str:
+def _avoided_hosts_sentence(hosts: Sequence[str]) -> str:
     """Sentence about the worker nodes that a waiting job avoids at first, or ''."""
-    if not job.avoided_hosts:
+    if not hosts:
         return ""
-    hosts = ", ".join(job.avoided_hosts)
     minutes = conf().retry_patience_s / 60
-    return f" It failed on {hosts}: for {minutes:g} minutes other worker nodes get it first."
+    named = ", ".join(hosts)
+    return f" It failed on {named}: for {minutes:g} minutes other worker nodes get it first."
 
 
 def _needs_explained(
@@ -288,19 +298,43 @@ def _site_summary(standing: Standing, explanation: SiteExplanation) -> str:
     return f"{state} Of {explanation.dags} idle DAGs: {counts}.{unseen}"
 
 
-def _answer(request: Request, changes: WhatIfChanges, now: datetime) -> DagAnswer:
-    offers = read_offers(now)
-    before = _explained(request, offers, now)
+def _with_sites(answer: DagAnswer, request: Request, now: datetime) -> DagAnswer:
+    """The answer with those of all sites, and a summary of them."""
+    sites = acceptance.answers_of_sites(request, read_offers(now), now, bounds=BOUNDS)
+    if not answer.explanation.would_match:
+        return replace(answer, sites=sites)
+    return replace(answer, sites=sites, summary=_accepting_sentence(sites))
+
+
+def _accepting_sentence(sites: Sequence[acceptance.SiteAnswer]) -> str:
+    accepting = sum(each.accepts for each in sites)
+    return f"Its jobs may run at {accepting} of {len(sites)} site{'s' * (len(sites) != 1)}."
+
+
+def _answer(
+    request: Request, changes: WhatIfChanges, now: datetime, *, takes_places: bool = True
+) -> DagAnswer:
+    """Answer for a request; one that takes no places is asked for as if no site had any DAG."""
+    offers = read_offers(now) if takes_places else acceptance.without_places(read_offers(now))
+    before = _explained(request, offers, now, takes_places=takes_places)
     after = None
     if changes.dag or changes.sites:
         changed = with_changes(request, checked(changes.dag, "dag"))
-        after = _explained(changed, changed_offers(offers, changes, [changed]), now)
+        after = _explained(
+            changed,
+            changed_offers(offers, changes, [changed]),
+            now,
+            takes_places=takes_places,
+        )
     misses = near_misses(request, offers, now, bounds=BOUNDS)
     return DagAnswer(before.verdict, before.summary, before, misses, after)
 
 
-def _explained(request: Request, offers: Sequence[Offer], now: datetime) -> Explanation:
-    usage, limits = demand.usage(offers), demand.concurrency_limits([request])
+def _explained(
+    request: Request, offers: Sequence[Offer], now: datetime, *, takes_places: bool
+) -> Explanation:
+    limits = demand.concurrency_limits([request])
+    usage = demand.usage(offers) if takes_places else Usage()
     return explain(request, offers, usage, limits, now, bounds=BOUNDS)
 
 
@@ -313,6 +347,8 @@ def _verdict_by_state(dag: Dag, answer: DagAnswer) -> tuple[MatchVerdict, str]:
     if dag.is_followed:
         return MatchVerdict.NOT_ALLOWED, "The DAG is run elsewhere, and followed by its log."
     if dag.state == DagState.RUNNING:
+        if dag.binds_jobs:
+            return MatchVerdict.BOUND, f"The DAG runs. {_accepting_sentence(answer.sites)}"
         return MatchVerdict.BOUND, f"The DAG runs at {dag.site}."
     if answer.verdict is not MatchVerdict.WOULD_MATCH:
         return answer.verdict, answer.summary

@@ -1,4 +1,4 @@
-"""Explanation why waiting jobs do not run: their needs compared with queues, limits and pilots."""
+"""Explanation why waiting jobs do not run: their needs against queues, limits and pilots."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from datetime import datetime
 from matching.negotiation.explanation import MatchVerdict
 from matching.negotiation.unmatched_reasons import grouped_reasons
 from matching.task_queues.needs import Needs
-from matching.task_queues.resources import offer_refusal
+from matching.task_queues.resources import taking_refusal
+from wms.explain.private_pilots import barred_owners
 from wms.explain.queue_changes import QueueChanges
 from wms.jobs.limits import ReachedLimit, reached_limits
 from wms.pilots.selectors import live_pilots_by_queue
@@ -27,8 +28,11 @@ _MAX_NAMED = 5
 class QueueFit:
     """Fit of a queue to a job's needs: `refusal` is why never, `closed` why not now.
 
-    `is_limited`: a running limit is reached, so that running pilots do not help. `is_shut`: closed
-    for another reason. `is_off`: switched off.
+    `is_unsent`: none of its pilots is ever sent for the job, but one that is there may take it.
+
+    `is_limited`: none takes it now, not even one that runs: a running limit is reached, or the
+    owner of private pilots gets no more work. `is_shut`: closed for another reason. `is_off`:
+    switched off.
     """
 
     site: str
@@ -40,6 +44,7 @@ class QueueFit:
     is_limited: bool = False
     is_shut: bool = False
     is_off: bool = False
+    is_unsent: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,19 +65,20 @@ def explain_needs(
 ) -> NeedsExplanation:
     """Explanation for waiting jobs with these needs, with changes of queues if given.
 
-    At most six queries.
+    At most six queries, and three more where there are private pilots.
     """
     changes = changes or QueueChanges()
     queues, standing = queues_and_standings(now)
     unknown = [word.message for word in unknown_terms(queues, needs)]
     pilots = live_pilots_by_queue()
     limits = [limit for limit in reached_limits(now) if limit.kind.covers(needs)]
+    barred = barred_owners(queues, needs)
     fits = [
         _fit(
             changes.applied(queue),
             needs,
             closed="" if queue.is_open else _closed(queue, standing[queue.site_id]),
-            limit=_limit(limits, needs, queue),
+            limit=_limit(limits, needs, queue) or barred.get(queue.pk, ""),
             is_off=not queue.is_enabled or not queue.site.is_enabled,
             pilots=pilots.get(queue.pk, {}),
         )
@@ -102,16 +108,20 @@ def _limit(limits: Sequence[ReachedLimit], needs: Needs, queue: Queue) -> str:
 def _fit(
     queue: Queue, needs: Needs, *, closed: str, limit: str, is_off: bool, pilots: Mapping[str, int]
 ) -> QueueFit:
+    offer = offered_resource(queue)
+    refusal = taking_refusal(offer, needs)
+    unsent = "" if refusal else offer.unsent_reason(needs)
     return QueueFit(
         site=queue.site.name,
         queue=queue.name,
-        refusal=offer_refusal(offered_resource(queue), needs),
+        refusal=refusal or unsent,
         closed="; ".join(filter(None, (closed, limit))),
         pending_pilots=sum(pilots.get(state, 0) for state in PENDING),
         running_pilots=pilots.get(PilotState.RUNNING, 0),
         is_limited=bool(limit),
         is_shut=bool(closed),
         is_off=is_off,
+        is_unsent=bool(unsent),
     )
 
 
@@ -130,7 +140,13 @@ def _verdict_and_summary(fits: list[QueueFit]) -> tuple[MatchVerdict, str]:
     fitting = [fit for fit in fits if not fit.refusal]
     if not fitting:
         reasons = grouped_reasons((f"{fit.site}/{fit.queue}", fit.refusal) for fit in fits)
-        return MatchVerdict.NEVER, f"No queue can run it: {reasons}."
+        there = sum(fit.running_pilots for fit in fits if fit.is_unsent and not fit.is_limited)
+        if not there:
+            return MatchVerdict.NEVER, f"No queue can run it: {reasons}."
+        return MatchVerdict.WAITING, (
+            f"No pilot is sent for it: {reasons}. But {there} that "
+            f"run{'s' if there == 1 else ''} there may still take it."
+        )
     usable = [fit for fit in fitting if not fit.closed]
     running_on = sum(fit.running_pilots for fit in fitting if fit.closed and not fit.is_limited)
     if not usable and running_on:

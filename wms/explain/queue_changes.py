@@ -1,6 +1,7 @@
-"""What-if changes of jobs' needs and queues' offers, parsed and applied in memory only.
+"""What-if changes of jobs' needs and of what queues offer, parsed and applied in memory only.
 
-Jobs and queues are compared by `matching.task_queues.resources.offer_refusal`, as for pilots.
+Also counts of the waiting jobs that a site could run. Jobs and queues are compared by
+`matching.task_queues.resources.offer_refusal`, as for pilots.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from wms.taskqueues.task_queue_policy import task_queue_policy
 #: Limit of TaskQueues, largest first, that are compared with a site's queues.
 MAX_TASK_QUEUES = 500
 _NUMBERS = ("cores", "memory_mb", "gpus")
+_NUMBERS_OF_NEEDS = (*_NUMBERS, "disk_mb")
 _MAX_TEXT_LENGTH = 64
 
 
@@ -43,7 +45,7 @@ def _short(text: str) -> str:
 #: Fields of needs that can be changed, and the parsers of their texts.
 NEEDS: dict[str, Callable[[str], Any]] = {
     "cpu_time_s": _number,
-    **dict.fromkeys(_NUMBERS, _number),
+    **dict.fromkeys(_NUMBERS_OF_NEEDS, _number),
     "sites": _words,
     "banned_sites": _words,
     "platforms": _words,

@@ -1,6 +1,7 @@
-"""What-if changes of the ads of DAGs and sites, applied to the negotiator's input in memory.
+"""What-if changes of the ads of DAGs and sites, checked, and applied to the negotiator's input.
 
-Expressions of users are parsed, and their cost is bounded, before they are evaluated.
+Nothing is stored. Expressions of users are parsed, and their cost is bounded, before they are
+evaluated. Changes of needs and queues only stand beside them: see `wms.explain.queue_changes`.
 """
 
 from __future__ import annotations

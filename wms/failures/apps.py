@@ -1,3 +1,5 @@
+"""Django app of failure groups (failures with one cause) and the rules that normalise messages."""
+
 from __future__ import annotations
 
 from django.apps import AppConfig

@@ -1,4 +1,4 @@
-"""Counts of failures by group: in all, and by site in bins of hours and days."""
+"""Counts of failures by group: in all, and by site in bins of hours and days; old bins removed."""
 
 from __future__ import annotations
 

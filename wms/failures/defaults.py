@@ -1,4 +1,4 @@
-"""The rules that an installation begins with. Operators change their copies in the portal."""
+"""Default normalisation rules of failure messages; operators change their copies in the portal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reports of failures, read from the events of jobs, nodes and pilots."""
+"""Failures read from the events of jobs, nodes and pilots, each with its facts and category."""
 
 from __future__ import annotations
 

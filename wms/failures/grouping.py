@@ -1,7 +1,8 @@
 """Control loop that groups failures: new ones as announced, all when the rules changed.
 
-Announced events are deleted in the transaction that counts them: a cycle that is killed, skipped or
-run twice at once loses nothing and counts nothing twice.
+Also announces groups that are new or happened again, and removes old counts. Announced events are
+deleted in the transaction that counts them: a cycle that is killed, skipped or run twice at once
+loses nothing and counts nothing twice.
 """
 
 from __future__ import annotations

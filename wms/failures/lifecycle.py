@@ -1,4 +1,7 @@
-"""State changes of groups of failures."""
+"""State machine of failure groups, and topics of inboxes on failures.
+
+They announce new groups, regressed groups, and DAGs whose nodes fail.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Groups of failures with one cause, the failures in them, their counts, and the rules."""
+"""Models of failure groups and their events, failures, counts by time, and normalisation rules.
+
+The rule book holds the version of the rules, and how far failures are regrouped by them.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Normalisation of failure messages into texts of causes, without what differs each time.
+"""Normalisation of failure messages into texts of causes, and fingerprints of groups.
 
 Rules apply one after another to what the ones before them left: each puts a placeholder such as
 `<n>` for what it finds, drops it, or keeps it from the rules that follow. This goes on until

@@ -1,7 +1,8 @@
-"""Regular expressions of rules, run by RE2 in time linear in the text.
+"""Regular expressions of normalisation rules, checked and run by RE2 in time linear in the text.
 
 RE2 goes over a text once and never back, whatever the expression. What it cannot promise that of
 it does not read: references to groups, looks ahead and behind, atomic groups, possessive repeats.
+Also fills in the names of owner, site and host.
 """
 
 from __future__ import annotations

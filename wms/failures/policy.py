@@ -1,8 +1,8 @@
-"""Permissions of groups of failures and their rules.
+"""Permissions on failure groups and on normalisation rules: checks of who may change them.
 
-- Everybody who is logged in sees the groups and their rules.
-- Shifters and above mute, resolve and categorise groups: it is what a shift is for.
-- Operators and above change the rules, which regroup everybody's failures.
+Shifters and above mute, resolve and categorise groups: it is what a shift is for. Operators and
+above change the rules, which regroup everybody's failures. That everybody who is logged in sees
+both is decided elsewhere.
 """
 
 from __future__ import annotations

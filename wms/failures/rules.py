@@ -1,4 +1,7 @@
-"""Stored normalisation rules, and the text of a failure by them."""
+"""Normalisation rules and their rule book as they are stored: read, locked, defaults.
+
+Also the text of a failure by the rules.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Queries for groups of failures: counts, trends, sites, and previews of rules."""
+"""Selectors of failure groups: counts, trends, matrix of sites, and the failures in them.
+
+Also the time windows, the groups of jobs, and the preview of a changed normalisation rule.
+"""
 
 from __future__ import annotations
 

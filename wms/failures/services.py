@@ -1,4 +1,4 @@
-"""Services for groups of failures (mute, resolve, categorise) and for their rules."""
+"""Services on failure groups (mute, resolve, reopen, categorise) and on normalisation rules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SQL of failures: counts of many groups at once."""
+"""SQL of failure counts: add to bins and groups, remove empty and old bins."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""States of groups of failures (active, muted, resolved, regressed) and their transitions.
+"""States of failure groups (active, muted, resolved, regressed) and their transitions.
 
 Events among NOTES change no state.
 """

@@ -1,4 +1,4 @@
-"""The periodic task that groups failures."""
+"""Control loop that groups failures, and the Celery task that runs it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Annotations of charts: downtimes, sites closed and opened, changed configuration."""
+"""Annotations of history charts: downtimes, sites closed and opened, configuration changes."""
 
 from __future__ import annotations
 

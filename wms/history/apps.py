@@ -1,3 +1,5 @@
+"""Django app of the history: round-robin archives of series, and the sampler that fills them."""
+
 from __future__ import annotations
 
 from django.apps import AppConfig

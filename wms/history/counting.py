@@ -1,9 +1,8 @@
-"""Counts per minute for charts: jobs submitted, started and ended, reasons of failures, waiting
-times, and matches. All come from rows with a time of their own.
+"""Counts per minute for history charts: jobs submitted, started, ended; failures; waits; matches.
 
-Whole minutes are counted anew until no transaction can add to them any more, and a new count
-replaces the stored one: so a count is exact whatever commits late, and nothing is counted twice
-when two samplers run at once, or one that was away catches up.
+All come from rows with a time of their own. Whole minutes are counted anew until no transaction can
+add to them any more, and a new count replaces the stored one: so a count is exact whatever commits
+late, and nothing is counted twice when two samplers run at once, or one that was away catches up.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Round-robin archives: a fixed number of bins for each series, for ever."""
+"""Models of round-robin archives: a series, and its fixed number of bins for ever."""
 
 from __future__ import annotations
 

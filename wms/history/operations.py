@@ -1,4 +1,4 @@
-"""Storing of samples and counts in the round-robin archives."""
+"""Operations on round-robin archives: store samples, and counts of whole minutes."""
 
 from __future__ import annotations
 

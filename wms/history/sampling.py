@@ -1,4 +1,8 @@
-"""Sampler: numbers of DAGs, jobs and pilots by state, pilots of sites, durations of loops."""
+"""Sampler, a control loop: numbers of DAGs, jobs and pilots by state, stored in the history.
+
+Also standings of sites, pilots requested and live at each, the last negotiation, and durations of
+control loops. Has the minutes since the last count counted, too.
+"""
 
 from __future__ import annotations
 

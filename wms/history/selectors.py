@@ -1,4 +1,4 @@
-"""Queries for the series of the round-robin archives."""
+"""Selectors of series of the round-robin archives: bins, points of several bins, spreads."""
 
 from __future__ import annotations
 

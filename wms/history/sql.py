@@ -1,4 +1,7 @@
-"""SQL of history: storing into round-robin archives, reading them, and counting."""
+"""SQL of the history: store and read bins of round-robin archives, count events per minute.
+
+Also up to when nothing can be added to these counts any more.
+"""
 
 from __future__ import annotations
 
@@ -148,7 +151,7 @@ GROUP BY 1, 2, 3, 4
 
 # A job waits from when it joined a TaskQueue last. Classes are those of `matching.round_robin`. By
 # hand for the join of one earlier event. The events are found by `jobevent_by_time`, the earlier
-# ones by `jobevent_by_job`.
+# ones by the index of the jobs.
 COUNT_WAITED = """
 SELECT minute, class, count(*), sum(waited), min(waited), max(waited)
 FROM (

@@ -1,4 +1,4 @@
-"""The sampler's periodic task."""
+"""Control loop of the sampler, and the Celery task that runs it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Core-seconds of ended attempts, each added to the accounts once."""
+"""Core-seconds of ended attempts (useful, failed or lost), each added to the accounts once.
+
+Also the wall time of an attempt, and its outcome in the words of a pilot's accounts.
+"""
 
 from __future__ import annotations
 

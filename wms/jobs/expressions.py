@@ -1,7 +1,7 @@
 """Expressions of jobs, such as `periodic_hold` or `on_exit_remove`, evaluated in the job's ad.
 
 The ad's attributes have HTCondor's names. Only `True` counts; a value that is undefined or an error
-decides nothing.
+decides nothing. Also `retry_until` and `success_exit_code`.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import classad2
 
 from matching.ads.ad_cost import check_cost
 from matching.ads.classads import AdError, build_ad, evaluate, parse_expression
+from wms.jobs.attempts.hold_codes import hold_code
 from wms.jobs.models import Attempt, Job
 from wms.jobs.states import JobState
 
@@ -39,6 +40,7 @@ _VERDICT = "Verdict"
 #: A payload is run again by its expressions at most this often.
 MOST_PAYLOAD_FAILURES = 1000
 _LONGEST_CODE = 18
+_LONGEST_REASON = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +80,19 @@ class JobAd:
         text = (self.job.periodic or {}).get(name)
         return text is not None and self._value(text) is False
 
+    def text(self, name: str) -> str:
+        """The text that the job's expression of this name gives; empty if it gives none."""
+        text = (self.job.periodic or {}).get(name)
+        value = None if text is None else self._value(text)
+        return " ".join(value.split())[:_LONGEST_REASON] if isinstance(value, str) else ""
+
+    def whole_number(self, name: str) -> int:
+        """The whole number that the job's expression of this name gives; 0 if it gives none."""
+        text = (self.job.periodic or {}).get(name)
+        value = None if text is None else self._value(text)
+        is_number = isinstance(value, int) and not isinstance(value, bool | classad2.Value)
+        return int(value) if is_number and abs(value) < 2**31 else 0  # type: ignore[arg-type]
+
     def _value(self, text: str) -> Any:
         attributes = _named_in(text, self.job.attributes)
         try:
@@ -112,10 +127,11 @@ class JobAd:
             "RequestCpus": needs.get("cores", 1),
             "RequestMemory": needs.get("memory_mb", 0),
             "RequestGPUs": needs.get("gpus", 0),
-            "RequestDisk": job.request_disk_mb * 1024,
+            "RequestDisk": needs.get("disk_mb", 0) * 1024,
         }
         if job.state == JobState.HELD:
             values["HoldReason"] = job.state_reason
+            values["HoldReasonCode"] = hold_code(job.state_cause)
         if self.attempt is not None:
             values |= _of_attempt(self.attempt)
         return values | (self.ending.values() if self.ending is not None else {})

@@ -1,8 +1,10 @@
 """Running limits: the most jobs of a kind at once, and the least interval between their starts.
 
-A claim asks twice. Before the draw, and without a lock, it leaves out the kinds whose limits are
-reached. For the needs that were drawn it locks the limits that cover them and counts anew: so two
-claims at the same time never exceed a limit, and claims of kinds without one wait for nobody.
+Services that store and delete them, a selector with what runs now, those that are reached, and
+their use in a claim, which asks twice. Before the draw, and without a lock, it leaves out the kinds
+whose limits are reached. For the needs that were drawn it locks the limits that cover them and
+counts anew: so two claims at the same time never exceed a limit, and claims of kinds without one
+wait for nobody.
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ from wms.core.database.saving import check_row, save_audited
 from wms.core.database.statements import prepared_rows
 from wms.core.errors import InvalidInput
 from wms.core.models import User
+from wms.jobs.concurrency_limits import ConcurrencyLimits, reached_by_waiting_jobs
 from wms.jobs.models import Attempt, RunningLimit
 from wms.jobs.sql import LOCK_FREE_LIMITS, LOCK_LIMITS, READ_LIMITS, READ_LIMITS_AT, count_running
 from wms.sites.policy import require_configuring, sites_of
@@ -90,6 +93,7 @@ class ClaimLimits:
     now: datetime
     limits: Sequence[_Limit]
     _held: set[int] = field(default_factory=set)
+    _named: ConcurrencyLimits = field(default_factory=ConcurrencyLimits)
 
     @classmethod
     def at(cls, site_name: str, now: datetime) -> ClaimLimits:
@@ -105,6 +109,8 @@ class ClaimLimits:
 
         Exact: the limits that cover the needs stay locked until the end of the transaction.
         """
+        if needs.limits and (kind := self._named.refuses(needs)):
+            return kind
         covering = self._covering(needs)
         if not covering:
             return None
@@ -138,8 +144,11 @@ class ClaimLimits:
 
 
 def reached_limits(now: datetime) -> list[ReachedLimit]:
-    """All limits that let nothing of their kind start now. Two queries at most."""
-    return _reached(_read(READ_LIMITS, []), now)
+    """All limits that let nothing of their kind start now. Two queries at most, and one for the
+    concurrency limits that waiting jobs use.
+    """
+    named = [ReachedLimit("", kind, reason) for kind, reason in reached_by_waiting_jobs()]
+    return _reached(_read(READ_LIMITS, []), now) + named
 
 
 def _read(statement: str, parameters: Sequence[str | list[int]]) -> list[_Limit]:

@@ -1,10 +1,13 @@
-"""Operations on jobs: submit, bind to a pilot, hold, release, kill, enqueue."""
+"""Operations on jobs: create workspace, submit, bind to a pilot, hold, release, kill, fail, move.
+
+Also the closing of attempts. Permissions are checked by the callers (`wms.jobs.services`).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Protocol
 
 from django.db import transaction
 from django.db.models import Case, F, Value, When
@@ -17,16 +20,28 @@ from wms.core.models import User
 from wms.core.statemachine import Increment
 from wms.core.transitions import Applied
 from wms.jobs import lifecycle, prepared_statements
-from wms.jobs.job_writer import JobWriter
+from wms.jobs.binding.scopes import within_scopes
+from wms.jobs.concurrency_limits import amounts_of
+from wms.jobs.directives import Directives
 from wms.jobs.models import Attempt, Blob, Job, Workspace, WorkspaceFile
+from wms.jobs.models.jobs import DESCRIBED_COLUMNS
 from wms.jobs.specs import JobSpec
 from wms.jobs.states import QUEUED, WITH_PILOT, JobCause, JobState
+from wms.jobs.writing.job_writer import JobWriter
 from wms.taskqueues import operations as taskqueues
 
 
-def create_workspace(owner: User, files: Mapping[str, Blob]) -> Workspace:
-    """Create a workspace that contains these files."""
-    workspace = Workspace.objects.create(owner=owner)
+class AddJobs(Protocol):
+    """Function that stores jobs of one cluster; their ids."""
+
+    def __call__(self, specs: Sequence[JobSpec], processes: Sequence[int] = ()) -> list[int]:
+        """Take jobs, with their numbers in the cluster, if these are not from 0 on."""
+        ...
+
+
+def create_workspace(owner: User, files: Mapping[str, Blob], *, owner_group: str = "") -> Workspace:
+    """Create a workspace that contains these files, which count for the owner and this group."""
+    workspace = Workspace.objects.create(owner=owner, owner_group=owner_group)
     WorkspaceFile.objects.bulk_create(
         [WorkspaceFile(workspace=workspace, path=path, blob=blob) for path, blob in files.items()],
         batch_size=1000,
@@ -43,14 +58,17 @@ def submission(
     topic: str = "",
     topic_key: int = 0,
     expected: int = 1,
-) -> Iterator[Callable[[Sequence[JobSpec]], list[int]]]:
+    cluster_id: int = 0,
+) -> Iterator[AddJobs]:
     """Context for submitting jobs, which are stored while the next are made.
 
     Gives a function that takes the jobs of one cluster and returns their ids, which rise with every
-    call. At the end all are in their TaskQueues. The end of each job is announced to the inbox of
-    `topic` under `topic_key`. `expected` is about how many jobs will come.
+    call. The jobs of a cluster with an id of its own come with their numbers in it. At the end all
+    are in their TaskQueues. The end of each job is announced to the inbox of `topic` under
+    `topic_key`. `expected` is about how many jobs will come.
     """
-    entries: list[taskqueues.Entry] = []
+    entries: list[tuple[taskqueues.Entry, Mapping[str, Any] | None]] = []
+    held: list[int] = []
     with transaction.atomic():
         writer = JobWriter(
             owner=owner,
@@ -61,18 +79,26 @@ def submission(
             expected=expected,
         )
 
-        def add(specs: Sequence[JobSpec]) -> list[int]:
-            ids = writer.write(specs)
+        def add(specs: Sequence[JobSpec], processes: Sequence[int] = ()) -> list[int]:
+            ids = writer.write(specs, cluster_id=cluster_id, processes=processes)
             entries.extend(
-                taskqueues.Entry(pk, spec.needs, spec.priority, spec.avoided_hosts)
+                (taskqueues.Entry(pk, spec.needs, spec.priority, spec.avoided_hosts), spec.late)
                 for pk, spec in zip(ids, specs, strict=True)
+            )
+            held.extend(
+                pk
+                for pk, spec in zip(ids, specs, strict=True)
+                if spec.directives and Directives.of(spec.directives).is_held
             )
             return ids
 
         with sent_ahead():
             yield add
             writer.flush()
-        taskqueues.enqueue(entries)
+        taskqueues.enqueue(within_scopes(entries))
+        if held:
+            cause = JobCause.BEGUN_HELD
+            hold_jobs(held, actor=actor, reason="it was submitted with hold = true", cause=cause)
 
 
 def submit_jobs(
@@ -103,7 +129,7 @@ def bind_to_pilot(
         "match",
         [job_id],
         actor=actor,
-        facts={job_id: {"pilot_id": pilot_id, "site": site_name, "host": host}},
+        facts={job_id: {"host": host}},
         attempt_number=Increment(),
         site_name=site_name,
     )
@@ -122,6 +148,8 @@ def bind_to_pilot(
         cores=max(needs.cores, min(needs.max_cores, free_cores)),
         memory_mb=needs.memory_mb,
         gpus=needs.gpus,
+        disk_mb=needs.disk_mb,
+        limits=amounts_of(needs),
     )
     prepared_statements.insert_attempt(attempt)
     return attempt
@@ -238,14 +266,41 @@ def fail_unrunnable(attempt: Attempt, *, actor: Actor, reason: str, cause: JobCa
     close_attempts(applied.changed, outcome=Attempt.Outcome.FAILED, reason=reason)
 
 
+@transaction.atomic
+def hold_unfilled(attempt: Attempt, *, actor: Actor, reason: str) -> None:
+    """Hold a job whose late values the site that drew it does not give; the attempt is not run.
+
+    Nothing happens when the job has gone on to another attempt meanwhile.
+    """
+    job = Job.objects.select_for_update().get(pk=attempt.job_id)
+    if job.attempt_number == attempt.number and job.state in WITH_PILOT:
+        hold_jobs([job.pk], actor=actor, reason=reason, cause=JobCause.UNDEFINED)
+
+
 def enqueue_again(job_ids: Collection[int]) -> None:
     """Put those of the jobs that wait into their TaskQueues. Once a transaction, as `enqueue`."""
+    taskqueues.enqueue(_entries(job_ids))
+
+
+def move_waiting(job_ids: Collection[int]) -> None:
+    """Move those of the jobs that wait to the TaskQueues of what they need now.
+
+    Once a transaction, as `enqueue`; after `wms.jobs.binding.scopes.change_scopes`.
+    """
+    taskqueues.move(_entries(job_ids))
+
+
+def _entries(job_ids: Collection[int]) -> list[taskqueues.Entry]:
     waiting = Job.objects.filter(pk__in=job_ids, state=JobState.WAITING)
-    taskqueues.enqueue(
+    jobs = waiting.select_related("description").only("priority", *DESCRIBED_COLUMNS)
+    return within_scopes(
         [
-            taskqueues.Entry(pk, Needs.from_dict(needs), priority, tuple(hosts))
-            for pk, needs, priority, hosts in waiting.values_list(
-                "pk", "needs", "priority", "avoided_hosts"
+            (
+                taskqueues.Entry(
+                    job.pk, Needs.from_dict(job.needs), job.priority, tuple(job.avoided_hosts)
+                ),
+                job.late,
             )
+            for job in jobs
         ]
     )

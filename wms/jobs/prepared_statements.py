@@ -1,43 +1,50 @@
-"""Prepared statements that every job goes through in its pilot: claim, files, reports, end."""
+"""Rows of jobs, attempts and files by prepared statements, for claims and reports of pilots."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Any
 
 from wms.core.database.prepared import Columns, PreparedInsert
 from wms.core.database.statements import one_line, prepared_rows, stored_values
 from wms.jobs import sql
-from wms.jobs.models import Attempt, Blob, Job
+from wms.jobs.models import Attempt, Blob, Job, JobDescription
 
 _JOB = Columns(Job, "job")
 _ATTEMPT = Columns(Attempt, "attempt")
 _BLOB = Columns(Blob, "blob")
-_FIND_JOB = one_line(sql.FIND_JOB.format(job=_JOB))
-_LOCK_JOB = one_line(sql.LOCK_JOB_OF_ATTEMPT.format(job=_JOB))
+_DESCRIPTION = Columns(JobDescription, "description")
+_FIND_JOB = one_line(sql.FIND_JOB.format(job=_JOB, description=_DESCRIPTION))
+_LOCK_JOB = one_line(sql.LOCK_JOB_OF_ATTEMPT.format(job=_JOB, description=_DESCRIPTION))
 _FIND_ATTEMPT = one_line(sql.FIND_ATTEMPT.format(attempt=_ATTEMPT))
 _FIND_OPEN_ATTEMPTS = one_line(sql.FIND_ATTEMPTS_OF_CLAIM.format(attempt=_ATTEMPT))
 _FIND_INPUTS = one_line(sql.FIND_INPUTS.format(blob=_BLOB))
 _END_ATTEMPT = one_line(sql.END_ATTEMPT)
 _NEW_ATTEMPT = PreparedInsert(
     Attempt, "job", "number", "pilot_id", "site_name", "host", "claim_key", "job_type",
-    "owner_group", "cores", "memory_mb", "gpus", "outcome", "reason",
+    "owner_group", "cores", "memory_mb", "gpus", "disk_mb", "limits", "outcome", "reason",
 )  # fmt: skip
 
 
 def read_job(job_id: int) -> Job:
     """The job with this id, of which the caller knows that it exists."""
     [row] = prepared_rows(_FIND_JOB, {"job_id": job_id})
-    return _JOB.instance(row)
+    return _described_job(row)
 
 
 def lock_job_of_attempt(job_id: int, number: int, *, pilot_id: int) -> Job | None:
     """The job of this pilot's attempt, locked: no pilot locks the job of another."""
     about = {"job_id": job_id, "number": number, "pilot_id": pilot_id}
     rows = prepared_rows(_LOCK_JOB, about)
-    return _JOB.instance(rows[0]) if rows else None
+    return _described_job(rows[0]) if rows else None
+
+
+def _described_job(row: Sequence[Any]) -> Job:
+    job = _JOB.instance(row[: len(_JOB)])
+    job.description = _DESCRIPTION.instance(row[len(_JOB) :])
+    return job
 
 
 def find_attempt(job_id: int, number: int, *, pilot_id: int) -> Attempt | None:

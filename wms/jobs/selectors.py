@@ -1,4 +1,7 @@
-"""Queries for jobs, their attempts, events and files."""
+"""Selectors of jobs, their attempts, events, logs and files, and of files of workspaces.
+
+Also what open attempts hold of a pilot, jobs whose pauses are over, and the first site of a job.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +9,13 @@ from collections.abc import Collection
 from datetime import datetime
 
 from django.db.models import F, Max, Prefetch, Q, QuerySet, Sum
+from django.db.models.fields.json import KeyTextTransform, KeyTransform
+from django.db.models.functions import Coalesce
 
 from wms.core.errors import NotFound
 from wms.core.models import User
 from wms.jobs.models import Attempt, AttemptFile, Job, JobEvent, Stream, WorkspaceFile
+from wms.jobs.sandboxes.leases import require_kept
 from wms.jobs.states import JobState
 
 
@@ -30,7 +36,7 @@ def listed_jobs(user: User) -> QuerySet[Job]:
 
 def detailed_jobs(user: User) -> QuerySet[Job]:
     """Visible jobs with the columns of a job's page."""
-    return visible_jobs(user).select_related("owner")
+    return visible_jobs(user).select_related("owner", "description")
 
 
 def latest_attempts(job_ids: Collection[int]) -> dict[int, Attempt]:
@@ -51,15 +57,15 @@ def attempts_of_pilot(pilot_id: int) -> QuerySet[Attempt]:
     return (
         Attempt.objects.filter(pilot_id=pilot_id)
         .select_related("job")
-        .defer("job__needs", "job__attributes", "job__environment", "job__arguments")
+        .defer("job__own")
         .order_by("-pk")
     )
 
 
 def held_in_pilot(pilot_id: int) -> dict[str, int]:
-    """Cores, memory in MB and GPUs that open attempts hold of their pilot. One query."""
+    """Cores, memory and disk in MB, and GPUs that open attempts hold of their pilot. One query."""
     attempts = Attempt.objects.filter(pilot_id=pilot_id, outcome="")
-    amounts = ("cores", "memory_mb", "gpus")
+    amounts = ("cores", "memory_mb", "gpus", "disk_mb")
     return attempts.aggregate(**{name: Sum(name, default=0) for name in amounts})
 
 
@@ -93,12 +99,16 @@ def latest_printing(job: Job, *, kind: str) -> int | None:
 
 
 def find_log(job: Job, *, kind: AttemptFile.Kind, attempt: int | None = None) -> AttemptFile:
-    """Log file of an attempt; by default of the latest that sent one. Raises NotFound."""
+    """Log file of an attempt; by default of the latest that sent one.
+
+    Raises NotFound, which tells if it was removed at the end of its lease.
+    """
     files = AttemptFile.objects.filter(attempt__job=job, kind=kind).select_related("blob")
     if attempt is not None:
         files = files.filter(attempt__number=attempt)
     file = files.order_by("-attempt__number").first()
     if file is None:
+        require_kept(job)
         raise NotFound(f"Job {job.pk} has sent no {kind.label}.")
     return file
 
@@ -134,10 +144,11 @@ def find_workspace_file(workspace_id: int, path: str) -> WorkspaceFile:
 
 
 def find_attempt_file(job: Job, *, attempt: int, kind: str, path: str) -> AttemptFile:
-    """One file that an attempt sent back. Raises NotFound."""
+    """One file that an attempt sent back. Raises NotFound, which tells if it was removed."""
     files = AttemptFile.objects.filter(attempt__job=job, attempt__number=attempt)
     file = files.filter(kind=kind, path=path).select_related("blob").first()
     if file is None:
+        require_kept(job)
         raise NotFound(f"Attempt {attempt} of job {job.pk} has sent no such file.")
     return file
 
@@ -145,3 +156,12 @@ def find_attempt_file(job: Job, *, attempt: int, kind: str, path: str) -> Attemp
 def paused_until(at: datetime) -> QuerySet[Job]:
     """Rescheduled jobs whose pauses are over by then."""
     return Job.objects.filter(state=JobState.RECEIVED, not_before__lte=at)
+
+
+def first_site(job: str = "") -> KeyTextTransform:
+    """Expression of the first site that a job may run at; `job` leads to it, as in `job__`."""
+    own, shared = (
+        KeyTransform("sites", KeyTransform("needs", f"{job}{column}"))
+        for column in ("own", "description__content")
+    )
+    return KeyTextTransform(0, Coalesce(own, shared))

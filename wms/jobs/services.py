@@ -1,4 +1,4 @@
-"""Services for jobs: hold, release, kill and prioritise them, and peek at their output."""
+"""Services for jobs: hold, release, kill, reschedule and prioritise, and peek at output."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Collection
 from datetime import datetime, timedelta
 
 from django.db import transaction
+from django.db.models import F
 
 from matching.task_queues.weighted_draws import JOB_WEIGHTS
 from wms.core.actors import Actor
@@ -14,11 +15,12 @@ from wms.core.conf import conf
 from wms.core.errors import Conflict, InvalidInput, NotFound, ReasonRequired
 from wms.core.stale import refuse_stale
 from wms.core.transitions import Applied
-from wms.jobs import lifecycle, operations
+from wms.jobs import operations
+from wms.jobs.attempts import rescheduling
 from wms.jobs.models import Attempt, Job, JobEvent
+from wms.jobs.open_changes import change_open_jobs
 from wms.jobs.policy import require_steering
-from wms.jobs.states import NOTES, JobCause
-from wms.taskqueues.operations import withdraw
+from wms.jobs.states import WITH_PILOT, JobCause
 
 #: The greatest priority of a job; the least is 0.
 MAX_PRIORITY = len(JOB_WEIGHTS) - 1
@@ -68,6 +70,31 @@ def kill_jobs(job_ids: Collection[int], *, actor: Actor, reason: str) -> Applied
 
 
 @transaction.atomic
+def reschedule_jobs(job_ids: Collection[int], *, actor: Actor, reason: str) -> Applied:
+    """Take jobs from their pilots and let them wait again; it costs them none of their attempts.
+
+    A running payload is stopped when its pilot reports next. Jobs that no pilot has are skipped.
+    Raises NotFound, NotPermitted, ReasonRequired.
+    """
+    _check(job_ids, actor)
+    if not reason.strip():
+        raise ReasonRequired("reschedule")
+    locked = Job.objects.filter(pk__in=job_ids).order_by("pk").select_for_update()
+    with_pilot = [pk for pk, state in locked.values_list("pk", "state") if state in WITH_PILOT]
+    Job.objects.filter(pk__in=with_pilot).update(max_attempts=F("max_attempts") + 1)
+    applied = rescheduling.reschedule_jobs(
+        with_pilot,
+        outcome=Attempt.Outcome.KILLED,
+        actor=actor,
+        reason=reason.strip(),
+        cause=_PERSON,
+        is_at_fault=False,
+    )
+    skipped = sorted(set(job_ids).difference(applied.changed))
+    return _audited("reschedule job", Applied(applied.changed, skipped), actor, reason)
+
+
+@transaction.atomic
 def prioritise_jobs(
     job_ids: Collection[int], *, priority: int, actor: Actor, reason: str
 ) -> Applied:
@@ -81,17 +108,8 @@ def prioritise_jobs(
         raise ReasonRequired("prioritise")
     if not 0 <= priority <= MAX_PRIORITY:
         raise InvalidInput.of(f"must be from 0 to {MAX_PRIORITY}", field="priority")
-    withdraw(job_ids)
-    open_jobs = Job.objects.filter(pk__in=job_ids, state__in=NOTES["prioritise"]).order_by("pk")
-    old = dict(open_jobs.select_for_update().values_list("pk", "priority"))
-    # Once more, now that the jobs are locked: one may have been rescheduled in between.
-    withdraw(old, are_locked=True)
-    facts = {pk: {"priority": [was, priority], "reason": reason.strip()} for pk, was in old.items()}
-    lifecycle.note("prioritise", facts, actor=actor)
-    Job.objects.filter(pk__in=old).update(priority=priority)
-    operations.enqueue_again(old)
-    return _audited("prioritise job", Applied(list(old), sorted(set(job_ids) - set(old))), actor,
-                    reason)  # fmt: skip
+    old = change_open_jobs(job_ids, priority=priority, actor=actor, reason=reason.strip())
+    return _audited("prioritise job", Applied(old, sorted(set(job_ids) - set(old))), actor, reason)
 
 
 def _check(job_ids: Collection[int], actor: Actor) -> None:

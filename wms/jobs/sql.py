@@ -1,4 +1,7 @@
-"""Statements of jobs: storing thousands, the limits of each claim, and reports of pilots."""
+"""SQL of jobs: store thousands and their descriptions, lock limits and scopes, serve pilots.
+
+Pilots claim and report. Also concurrency limits, and the folding of sizes of outputs and of files.
+"""
 
 from __future__ import annotations
 
@@ -12,28 +15,37 @@ RESERVE_JOB_IDS = """
 SELECT nextval(pg_get_serial_sequence('jobs_job', 'id')) FROM generate_series(1, %s)
 """
 
+# By hand, as all that comes with thousands of jobs. By the unique index of the keys.
+FIND_DESCRIPTIONS = "SELECT key, id FROM jobs_jobdescription WHERE key = ANY(%s)"
+
+# Who may write descriptions with these keys: whoever holds the locks, until the end of the
+# transaction. A lock is for many keys, so that few are held. No table is read.
+CLAIM_KEYS = """
+SELECT key, pg_try_advisory_xact_lock(hashtext('job-descriptions'), get_byte(key, 0))
+FROM unnest(%s::bytea[]) AS key
+"""
+
+# One that is there was committed since it was looked for; nobody is waited for, since `CLAIM_KEYS`
+# lets one at a time write a key.
+INSERT_DESCRIPTIONS = """
+INSERT INTO jobs_jobdescription (key, content)
+SELECT key, content FROM unnest(%s::bytea[], %s::jsonb[]) AS given(key, content)
+ON CONFLICT (key) DO NOTHING
+RETURNING key, id
+"""
+
 # By hand because the ORM writes a parameter for each column of each row. The rows travel as one
-# JSON value, which is several times as fast; the needs, which many jobs have in common, apart
-# from them. No table is read.
+# JSON value, which is several times as fast. No table is read.
 INSERT_JOBS = """
 INSERT INTO jobs_job
-    (id, name, owner_id, workspace_id, state, state_reason, executable, arguments, environment,
-     input_files, output_files, stdout_name, stderr_name, needs, priority, attributes,
-     wall_limit_s, max_attempts, attempt_number, topic, topic_key, cluster_id, process,
-     max_retries, periodic, request_disk_mb, directory, avoided_hosts)
-SELECT job.id, job.name, %(owner)s, %(workspace)s, %(state)s, '', job.executable, job.arguments,
-     job.environment, job.input_files, job.output_files, job.stdout_name, job.stderr_name,
-     of_job.needs, job.priority, job.attributes, job.wall_limit_s, job.max_attempts, 0,
-     %(topic)s, %(topic_key)s, job.cluster_id, job.process, job.max_retries, job.periodic,
-     job.request_disk_mb, job.directory, coalesce(job.avoided_hosts, '{}')
+    (id, name, owner_id, workspace_id, state, state_reason, description_id, own, has_periodic,
+     priority, max_attempts, attempt_number, topic, topic_key, cluster_id, process)
+SELECT job.id, job.name, %(owner)s, %(workspace)s, %(state)s, '', job.description_id, job.own,
+     coalesce(job.has_periodic, false), coalesce(job.priority, 1), job.max_attempts, 0,
+     %(topic)s, %(topic_key)s, job.cluster_id, job.process
 FROM jsonb_to_recordset(%(jobs)s::jsonb) AS job(
-    id bigint, name text, executable text, arguments text[], environment jsonb,
-    input_files varchar[], output_files varchar[], stdout_name text, stderr_name text,
-    needs_number integer, priority smallint, attributes jsonb, wall_limit_s integer,
-    max_attempts smallint, cluster_id bigint, process integer, max_retries smallint,
-    periodic jsonb, request_disk_mb integer, directory text, avoided_hosts varchar[])
-JOIN jsonb_to_recordset(%(needs)s::jsonb) AS of_job(number integer, needs jsonb)
-    ON of_job.number = job.needs_number
+    id bigint, name text, description_id bigint, own jsonb, has_periodic boolean,
+    priority smallint, max_attempts smallint, cluster_id bigint, process integer)
 """
 
 # By hand, because every claim reads them, and most installations have few or none. So few that no
@@ -72,15 +84,44 @@ def count_running(limits: Iterable[Collection[str]]) -> str:
     )
 
 
+# By hand: the ORM knows no shared locks. In the order of the ids; found by the primary key.
+LOCK_SCOPES = """
+SELECT id, sites_id FROM jobs_sitescope WHERE id = ANY(%s) ORDER BY id FOR SHARE
+"""
+
+# By hand: the ORM knows no advisory locks, nor the keys of JSON in a partial index. The name is
+# locked, not a row: a limit may be given to a whole family of names.
+LOCK_NAME = "SELECT pg_advisory_xact_lock(hashtext('concurrency-limit'), hashtext(%s))"
+LOCK_FREE_NAME = "SELECT pg_try_advisory_xact_lock(hashtext('concurrency-limit'), hashtext(%s))"
+
+# The open attempts that use a limit are few, and found by `attempt_with_limits`.
+USE_OF_LIMITS = """
+SELECT name, sum((attempt.limits->>name)::float8)
+FROM unnest(%s::text[]) AS name
+JOIN jobs_attempt AS attempt ON attempt.outcome = '' AND attempt.limits ? name
+GROUP BY name
+"""
+
+# TaskQueues whose jobs use limits are few, and found by `taskqueue_with_limits`.
+LIMITS_OF_WAITING_JOBS = """
+SELECT DISTINCT unnest(limits) FROM taskqueues_taskqueue WHERE limits <> '{}'
+"""
+
 # Statements of each job in its pilot. By hand, because to write them takes the ORM longer than the
 # answer takes PostgreSQL: they stay prepared (`wms.jobs.prepared_statements`). The job is found by
-# its primary key.
-FIND_JOB = "SELECT {job} FROM jobs_job AS job WHERE job.id = %(job_id)s"
+# its primary key, and its description by its own.
+FIND_JOB = """
+SELECT {job}, {description}
+FROM jobs_job AS job JOIN jobs_jobdescription AS description ON description.id = job.description_id
+WHERE job.id = %(job_id)s
+"""
 
-# The job by its primary key, the attempt by `attempt_number_unique`. What the attempt's row says is
-# read after the lock, by the next one.
+# The job and its description by their primary keys, the attempt by `attempt_number_unique`. What
+# the attempt's row says is read after the lock, by the next one.
 LOCK_JOB_OF_ATTEMPT = """
-SELECT {job} FROM jobs_job AS job JOIN jobs_attempt AS attempt ON attempt.job_id = job.id
+SELECT {job}, {description}
+FROM jobs_job AS job JOIN jobs_jobdescription AS description ON description.id = job.description_id
+JOIN jobs_attempt AS attempt ON attempt.job_id = job.id
 WHERE job.id = %(job_id)s AND attempt.number = %(number)s AND attempt.pilot_id = %(pilot_id)s
 FOR UPDATE OF job
 """
@@ -119,4 +160,41 @@ SELECT file.path, {blob}
 FROM jobs_workspacefile AS file JOIN jobs_blob AS blob ON blob.sha256 = file.blob_id
 WHERE file.workspace_id = %(workspace_id)s AND file.path = ANY(%(paths)s)
 ORDER BY file.path
+"""
+
+# By hand: the ORM knows no such lock. Many may hold it, and who deletes the row waits or passes
+# over it. By the primary key.
+HOLD_CONTENT = "SELECT true FROM jobs_blob WHERE sha256 = %(sha256)s FOR KEY SHARE"
+
+# By hand: the ORM deletes and adds in one statement no more than it counts on conflicts. The oldest
+# entries, by `output_bytes_to_add`; the sums of their clusters by `output_bytes_one_sum`.
+FOLD_OUTPUT_BYTES = """
+WITH taken AS (
+    DELETE FROM jobs_outputbytes WHERE id IN (
+        SELECT id FROM jobs_outputbytes WHERE NOT is_sum ORDER BY id LIMIT %(most)s
+        FOR UPDATE SKIP LOCKED)
+    RETURNING cluster_id, size_bytes
+), added AS (
+    INSERT INTO jobs_outputbytes AS kept (cluster_id, size_bytes, is_sum)
+    SELECT cluster_id, sum(size_bytes), true FROM taken GROUP BY cluster_id ORDER BY cluster_id
+    ON CONFLICT (cluster_id) WHERE is_sum
+    DO UPDATE SET size_bytes = kept.size_bytes + excluded.size_bytes
+)
+SELECT count(*) FROM taken
+"""
+
+# All entries of one user and group become one, which the ORM cannot do in a statement. Entries that
+# are added meanwhile stay. The whole table is read: it is as long as there are users and groups,
+# and what was added since the last time.
+FOLD_STORED_BYTES = """
+WITH gone AS (
+    DELETE FROM jobs_storedbytes WHERE (owner_id, owner_group) IN (
+        SELECT owner_id, owner_group FROM jobs_storedbytes
+        GROUP BY owner_id, owner_group HAVING count(*) > 1 OR sum(size_bytes) = 0
+    )
+    RETURNING owner_id, owner_group, size_bytes
+)
+INSERT INTO jobs_storedbytes (owner_id, owner_group, size_bytes)
+SELECT owner_id, owner_group, sum(size_bytes) FROM gone
+GROUP BY owner_id, owner_group HAVING sum(size_bytes) <> 0
 """

@@ -1,4 +1,4 @@
-"""States, causes and transitions of jobs."""
+"""States of jobs, transitions between them, causes of states, and events that change no state."""
 
 from __future__ import annotations
 
@@ -28,11 +28,16 @@ class JobCause(models.TextChoices):
 
     PERSON = "person", "somebody wanted it"
     EXPRESSION = "expression", "an expression of its own"
+    BEGUN_HELD = "begun_held", "it was submitted to be held"
+    JOB_DURATION = "job_duration", "it was with a pilot for longer than it may"
+    EXECUTION = "execution", "its payload ran for longer than it may"
+    CHECKPOINT = "checkpoint", "files of its checkpoint are missing"
     PAYLOAD = "payload", "its payload failed"
     INPUTS = "inputs", "input files are missing"
     OUTPUTS = "outputs", "output files did not come"
     UNRUNNABLE = "unrunnable", "it cannot be run as it is described"
     UNSTORABLE = "unstorable", "what its pilot told of it cannot be stored"
+    UNDEFINED = "undefined", "its site does not define a value that it uses"
     NOT_RUN = "not_run", "its pilot could not run it"
     PILOT_TIME = "pilot_time", "its pilot had too little time"
     PREEMPTED = "preempted", "the batch system took its slot back"
@@ -43,6 +48,8 @@ class JobCause(models.TextChoices):
     DAG_HELD = "dag_held", "its DAG is held"
     DAG_ENDED = "dag_ended", "its DAG ends"
     DAG_LEFT = "dag_left", "its DAG leaves the site"
+    CLUSTER_HELD = "cluster_held", "its cluster is held"
+    CLUSTER_ENDED = "cluster_ended", "its cluster was removed"
     NODE = "node", "its node has no use for it any more"
     TIMEOUT = "timeout", "the time of its node was up"
 
@@ -83,6 +90,8 @@ TRANSITIONS: TransitionTable = {
 #: Events that change no state, with the states in which they are written.
 NOTES: Mapping[str, frozenset[str]] = {
     "update": WITH_PILOT,
+    "checkpoint": WITH_PILOT,
     "prioritise": frozenset(JobState.values) - TERMINAL,
+    "change": frozenset(JobState.values) - TERMINAL,
     "late": frozenset(JobState.values),
 }

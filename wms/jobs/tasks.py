@@ -1,4 +1,8 @@
-"""The periodic tasks of jobs: sweeping, their own expressions, the end of their pauses."""
+"""Control loops of jobs and their Celery tasks: sweepers, periodic expressions, pauses, accounts.
+
+The sweepers remove broken uploads and old streams, outputs that are over and unnamed contents; the
+materialiser makes the jobs of clusters.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +12,13 @@ from celery import shared_task
 
 from wms.core import loops
 from wms.core.idling import SOON_S
-from wms.jobs import accounting, periodic_expressions, rescheduling
+from wms.jobs import accounting, periodic_expressions, quotas
+from wms.jobs.attempts import rescheduling
+from wms.jobs.clusters import materialiser
+from wms.jobs.clusters.lifecycle import MATERIALISE_TASK
 from wms.jobs.content import blobs
 from wms.jobs.output import streams
+from wms.jobs.sandboxes import sweep as sandboxes
 from wms.jobs.selectors import paused_until
 
 
@@ -21,6 +29,23 @@ def _sweep(now: datetime) -> loops.CycleReport:
 
 SWEEPER = loops.register(
     loops.Loop("upload-sweeper", "wms.jobs.sweep", period_s=600, run_cycle=_sweep)
+)
+
+_SANDBOXES = "sandbox-sweeper"
+
+
+def _sweep_sandboxes(now: datetime) -> loops.CycleReport:
+    return sandboxes.run_cycle(now, last=loops.last_report(_SANDBOXES))
+
+
+SANDBOX_SWEEPER = loops.register(
+    loops.Loop(
+        _SANDBOXES,
+        "wms.jobs.sweep_sandboxes",
+        period_s=60,
+        run_cycle=_sweep_sandboxes,
+        deeds=("files", "contents"),
+    )
 )
 
 _PERIODIC = "periodic-expressions"
@@ -51,7 +76,18 @@ REQUEUER = loops.register(
 
 
 def _account(_now: datetime) -> loops.CycleReport:
-    return {"accounted": accounting.account_attempts()}
+    return {"accounted": accounting.account_attempts(), "folded": quotas.fold_stored_bytes()}
+
+
+MATERIALISER = loops.register(
+    loops.Loop(
+        "job-materialiser",
+        MATERIALISE_TASK,
+        period_s=2,
+        run_cycle=materialiser.run_cycle,
+        deeds=materialiser.DEEDS,
+    )
+)
 
 
 ACCOUNTANT = loops.register(
@@ -63,6 +99,12 @@ ACCOUNTANT = loops.register(
 def sweep() -> None:
     """Remove broken uploads and old streams; a missed run leaves them a little longer."""
     loops.run(SWEEPER)
+
+
+@shared_task(name=SANDBOX_SWEEPER.task, soft_time_limit=50, time_limit=60)
+def sweep_sandboxes() -> None:
+    """Remove outputs that are over and unnamed contents; a missed run removes them later."""
+    loops.run(SANDBOX_SWEEPER)
 
 
 @shared_task(name=PERIODIC.task, soft_time_limit=50, time_limit=60)
@@ -77,7 +119,13 @@ def requeue() -> None:
     loops.run(REQUEUER)
 
 
+@shared_task(name=MATERIALISER.task, soft_time_limit=50, time_limit=60)
+def materialise() -> None:
+    """Make the next jobs of clusters; a missed run makes them later."""
+    loops.run(MATERIALISER)
+
+
 @shared_task(name=ACCOUNTANT.task, soft_time_limit=50, time_limit=60)
 def account() -> None:
-    """Add ended attempts to the accounts; a missed run adds them later."""
+    """Add ended attempts and stored files to the accounts; a missed run adds them later."""
     loops.run(ACCOUNTANT)

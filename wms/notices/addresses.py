@@ -1,4 +1,4 @@
-"""Checks of webhook addresses: none inside the networks that only the portal can reach.
+"""Check of webhook URLs and their hosts: no address of networks that only the portal can reach.
 
 A name is resolved once, all of its addresses are checked, and the connection is made to a checked
 address: a name that resolves otherwise a moment later gains nothing.

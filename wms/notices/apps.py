@@ -1,3 +1,5 @@
+"""Django app of notices: subscriptions, notices, channels (e-mail, webhook) and deliveries."""
+
 from __future__ import annotations
 
 from django.apps import AppConfig

@@ -1,4 +1,4 @@
-"""Conditions that begin and end without an event: downtimes by the clock, stale control loops.
+"""Conditions that begin and end without an event (downtimes, stale control loops), for notices.
 
 A condition is stored in the transaction that makes its notices, so that each is sent once.
 """

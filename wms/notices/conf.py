@@ -1,4 +1,4 @@
-"""Settings of e-mails and webhooks, with types and units."""
+"""Settings of notices that leave by e-mail and webhook, with types and units."""
 
 from __future__ import annotations
 

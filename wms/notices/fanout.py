@@ -1,7 +1,9 @@
-"""Fan-out of occurrences into notices, for the users who subscribed and may see the object.
+"""Fan-out, a control loop: notices of events and conditions, for users who subscribed or asked.
 
-Announced events are deleted in the transaction that makes the notices and queues them for their
-channels: a cycle that is killed, skipped or run twice at once neither loses nor doubles a notice.
+They must still be allowed to see the object. Announced events are deleted in the transaction that
+makes the notices and queues them for their channels: a cycle that is killed, skipped or run twice
+at once neither loses nor doubles a notice. Also a notice for one user, and the removal of a user's
+oldest ones.
 """
 
 from __future__ import annotations
@@ -119,6 +121,8 @@ def notify(occurrences: Sequence[Occurrence], now: datetime) -> None:
 def _recipients(occurrences: Sequence[Occurrence]) -> list[tuple[User, Occurrence]]:
     """Pairs of subscribers and occurrences, each once."""
     subscriptions = _subscriptions_to(occurrences)
+    asking = {pk for occurrence in occurrences for pk in occurrence.audience.asking}
+    owners = User.objects.in_bulk(asking) if asking else {}
     pairs: list[tuple[User, Occurrence]] = []
     for occurrence in occurrences:
         users = {
@@ -126,6 +130,7 @@ def _recipients(occurrences: Sequence[Occurrence]) -> list[tuple[User, Occurrenc
             for each in subscriptions
             if _matches(each, occurrence.audience) and may_subscribe(each.user, Rule(each.rule))
         }
+        users |= {owners[pk] for pk in occurrence.audience.asking if owners[pk].is_active}
         pairs += [(user, occurrence) for user in sorted(users, key=lambda user: user.pk)]
     return pairs
 

@@ -1,4 +1,7 @@
-"""Texts of messages: JSON bodies of webhooks, subjects and texts of e-mails."""
+"""Texts of messages of notices: JSON bodies of webhooks, subjects, headers, texts of e-mails.
+
+Also the path of the page of a notice's object.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,7 @@ from wms.notices.models import Channel, Delivery, Notice, SubjectKind
 MAX_TOLD = 50
 _PATHS: Mapping[str, str] = {
     SubjectKind.DAG: "/dags/{}/",
+    SubjectKind.JOB: "/jobs/{}/",
     SubjectKind.FAILURES: "/errors/{}/",
     SubjectKind.SITE: "/sites/{}/",
     SubjectKind.LOOP: "/",
@@ -21,6 +25,7 @@ _PATHS: Mapping[str, str] = {
 }
 _NAMES: Mapping[str, str] = {
     SubjectKind.DAG: "DAG {}",
+    SubjectKind.JOB: "job {}",
     SubjectKind.FAILURES: "failure group {}",
     SubjectKind.SITE: "site {}",
     SubjectKind.LOOP: "control loop {}",

@@ -1,4 +1,4 @@
-"""Subscriptions, notices, channels and deliveries, as rows."""
+"""Models of subscriptions, notices, conditions, channels, deliveries and notices to be sent."""
 
 from __future__ import annotations
 
@@ -75,6 +75,7 @@ class SubjectKind(models.TextChoices):
     """Kinds of objects that notices are about."""
 
     DAG = "dag", "DAG"
+    JOB = "job", "job"
     FAILURES = "failure-group", "failure group"
     SITE = "site", "site"
     LOOP = "loop", "control loop"

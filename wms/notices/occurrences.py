@@ -1,4 +1,8 @@
-"""Occurrences: announced events of DAGs, failures and sites, with title, text and audience."""
+"""Occurrences that users may be notified of: events of DAGs, failures, sites and jobs, as texts.
+
+Each has a title, a text, and the users whom it concerns. Also the topics of the inbox they are read
+from.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +19,9 @@ from wms.dags.models import Dag, DagEvent
 from wms.dags.states import DAG_TERMINAL
 from wms.failures.lifecycle import FAILING_TOPIC, NEW_TOPIC, REGRESSED_TOPIC
 from wms.failures.models import Failure, FailureGroup, FailureGroupEvent
+from wms.jobs.directives import Directives
+from wms.jobs.lifecycle import OWNER_TOPIC as JOB_TOPIC
+from wms.jobs.models import JobEvent
 from wms.notices.models import Notice, Rule, SubjectKind
 from wms.sites.lifecycle import NEWS_TOPIC as SITE_TOPIC
 from wms.sites.models import SiteEvent
@@ -43,7 +50,8 @@ class Subject:
 class Audience:
     """Users whom an occurrence concerns: subscribers of the DAG or site, and owners.
 
-    `rule` is the rule of the owners, or of everybody where `owners` is None.
+    `rule` is the rule of the owners, or of everybody where `owners` is None. Those in `asking` are
+    told without a subscription.
     """
 
     rule: Rule
@@ -52,6 +60,7 @@ class Audience:
     site_id: int | None = None
     #: Name of the user who caused the occurrence and is not notified.
     excluded_user: str = ""
+    asking: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,11 +241,47 @@ def _by(event: SiteEvent) -> str:
     return "" if ":" in event.actor else f", by {event.actor}"
 
 
+_JOB_NEWS: Mapping[str, tuple[Notice.Kind, str]] = {
+    "complete": (_KIND.COMPLETED, "is done"),
+    "fail": (_KIND.FAILED, "has failed"),
+    "hold": (_KIND.HELD, "is held"),
+}
+
+
+def _read_jobs(entries: Collection[InboxEntry], now: datetime) -> list[Occurrence]:
+    """Events of jobs whose descriptions say that the owner hears of them."""
+    events = JobEvent.objects.filter(
+        pk__in=[entry.subject_id for entry in entries], event__in=list(_JOB_NEWS)
+    )
+    found = []
+    for event in events.select_related("job__description").order_by("pk"):
+        job, (kind, words) = event.job, _JOB_NEWS[event.event]
+        wanted = {"always", "complete" if kind != _KIND.HELD else "error"}
+        wanted |= {"error"} if kind == _KIND.FAILED else set()
+        if Directives.of(job.directives).notification not in wanted:
+            continue
+        asking = frozenset({job.owner_id})
+        audience = Audience(rule=Rule.MY_ENDED, owners=frozenset(), asking=asking)
+        found.append(
+            Occurrence(
+                kind=kind,
+                subject=Subject(SubjectKind.JOB, str(job.pk)),
+                key=f"job-event:{event.pk}",
+                title=f"Job {job.pk} ({job.name[:80]}) {words}",
+                text=event.reason,
+                at=event.created_at,
+                audience=audience,
+            )
+        )
+    return found
+
+
 _READERS: Mapping[str, Callable[[Collection[InboxEntry], datetime], list[Occurrence]]] = {
     FAILING_TOPIC: _read_failing,
     DAG_TOPIC: _read_dags,
     NEW_TOPIC: _read_new_groups,
     REGRESSED_TOPIC: _read_regressed,
     SITE_TOPIC: _read_sites,
+    JOB_TOPIC: _read_jobs,
 }
 TOPICS = tuple(_READERS)

@@ -1,4 +1,4 @@
-"""Batching of notices into messages: at once, as a summary of a flood, or as a digest.
+"""Packing of notices into messages: at once, as a summary of a flood, or as a digest.
 
 Pure functions: the same input gives the same packets.
 """

@@ -1,4 +1,4 @@
-"""Permissions of notices: subscriptions, and the objects that they tell of.
+"""Permissions on notices: who may subscribe to what, and which objects a user is told of.
 
 - Everybody who is logged in keeps subscriptions and channels of their own, and reads their own
   notices; nobody those of others.
@@ -16,6 +16,7 @@ from wms.core.models import Role, User
 from wms.core.policy import has_role
 from wms.dags.reading.selectors import visible_dags
 from wms.failures.selectors import visible_groups
+from wms.jobs.selectors import visible_jobs
 from wms.notices.models import Rule, SubjectKind
 from wms.sites.selectors import visible_sites
 
@@ -51,6 +52,11 @@ def _dags(user: User, ids: Collection[str]) -> set[str]:
     return {str(pk) for pk in found.values_list("pk", flat=True)}
 
 
+def _jobs(user: User, ids: Collection[str]) -> set[str]:
+    found = visible_jobs(user).filter(pk__in=ids)
+    return {str(pk) for pk in found.values_list("pk", flat=True)}
+
+
 def _groups(user: User, ids: Collection[str]) -> set[str]:
     found = visible_groups(user).filter(pk__in=ids)
     return {str(pk) for pk in found.values_list("pk", flat=True)}
@@ -71,6 +77,7 @@ def _own(user: User, ids: Collection[str]) -> set[str]:
 
 _VISIBLE: Mapping[SubjectKind, Callable[[User, Collection[str]], set[str]]] = {
     SubjectKind.DAG: _dags,
+    SubjectKind.JOB: _jobs,
     SubjectKind.FAILURES: _groups,
     SubjectKind.SITE: _sites,
     SubjectKind.LOOP: _loops,

@@ -1,4 +1,4 @@
-"""Retention: removal of old notices, and of old deliveries from the log."""
+"""Removal of old notices and of old deliveries, as a control loop."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Reading notices, subscriptions, channels, and the log of what was sent."""
+"""Selectors of a user's notices, subscriptions, channels and deliveries.
+
+Also numbers of unread notices of users, and DAGs marked where the user has subscribed.
+"""
 
 from __future__ import annotations
 

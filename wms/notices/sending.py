@@ -1,7 +1,8 @@
-"""Deliveries: packed from notices and sent at least once, each with an id of its own.
+"""Deliveries of notices by e-mail and webhook: packed, claimed, sent at least once, recorded.
 
 A delivery is claimed, sent without any transaction open, and then recorded. Whoever is killed
-between the last two has sent it and does not know: it is sent again, with the same id.
+between the last two has sent it and does not know: it is sent again, with the same id. A channel
+that fails backs off and is switched off in the end.
 """
 
 from __future__ import annotations

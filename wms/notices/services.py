@@ -1,4 +1,4 @@
-"""Services for a user's own subscriptions, channels and read marks."""
+"""Services on a user's own subscriptions, channels (with webhook secrets) and read marks."""
 
 from __future__ import annotations
 

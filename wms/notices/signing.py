@@ -1,4 +1,7 @@
-"""Secrets of webhooks: made of the portal's key and a nonce, so that no table holds them."""
+"""Secrets of webhooks, and signatures of messages by them (HMAC).
+
+A secret is made of the portal's key and a nonce, so that no table holds it.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,9 @@
-"""Addresses that are not of the public internet: the special-purpose registries of the IANA.
+"""Table of networks that are not of the public internet (IANA's special-purpose registries).
 
-The table is our own: what the standard library counts as public depends on its version. All entries
-of the registries are in it, those that may be routed too: nobody answers webhooks there.
+Also whether an address is in one of them, IPv4 addresses within IPv6 ones included: no webhook can
+have such an address. The table is our own: what the standard library counts as public depends on
+its version. All entries of the registries are in it, those that may be routed too: nobody answers
+webhooks there.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Periodic tasks of notices: fan-out, sending and retention."""
+"""Control loops of notices and their Celery tasks: fan-out, sending, removal of old ones."""
 
 from __future__ import annotations
 

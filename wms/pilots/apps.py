@@ -1,3 +1,5 @@
+"""Django app of pilots: director, submitter, monitor, node checks, protocol with the agent."""
+
 from __future__ import annotations
 
 from django.apps import AppConfig
@@ -11,8 +13,14 @@ class PilotsConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        """Register the check of a queue's node checks, which only pilots know."""
+        """Register the check of a queue's node checks, which only pilots know, and what wakes the
+        director.
+        """
+        from wms.core.inbox import register_reader
+        from wms.jobs.clusters.lifecycle import NEW_JOBS_TOPIC
+        from wms.pilots.pressure.director import DIRECT_TASK
         from wms.pilots.program.check_settings import check_queue_checks
         from wms.sites.queue_validation import register_queue_check
 
         register_queue_check(check_queue_checks)
+        register_reader(NEW_JOBS_TOPIC, DIRECT_TASK)

@@ -1,4 +1,7 @@
-"""Transitions of pilots: the one place where a pilot changes its state."""
+"""State changes of pilots with their events; failures are announced to the grouping of failures.
+
+Also events without a change of state.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pilots: programs sent to sites' batch systems, which pull jobs and run them."""
+"""Models of pilots: events, logs, node checks and results, files and manifests of the agent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Policy on pilots: who may see and steer them.
+"""Permissions on pilots: who may see and steer them.
 
 - Everybody who is logged in sees every pilot, with its log: it runs everybody's jobs.
 - Shifters and above drain pilots, as they may ban a site. What such a pilot runs goes on.

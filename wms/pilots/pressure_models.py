@@ -1,4 +1,4 @@
-"""Models of the pressure: requests per queue, their history, back-off, limits on many queues."""
+"""Models of the pressure: requests for pilots and their history, back-off, pilot limits."""
 
 from __future__ import annotations
 
@@ -26,6 +26,11 @@ class PressureRequest(models.Model):
     ceiling = models.PositiveIntegerField(default=0, help_text="Pilots in all, at most.")
     waiting_jobs = models.PositiveIntegerField(default=0, help_text="Its share of those.")
     reasons = models.JSONField(default=list)
+    owners = models.JSONField(
+        default=list,
+        db_default=models.Value([], models.JSONField()),
+        help_text="Where each pilot is private to somebody else: who needs how many.",
+    )
     demand_gone_at = models.DateTimeField(
         null=True, help_text="Since when no job waits for this queue."
     )

@@ -1,4 +1,7 @@
-"""Selectors of pilots: lists, details, events, logs, counts by queue."""
+"""Selectors of pilots: lists, details, events, ends of logs, fences, counts by queue.
+
+Also the names of their worker nodes.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Services on pilots for people: drain a pilot, drain the one of a job, remove a pilot at once."""
+"""Services on pilots: drain one, stop the pilot of a job after it, remove one at once."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from wms.core.errors import Conflict, NotFound, ReasonRequired
 from wms.core.loops import wake
 from wms.core.stale import refuse_stale
 from wms.core.statemachine import DatabaseTime
-from wms.jobs import rescheduling
+from wms.jobs.attempts import rescheduling
 from wms.jobs.models import Attempt, Job
 from wms.jobs.services import open_attempt
 from wms.jobs.states import JobCause

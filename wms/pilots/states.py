@@ -1,4 +1,7 @@
-"""States of a pilot, and the table of transitions between them."""
+"""States of pilots, transitions between them, and events that change no state.
+
+Also how long an ended pilot's token is still accepted.
+"""
 
 from __future__ import annotations
 

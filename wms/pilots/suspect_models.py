@@ -1,4 +1,4 @@
-"""Model of suspected worker nodes, which fail jobs that others of their sites run well."""
+"""Model of suspected worker nodes, which fail jobs that others of their site run well."""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Celery tasks of pilots: director, monitor, suspected nodes, accounting; serve or poll a queue."""
+"""Celery tasks of pilots: control loops, and tasks for one queue (submitter, batch poller).
+
+The loops are director, monitor, suspected nodes, and accounting, which also removes old logs and
+check results.
+"""
 
 from __future__ import annotations
 

@@ -1,3 +1,5 @@
+"""Django app of data placement: transfer requests, attempts, modules that carry them out."""
+
 from __future__ import annotations
 
 from django.apps import AppConfig

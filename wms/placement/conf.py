@@ -1,4 +1,4 @@
-"""The settings of data placement."""
+"""Settings of data placement: folders that transfers may reach, limits and times."""
 
 from __future__ import annotations
 

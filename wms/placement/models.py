@@ -1,4 +1,4 @@
-"""Placement requests, their attempts and events, as rows."""
+"""Models of placement requests, their attempts and their events."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""Operations on placement requests: submit, start and end attempts, remove.
+"""Operations on placement requests: submit, start and end attempts, leases, remove.
 
-Time is always an argument, so that a simulation can drive all of it by a clock of its own.
+Attempts whose leases have expired are ended, failed ones tried again after a pause. Time is always
+an argument, so that a simulation can drive all of it by a clock of its own.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Permissions of placement requests: owners remove their own, shifters everybody's."""
+"""Permissions on placement requests: owners make and remove their own, shifters everybody's."""
 
 from __future__ import annotations
 

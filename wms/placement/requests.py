@@ -1,4 +1,7 @@
-"""The ad of a placement request, as Stork has it, read and checked."""
+"""Parser of a placement request's ad, as Stork has it: addresses, schemes, checks.
+
+Also the pair of schemes of each attempt, and places that `file:` addresses name.
+"""
 
 from __future__ import annotations
 

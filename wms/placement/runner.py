@@ -1,4 +1,4 @@
-"""Runner of placement requests: takes due requests and carries out their attempts."""
+"""Placement service: takes due placement requests and carries out their attempts."""
 
 from __future__ import annotations
 

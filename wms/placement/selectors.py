@@ -1,4 +1,4 @@
-"""Queries for placement requests, their attempts and events."""
+"""Selectors of placement requests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Services for placement requests: remove them."""
+"""Service that removes placement requests, permitted and audited."""
 
 from __future__ import annotations
 

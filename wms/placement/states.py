@@ -1,4 +1,4 @@
-"""States and transitions of placement requests."""
+"""States of placement requests, and transitions between them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tasks of data placement: the runner, and the sweep of lost attempts."""
+"""Celery tasks of data placement: run due requests; control loop that ends lost attempts."""
 
 from __future__ import annotations
 

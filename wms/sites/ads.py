@@ -1,10 +1,11 @@
-"""Ads of sites: merged from configuration and advertisement, checked, published."""
+"""Ads of sites: merged from configuration and advertisement, checked, published, read."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
 import classad2
 import structlog
@@ -15,6 +16,7 @@ from matching.ads.classads import (
     MAX_AD_BYTES,
     AdError,
     build_ad,
+    literal_values,
     parse_expression,
     parse_lines,
     quote,
@@ -47,6 +49,9 @@ RESERVED = frozenset(
         "Rank",
     )
 )
+
+
+_TWO_SIDED = frozenset({"Requirements", "Rank", "CurrentRank"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,6 +248,22 @@ def current_ad(site: Site) -> dict[str, Attribute]:
 def published_ad(ad: SiteAd) -> classad2.ClassAd:
     """A stored ad as an object. Raises AdError."""
     return build_ad(parse_lines(ad.text))
+
+
+def match_attributes(ad: classad2.ClassAd) -> dict[str, Any]:
+    """Values of a site's ad that need no DAG, so without Requirements and Rank."""
+    values = literal_values(ad)
+    return {name: value for name, value in values.items() if name not in _TWO_SIDED}
+
+
+def match_attributes_at(site_name: str) -> dict[str, Any]:
+    """Values of the ad under which a site was last published; its name alone without one."""
+    row = SiteAd.objects.filter(site__name=site_name).first()
+    try:
+        return match_attributes(published_ad(row)) if row is not None else {"Name": site_name}
+    except AdError as error:
+        log.warning("site_ad_unreadable", site=site_name, error=str(error))
+        return {"Name": site_name}
 
 
 def read_ads(now: datetime) -> list[PublishedAd]:

@@ -1,4 +1,4 @@
-"""Advertisements of sites at run time, as with `condor_advertise`, and their invalidation."""
+"""Advertisement of a site at run time, as with `condor_advertise`: checked, stored, invalidated."""
 
 from __future__ import annotations
 

@@ -1,3 +1,5 @@
+"""Django app of sites: queues, ads, advertisements, downtimes, throttling."""
+
 from __future__ import annotations
 
 from django.apps import AppConfig

@@ -1,4 +1,4 @@
-"""Queries for downtimes: their states, those in a range of time, overlapping ones."""
+"""Selectors of downtimes: their states, those in a range of time, overlapping ones."""
 
 from __future__ import annotations
 

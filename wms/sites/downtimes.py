@@ -1,4 +1,4 @@
-"""Services for downtimes, in which a site gets nothing new: add, change, cancel."""
+"""Services on downtimes, in which a site gets nothing new: add, change, cancel."""
 
 from __future__ import annotations
 

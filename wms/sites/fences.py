@@ -1,4 +1,4 @@
-"""Fences of payloads: the choices of a queue, and its fence in force where `auto` is chosen."""
+"""Fences and networks of payloads that a queue can choose, and its fence in force under `auto`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""State changes of sites."""
+"""State machine of sites, and the inbox topic that announces their events."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sites, their queues, and the ads under which they are matched."""
+"""Models of sites, queues, ads and advertisements, downtimes, throttles, and events of sites."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from django.db.models.functions import Now
 from wms.accounting.models import AccountingGroup
 from wms.core.models import EventRecord, User
 from wms.elements.registry import ELEMENTS
-from wms.sites import fences
+from wms.sites import fences, private_pilots
 from wms.sites.states import SiteState
 
 _NAME = RegexValidator(
@@ -161,23 +161,17 @@ class Queue(models.Model):
         db_default="",
         help_text="Pilots are sent for jobs that name this pool, or none.",
     )
+    is_private = private_pilots.is_private_field()
+    has_owners = property(private_pilots.has_owners)
     owner = models.ForeignKey(
-        User,
-        null=True,
-        blank=True,
-        on_delete=models.PROTECT,
-        related_name="+",
+        User, null=True, blank=True, on_delete=models.PROTECT, related_name="+",
         help_text="Private pilots: they run only this user's jobs.",
-    )
+    )  # fmt: skip
     owner_group = models.ForeignKey(
-        AccountingGroup,
-        null=True,
-        blank=True,
-        on_delete=models.PROTECT,
-        related_name="+",
-        help_text="The group in whose name private pilots run; with job sharing, they run the jobs "
-        "of all its members.",
-    )
+        AccountingGroup, null=True, blank=True, on_delete=models.PROTECT, related_name="+",
+        help_text="The group in whose name private pilots of the owner run; with job sharing, they "
+        "run the jobs of all its members.",
+    )  # fmt: skip
     fence = models.CharField(
         max_length=16,
         choices=Fence,

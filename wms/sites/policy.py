@@ -1,4 +1,4 @@
-"""Permissions of sites, queues and downtimes.
+"""Permissions on sites, queues, downtimes and limits: who may see, steer and configure them.
 
 - Everybody who is logged in sees every site, with its ad, its pilots and what happened to it.
 - A site names its administrators. They do there, and nowhere else, what shifters and operators do:
@@ -32,8 +32,8 @@ from wms.sites.models import Site
 #: folders are those of the portal's host, and its network leads to the portal's own neighbours.
 OPERATORS_FIELDS = frozenset(
     {
-        "site_id", "element", "settings", "owner_id", "owner_group_id", "fence", "network",
-        "shared_folders",
+        "site_id", "element", "settings", "is_private", "owner_id", "owner_group_id", "fence",
+        "network", "shared_folders",
     }
 )  # fmt: skip
 

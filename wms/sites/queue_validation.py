@@ -1,6 +1,6 @@
-"""Validation of a queue before it is saved: the first check that fails raises InvalidInput.
+"""Validation of a queue before it is saved, with a register for checks of higher apps.
 
-Its findings name field and reason. Higher apps register further checks.
+The first check that fails raises InvalidInput; its findings name field and reason.
 """
 
 from __future__ import annotations

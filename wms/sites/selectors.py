@@ -1,4 +1,7 @@
-"""Queries for sites, queues and their offers."""
+"""Selectors of sites, queues, downtimes and events of sites; what a queue's pilots offer to jobs.
+
+Also the element (batch system adapter) of a queue, and identities of private pilots.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from datetime import datetime
 
 from django.db.models import Prefetch, QuerySet
 
+from matching.task_queues.needs import MOST
 from matching.task_queues.resources import Resource
 from wms.accounting.models import AccountingGroup
 from wms.core.conf import conf
@@ -105,6 +109,9 @@ def offered_resource(queue: Queue) -> Resource:
     Reads the queue's site, owner and group: select them with it.
     """
     offer = replace(queue_offer(queue), cpu_time_s=fresh_time_s(queue))
+    if queue.has_owners:
+        # Whose it is is drawn when it is sent.
+        return replace(offer, pilot_type="private")
     return with_identity(offer, queue.owner, queue.owner_group)
 
 
@@ -121,6 +128,8 @@ def queue_offer(queue: Queue) -> Resource:
         cores=queue.cores,
         memory_mb=queue.memory_mb,
         gpus=queue.gpus,
+        # What a payload may use; a queue that says nothing may have any.
+        disk_mb=int(queue.payload_limits.get("disk_mb") or MOST["disk_mb"]),
         queue=str(queue),
         platform=queue.platform,
         setup=queue.setup,

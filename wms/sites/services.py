@@ -1,4 +1,7 @@
-"""Services for sites and queues: configure, ban, drain and unban."""
+"""Services on sites and queues: configure them, ban, drain and unban sites.
+
+Also events of a site that change no state.
+"""
 
 from __future__ import annotations
 
@@ -51,6 +54,7 @@ class QueueSpec:
     gpus: int = 0
     setup: str = ""
     submit_pool: str = ""
+    is_private: bool = False
     owner: str = ""
     owner_group: str = ""
     fence: str = Queue.Fence.AUTO

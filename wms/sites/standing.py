@@ -1,4 +1,7 @@
-"""Standing of sites: whether they take new DAGs now, and if not, the reason."""
+"""Standing of sites: whether they take new DAGs now, and if not, the kind and the reason.
+
+Also the status of a site in one word, and queues that are open for pilots.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""States and transitions of sites, as people set them."""
+"""States of sites as people set them (open, draining, banned), and transitions between them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Throttling of sites that fail DAGs or pilots: an allowance of new matches per ten minutes."""
+"""Throttles of sites that fail DAGs or pilots: an allowance of new matches per ten minutes.
+
+Adjusted after each period, and used up by matches.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Vocabulary of jobs' needs: names of sites, queues, platforms and tags that exist today."""
+"""Vocabulary of jobs' needs: names of sites, queues, platforms, tags and ad attributes today.
+
+Also warnings about words that none of them offers, and the longest time that a pilot has for a job.
+"""
 
 from __future__ import annotations
 

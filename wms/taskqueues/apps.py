@@ -1,3 +1,5 @@
+"""Django app of TaskQueues: waiting jobs, their priorities, and the claim of one."""
+
 from __future__ import annotations
 
 from django.apps import AppConfig

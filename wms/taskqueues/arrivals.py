@@ -1,7 +1,7 @@
-"""Publish/subscribe over Redis: new waiting jobs are announced to held claims.
+"""Announcements of new waiting jobs over Redis (publish/subscribe), for held claims.
 
-Redis keeps none of the messages: one that is lost costs a pilot the time until it asks
-again, and nothing else.
+Redis keeps none of the messages: one that is lost costs a pilot the time until it asks again, and
+nothing else.
 """
 
 from __future__ import annotations

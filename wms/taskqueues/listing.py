@@ -1,7 +1,8 @@
-"""Lists and details of TaskQueues, in a time that does not depend on the waiting jobs.
+"""Lists and details of TaskQueues, in a time that does not depend on the number of waiting jobs.
 
 Everything is counted from tallies, never from the waiting jobs. The age of a TaskQueue is that of
-its oldest job, found by one look into an index for each job priority that occurs in it.
+its oldest job, found by one look into an index for each job priority that occurs in it. Also the
+orders and page borders of these lists, and how a TaskQueue's priority comes about.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""TaskQueues, waiting jobs and their counts, as rows."""
+"""Models of TaskQueues, tickets of the draw, waiting jobs and their counts, and the policy."""
 
 from __future__ import annotations
 
@@ -50,6 +50,8 @@ class TaskQueue(models.Model):
     requirements = models.TextField(
         blank=True, db_default="", help_text="ClassAd expression over the pilot's ad."
     )
+    disk_mb = models.PositiveIntegerField(default=0, db_default=0)
+    limits = _words()
     created_at = models.DateTimeField(db_default=Now())
 
     class Meta:
@@ -59,6 +61,10 @@ class TaskQueue(models.Model):
             models.Index(fields=["owner_group", "owner"], name="taskqueue_by_owner"),
             # For pilots that take only jobs with certain tags: few TaskQueues have any.
             GinIndex(fields=["tags"], name="taskqueue_by_tag"),
+            # Few: those whose jobs use concurrency limits.
+            models.Index(
+                fields=["id"], condition=~models.Q(limits=[]), name="taskqueue_with_limits"
+            ),
         ]
 
     def __str__(self) -> str:
@@ -99,8 +105,14 @@ class WaitingJob(models.Model):
     """A job that waits to be claimed. Its row is deleted by the claim, in the same transaction."""
 
     job_id = models.BigIntegerField(primary_key=True)
+    # To check it for each of thousands of jobs takes a fifth of their submission. Who lets jobs
+    # wait holds the TaskQueue's row, which is removed under a lock only, and with no job in it.
     task_queue = models.ForeignKey(
-        TaskQueue, on_delete=models.PROTECT, related_name="waiting_jobs", db_index=False
+        TaskQueue,
+        on_delete=models.PROTECT,
+        related_name="waiting_jobs",
+        db_index=False,
+        db_constraint=False,
     )
     priority = models.PositiveSmallIntegerField(
         db_default=1, help_text="Of the job, as its owner set it: 0 to 10."
@@ -180,8 +192,9 @@ class TaskQueuePolicy(models.Model):
         help_text="The share of all users together who submit without a group.",
     )
     uses_feedback = models.BooleanField(
-        default=False,
-        help_text="Correct shares by recent use: less for who used more than their share.",
+        default=True,
+        help_text="Correct shares by recent use, with the half-life of priorities: less for who "
+        "used more than their share.",
     )
     max_correction = models.FloatField(
         default=3.0,

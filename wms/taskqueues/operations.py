@@ -1,4 +1,4 @@
-"""Operations on TaskQueues: enqueue and withdraw jobs, claim one, remove empty TaskQueues."""
+"""Operations on TaskQueues: enqueue, move and withdraw jobs, claim one, remove empty queues."""
 
 from __future__ import annotations
 
@@ -14,15 +14,17 @@ from django.db import connection, transaction
 
 from matching.task_queues.needs import Needs
 from matching.task_queues.resources import JobKind, Resource, pilot_ad, requirements_value
+from wms.core.database.statements import whole_numbers
 from wms.core.models import User
 from wms.taskqueues import arrivals, waiting
-from wms.taskqueues.draw import Draw
+from wms.taskqueues.draws.draw import Draw
 from wms.taskqueues.priorities import issue_tickets, note_removal
 from wms.taskqueues.sql import (
     FIND_EMPTY,
     LOCK_EMPTY,
     LOCK_TASK_QUEUES,
     MAKE_TASK_QUEUES,
+    MOVE_WAITING,
     REMOVE_EMPTY,
     REMOVE_STRAY_COUNTS,
 )
@@ -76,6 +78,30 @@ def enqueue(entries: Collection[Entry]) -> None:
     transaction.on_commit(partial(arrivals.publish, len(entries)), robust=True)
 
 
+@transaction.atomic
+def move(entries: Collection[Entry]) -> None:
+    """Move waiting jobs to the TaskQueues of these needs, in the order in which they came.
+
+    Jobs that do not wait are left out, and those that are being claimed, held or killed at this
+    moment. Once in a transaction, as `enqueue`.
+    """
+    if not entries:
+        return
+    keys = {needs: needs.key() for needs in {entry.needs for entry in entries}}
+    ids, made = _task_queues({key: needs for needs, key in keys.items()})
+    columns = (
+        [entry.job_id for entry in entries],
+        [ids[keys[entry.needs]] for entry in entries],
+    )
+    with connection.cursor() as cursor:
+        cursor.execute(MOVE_WAITING, list(map(whole_numbers, columns)))
+        changed = {row[0] for row in cursor.fetchall()}
+    if made:
+        issue_tickets(made)
+    transaction.on_commit(partial(arrivals.publish, len(entries)), robust=True)
+    transaction.on_commit(partial(remove_empty, changed.union(made)), robust=True)
+
+
 def _task_queues(needs_by_key: Mapping[str, Needs]) -> tuple[dict[str, int], list[int]]:
     """The locked TaskQueues' ids by key, and the ids of those that were made for it."""
     names = {needs.owner for needs in needs_by_key.values()}
@@ -118,6 +144,7 @@ def claim(
     *,
     facts: Mapping[str, Any] | None = None,
     refuses: Callable[[Needs], JobKind | None] | None = None,
+    refuses_any: bool = True,
     taker: waiting.ClaimingHost = waiting.ANYONE,
 ) -> Claimed | None:
     """Draw a waiting job that this resource can run, and take it out; None when there is none.
@@ -125,16 +152,17 @@ def claim(
     Jobs that the `taker` leaves to others are passed over.
 
     TaskQueues are drawn until one passes: `facts` of the pilot's node are what its requirements may
-    refer to; `refuses` may name a kind of job that is left out then. The caller is in a transaction
-    and binds the job in it.
+    refer to; `refuses` may name a kind of job that is left out then; unless it `refuses_any`, only
+    jobs with concurrency limits are asked about. The caller is in a transaction and binds the job
+    in it.
     """
-    draw = Draw(resource, taker, takes_at_once=refuses is None)
+    draw = Draw(resource, taker, takes_at_once=refuses is None or not refuses_any)
     judge = _Requirements(resource, facts or {})
     while (drawn := draw.next()) is not None:
         if not judge.accepts(drawn.needs):
             _leave_out(draw, drawn.needs, judge)
             continue
-        kind = refuses(drawn.needs) if refuses is not None else None
+        kind = refuses(drawn.needs) if refuses is not None and drawn.taken is None else None
         if kind is not None:
             draw.exclude(kind)
             continue

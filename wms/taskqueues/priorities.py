@@ -1,4 +1,7 @@
-"""Priorities of TaskQueues and their intervals in the draw, computed for all at once."""
+"""Priorities of TaskQueues and their intervals in the draw: a control loop computes all at once.
+
+New TaskQueues get theirs at once. The loop also sums up the counts of waiting jobs.
+"""
 
 from __future__ import annotations
 

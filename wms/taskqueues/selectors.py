@@ -1,4 +1,7 @@
-"""Queries for TaskQueues: demand, priorities and counts."""
+"""Selectors of TaskQueues: demand of waiting jobs, priorities, needs, counts.
+
+Also the TaskQueue in which a job waits, and the worker nodes that it avoids.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any
 
-from django.db.models import OuterRef, QuerySet, Subquery, Sum
+from django.db.models import OuterRef, Q, QuerySet, Subquery, Sum
 from django.db.models.functions import Coalesce
 
 from matching.task_queues.needs import Needs
@@ -36,6 +39,13 @@ def demands() -> list[Demand]:
         Demand(task_queue_id, Needs.from_dict(dict(zip(names, values, strict=True))), waiting)
         for task_queue_id, waiting, *values in rows.values_list("pk", "waiting", *columns)
     ]
+
+
+def waiting_jobs_of(whose: Q) -> int:
+    """The number of jobs that wait in these TaskQueues, by the count of each."""
+    task_queues = TaskQueue.objects.filter(whose).values("pk")
+    jobs = Tally.objects.filter(task_queue_id__in=task_queues).aggregate(jobs=Sum("jobs"))["jobs"]
+    return max(0, jobs or 0)
 
 
 def priorities() -> dict[int, float]:
@@ -84,6 +94,12 @@ def task_queue_of(job_id: int) -> int | None:
     """The id of the TaskQueue in which a job waits; None when it does not wait."""
     waiting = WaitingJob.objects.filter(job_id=job_id)
     return waiting.values_list("task_queue_id", flat=True).first()
+
+
+def avoided_hosts(job_id: int, since: datetime) -> tuple[str, ...]:
+    """Worker nodes that have failed a job that waits, if it has waited from then on or later."""
+    waiting = WaitingJob.objects.filter(job_id=job_id, enqueued_at__gte=since)
+    return tuple(waiting.values_list("avoided_hosts", flat=True).first() or ())
 
 
 def needs_of(row: TaskQueue) -> Needs:

@@ -1,4 +1,4 @@
-"""The policy of all TaskQueues, which operators set: read, check and save."""
+"""Services on the TaskQueue policy, the settings of all TaskQueues: read, check, save."""
 
 from __future__ import annotations
 

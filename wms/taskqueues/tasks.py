@@ -1,4 +1,4 @@
-"""The periodic tasks of TaskQueues: priorities, and the sweep of empty ones."""
+"""Control loops of TaskQueues and their Celery tasks: priorities, removal of empty TaskQueues."""
 
 from __future__ import annotations
 

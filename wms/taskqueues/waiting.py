@@ -1,4 +1,8 @@
-"""Rows of waiting jobs: join, leave and take, each with the count in one statement."""
+"""Rows of waiting jobs and their counts: join, leave and take, each in one statement.
+
+Also the host that claims, to which jobs that have failed there are not given, and the sum of count
+entries.
+"""
 
 from __future__ import annotations
 
@@ -11,13 +15,12 @@ from django.db import connection
 
 from matching.task_queues.weighted_draws import Law
 from wms.core.database.statements import prepared_rows, whole_numbers
+from wms.taskqueues.draws.sql import HAS_FAILED_AT, TAKE_BY
 from wms.taskqueues.sql import (
     FOLD_TALLY,
-    HAS_FAILED_AT,
     JOIN_TASK_QUEUES,
     LEAVE_TASK_QUEUES,
     LEAVE_UNLESS_CLAIMED,
-    TAKE_BY,
 )
 
 

@@ -1,4 +1,4 @@
-"""Endpoint of efficiency and waste in core-seconds by site, user or day."""
+"""Endpoint and serializers of efficiency and waste in core-seconds by site, user or day."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Serializers of groups, submitters and concurrency limits."""
+"""Serializers of accounting groups, submitters and concurrency limits with their use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Endpoints of submitters, groups and concurrency limits."""
+"""Endpoints of submitters, accounting groups and concurrency limits: lists."""
 
 from __future__ import annotations
 

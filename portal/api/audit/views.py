@@ -1,4 +1,4 @@
-"""Endpoint of the audit trail."""
+"""Endpoint of the audit trail: list of audited actions with filters."""
 
 from __future__ import annotations
 

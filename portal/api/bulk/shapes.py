@@ -1,4 +1,4 @@
-"""Serializers of bulk operations."""
+"""Serializers of bulk operations: start, preview, progress, and the outcome of each object."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Endpoints of bulk operations: a preview, and its confirmation."""
+"""Endpoints of bulk operations: list, detail, preview, confirmation, items, stop, retry."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Endpoints of a DAG's graph as arrays: node positions, states, and changes of states."""
+"""Endpoints and serializers of a DAG's graph as arrays: node positions, arcs, states, changes."""
 
 from __future__ import annotations
 

@@ -1,9 +1,13 @@
-"""Serializers of DAGs, their files, submissions, rescues, limits and matches."""
+"""Serializers of DAGs: submission and check, detail, events, files, rescues, exports.
+
+Also of limits, the reasons for which ready nodes are kept back, and stays at sites.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from portal.api.shapes import (
@@ -18,6 +22,8 @@ from portal.api.shapes import (
     TextsByNameField,
 )
 from wms.dags.models import Dag, DagEvent, MatchRecord, Rescue
+from wms.dags.reading.accepting_sites import accepting_sites
+from wms.dags.states import Binding
 from wms.jobs.models import WorkspaceFile
 
 
@@ -62,6 +68,11 @@ class SubmissionSerializer(serializers.Serializer[Any]):
         help_text="What it begins from: newest (rescue), afresh, or the number of a rescue.",
     )
     save_point = serializers.CharField(required=False, help_text="Or the name of a save point.")
+    binding = serializers.ChoiceField(
+        Binding.choices, required=False,
+        help_text="What is bound to a site: the DAG (site), or each job when a pilot draws it "
+        "(job). It wins over the description.",
+    )  # fmt: skip
 
 
 class StatisticsSerializer(serializers.Serializer[Any]):
@@ -136,7 +147,7 @@ class DagSerializer(serializers.ModelSerializer[Dag]):
         fields = [
             "id", "name", "owner", "state", "state_since", "state_reason", "state_cause", "status",
             "exit_code",
-            "site", "unmatched_reason", "nodes", "root", "created_at", "ended_at",
+            "site", "binding", "unmatched_reason", "nodes", "root", "created_at", "ended_at",
         ]  # fmt: skip
 
 
@@ -163,6 +174,9 @@ class DagDetailSerializer(DagSerializer):
         source="previous_run_id", read_only=True, allow_null=True
     )
     is_ending = serializers.SerializerMethodField(help_text="Only its FINAL node runs any more.")
+    accepting_sites = serializers.SerializerMethodField(
+        help_text="Where pilots draw its jobs, if each is bound by its claim; else null."
+    )
 
     class Meta(DagSerializer.Meta):
         fields = [
@@ -170,12 +184,17 @@ class DagDetailSerializer(DagSerializer):
             "environment", "accounting_group", "concurrency_limits", "rematch_expression",
             "rematch_count", "dag_files", "directory", "root_path", "uses_dag_dir", "options",
             "category_limits", "outer", "outer_node", "previous_run", "rescue_number",
-            "is_followed", "is_ending",
+            "is_followed", "is_ending", "accepting_sites",
         ]  # fmt: skip
 
     def get_is_ending(self, dag: Dag) -> bool:
         """Whether its end is known."""
         return dag.is_ending
+
+    @extend_schema_field({"type": "array", "items": {"type": "string"}, "nullable": True})
+    def get_accepting_sites(self, dag: Dag) -> list[str] | None:
+        """Names of the sites; no query for a DAG that has one."""
+        return accepting_sites(dag)
 
 
 class WorkspaceFileSerializer(serializers.ModelSerializer[WorkspaceFile]):

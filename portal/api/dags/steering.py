@@ -1,4 +1,4 @@
-"""Endpoints that steer a DAG: hold, halt, release, remove, rescue, and its limits."""
+"""Endpoints of actions on a DAG: hold, halt, release, remove, rescue, limits (also read)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""DAG submission read from a multipart request of the API, and serializer of the answer."""
+"""DAG submission read from a multipart request of the API, with the faults of its parts.
+
+Also the serializer of the answer.
+"""
 
 from __future__ import annotations
 
@@ -21,8 +24,8 @@ from wms.dags.submission.submit import DagSubmission, submission_warnings
 
 _FILES = ("dag", "description", "file", "archive")
 _ORIGIN = ("directory", "root", "use_dag_dir")
-_TEXTS = ("dag", "options", "resume", "save_point", *_ORIGIN)
-_ONCE = ("description", "archive", "options", "resume", "save_point", *_ORIGIN)
+_TEXTS = ("dag", "options", "resume", "save_point", "binding", *_ORIGIN)
+_ONCE = ("description", "archive", "options", "resume", "save_point", "binding", *_ORIGIN)
 _TRUTH = {"": False, "false": False, "true": True}
 
 
@@ -64,6 +67,7 @@ def read_submission(request: Request) -> DagSubmission:
             resumption=read_resumption(
                 request.POST.get("resume", ""), request.POST.get("save_point", "")
             ),
+            binding=request.POST.get("binding", ""),
             key=request.headers.get("Idempotency-Key") or None,
         )
     )

@@ -1,12 +1,14 @@
-"""Endpoints of DAGs: submit, check, list, files, exports, rescues and matches."""
+"""Endpoints of DAGs: submit, check, list, detail, events, files, exports, rescues, matches.
+
+A match is a stay of the DAG at a site.
+"""
 
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Any
 
 from django.db.models import QuerySet
-from django.http import FileResponse, HttpRequest, StreamingHttpResponse
+from django.http import FileResponse, StreamingHttpResponse
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import status
@@ -20,13 +22,11 @@ from portal.api.dags import shapes
 from portal.api.dags.submissions import SubmittedDagSerializer, read_submission
 from portal.api.downloads import send_blob
 from portal.api.problems import CONTENT_TYPE, warnings_and_statistics
-from portal.api.uploads import FormUpload, refuse_large_body
+from portal.api.uploads import TakesFiles
 from portal.lists.filters import DagFilter
 from portal.middleware.download_slots import sent_from_a_slot
-from portal.middleware.uploads import keep_names
 from portal.shared.dag_files import send_export
 from wms.core.actors import Actor
-from wms.core.conf import conf
 from wms.core.heavy import heavy_place
 from wms.core.models import Role
 from wms.core.policy import require_role
@@ -46,23 +46,7 @@ def _read_whole(request: Request) -> None:
     _ = request.data
 
 
-class _TakesFiles(APIView):
-    """An endpoint that is sent files under their own names."""
-
-    parser_classes = (FormUpload,)
-
-    def initialize_request(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Request:
-        """Choose how files are read before anybody reads them."""
-        keep_names(request)
-        return super().initialize_request(request, *args, **kwargs)
-
-    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
-        """Refuse what is too large by its announced length."""
-        refuse_large_body(request._request, limit_bytes=conf().max_upload_bytes)
-        super().initial(request, *args, **kwargs)
-
-
-class DagList(_TakesFiles, ListView):
+class DagList(TakesFiles, ListView):
     """DAGs, newest first."""
 
     queryset = Dag.objects.none()
@@ -98,7 +82,7 @@ class DagList(_TakesFiles, ListView):
         return Response(body, status=status.HTTP_201_CREATED)
 
 
-class CheckDag(_TakesFiles):
+class CheckDag(TakesFiles):
     """Check a DAG."""
 
     @extend_schema(

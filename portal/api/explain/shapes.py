@@ -135,6 +135,14 @@ class MissSerializer(serializers.Serializer[Any]):
     after = serializers.IntegerField()
 
 
+class SiteAnswerOfDagSerializer(serializers.Serializer[Any]):
+    """A site's answer to a DAG whose jobs are bound at the claim."""
+
+    site = serializers.CharField()
+    accepts = serializers.BooleanField()
+    reason = serializers.CharField(allow_blank=True, help_text="Why it does not.")
+
+
 class TurnSerializer(serializers.Serializer[Any]):
     """The place in the order of the idle DAGs, counted from 1."""
 
@@ -215,6 +223,9 @@ class DagAnswerSerializer(serializers.Serializer[Any]):
     summary = serializers.CharField()
     turn = TurnSerializer(allow_null=True)
     avoided = AvoidedSerializer(many=True)
+    sites = SiteAnswerOfDagSerializer(
+        many=True, help_text="All sites' answers to a DAG with binding = job; else none."
+    )
     explanation = SitesSerializer()
     misses = MissSerializer(many=True)
     after = SitesSerializer(allow_null=True)

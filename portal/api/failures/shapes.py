@@ -1,4 +1,4 @@
-"""Serializers of failure groups and of decisions about them."""
+"""Serializers of failure groups: list, and detail with counts by site and hour."""
 
 from __future__ import annotations
 

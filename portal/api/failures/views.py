@@ -1,4 +1,4 @@
-"""Endpoints of failure groups: list, detail, and mute, resolve, reopen, categorise."""
+"""Endpoints of failure groups: list, detail, and the actions mute, resolve, reopen, categorise."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Serializers of history: bins of round-robin archives, series and panes."""
+"""Serializers of history: bins and series of round-robin archives, panes and their values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Endpoints of history: round-robin archives, and panes as data, figure and report."""
+"""Endpoints of history: counts over time from round-robin archives, and panes of the history page.
+
+A pane comes as values (JSON or CSV), as a figure for Plotly, and as a report in HTML.
+"""
 
 from __future__ import annotations
 

@@ -1,9 +1,11 @@
-"""Serializers of jobs, their attempts, files and events."""
+"""Serializers of jobs, their events, attempts, and files that attempts sent back."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from portal.api.shapes import (
@@ -14,6 +16,7 @@ from portal.api.shapes import (
     ObjectField,
     TextsByNameField,
 )
+from wms.jobs.binding.late_values import show_latest
 from wms.jobs.models import Attempt, AttemptFile, Job, JobEvent
 from wms.pilots.selectors import PilotOfAttempt
 
@@ -58,7 +61,10 @@ class AttemptSerializer(serializers.ModelSerializer[Attempt]):
         help_text="What kept the payload from pilot and node; none: nothing; empty: not told."
     )
     usage = AmountsByNameField(
-        read_only=True, allow_null=True, help_text="What it used, in seconds and MB."
+        source="whole_usage",
+        read_only=True,
+        allow_null=True,
+        help_text="What it used, in seconds and MB.",
     )
     files = AttemptFileSerializer(many=True, read_only=True)
 
@@ -86,6 +92,10 @@ class AttemptSerializer(serializers.ModelSerializer[Attempt]):
         return pilots
 
 
+def _texts() -> serializers.ListField:
+    return serializers.ListField(child=serializers.CharField(), read_only=True)
+
+
 class JobDetailSerializer(JobSerializer):
     """A job with its payload and its attempts."""
 
@@ -95,8 +105,23 @@ class JobDetailSerializer(JobSerializer):
         child=serializers.CharField(), read_only=True,
         help_text="Worker nodes that have failed it: other ones get it first.",
     )  # fmt: skip
+    executable = serializers.CharField(read_only=True)
+    arguments = _texts()
     environment = TextsByNameField(read_only=True)
+    input_files = _texts()
+    output_files = _texts()
+    stdout_name = serializers.CharField(read_only=True, help_text="Name in the workspace.")
+    stderr_name = serializers.CharField(read_only=True, help_text="Name in the workspace.")
     attributes = ObjectField(read_only=True)
+    wall_limit_s = serializers.IntegerField(read_only=True)
+    directives = ObjectField(
+        read_only=True, allow_null=True,
+        help_text="What its description says of its run: standard input, new names of outputs, "
+        "limits of duration, checkpoint, notices; only what it says, null for nothing.",
+    )  # fmt: skip
+    late = serializers.SerializerMethodField(
+        help_text="Commands that the claim fills in for the site of its pilot, while none has."
+    )
     attempts = AttemptSerializer(many=True, read_only=True)
     events = JobEventSerializer(many=True, read_only=True)
 
@@ -104,8 +129,18 @@ class JobDetailSerializer(JobSerializer):
         fields = [
             *JobSerializer.Meta.fields, "dag", "needs", "avoided_hosts", "priority", "executable",
             "arguments", "environment", "input_files", "output_files", "stdout_name", "stderr_name",
-            "attributes", "wall_limit_s", "attempts", "events",
+            "attributes", "directives", "wall_limit_s", "late", "attempts", "events",
         ]  # fmt: skip
+
+    def to_representation(self, instance: Job) -> dict[str, Any]:
+        """The job as its latest attempt ran it."""
+        self._late = show_latest(instance)
+        return super().to_representation(instance)
+
+    @extend_schema_field({"type": "object", "additionalProperties": {"type": "string"}})
+    def get_late(self, job: Job) -> dict[str, str]:
+        """Texts by their commands."""
+        return self._late
 
     def get_dag(self, job: Job) -> int | None:
         """Name the DAG; the view found it out."""

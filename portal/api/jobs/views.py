@@ -1,4 +1,4 @@
-"""Endpoints of jobs: list, detail, logs, kill, peek, stop the pilot."""
+"""Endpoints of jobs: submit, list, detail, standard output and error, and actions such as kill."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ from rest_framework.views import APIView
 
 from portal.api.actions import ActionView
 from portal.api.base import AcceptsAnything, ListView, caller, refusals, wants_all
+from portal.api.clusters.shapes import SubmittedClusterSerializer
+from portal.api.clusters.views import BODIES, IDEMPOTENCY_KEY, TakesJobs
 from portal.api.downloads import send_blob
 from portal.api.jobs import shapes
 from portal.api.log_responses import PLACE_PARAMETERS, send_part
@@ -28,10 +30,11 @@ from wms.dags.reading.selectors import dags_of_jobs
 from wms.jobs import selectors
 from wms.jobs.models import AttemptFile, Job
 from wms.jobs.output.streams import stream_text
+from wms.jobs.sandboxes.leases import require_kept
 from wms.pilots.selectors import pilots_of_attempts
 
 
-class JobList(ListView):
+class JobList(TakesJobs, ListView):
     """Jobs, newest first."""
 
     queryset = Job.objects.none()
@@ -41,6 +44,24 @@ class JobList(ListView):
     def get_queryset(self) -> QuerySet[Job]:
         """Everything that the caller may see."""
         return selectors.listed_jobs(caller(self.request))
+
+    @extend_schema(
+        summary="Submit jobs",
+        request=BODIES,
+        parameters=[IDEMPOTENCY_KEY],
+        responses={
+            201: SubmittedClusterSerializer,
+            200: SubmittedClusterSerializer,
+            **refusals(400, 403, 409, 413, 429),
+        },
+    )
+    def post(self, request: Request) -> Response:
+        """Store one job or many as a cluster, or refuse them with every fault; then none is stored.
+
+        The description is an object in JSON or a text in submit language. Files come with it in
+        a form.
+        """
+        return self.store(request)
 
 
 class JobDetail(RetrieveAPIView[Job]):
@@ -81,6 +102,7 @@ class _JobLog(APIView):
         if number is None:
             number = selectors.latest_printing(job, kind=self.kind)
         if number is None:
+            require_kept(job)
             raise NotFound(f"Job {job.pk} has sent no {self.kind.label}.")
         if is_full:
             return self._send_all(request, job, number)

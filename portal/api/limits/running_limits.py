@@ -1,4 +1,4 @@
-"""Endpoints of running limits: everybody reads, operators change."""
+"""Endpoints of running limits, which bound jobs of a kind: list, make, read, change, delete."""
 
 from __future__ import annotations
 

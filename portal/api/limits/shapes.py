@@ -1,4 +1,7 @@
-"""Serializers of running limits and of limits that DAGs share."""
+"""Serializers of running limits (of jobs) and of shared limits (of nodes of several DAGs).
+
+Also fields of a site, a user or an accounting group by name.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ from typing import Any
 from rest_framework import serializers
 
 from portal.api.shapes import StrictSerializer
+from wms.accounting.models import AccountingGroup
 from wms.core.models import User
 from wms.dags.models import SharedLimit
 from wms.jobs.models import RunningLimit
@@ -29,6 +33,15 @@ class OwnerField(serializers.SlugRelatedField[User]):
         """The user. No name has a null character, with which PostgreSQL cannot compare."""
         user: User = super().to_internal_value(str(data).replace("\0", "?"))
         return user
+
+
+class GroupField(serializers.SlugRelatedField[AccountingGroup]):
+    """An accounting group by name."""
+
+    def to_internal_value(self, data: Any) -> AccountingGroup:
+        """The group. No name has a null character, with which PostgreSQL cannot compare."""
+        group: AccountingGroup = super().to_internal_value(str(data).replace("\0", "?"))
+        return group
 
 
 class RunningLimitSerializer(StrictSerializer, serializers.ModelSerializer[RunningLimit]):

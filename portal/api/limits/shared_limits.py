@@ -1,4 +1,4 @@
-"""Endpoints of limits that DAGs share: everybody reads, operators change."""
+"""Endpoints of shared limits on nodes of several DAGs: list, make, read, change, delete."""
 
 from __future__ import annotations
 

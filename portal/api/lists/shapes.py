@@ -1,4 +1,4 @@
-"""Serializers of saved filters."""
+"""Serializers of saved filters (shown, to be saved, to be changed); the field of parameters."""
 
 from __future__ import annotations
 

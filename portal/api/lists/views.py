@@ -1,4 +1,4 @@
-"""Endpoints of list exports and saved filters."""
+"""Endpoints of list exports (CSV, JSON) and of saved filters."""
 
 from __future__ import annotations
 

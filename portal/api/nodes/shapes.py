@@ -1,4 +1,4 @@
-"""Serializers of nodes, their obstacles and scripts, and of requests that steer nodes."""
+"""Serializers of DAG nodes, their work, events, obstacles, script runs, and results of actions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Endpoints of DAG nodes: list, detail, rerun, mark, change, and script runs."""
+"""Endpoints of DAG nodes: list, detail, events, jobs, script runs with output, and actions.
+
+Actions change nodes that are named: rerun, mark, change their rules.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Serializers of notices and subscriptions."""
+"""Serializers of notices, of marking them as read, and of subscriptions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Endpoints of notices and subscriptions."""
+"""Endpoints of notices (list, mark as read) and of subscriptions (list, add, remove)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Serializers of pilots, their slots, accounts, node checks, attempts and events."""
+"""Serializers of pilots: slot, core-seconds, node checks, attempts and events."""
 
 from __future__ import annotations
 
@@ -41,11 +41,14 @@ class PilotSerializer(serializers.ModelSerializer[Pilot]):
 
 
 class AmountsSerializer(serializers.Serializer[Any]):
-    """Amounts of cores, memory and GPUs."""
+    """Amounts of cores, memory, GPUs and disk."""
 
     cores = serializers.IntegerField()
     memory_mb = serializers.IntegerField()
     gpus = serializers.IntegerField()
+    disk_mb = serializers.IntegerField(
+        allow_null=True, help_text="Null where it is not known; a queue offers none in all."
+    )
 
 
 class SlotSerializer(serializers.Serializer[Any]):
@@ -122,7 +125,7 @@ class PilotAttemptSerializer(serializers.ModelSerializer[Attempt]):
     """A try of a job, seen from its pilot."""
 
     job = serializers.IntegerField(source="job_id", read_only=True)
-    usage = AmountsByNameField(read_only=True, allow_null=True)
+    usage = AmountsByNameField(source="whole_usage", read_only=True, allow_null=True)
 
     class Meta:
         model = Attempt

@@ -1,4 +1,7 @@
-"""Endpoints of pilots: list, detail, log, events, attempts, checks, drain, remove."""
+"""Endpoints of pilots: list, detail, log, events, attempts, node checks, and actions.
+
+The actions are to drain and to remove.
+"""
 
 from __future__ import annotations
 

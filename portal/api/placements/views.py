@@ -1,4 +1,4 @@
-"""Endpoints of placement requests: list, detail, remove."""
+"""Endpoints of placement requests (file transfers): list, detail, and the action remove."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Endpoints by which sites advertise ads of their own."""
+"""Endpoints of a site's ad: advertise, read it merged with the configuration, withdraw."""
 
 from __future__ import annotations
 

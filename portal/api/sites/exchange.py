@@ -1,4 +1,4 @@
-"""Endpoint that exports and imports sites as YAML, with a preview."""
+"""Endpoint and serializers that export and import sites as YAML or JSON, with a preview."""
 
 from __future__ import annotations
 

@@ -1,18 +1,27 @@
-"""Endpoints and serializers of the pilot pressure on a queue, read-only."""
+"""Endpoints and serializers of pilot pressure on a queue: requests now and in the last day.
+
+Also whether its batch system answers, and for whom private pilots are needed. Read-only.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
 from django.db.models import QuerySet
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.utils import extend_schema, extend_schema_field
 from rest_framework import serializers
 from rest_framework.generics import GenericAPIView
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from portal.api.base import ListView, caller, refusals
-from wms.pilots.pressure.selectors import Pressure, find_pressure, records_of
+from wms.pilots.pressure.selectors import (
+    OwnerLine,
+    Pressure,
+    find_pressure,
+    owner_lines,
+    records_of,
+)
 from wms.pilots.pressure_models import ElementContact, PressureRecord, PressureRequest
 
 
@@ -42,6 +51,18 @@ class ContactSerializer(serializers.ModelSerializer[ElementContact]):
         fields = ["kind", "failures", "failing_since", "reason", "next_at"]
 
 
+class OwnerLineSerializer(serializers.Serializer[OwnerLine]):
+    """An owner of private pilots at a queue whose pilots have several."""
+
+    owner = serializers.CharField()
+    group = serializers.CharField(allow_blank=True, help_text="Empty for none.")
+    is_shared = serializers.BooleanField(help_text="They take the jobs of all its members.")
+    needed = serializers.IntegerField(help_text="Pilots that should wait.")
+    draws = serializers.FloatField(help_text="Part of the draws, in per cent.")
+    queued = serializers.IntegerField()
+    running = serializers.IntegerField()
+
+
 class PressureSerializer(serializers.Serializer[Pressure]):
     """The pressure on a queue now."""
 
@@ -51,6 +72,15 @@ class PressureSerializer(serializers.Serializer[Pressure]):
         allow_null=True, help_text="Null before the director has looked at the queue."
     )
     troubles = ContactSerializer(many=True)
+    owners = serializers.SerializerMethodField(
+        help_text="Where each pilot is private to somebody else: for whom they are."
+    )
+
+    @extend_schema_field(OwnerLineSerializer(many=True))
+    def get_owners(self, pressure: Pressure) -> list[dict[str, Any]]:
+        """Owners by need, most first; none where pilots have one owner or none."""
+        lines: list[dict[str, Any]] = OwnerLineSerializer(owner_lines(pressure), many=True).data
+        return lines
 
 
 class RecordSerializer(serializers.ModelSerializer[PressureRecord]):

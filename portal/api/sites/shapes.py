@@ -1,4 +1,7 @@
-"""Serializers of sites, their ads, suspected nodes and downtimes."""
+"""Serializers of sites: queues, ad, advertisement, throttle, standing, events, downtimes.
+
+Also of worker nodes under suspicion, and of failed node checks.
+"""
 
 from __future__ import annotations
 
@@ -38,8 +41,8 @@ class QueueSerializer(serializers.ModelSerializer[Queue]):
         fields = [
             "name", "element", "is_enabled", "max_pilots", "max_queued_pilots", "cores",
             "memory_mb", "gpus", "wall_time_s", "platform", "tags", "required_tags", "setup",
-            "submit_pool", "owner", "owner_group", "fence", "effective_fence", "network",
-            "http_proxy", "hold_after_failure_s", "attenuation", "max_idle_pilots",
+            "submit_pool", "is_private", "owner", "owner_group", "fence", "effective_fence",
+            "network", "http_proxy", "hold_after_failure_s", "attenuation", "max_idle_pilots",
             "curb_idle_pilots", "max_held_pilots", "max_submits", "batch_size", "max_removals",
             "removal_margin", "removal_wait_s", "queued_lifetime_s",
         ]  # fmt: skip

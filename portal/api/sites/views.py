@@ -1,4 +1,4 @@
-"""Endpoints of sites: list, detail, events, ban, drain, unban."""
+"""Endpoints of sites: list, detail, events, and the actions ban, drain, unban."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Endpoints of the worker nodes of a site: failed checks, suspected nodes, clearing one."""
+"""Endpoints of worker nodes of a site: failed node checks, suspected nodes, clearing a suspect."""
 
 from __future__ import annotations
 

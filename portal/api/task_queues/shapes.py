@@ -1,4 +1,4 @@
-"""Serializers of TaskQueues and their policy."""
+"""Serializers of TaskQueues (jobs, priority, where they can run) and of the TaskQueue policy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Endpoints of TaskQueues and of their policy."""
+"""Endpoints of TaskQueues (list, detail) and of the TaskQueue policy (read, change)."""
 
 from __future__ import annotations
 

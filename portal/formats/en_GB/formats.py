@@ -1,4 +1,4 @@
-"""Date and time formats: ISO 8601 days, and the zone beside each time."""
+"""Django's date and time formats, for display and for input: ISO 8601 days, UTC beside times."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Forms of the user's own account: tokens, subscriptions and channels."""
+"""Forms of the account page: new token, subscription, channel (e-mail or webhook)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Account page: the table of its tabs and the context of each."""
+"""Account page: its tabs (overview, quotas, notifications, tokens, preferences, password).
+
+Each tab has its template context; the overview tells the rights of each role.
+"""
 
 from __future__ import annotations
 
@@ -22,6 +25,7 @@ from wms.core.errors import NotFound, PilotageError
 from wms.core.models import Role, User
 from wms.core.policy import has_role
 from wms.core.tokens import own_tokens
+from wms.jobs.quotas import quotas_of
 from wms.notices.conf import conf
 from wms.notices.models import Channel, Rule
 from wms.notices.policy import may_subscribe
@@ -58,6 +62,18 @@ def _overview(user: User) -> Mapping[str, Any]:
         "rights": [(role.label, text, has_role(user, role)) for role, text in RIGHTS.items()],
         "actions": own_actions(user)[:_ACTIONS_SHOWN],
         "actions_path": f"{reverse('web:audit')}?actor={user.get_username()}",
+    }
+
+
+def _quotas(user: User) -> Mapping[str, Any]:
+    names = {
+        "waiting_jobs": "waiting jobs", "clusters": "clusters and DAGs", "size_bytes": "files",
+    }  # fmt: skip
+    return {
+        "uses": [
+            (use, [(kind, names[kind], limit, used) for kind, limit, used in use.lines])
+            for use in quotas_of(user)
+        ],
     }
 
 
@@ -124,6 +140,7 @@ TABS = {
     each.name: each
     for each in (
         AccountTab("overview", "Account", _overview),
+        AccountTab("quotas", "Quotas", _quotas),
         AccountTab("notifications", "Notifications", _notifications),
         AccountTab("tokens", "API tokens", _tokens),
         AccountTab("preferences", "Preferences", _preferences),

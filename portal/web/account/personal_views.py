@@ -1,4 +1,4 @@
-"""Views that store saved filters, columns and preferences."""
+"""Views that store what a user set: saved filters, columns of a list, display preferences."""
 
 from __future__ import annotations
 

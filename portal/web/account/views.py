@@ -1,4 +1,4 @@
-"""Views of the account page: tokens, password, subscriptions, channels."""
+"""Views of the account page: tabs, tokens, password, default filters, subscriptions, channels."""
 
 from __future__ import annotations
 

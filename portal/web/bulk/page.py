@@ -1,4 +1,7 @@
-"""Template contexts and form parsing of the pages of a bulk operation."""
+"""Template contexts of the bulk operation pages: preview, progress, outcomes by object.
+
+Also links to objects and lists, and the arguments and confirmation that the forms send.
+"""
 
 from __future__ import annotations
 

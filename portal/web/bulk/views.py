@@ -1,4 +1,7 @@
-"""Pages of bulk operations: preview of a frozen selection, confirmation, progress."""
+"""Pages of bulk operations: list, preview of a frozen selection, confirmation, progress.
+
+Also the views that stop an operation or retry what failed.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""DAG page: header and the open tab; other tabs are not queried."""
+"""DAG page: header with actions and stays at sites, table of tabs, and the open tab.
+
+Other tabs are not queried.
+"""
 
 from __future__ import annotations
 
@@ -30,6 +33,7 @@ from wms.actions.dags import DAGS
 from wms.core.errors import NotFound
 from wms.dags.models import Dag
 from wms.dags.policy import may_steer
+from wms.dags.reading.accepting_sites import accepting_sites
 from wms.dags.reading.run_selectors import outer_dags
 from wms.dags.reading.selectors import NodeCounts, matches_of
 from wms.dags.states import DAG_TERMINAL
@@ -98,6 +102,7 @@ def show_dag(request: HttpRequest, dag_id: int, *, refused: Refused | None = Non
         "kept_back": read.kept_back,
         "outer": outer_dags(dag),
         "is_told": read.is_told,
+        "accepting": accepting_sites(dag) or [],
         **_stays(dag),
     }
     if is_built:

@@ -1,4 +1,4 @@
-"""Data of a DAG that several parts of its page share, each read once per request."""
+"""Data of one DAG that several tabs of its page share, each read once per request."""
 
 from __future__ import annotations
 

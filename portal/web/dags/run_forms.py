@@ -1,9 +1,10 @@
-"""Forms for submitting a DAG, running it again, and changing its limits."""
+"""Forms of DAG runs: submission with options, further run from a rescue, change of limits.
+
+Also the labels of run options, the reading of the submit form, and the faults of any form.
+"""
 
 from __future__ import annotations
 
-import hashlib
-import secrets
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
@@ -14,6 +15,7 @@ from django.http import HttpRequest
 from portal.middleware.uploads import Upload, uploads
 from portal.shared.submissions import SubmissionParts
 from portal.web.shared.forms import ReasonForm
+from portal.web.shared.nonces import page_key
 from portal.web.shared.stale_forms import version_of
 from wms.core.errors import Finding, InvalidInput
 from wms.dags.language.origin import read_origin
@@ -186,11 +188,6 @@ class SubmitForm:
     is_check: bool
 
 
-def fresh_nonce() -> str:
-    """Random value of one rendering of the form: a double click submits once."""
-    return secrets.token_urlsafe(16)
-
-
 def read_submit_form(request: HttpRequest, options: RunOptionsForm) -> SubmitForm:
     """Read the form. Raises InvalidInput with every fault."""
     dags = uploads(request, "dag")
@@ -203,7 +200,7 @@ def read_submit_form(request: HttpRequest, options: RunOptionsForm) -> SubmitFor
     if len(archives) > 1:
         raise InvalidInput.of("one archive may be given", field="archive")
     given = options.options()
-    start = request.POST.get("start", "")
+    start, binding = request.POST.get("start", ""), request.POST.get("binding", "")
     origin = read_origin(request.POST.get("directory", ""), request.POST.get("root", ""))
     return SubmitForm(
         SubmissionParts(
@@ -214,10 +211,11 @@ def read_submit_form(request: HttpRequest, options: RunOptionsForm) -> SubmitFor
             origin=origin,
             options=given,
             resumption=read_resumption(start),
-            key=_key(
+            binding=binding,
+            key=page_key(
                 request.POST.get("nonce", ""),
                 [*dags, *files, *archives, *([description] if description else [])],
-                f"{sorted(given.items())} {start} {origin}",
+                f"{sorted(given.items())} {start} {origin} {binding}",
             ),
         ),
         is_check=request.POST.get("do") == "check",
@@ -228,16 +226,3 @@ def _in_folder(upload: Upload) -> Upload:
     """Uploaded files by their paths inside the chosen folder."""
     _, _, inside = upload.name.partition("/")
     return Upload(inside or upload.name, upload.content)
-
-
-def _key(nonce: str, sent: Iterable[Upload], how: str) -> str | None:
-    """Idempotency key: equal for a second click, different after files were corrected."""
-    if not nonce or len(nonce) > 64:
-        return None
-    digest = hashlib.sha256(f"{nonce}\0{how}".encode())
-    for upload in sent:
-        upload.content.seek(0)
-        content = hashlib.file_digest(upload.content, "sha256").hexdigest()
-        upload.content.seek(0)
-        digest.update(f"\0{upload.name}\0{content}".encode())
-    return f"page:{digest.hexdigest()}"

@@ -1,4 +1,4 @@
-"""Run data of the DAG page: surrounding DAGs, limits, and downloads."""
+"""Facts of a run on the DAG page: inner and further DAGs, options, limits, rescues, downloads."""
 
 from __future__ import annotations
 

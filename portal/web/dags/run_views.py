@@ -1,4 +1,4 @@
-"""Views of DAG runs: rescue, limits, exports."""
+"""Views of a DAG's run: start a further run (rescue), change limits, download exports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Page on which a DAG is submitted or only checked."""
+"""Submit page: a DAG is submitted, or only checked."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ from django_htmx.http import HttpResponseClientRedirect
 
 from portal.middleware.uploads import keeps_names
 from portal.shared.submissions import submission_of
-from portal.web.dags.run_forms import RunOptionsForm, fresh_nonce, read_submit_form
+from portal.web.dags.run_forms import RunOptionsForm, read_submit_form
 from portal.web.shared.findings import SHOWN, quoted
+from portal.web.shared.nonces import fresh_nonce
 from portal.web.shared.pages import page
 from wms.core.actors import Actor
 from wms.core.errors import Finding, InvalidInput

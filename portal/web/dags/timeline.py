@@ -1,4 +1,7 @@
-"""Timeline of a DAG by level, or by node for a small selection."""
+"""Timeline tab of the DAG page: bars over time by level, or by node for a small selection.
+
+Also the axis, the choice of a time range, and the longest path.
+"""
 
 from __future__ import annotations
 

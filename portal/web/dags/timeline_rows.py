@@ -1,4 +1,4 @@
-"""Timeline rows of single nodes: spans of waiting, scripts and execution."""
+"""Rows of the DAG timeline for single nodes: spans of waiting, scripts and execution."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Views of the DAG page and of its actions."""
+"""Views of the DAG page and of its actions: hold, halt, release, rematch, remove."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Data of the dashboard: counts by state, failure causes, running DAGs, sites and control loops."""
+"""Data of the dashboard: attention items, counts by state, causes of failure, running work.
+
+Also sites and control loops, and the scope: the user's own work, or everything.
+"""
 
 from __future__ import annotations
 
@@ -26,6 +29,9 @@ from wms.dags.reading.selectors import attention_and_running, listed_dags
 from wms.dags.states import DagState
 from wms.failures.selectors import CountedGroup, Window, counted_groups, own_groups, visible_groups
 from wms.failures.states import WANTED
+from wms.jobs.clusters.selectors import listed_clusters
+from wms.jobs.clusters.states import ClusterState
+from wms.jobs.models import Cluster
 from wms.jobs.selectors import visible_jobs
 from wms.jobs.states import JobState
 from wms.pilots.selectors import visible_pilots
@@ -80,6 +86,7 @@ class Board:
     attention: Sequence[Dag]
     attention_total: Count
     running: Sequence[Dag]
+    clusters: Sequence[Cluster]
     causes: Sequence[CountedGroup]
     sites: Sequence[SiteLine]
     loops: Sequence[LoopStatus]
@@ -137,6 +144,9 @@ def board_of(user: User, *, now: datetime, scope: Scope, window: Window) -> Boar
         attention=needy,
         attention_total=counts[_ATTENTION],
         running=running,
+        clusters=list(
+            _of(listed_clusters(user), user, scope).filter(state=ClusterState.ACTIVE)[:_LINES]
+        ),
         causes=_causes(user, scope, window, now),
         sites=sites,
         loops=loops,

@@ -1,4 +1,4 @@
-"""Help pages: filters, expressions, keyboard shortcuts, and the glossary of states."""
+"""Help pages: filters, expressions and keyboard shortcuts; glossary of states and their events."""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Attention items of the dashboard: held or failing work, sites, queues and loops in trouble."""
+"""Attention items of the dashboard: what needs a person, and the link to act on it.
+
+DAGs without a site, held or failing; held jobs; sites, downtimes, queues, node checks and control
+loops in trouble.
+"""
 
 from __future__ import annotations
 

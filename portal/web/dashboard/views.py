@@ -1,4 +1,4 @@
-"""Dashboard page."""
+"""Dashboard page: attention items, counts by state, causes of failure, charts of the history."""
 
 from __future__ import annotations
 

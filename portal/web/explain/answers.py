@@ -1,4 +1,7 @@
-"""Explain answers prepared for the page: ordered, counted, and cut to a length."""
+"""Explain answers as lines for the page: ordered, grouped, counted, and cut to a length.
+
+Conjuncts, sites, refusals, candidates, near misses and queues; changes by what-if.
+"""
 
 from __future__ import annotations
 

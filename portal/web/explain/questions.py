@@ -1,4 +1,4 @@
-"""Form of the explain page: the subject and its what-if changes."""
+"""Form of the pages Explain and What if: subject of the question, and changes to try."""
 
 from __future__ import annotations
 

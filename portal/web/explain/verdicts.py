@@ -1,4 +1,4 @@
-"""Badges and meanings of explain verdicts."""
+"""Badges, words and meanings on the pages Explain and What if: verdicts, and how sites stand."""
 
 from __future__ import annotations
 

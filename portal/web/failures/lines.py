@@ -1,4 +1,7 @@
-"""Lines of failure pages: groups with trend bars, a group's failures, matrix of sites."""
+"""Lines of failure pages: groups with trend bars, failures of a group.
+
+Also the matrix of sites and groups, with the fill level of each count.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pages of the rules that group failures: shown to all, tried and changed by operators."""
+"""Pages of the rules that group failures: list, new rule, change, trial run, removal."""
 
 from __future__ import annotations
 

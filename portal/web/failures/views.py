@@ -1,4 +1,4 @@
-"""Pages of failure groups: list, group, and decisions about it."""
+"""Pages of failure groups: list, matrix of sites and causes, one group, and decisions about it."""
 
 from __future__ import annotations
 

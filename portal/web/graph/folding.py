@@ -1,4 +1,4 @@
-"""Grouping of DAG nodes into boxes: by level, sub-DAG, splice, or name prefix."""
+"""Folding of a DAG drawing: nodes grouped into boxes by level, sub-DAG, splice or name prefix."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Graph tab of a DAG: drawn whole, folded, or as a map of cells, depending on its size."""
+"""Graph tab of the DAG page: drawn whole, folded, or as a map of cells, depending on its size.
+
+Also the part of a DAG around one node.
+"""
 
 from __future__ import annotations
 

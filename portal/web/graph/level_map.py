@@ -1,4 +1,7 @@
-"""Level map of a DAG: one column for each level, stacked by node state."""
+"""Level map of a DAG: one column for each level, stacked by node state.
+
+Also the tab of the DAG page that shows it with its table.
+"""
 
 from __future__ import annotations
 

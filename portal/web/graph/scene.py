@@ -1,4 +1,4 @@
-"""Scene of a graph: positions and contents of boxes and lines."""
+"""Geometry of a graph drawing: positions, sizes and links of boxes, and lines between them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Stacked state bars: node counts by state, drawn and as text."""
+"""Stacked bars of node counts by state: their segments, and the same counts as text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Binary graph data for large DAGs: positions, states, changes, and names of nodes."""
+"""Data for the script that draws large DAGs: positions, states and names in binary form.
+
+Also changes of states since a version, and facts of one node as JSON.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""History charts for pages: figure for the script, caption, and table."""
+"""History charts on pages: JSON of a figure for the chart script, caption, and table of bins.
+
+Also the charts that other pages show.
+"""
 
 from __future__ import annotations
 

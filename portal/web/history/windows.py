@@ -1,4 +1,7 @@
-"""Addresses of the history page: its window, and earlier, later and wider ones."""
+"""View of the history page as addresses: shown window and panes, and links to other ranges.
+
+Links lead earlier, later, wider, and to each range that ends now.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Needs of jobs and offers of queues as text: short for lists, in full for pages."""
+"""Needs of jobs as text, short for lists and in full for pages.
+
+Also text on queues: what their pilots offer, and for which jobs they are reserved.
+"""
 
 from __future__ import annotations
 
@@ -41,11 +44,13 @@ def words_of(needs: Needs) -> str:
         cores_of(needs),
         f"{needs.memory_mb} MB" if needs.memory_mb else "",
         _counted(needs.gpus, "GPU") if needs.gpus else "",
+        f"{needs.disk_mb} MB of disk" if needs.disk_mb else "",
         f"{span(needs.cpu_time_s)} of CPU",
         needs.job_type and f"type {needs.job_type}",
         needs.setup and f"setup {needs.setup}",
         *(f"{word} {_some(values)}" for word, values in lists if values),
         f"tags {_some(needs.tags, 'and')}" if needs.tags else "",
+        f"limits {_some(needs.limits, 'and')}" if needs.limits else "",
         needs.requirements and f"where {needs.requirements}",
     ]
     return ", ".join(filter(None, parts))
@@ -78,9 +83,11 @@ def facts_of(needs: Needs) -> list[NeedFact]:
     ]
     special = [
         NeedFact("GPUs", str(needs.gpus or "")),
+        NeedFact("Disk", f"{needs.disk_mb} MB" if needs.disk_mb else ""),
         NeedFact("Not at", ", ".join(needs.banned_sites)),
         NeedFact("Queues", ", ".join(needs.queues)),
         NeedFact("Tags", ", ".join(needs.tags)),
+        NeedFact("Concurrency limits", ", ".join(needs.limits)),
         NeedFact("Job type", needs.job_type),
         NeedFact("Setup", needs.setup),
         NeedFact("Pilots", ", ".join(needs.pilot_types)),
@@ -113,6 +120,7 @@ def reserved_for(queue: Queue) -> str:
     whose = "all members" if group and group.has_job_sharing else queue.owner
     parts = [
         f"jobs of {whose}{f' in {group}' if group else ''}" if queue.owner else "",
+        "in each pilot the jobs of one owner, drawn when it is sent" if queue.has_owners else "",
         f"jobs with the tags {' and '.join(queue.required_tags)}" if queue.required_tags else "",
         f"the setup {queue.setup}" if queue.setup else "",
         f"the submit pool {queue.submit_pool}" if queue.submit_pool else "",

@@ -1,4 +1,4 @@
-"""Views of the job page and of its actions."""
+"""Views of the job page and of its actions: kill, reschedule, show output, drain its pilot."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 
 from matching.task_queues.needs import Needs
 from portal.shared.readable_logs import log_kinds
+from portal.web.jobs.directives import directive_facts
 from portal.web.jobs.needs import facts_of
 from portal.web.shared.offers import ActionForm, Refused, offers_of
 from portal.web.shared.pages import page, render_page
@@ -21,15 +22,19 @@ from wms.actions.selectors import possible_actions
 from wms.core.actors import Actor
 from wms.core.errors import NotFound, NotPermitted, PilotageError
 from wms.dags.reading.selectors import dags_of_jobs, nodes_of_jobs
+from wms.jobs.binding.late_values import show_latest
+from wms.jobs.binding.scopes import needs_now
+from wms.jobs.clusters.selectors import cluster_of_job
 from wms.jobs.content.blobs import read_tail
-from wms.jobs.models import Attempt, AttemptFile, Job, Stream
+from wms.jobs.models import Attempt, AttemptFile, Job, OutputLease, Stream
 from wms.jobs.output.streams import stream_text, tail_of
+from wms.jobs.sandboxes.leases import are_removed, lease_of_job
 from wms.jobs.selectors import (
     attempts_of,
     events_of_job,
     find_job,
 )
-from wms.jobs.states import JobState
+from wms.jobs.states import TERMINAL, JobState
 from wms.pilots.selectors import pilots_of_attempts
 from wms.taskqueues.selectors import task_queue_of
 
@@ -74,15 +79,19 @@ def _show_job(request: HttpRequest, job: Job, *, refused: Refused | None = None)
     node = nodes_of_jobs([job]).get(job.pk)
     context = {
         "job": job,
-        "needs": facts_of(Needs.from_dict(job.needs)),
+        "late": show_latest(job),
+        "needs": facts_of(needs_now(Needs.from_dict(job.needs), job.late)),
+        "directives": directive_facts(job),
         "task_queue": task_queue_of(job.pk) if job.state == JobState.WAITING else None,
         "dag": node.dag if node else dags_of_jobs([job]).get(job.pk),
         "node": node,
+        "cluster": cluster_of_job(job),
         "attempts": attempts,
         "chosen": chosen,
         "unfenced": {pk for pk, each in pilots.items() if each.has_no_fence},
         "tails": [_tail(chosen, kind) for kind in ("stdout", "stderr")] if chosen else [],
         "outputs": _outputs(chosen),
+        "sandbox": _sandbox(job),
         "events": events[:_EVENTS_SHOWN],
         "events_cut": len(events) > _EVENTS_SHOWN,
         "offers": offers_of(
@@ -150,6 +159,24 @@ def _tail(attempt: Attempt, kind: str) -> Tail:
         return Tail(kind)
     text = tail_of(stream_text(stream), limit_bytes=_TAIL_BYTES)
     return Tail(kind, stream=stream, text=text, size_bytes=stream.size_bytes)
+
+
+@dataclass(frozen=True, slots=True)
+class Sandbox:
+    """What the page tells of the outputs of a job that has ended, all together.
+
+    `lease` is there for those of a cluster that has ended.
+    """
+
+    lease: OutputLease | None
+    are_removed: bool
+
+
+def _sandbox(job: Job) -> Sandbox | None:
+    if job.state not in TERMINAL:
+        return None
+    lease = lease_of_job(job)
+    return Sandbox(lease, are_removed(job, lease))
 
 
 def _outputs(attempt: Attempt | None) -> list[AttemptFile]:

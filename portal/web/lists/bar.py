@@ -1,6 +1,7 @@
 """Toolbar above a list: search, filters, chips, saved filters, columns and exports.
 
-It depends on the address and the user alone, so it is not refreshed with the rows.
+It depends on the address and the user alone, so it is not refreshed with the rows. Also the filter
+with which a list opens: the user's default, or the last one, kept in a cookie.
 """
 
 from __future__ import annotations

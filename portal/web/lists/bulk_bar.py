@@ -1,4 +1,4 @@
-"""Bulk action bar above the rows of a list: selected rows and possible actions."""
+"""Bulk action bar above the rows of a list: token of the rows shown, and possible actions."""
 
 from __future__ import annotations
 

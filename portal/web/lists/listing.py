@@ -1,4 +1,4 @@
-"""List pages: filtered rows, facet counts by state and value, and paging."""
+"""List page: filtered rows, counts by state and by value with links, paging, live refresh."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Keyset paging of long lists: the last page is as fast as the first."""
+"""Paging of long lists by keyset: the last page is as fast as the first.
+
+Also by number, for lists in a fixed order, and the addresses of other pages.
+"""
 
 from __future__ import annotations
 

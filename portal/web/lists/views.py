@@ -1,4 +1,4 @@
-"""List pages of DAGs, jobs, pilots, placements and sites."""
+"""Views of the list pages of DAGs, jobs, clusters, pilots, placement requests and sites."""
 
 from __future__ import annotations
 
@@ -40,6 +40,13 @@ def dag_list(request: HttpRequest) -> HttpResponse:
 def job_list(request: HttpRequest) -> HttpResponse:
     """Jobs, latest first."""
     return show_list(request, "jobs")
+
+
+@require_safe
+@page
+def cluster_list(request: HttpRequest) -> HttpResponse:
+    """Clusters, latest first."""
+    return show_list(request, "clusters")
 
 
 @require_safe

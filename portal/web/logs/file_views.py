@@ -1,4 +1,4 @@
-"""Downloads of workspace files and attempt output, and pictures."""
+"""Views that send workspace files, pictures, files of attempts and their output so far."""
 
 from __future__ import annotations
 

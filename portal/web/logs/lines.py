@@ -1,4 +1,4 @@
-"""Log lines as safe HTML.
+"""Log lines as safe HTML: numbered links, highlights, colours, notes for missing bytes.
 
 ANSI colours become classes, other escapes are left out, control characters and those that change
 the direction of text are shown as signs, such as `^@`.

@@ -1,4 +1,4 @@
-"""Log viewer: the requested window of lines, search, and links to other windows."""
+"""Log viewer: the requested window of lines, search, links to other windows, following."""
 
 from __future__ import annotations
 

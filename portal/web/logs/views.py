@@ -1,4 +1,4 @@
-"""Log pages of attempts, pilots, scripts and workspace files."""
+"""Views of log pages: attempts, pilots, scripts, and text files of a workspace."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bars of the phases of negotiation cycles."""
+"""Bars of negotiation cycles for their list: duration of each phase, in one scale."""
 
 from __future__ import annotations
 

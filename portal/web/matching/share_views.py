@@ -1,4 +1,8 @@
-"""Shares page: submitters in order of priority, groups with quotas, limits."""
+"""Shares page: submitters by priority, accounting groups with quotas, and limits.
+
+Limits are those of concurrency with their use, those on submitted nodes over several DAGs, and
+those on running jobs.
+"""
 
 from __future__ import annotations
 

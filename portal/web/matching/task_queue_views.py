@@ -1,4 +1,4 @@
-"""Pages of TaskQueues: list and detail."""
+"""Pages of TaskQueues: the list, and one with its jobs and the queues that can run them."""
 
 from __future__ import annotations
 

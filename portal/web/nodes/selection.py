@@ -1,4 +1,7 @@
-"""Selection of DAG nodes by state, name, level, or position in the graph."""
+"""Selection of DAG nodes on a page: by state, name, level, or position in the graph.
+
+Position means the critical path, nodes that block most, or neighbours of a node.
+"""
 
 from __future__ import annotations
 

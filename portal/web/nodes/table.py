@@ -1,4 +1,4 @@
-"""Nodes tab of a DAG: table with facets and paging, for any number of nodes."""
+"""Nodes tab of the DAG page: table of nodes with counts by state and paging, for any number."""
 
 from __future__ import annotations
 

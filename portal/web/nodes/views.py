@@ -1,4 +1,7 @@
-"""Views of the node page, of actions on nodes with their preview, and of script output."""
+"""Views of the node page, of actions on nodes with their preview, and of script output.
+
+Script output is a download.
+"""
 
 from __future__ import annotations
 

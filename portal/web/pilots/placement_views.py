@@ -1,4 +1,4 @@
-"""Views of the placement page and of removing a placement request."""
+"""Views of the page of a placement request (file transfer), and of its removal."""
 
 from __future__ import annotations
 

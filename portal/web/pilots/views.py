@@ -1,4 +1,7 @@
-"""Views of the pilot page and of its actions."""
+"""Views of the pilot page, its actions drain and remove, and the download of its log.
+
+Also the pilot's core-seconds, used and wasted.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pages of the audit trail: list and entry."""
+"""Pages of the audit trail: list of entries, and one entry with its facts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lines of core hours for the pages of efficiency and of a site."""
+"""Table of used and wasted core hours, for the efficiency page and the site page."""
 
 from __future__ import annotations
 

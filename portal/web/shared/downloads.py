@@ -1,4 +1,4 @@
-"""Downloads of files that users wrote, never displayed as pages of our own origin."""
+"""Responses with files that users wrote: download, or picture; never a page of our origin."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Faults of an input, each with the quoted source line."""
+"""Faults of DAG files and other inputs for pages, each with the quoted source line."""
 
 from __future__ import annotations
 

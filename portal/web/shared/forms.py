@@ -1,4 +1,4 @@
-"""Common forms of pages. They check shape only; the services decide what is allowed."""
+"""Base form of pages that change something: the reason. Services decide what is allowed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Forms of the actions that the page of an object offers."""
+"""Action forms on the page of an object: which actions are offered, their fields, refusals."""
 
 from __future__ import annotations
 
@@ -16,18 +16,30 @@ from wms.core.actors import Actor
 from wms.core.errors import Finding, InvalidInput, PilotageError
 
 
+class NamesField(forms.CharField):
+    """Names with commas between them: None where nothing is given, and none of them for a dash."""
+
+    def clean(self, value: Any) -> Any:
+        """The names, or None."""
+        text = super().clean(value)
+        if not text:
+            return None
+        return [] if text == "-" else [part.strip() for part in text.split(",") if part.strip()]
+
+
 class ActionForm(ReasonForm):
     """Form of an action: the reason and the action's arguments."""
 
     def __init__(self, action: Action, data: QueryDict | None = None) -> None:
         super().__init__(data)
         self.action = action
-        self.fields |= {argument.name: _form_field(argument) for argument in action.arguments}
+        asked = action.page_arguments
+        self.fields |= {argument.name: _form_field(argument) for argument in asked}
 
     def order(self, actor: Actor, *, seen: str = "") -> Order:
         """Order for the service. Raises InvalidInput for an invalid argument."""
         reason = self.options()["reason"]
-        for argument in self.action.arguments:
+        for argument in self.action.page_arguments:
             if argument.name in self.errors:
                 fault = str(self.errors[argument.name][0])
                 raise InvalidInput([Finding(fault, field=_asked(argument).short)])
@@ -41,6 +53,8 @@ def _asked(argument: Argument) -> Prompt:
 def _form_field(argument: Argument) -> forms.Field:
     if argument.type == ArgumentType.YES_NO:
         return forms.BooleanField(required=False)
+    if argument.type == ArgumentType.NAMES:
+        return NamesField(required=False, max_length=argument.most_characters)
     asked = _asked(argument)
     faults = {
         "invalid": asked.no_number, "min_value": asked.too_small, "max_value": asked.too_large,
@@ -61,6 +75,7 @@ class OfferedField:
     label: str
     help: str
     is_yes_no: bool
+    is_number: bool
     is_optional: bool
     value: Any
     fault: str
@@ -117,7 +132,7 @@ def offers_of(
                 action,
                 action.page.labels.get(state, action.label),
                 address(action.page_name),
-                [_offered(each, sent, defaults or {}) for each in action.arguments],
+                [_offered(each, sent, defaults or {}) for each in action.page_arguments],
                 str(sent.form["reason"].value() or "") if sent else "",
                 sent.error if sent else None,
             )
@@ -134,6 +149,7 @@ def _offered(argument: Argument, sent: Refused | None, defaults: Mapping[str, st
         label=asked.label,
         help=asked.help.format(default=defaults.get(argument.name, "")),
         is_yes_no=argument.type == ArgumentType.YES_NO,
+        is_number=argument.type == ArgumentType.WHOLE,
         is_optional=argument.default is None,
         value="" if value is None else value,
         fault=str(faults[0]) if faults else "",

@@ -1,4 +1,7 @@
-"""Page rendering: login required, full page or live part with ETag, error pages."""
+"""Page rendering: decorator for login and errors, full page or live part with ETag, refusals.
+
+Also whether a page links to the administration.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Protection against stale forms: an action is refused if its object changed since the form."""
+"""Refusal of stale forms: an action fails if its object changed since the form was shown."""
 
 from __future__ import annotations
 

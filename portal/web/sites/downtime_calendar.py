@@ -1,4 +1,4 @@
-"""Downtime calendar: a row for each site, with its downtimes drawn over the days."""
+"""Downtime calendar page: a row for each site, with its downtimes drawn over the days."""
 
 from __future__ import annotations
 

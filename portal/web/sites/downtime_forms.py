@@ -1,7 +1,8 @@
-"""Forms of downtimes. Times are typed in the zone that is shown beside them.
+"""Form of a downtime: start, end, lead time and reason, in the zone that is shown beside them.
 
 The zone is a field of the form: it is that of the user's preferences, and where these say "that of
-the browser" a script fills it in; without the script it is UTC.
+the browser" a script fills it in; without the script it is UTC. Also the faults of a downtime by
+field.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Pages of downtimes: list, calendar, enter, change and cancel."""
+"""Views of downtimes: list, calendar, one downtime, enter, change and cancel."""
 
 from __future__ import annotations
 

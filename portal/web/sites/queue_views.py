@@ -1,4 +1,4 @@
-"""Queue page: pressure of pilots, its history, and what limits it."""
+"""Queue page: pilot pressure now and in the past, what limits it, and the queue's pilots."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from django.views.decorators.http import require_safe
 from portal.lists.filters import PilotFilter
 from portal.web.jobs.needs import offer_of, reserved_for
 from portal.web.shared.pages import page, render_page
-from wms.pilots.pressure.selectors import find_pressure, records_of
+from wms.pilots.pressure.selectors import find_pressure, owner_lines, records_of
 from wms.pilots.selectors import listed_pilots, live_pilots_by_queue
 from wms.pilots.states import ALIVE
 from wms.sites.policy import may_configure
@@ -35,6 +35,7 @@ def queue_page(request: HttpRequest, name: str, queue: str) -> HttpResponse:
         "live": live_pilots_by_queue([row.pk]).get(row.pk, {}),
         "offer": offer_of(row),
         "reserved_for": reserved_for(row),
+        "owners": owner_lines(pressure)[:_LINES],
         "records": records_of(row)[:_RECORDS],
         "pilots": pilots.qs[:_LINES],
         "now": timezone.now(),

@@ -1,4 +1,4 @@
-"""Suspected worker nodes for pages, with the group of their latest failure."""
+"""Lines of suspected worker nodes for pages: each with the failure group of its latest failure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Views of the site page and of its actions."""
+"""Views of the site page and of its actions ban, drain and unban."""
 
 from __future__ import annotations
 

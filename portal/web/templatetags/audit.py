@@ -1,4 +1,4 @@
-"""Template tags: links between objects and their audit entries."""
+"""Template tags of the audit trail: page of an entry's object, entries of an object, changes."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ def _queue(key: str) -> str:
 _PAGES: dict[str, Callable[[str], str]] = {
     AuditKind.DAG: lambda key: reverse("web:dag", args=[int(key)]),
     AuditKind.JOB: lambda key: reverse("web:job", args=[int(key)]),
+    AuditKind.CLUSTER: lambda key: reverse("web:cluster", args=[int(key)]),
     AuditKind.PLACEMENT: lambda key: reverse("web:placement", args=[int(key)]),
     AuditKind.PILOT: lambda key: reverse("web:pilot", args=[int(key)]),
     AuditKind.SITE: lambda key: reverse("web:site", args=[key]),

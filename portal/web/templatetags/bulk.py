@@ -1,4 +1,4 @@
-"""Template filter: a bulk operation as text."""
+"""Template filter that tells a bulk operation in words: `Hold: 40 DAGs`."""
 
 from __future__ import annotations
 

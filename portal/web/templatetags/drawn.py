@@ -1,4 +1,4 @@
-"""Template filters for drawings and figures of a DAG."""
+"""Template filters for drawings of a DAG: differences of numbers, counts by name, lengths."""
 
 from __future__ import annotations
 

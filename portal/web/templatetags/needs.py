@@ -1,4 +1,4 @@
-"""Template filter: needs of jobs as text."""
+"""Template filter that tells a job's needs in one line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Template filter: the page of a notice's object."""
+"""Template filter for the address of the object that a notice is about."""
 
 from __future__ import annotations
 

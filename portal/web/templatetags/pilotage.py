@@ -1,4 +1,4 @@
-"""Template tags of every page: states, times, sizes, counts and progress."""
+"""Template tags of every page: state badges and icons, times, numbers, bars of progress."""
 
 from __future__ import annotations
 
@@ -164,6 +164,10 @@ register.filter(size)
 
 #: From the left to the right; what waits is the rest.
 _DRAWN = ("done", "post_running", "submitted", "pre_running", "ready", "failed", "futile")
+_DRAWN_OF_JOBS = (
+    "done", "ending", "running", "stalled", "matched", "submitted", "held", "failed", "faulty",
+    "killed", "never_made", "waiting", "received",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,24 +198,54 @@ def progress(
         "futile": dag.futile_count,
     }
     total = dag.node_count or 1
-    parts, x = [], 0.0
-    for name in _DRAWN:
-        count = known.get(name, 0)
-        width = 100 * count / total
-        if count:
-            parts.append(
-                Part(name, word(name), badge_of(name).tone, count, round(x, 3), round(width, 3))
-            )
-        x += width
+    parts = _parts({name: known.get(name, 0) for name in _DRAWN}, total)
     waiting = dag.node_count - sum(part.count for part in parts)
     return {
         "parts": parts,
         "done": known.get("done", 0),
         "total": dag.node_count,
+        "noun": "nodes",
         "waiting": max(waiting, 0),
+        "waiting_word": "waiting",
         "percent": 100 * dag.done_count // total,
         "is_large": is_large,
     }
+
+
+@register.inclusion_tag("components/progress.html")
+def cluster_progress(cluster: Any, is_large: bool = False, cells: Any = ()) -> Mapping[str, Any]:
+    """Progress of a cluster as a hatched bar and as text, by its counters or by all its states."""
+    counted = {cell.state: cell.count for cell in cells}
+    known = counted or {
+        "done": cluster.done_count,
+        "submitted": cluster.live_count,
+        "failed": cluster.failed_count,
+        "faulty": cluster.faulty_count,
+        "killed": cluster.killed_count,
+    }
+    parts = _parts({name: known.get(name, 0) for name in _DRAWN_OF_JOBS}, cluster.size)
+    return {
+        "parts": parts,
+        "done": cluster.done_count,
+        "total": cluster.size,
+        "noun": "jobs",
+        "waiting": known.get("not_yet_made", 0),
+        "waiting_word": word("not_yet_made"),
+        "percent": 100 * cluster.done_count // cluster.size,
+        "is_large": is_large,
+    }
+
+
+def _parts(counts: Mapping[str, int], total: int) -> list[Part]:
+    """Stretches of a bar for the counts that are not 0, in their order."""
+    parts, x = [], 0.0
+    for name, count in counts.items():
+        width = 100 * count / total
+        if count:
+            tone_of = badge_of(name).tone
+            parts.append(Part(name, word(name), tone_of, count, round(x, 3), round(width, 3)))
+        x += width
+    return parts
 
 
 @register.inclusion_tag("components/share.html")

@@ -14,6 +14,7 @@ from wms.actions.registry import ALL_KINDS
 
 _MISSING = {
     "dags": ("dag", {"dag_id": 4711}),
+    "clusters": ("cluster", {"cluster_id": 4711}),
     "jobs": ("job", {"job_id": 4711}),
     "pilots": ("pilot", {"uuid": UUID(int=7)}),
     "placements": ("placement", {"request_id": 4711}),
@@ -21,7 +22,7 @@ _MISSING = {
     "failures": ("failure", {"group_id": 4711}),
     "suspected-nodes": ("suspected-node", {"suspect_id": 4711}),
 }
-_ARGUMENTS = {"categorise": {"category": "site"}}
+_ARGUMENTS = {"categorise": {"category": "site"}, "prolong-outputs": {"days": 30}}
 _ENDPOINTS = [(kind.name, action) for kind in ALL_KINDS.values() for action in kind.in_api]
 
 

@@ -60,6 +60,15 @@ def test_a_job_without_a_dag_names_none(alice: APIClient, people: SimpleNamespac
     assert alice.get(f"{URL}{job.pk}/").json()["dag"] is None
 
 
+def test_a_job_is_shown_with_its_directives(alice: APIClient, people: SimpleNamespace) -> None:
+    plain, job = factories.job(people.bob), factories.job(people.alice)
+    directives = {"stdin_name": "in.txt", "checkpoint_exit_code": 85, "checkpoint_files": ["s"]}
+    factories.describe(Job.objects.filter(pk=job.pk), directives=directives)
+
+    assert alice.get(f"{URL}{job.pk}/").json()["directives"] == directives
+    assert alice.get(f"{URL}{plain.pk}/").json()["directives"] is None
+
+
 def _printed(people: SimpleNamespace, content: bytes) -> Job:
     factories.site()
     factories.job(people.alice)

@@ -73,23 +73,25 @@ def test_a_pilot_tells_what_of_its_slot_is_free(alice: APIClient, people: Simple
     pilot = factories.pilot()
     address = f"/api/v1/pilots/{pilot.uuid}/"
     Queue.objects.update(cores=8, memory_mb=16_000, gpus=2)
-    given = {"slot_cores": 4, "slot_memory_mb": 20_000, "slot_gpus": 2}
+    given = {"slot_cores": 4, "slot_memory_mb": 20_000, "slot_gpus": 2, "disk_mb": 90}
     Pilot.objects.update(node=pilot.node | given)
     factories.job(people.alice)
     factories.claim(pilot)
-    Attempt.objects.update(cores=3, memory_mb=2000, gpus=2)
+    Attempt.objects.update(cores=3, memory_mb=2000, gpus=2, disk_mb=60)
 
     assert alice.get(address).json()["slot"] == {
-        "offered": {"cores": 8, "memory_mb": 16_000, "gpus": 2},
-        "given": {"cores": 4, "memory_mb": 20_000, "gpus": 2},
-        "held": {"cores": 3, "memory_mb": 2000, "gpus": 2},
-        "free": {"cores": 1, "memory_mb": 14_000, "gpus": 0},
+        "offered": {"cores": 8, "memory_mb": 16_000, "gpus": 2, "disk_mb": None},
+        "given": {"cores": 4, "memory_mb": 20_000, "gpus": 2, "disk_mb": 90},
+        "held": {"cores": 3, "memory_mb": 2000, "gpus": 2, "disk_mb": 60},
+        "free": {"cores": 1, "memory_mb": 14_000, "gpus": 0, "disk_mb": 30},
     }
     assert alice.get(f"{address}attempts/").json()["results"][0]["cores"] == 3
     Queue.objects.update(cores=2)
     assert alice.get(address).json()["slot"]["free"]["cores"] == 0
     end_pilot(pilot, end="idle", detail="", now=timezone.now())
-    assert alice.get(address).json()["slot"]["free"] == {"cores": 0, "memory_mb": 0, "gpus": 0}
+    assert alice.get(address).json()["slot"]["free"] == {
+        "cores": 0, "memory_mb": 0, "gpus": 0, "disk_mb": 0,
+    }  # fmt: skip
 
 
 def test_what_a_pilot_was_given_is_unknown_until_it_calls_in(alice: APIClient) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
+from tests import factories
 from tests.portal.pilot_api.pilot_client import ENDED, OFFER, PilotClient
 from tests.statements import carried_out_by
 from wms.jobs.models import Attempt, Job
@@ -53,7 +54,7 @@ def test_a_claim_is_so_many_statements_however_many_jobs_wait(
 def test_a_job_without_files_costs_so_many_statements_in_all(
     registered: PilotClient, job_id: int
 ) -> None:
-    Job.objects.update(executable="/bin/true", input_files=[], output_files=[])
+    factories.describe(Job.objects.all(), executable="/bin/true", input_files=[], output_files=[])
 
     claimed = carried_out_by(lambda: registered.claim(cores=1))
     job = Attempt.objects.get()
@@ -69,7 +70,7 @@ def test_a_report_that_claims_looks_at_the_credential_once(
 ) -> None:
     make_job()
     make_job()
-    Job.objects.update(output_files=[])
+    factories.describe(Job.objects.all(), output_files=[])
     job = registered.claim()
     body = ENDED | {"claim": OFFER | {"claim": "ab" * 16}}
 

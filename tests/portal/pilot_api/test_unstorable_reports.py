@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 from django.db import OperationalError, connection
 
+from tests import factories
 from tests.portal.pilot_api.pilot_client import ENDED, PilotClient
 from wms.jobs.models import Attempt, Job, WorkspaceFile
 
@@ -33,7 +34,9 @@ def test_a_job_whose_files_have_no_place_fails_before_it_runs_and_others_are_cla
     registered: PilotClient, make_job: Callable[..., int]
 ) -> None:
     first = make_job()
-    Job.objects.filter(pk=first).update(directory=DEEP, stdout_name="s" * 100, input_files=[])
+    factories.describe(
+        Job.objects.filter(pk=first), directory=DEEP, stdout_name="s" * 100, input_files=[]
+    )
 
     answer = registered.ask().json()
 
@@ -52,7 +55,7 @@ def test_a_job_whose_files_have_no_place_at_its_end_fails_with_the_reason(
     registered.put(f"{attempt}/files/stdout/stdout", b"words")
     name = ["out.txt"] if field == "output_files" else "s" * 100
     directory = DEEP if field != "output_files" else f"{DEEP}/d"
-    Job.objects.filter(pk=job_id).update(directory=directory, **{field: name})
+    factories.describe(Job.objects.filter(pk=job_id), directory=directory, **{field: name})
 
     answer = registered.post(f"{attempt}/report", ENDED)
 
@@ -70,7 +73,8 @@ def test_a_report_of_values_that_cannot_be_stored_fails_the_job_and_frees_the_sl
     job = registered.claim()
     taken = f"jobs/{job['job']}/{job['attempt']}"
     # The next hold does not fit its column.
-    Job.objects.filter(pk=job["job"]).update(hold_count=32767, periodic={"on_exit_hold": "true"})
+    Job.objects.filter(pk=job["job"]).update(hold_count=32767)
+    factories.describe(Job.objects.filter(pk=job["job"]), periodic={"on_exit_hold": "true"})
 
     answer = registered.post(f"{taken}/report", ENDED)
 

@@ -15,11 +15,15 @@ from portal.personal.services import save_filter
 from tests import factories
 from tests.portal.web.markup import text_of
 from tests.wms.notices.hearing import happens, hears, told
+from wms.accounting.models import AccountingGroup, Quota
+from wms.accounting.services import save_quota
 from wms.core.actors import Actor
 from wms.core.models import ApiToken, AuditEntry, User
 from wms.core.tokens import authenticate_token, create_token
 from wms.failures import grouping
 from wms.failures.models import FailureGroup
+from wms.jobs.content.blobs import store_bytes
+from wms.jobs.operations import create_workspace
 from wms.notices import services
 from wms.notices.messages import path_of
 from wms.notices.models import Channel, Delivery, Notice, SubjectKind, Subscription
@@ -41,7 +45,9 @@ def _audited(action: str) -> list[AuditEntry]:
     return list(AuditEntry.objects.filter(action=action))
 
 
-@pytest.mark.parametrize("tab", ["overview", "notifications", "tokens", "preferences", "password"])
+@pytest.mark.parametrize(
+    "tab", ["overview", "quotas", "notifications", "tokens", "preferences", "password"]
+)
 def test_every_tab_is_there_for_every_role(
     people: SimpleNamespace, browser_of: BrowserOf, tab: str
 ) -> None:
@@ -340,7 +346,23 @@ def test_paths_of_all_kinds_of_notices_lead_somewhere(
         SubjectKind.DAG: dag.pk,
         SubjectKind.SITE: site.name,
         SubjectKind.FAILURES: FailureGroup.objects.get().pk,
+        SubjectKind.JOB: factories.job(people.alice).pk,
     }
 
     for kind in SubjectKind:
         assert alice.get(path_of(kind, str(ids.get(kind, "1")))).status_code == 200
+
+
+def test_the_tab_of_quotas_tells_what_is_used_of_each(
+    people: SimpleNamespace, browser_of: BrowserOf
+) -> None:
+    group = AccountingGroup.objects.create(name="physics")
+    group.members.add(people.alice)
+    save_quota(Quota(max_bytes=2048, max_clusters=77), actor=factories.SYSTEM)
+    save_quota(Quota(group=group, max_waiting_jobs=12345), actor=factories.SYSTEM)
+    create_workspace(people.alice, {"a": store_bytes(b"x" * 100)})
+
+    page = text_of(_text(browser_of(people.alice).get(ACCOUNT, {"tab": "quotas"})), "quotas")
+
+    for words in ("user alice", "group physics", "100 B", "2 KiB", "77", "12345"):
+        assert words in page

@@ -71,12 +71,12 @@ def test_what_failed_is_tried_again_as_an_operation_of_its_own(
     jobs = [factories.job(people.alice, name=f"job{n}") for n in range(2)]
     hold_jobs([job.pk for job in jobs], actor=Actor.person(people.alice), reason="look")
     # One that cannot be put into a TaskQueue.
-    Job.objects.filter(pk=jobs[1].pk).update(needs={})
+    factories.describe(Job.objects.filter(pk=jobs[1].pk), needs={})
     choose(alice, "release", list="jobs", pick=[job.pk for job in jobs])
     operation = BulkOperation.objects.latest("pk")
     confirm(alice, operation)
     finish(operation)
-    Job.objects.filter(pk=jobs[1].pk).update(needs=jobs[1].needs)
+    factories.describe(Job.objects.filter(pk=jobs[1].pk), needs=jobs[1].needs)
 
     page = page_of(alice, operation, "?outcome=failed")
     answer = alice.post(reverse("web:retry-bulk", args=[operation.pk]))

@@ -10,6 +10,7 @@ from django.test import Client
 from django.urls import reverse
 
 from matching.task_queues.needs import Needs
+from portal.web.jobs.directives import directive_facts
 from portal.web.jobs.needs import facts_of, offer_of, reserved_for, words_of
 from tests import factories
 from wms.accounting.models import AccountingGroup
@@ -95,9 +96,9 @@ def test_the_page_of_a_job_tells_priority_type_and_what_it_was_given(
     alice: Client, people: SimpleNamespace
 ) -> None:
     job = factories.job(people.alice)
-    Job.objects.filter(pk=job.pk).update(
-        priority=7, needs=Needs.of("alice", max_cores=4, job_type="User").as_dict()
-    )
+    Job.objects.filter(pk=job.pk).update(priority=7)
+    needs = Needs.of("alice", max_cores=4, job_type="User").as_dict()
+    factories.describe(Job.objects.filter(pk=job.pk), needs=needs)
     assert factories.claim(factories.pilot()) is not None
     Attempt.objects.filter(job=job).update(cores=4, memory_mb=2000, gpus=1)
 
@@ -140,7 +141,7 @@ def test_the_page_of_a_pilot_tells_what_of_its_slot_is_free_and_what_jobs_were_g
     )[:4]
     assert (offered, given_, held, free) == ("8", "4", "3", "1")
     assert 'data-label="cores">3</td>' in page(pilot)
-    assert page(queued).count('<span class="faint">not reported</span>') == 3
+    assert page(queued).count('<span class="faint">not reported</span>') == 4
 
 
 def test_the_page_of_a_private_pilot_tells_whose_it_is(
@@ -152,3 +153,25 @@ def test_the_page_of_a_private_pilot_tells_whose_it_is(
     page = alice.get(reverse("web:pilot", args=[pilot.pk])).content.decode()
 
     assert "jobs of bob" in page
+
+
+def test_the_page_of_a_job_tells_its_directives(people: SimpleNamespace, client: Client) -> None:
+    job = factories.job(people.alice)
+    directives = {
+        "stdin_name": "in.txt", "output_remaps": {"a": "b/c"}, "duration_limit_s": 7200,
+        "is_held_at_wall_limit": True, "checkpoint_exit_code": 85, "checkpoint_files": ["state"],
+        "notification": "always", "is_held": True, "kill_grace_s": 60,
+    }  # fmt: skip
+    factories.describe(Job.objects.all(), directives=directives)
+
+    told = {fact.label: fact.text for fact in directive_facts(Job.objects.get())}
+    client.force_login(people.alice)
+    page = client.get(reverse("web:job", args=[job.pk])).content.decode()
+
+    assert len(told) == len(directives)
+    for label, text in told.items():
+        assert f"<dt>{label}</dt><dd>{text}</dd>" in page
+
+
+def test_a_job_without_directives_tells_none(people: SimpleNamespace) -> None:
+    assert directive_facts(factories.job(people.alice)) == []

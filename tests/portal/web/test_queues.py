@@ -11,7 +11,9 @@ from django.test import Client
 from django.utils import timezone
 
 from tests import factories
+from tests.portal.web.markup import text_of
 from wms.core.models import User
+from wms.pilots.models import Pilot
 from wms.pilots.pressure.backoff import note_failure
 from wms.pilots.pressure.director import plan_requests
 from wms.pilots.pressure_models import ElementContact
@@ -75,3 +77,19 @@ def test_the_api_tells_the_same(site: Site, alice: Client) -> None:
     assert told["request"]["wanted"] == 5
     assert told["request"]["lease_until"] > told["request"]["updated_at"]
     assert [record["wanted"] for record in history["results"]] == [5]
+
+
+def test_a_queue_of_private_pilots_tells_for_whom_they_are(
+    site: Site, alice: Client, people: SimpleNamespace
+) -> None:
+    Queue.objects.update(is_private=True)
+    factories.job(people.alice)
+    plan_requests(timezone.now())
+    Pilot.objects.create(queue=site.queues.get(), batch="b", owner=people.bob, secret_sha256="x")
+
+    page = alice.get("/sites/UW/queues/short/").content.decode()
+
+    rows = text_of(page, "owners").split()
+    assert rows[rows.index("alice") :][:6] == ["alice", "1", "100", "%", "0", "0"]
+    assert rows[rows.index("bob") :][:6] == ["bob", "0", "0", "%", "1", "0"]
+    assert "the jobs of one owner" in page

@@ -34,6 +34,7 @@ EXEMPT = {
     "web:remove-filter": "stands in the form that changes the filter",
     "web:logout": "one's own",
     "web:submit": "makes a new one",
+    "web:submit-jobs": "makes a new one",
     "web:new-downtime": "makes a new one, and tells what it overlaps",
     "web:explain": "writes nothing",
     "web:what-if": "writes nothing",

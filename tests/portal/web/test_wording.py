@@ -13,7 +13,8 @@ from tests.portal.web.markup import plain_text
 
 EMPTY_PAGES = {
     "web:dags": "There are no DAGs yet.",
-    "web:jobs": "There are no jobs yet: they appear when nodes of a DAG become ready.",
+    "web:jobs": "There are no jobs yet: they appear when nodes of a DAG become ready, or when "
+    "somebody submits them.",
     "web:pilots": "There are no pilots yet: the director submits pilots when jobs wait.",
     "web:task-queues": "No job waits for a pilot.",
     "web:sites": "No site is configured yet.",

@@ -240,7 +240,7 @@ def test_a_mistake_of_ours_fails_its_object_and_is_logged(
     operation = order(people.alice, "jobs", jobs, "hold")
     JobEvent.objects.filter(job=jobs[1]).delete()
     # A priority that the database refuses when the job is enqueued again.
-    Job.objects.filter(pk=jobs[1].pk).update(needs={})
+    factories.describe(Job.objects.filter(pk=jobs[1].pk), needs={})
     released = order(people.alice, "jobs", jobs, "release")
     finish(operation)
 

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from tests import factories
 from tests.wms.bulk.conftest import finish, outcomes
+from tests.wms.jobs.clusters.samples import submit
 from wms.actions.registry import KINDS
 from wms.bulk import execution, services
 from wms.bulk.models import BulkItem, BulkOperation
@@ -185,6 +186,7 @@ def test_the_preview_and_the_services_agree_on_who_may(
     rows = {
         "dags": lambda: [factories.dag(people.alice)],
         "jobs": lambda: [factories.job(people.alice)],
+        "clusters": lambda: [submit(people.alice, "executable = /bin/true\nqueue 2\n").cluster],
         "pilots": lambda: [factories.pilot(site.queues.get())],
         "sites": lambda: [site],
         "placements": lambda: [],

@@ -16,7 +16,7 @@ from wms.dags.lifecycle import TOPICS
 from wms.dags.models import Dag, Node, ScriptRun
 from wms.dags.negotiation import cycle as negotiation
 from wms.dags.scripts.service import end_run
-from wms.jobs.attempts import PayloadEnd, end_attempt
+from wms.jobs.attempts.ending import PayloadEnd, end_attempt
 from wms.jobs.models import Attempt, Job
 from wms.jobs.operations import bind_to_pilot
 from wms.taskqueues.operations import claim

@@ -17,8 +17,8 @@ from tests.wms.dags.driving import (
 )
 from wms.core.actors import Actor
 from wms.dags.models import Dag
+from wms.jobs.attempts.rescheduling import reschedule_jobs
 from wms.jobs.models import Attempt
-from wms.jobs.rescheduling import reschedule_jobs
 from wms.sites.models import Site
 
 #: A is done first; then B and C are side by side, and D waits for both.

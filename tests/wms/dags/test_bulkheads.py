@@ -21,13 +21,13 @@ from tests.wms.dags.driving import (
 from wms.core.actors import Actor
 from wms.core.errors import InvalidInput
 from wms.core.models import InboxEntry, User
-from wms.dags.description.rendering import NodeContext, Renderer
 from wms.dags.engine import cycle as engine
 from wms.dags.engine import job_factory, submitting
 from wms.dags.models import Dag
 from wms.dags.negotiation import cycle as negotiation
 from wms.dags.services.dags import release_dags
 from wms.dags.states import DagCause
+from wms.jobs.description.rendering import NodeContext, Renderer
 from wms.jobs.specs import JobSpec
 from wms.sites.models import SiteAd
 

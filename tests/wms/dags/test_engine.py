@@ -21,8 +21,8 @@ from wms.dags.engine import cycle as engine
 from wms.dags.engine.round import ENGINE
 from wms.dags.models import Node, NodeEvent
 from wms.dags.states import DagCause, NodeCause
+from wms.jobs.attempts.rescheduling import reschedule_jobs
 from wms.jobs.models import Attempt, Job
-from wms.jobs.rescheduling import reschedule_jobs
 
 DIAMOND = "\n".join(
     [*(f"JOB {name} step.sub" for name in "ABCD"), "PARENT A CHILD B C", "PARENT B C CHILD D"]

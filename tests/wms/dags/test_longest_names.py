@@ -12,21 +12,21 @@ from tests.wms.dags.driving import advance, claim_of, end, end_script, match, ru
 from wms.core.actors import Actor
 from wms.core.errors import InvalidInput
 from wms.core.models import User
-from wms.dags.description.rendering import (
+from wms.dags.models import Dag, Rescue
+from wms.dags.rescue.rescue_files import Resumption
+from wms.dags.services.dags import rescue_dag
+from wms.jobs.attempts.progress import add_attempt_file
+from wms.jobs.content.blobs import store_bytes
+from wms.jobs.content.job_files import workspace_path
+from wms.jobs.content.paths import MAX_NAME_BYTES, MAX_PATH_BYTES
+from wms.jobs.description.rendering import (
     CannotRender,
     Identity,
     NodeContext,
     Renderer,
     SiteValues,
 )
-from wms.dags.description.submit_file import parse_submit_file
-from wms.dags.models import Dag, Rescue
-from wms.dags.rescue.rescue_files import Resumption
-from wms.dags.services.dags import rescue_dag
-from wms.jobs.attempts import add_attempt_file
-from wms.jobs.content.blobs import store_bytes
-from wms.jobs.content.job_files import workspace_path
-from wms.jobs.content.paths import MAX_NAME_BYTES, MAX_PATH_BYTES
+from wms.jobs.description.submit_file import parse_submit_file
 from wms.jobs.models import Attempt, Job, WorkspaceFile
 from wms.jobs.specs import CLUSTER_MARK, JobSpec
 

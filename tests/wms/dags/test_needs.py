@@ -8,9 +8,9 @@ import pytest
 
 from matching.task_queues.needs import BadNeeds, Needs
 from wms.core.errors import InvalidInput
-from wms.dags.description.needs import _evaluated, _read_again, read_needs
 from wms.dags.models import Dag
 from wms.dags.submission import node_checks
+from wms.jobs.description.needs import _evaluated, _read_again, read_needs
 
 
 def read(

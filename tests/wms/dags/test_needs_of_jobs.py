@@ -170,7 +170,6 @@ def test_what_belongs_to_the_whole_dag_is_accepted_with_a_warning(submit, sites)
     assert warnings(dag) == [
         ("step.sub", 2, "accounting_group"),
         ("step.sub", 3, "max_cpus"),
-        ("step.sub", 4, "concurrency_limits"),
         ("test.dag", 2, "+AccountingGroup"),
     ]
     group, cpus, *_ = submission_warnings(dag)

@@ -78,10 +78,11 @@ def test_who_used_less_is_served_first(submit, make_site, alice: User, charlie: 
 
 def test_running_jobs_are_charged_to_their_submitter(submit, make_site, alice: User) -> None:
     make_site("site-a")
-    match(submit(NODE))
     group = AccountingGroup.objects.create(name="physics", quota=1)
+    group.members.add(alice)
+    in_its_name = {"description_text": "accounting_group = physics\n", "description_name": "g.sub"}
+    match(submit(NODE, **in_its_name))
     assert claim_one() is not None
-    Dag.objects.update(accounting_group=group)
 
     assert demand.used_slots() == {(alice.pk, group.pk): 1.0}
 

@@ -8,12 +8,12 @@ import pytest
 
 from matching.negotiation.deadline import Deadline
 from wms.core.errors import Finding
-from wms.dags.description.submit_file import SubmitFile, parse_submit_file
 from wms.dags.language.parser import parse_dag
 from wms.dags.language.spec import DagSpec, NodeSpec, SourceLocation, Variable
 from wms.dags.states import NodeKind
 from wms.dags.submission import node_checks
 from wms.dags.submission.node_checks import check_nodes
+from wms.jobs.description.submit_file import SubmitFile, parse_submit_file
 
 PLAIN = "executable = job.sh\nqueue\n"
 

@@ -16,9 +16,9 @@ from tests.wms.dags.driving import (
 )
 from wms.core.models import InboxEntry
 from wms.dags.models import Dag
-from wms.jobs.attempts import note_attributes
+from wms.jobs.attempts.progress import note_attributes
+from wms.jobs.attempts.rescheduling import reschedule_jobs
 from wms.jobs.models import Attempt, Job, JobEvent
-from wms.jobs.rescheduling import reschedule_jobs
 
 TEXT = (
     "PROVISIONER P step.sub\nSERVICE S step.sub\nJOB A step.sub\nJOB B step.sub\nPARENT A CHILD B"

@@ -15,8 +15,8 @@ from wms.core.actors import Actor
 from wms.core.models import User
 from wms.dags.models import Node
 from wms.dags.services.dags import hold_dags, release_dags, rematch_dags, remove_dags
+from wms.jobs.attempts.guard import AttemptSuperseded
 from wms.jobs.models import Job
-from wms.jobs.pilot_reports import AttemptSuperseded
 from wms.jobs.states import JobCause
 from wms.taskqueues.models import WaitingJob
 

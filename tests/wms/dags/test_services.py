@@ -16,9 +16,9 @@ from wms.core.errors import NotFound, NotPermitted, ReasonRequired
 from wms.core.models import AuditEntry, User
 from wms.dags.models import DagEvent
 from wms.dags.services.dags import hold_dags, release_dags, remove_dags
+from wms.jobs.attempts.guard import AttemptSuperseded
+from wms.jobs.attempts.rescheduling import reschedule_jobs
 from wms.jobs.models import Attempt, Job
-from wms.jobs.pilot_reports import AttemptSuperseded
-from wms.jobs.rescheduling import reschedule_jobs
 from wms.jobs.services import kill_jobs
 from wms.jobs.states import JobCause
 

@@ -8,12 +8,12 @@ from matching.descriptions.substitution import OwnAttributes
 from tests.wms.dags.driving import advance, assert_log_agrees, match, run_one, states
 from tests.wms.dags.test_needs_of_jobs import in_group
 from wms.core.errors import InvalidInput
-from wms.dags.description import timed_evaluation
-from wms.dags.description.submit_file import parse_submit_file
-from wms.dags.description.unknown_references import unknown_references
 from wms.dags.language.parser import parse_dag
 from wms.dags.models import Dag
 from wms.dags.submission.submit import submission_warnings
+from wms.dags.submission.unknown_references import unknown_references
+from wms.jobs.description import timed_evaluation
+from wms.jobs.description.submit_file import parse_submit_file
 from wms.jobs.models import Job
 
 
@@ -63,7 +63,7 @@ def test_a_retry_uses_what_held_when_the_dag_was_matched(submit, make_site) -> N
     run_one("A", exit_code=1)
     advance(dag)
 
-    assert list(Job.objects.values_list("arguments", flat=True)) == [["8443"], ["8443"]]
+    assert [job.arguments for job in Job.objects.all()] == [["8443"], ["8443"]]
 
 
 def test_an_expression_in_a_job_sees_the_dag_and_the_site(submit, make_site) -> None:

@@ -19,8 +19,8 @@ from wms.dags.negotiation import cycle as negotiation
 from wms.dags.negotiation import rematch as rematching
 from wms.dags.services.dags import hold_dags, release_dags, rematch_dags
 from wms.dags.states import DAG_TERMINAL
+from wms.jobs.attempts.rescheduling import reschedule_jobs
 from wms.jobs.models import Attempt, Job
-from wms.jobs.rescheduling import reschedule_jobs
 from wms.jobs.states import TERMINAL
 from wms.sites.models import Site
 from wms.taskqueues.models import WaitingJob
@@ -95,10 +95,8 @@ class _Walk:
         assert set(submitted.values_list("job_id", flat=True)) == alive
         sites = {
             site
-            for needs in Job.objects.filter(pk__in=WaitingJob.objects.values("job_id")).values_list(
-                "needs", flat=True
-            )
-            for site in needs["sites"]
+            for job in Job.objects.filter(pk__in=WaitingJob.objects.values("job_id"))
+            for site in job.needs["sites"]
         }
         here = self.dag.site.name if self.dag.site else ""
         assert sites <= ({here} if self.dag.state == "running" else set())

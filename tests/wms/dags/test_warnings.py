@@ -8,13 +8,13 @@ import pytest
 
 from matching.task_queues.needs import Needs
 from wms.core.errors import InvalidInput
-from wms.dags.description.submit_file import MAX_COMMANDS, parse_submit_file
 from wms.dags.language.parser import parse_dag
 from wms.dags.language.size_limits import MAX_FINDINGS
 from wms.dags.language.spec import DagSpec, NodeSpec, SourceLocation
 from wms.dags.models import Dag
 from wms.dags.states import NodeKind
 from wms.dags.submission.warnings import dag_warnings
+from wms.jobs.description.submit_file import MAX_COMMANDS, parse_submit_file
 from wms.sites.vocabulary import Vocabulary
 
 NOTHING = Vocabulary(

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 from matching.negotiation.explanation import MatchVerdict
 from tests import factories
 from tests.wms.dags.driving import NOW, claim_one, match, run_one
+from wms.core.conf import conf
 from wms.core.models import User
 from wms.explain.answers import answer_for_job, answer_for_task_queue
 from wms.jobs.models import Job
-from wms.taskqueues.models import TaskQueue
+from wms.taskqueues.models import TaskQueue, WaitingJob
 
 NODE = "JOB A step.sub"
 
@@ -35,12 +38,24 @@ def test_a_job_that_avoids_worker_nodes_names_them(submit, make_site, alice: Use
     match(submit(NODE))
     job = Job.objects.get()
     before = answer_for_job(alice, job.pk, now=NOW).summary
-    Job.objects.update(avoided_hosts=["wn07"])
+    WaitingJob.objects.update(avoided_hosts=["wn07"])
 
     after = answer_for_job(alice, job.pk, now=NOW).summary
 
     assert after.startswith(before)
     assert "wn07" in after.removeprefix(before)
+
+
+def test_a_job_that_has_waited_long_avoids_no_worker_node_any_more(
+    submit, make_site, alice: User
+) -> None:
+    make_site("site-a")
+    match(submit(NODE))
+    WaitingJob.objects.update(
+        avoided_hosts=["wn07"], enqueued_at=NOW - timedelta(seconds=conf().retry_patience_s + 1)
+    )
+
+    assert answer_for_job(alice, Job.objects.get().pk, now=NOW).avoided_hosts == ()
 
 
 def test_a_job_whose_site_was_closed_is_not_now(submit, make_site, alice: User) -> None:

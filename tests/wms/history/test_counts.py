@@ -19,7 +19,7 @@ from wms.history.counting import COUNTED_MINUTES, WAITING, count, count_up_to_no
 from wms.history.models import Bin
 from wms.history.operations import MinuteCount, store_counts
 from wms.history.selectors import read_series, read_spread
-from wms.jobs.attempts import PayloadEnd, end_attempt
+from wms.jobs.attempts.ending import PayloadEnd, end_attempt
 from wms.jobs.models import JobEvent
 from wms.jobs.operations import kill_jobs
 

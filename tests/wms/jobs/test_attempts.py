@@ -8,18 +8,23 @@ from django.db import IntegrityError, transaction
 
 from matching.task_queues.needs import Needs
 from matching.task_queues.resources import Resource
+from tests import factories
 from wms.core.actors import Actor
 from wms.core.errors import InvalidInput, NotFound
 from wms.core.models import InboxEntry, User
-from wms.jobs import rescheduling
-from wms.jobs.attempts import (
+from wms.jobs.attempts import rescheduling
+from wms.jobs.attempts.ending import PayloadEnd, end_attempt, return_job
+from wms.jobs.attempts.guard import AttemptSuperseded, live_attempt
+from wms.jobs.attempts.progress import (
     MOST_ATTRIBUTES,
-    PayloadEnd,
     add_attempt_file,
-    end_attempt,
     note_attributes,
-    return_job,
     start_attempt,
+)
+from wms.jobs.attempts.rescheduling import (
+    recover_jobs_of_pilot,
+    reschedule_jobs_of_pilots,
+    stall_jobs_of_pilots,
 )
 from wms.jobs.content.blobs import store_bytes
 from wms.jobs.content.inputs import input_blobs
@@ -31,12 +36,6 @@ from wms.jobs.operations import (
     fail_unrunnable,
     kill_jobs,
     submit_jobs,
-)
-from wms.jobs.pilot_reports import AttemptSuperseded, live_attempt
-from wms.jobs.rescheduling import (
-    recover_jobs_of_pilot,
-    reschedule_jobs_of_pilots,
-    stall_jobs_of_pilots,
 )
 from wms.jobs.states import JobCause
 from wms.taskqueues import operations as taskqueues
@@ -304,7 +303,7 @@ def test_the_database_itself_refuses_a_second_completion(job: Job) -> None:
     send_output(attempt)
     end(attempt)
 
-    with pytest.raises(IntegrityError, match="job_done_once"), transaction.atomic():
+    with pytest.raises(IntegrityError, match="job_open_or_done_once"), transaction.atomic():
         Attempt.objects.create(job=job, number=2, pilot_id=2, site_name="x", outcome="done")
 
 
@@ -315,8 +314,11 @@ def test_a_file_of_a_pilot_cannot_leave_the_workspace(job: Job, path: str) -> No
 
 
 def test_files_of_a_job_with_a_directory_have_their_names_there(job: Job) -> None:
-    Job.objects.filter(pk=job.pk).update(
-        directory="d", executable="d/run.sh", input_files=["in.txt", "run.sh"]
+    factories.describe(
+        Job.objects.filter(pk=job.pk),
+        directory="d",
+        executable="d/run.sh",
+        input_files=["in.txt", "run.sh"],
     )
     blob = store_bytes(b"x")
     WorkspaceFile.objects.bulk_create(
@@ -345,9 +347,10 @@ def updates(job: Job) -> list[dict[str, object]]:
 
 
 def test_what_a_payload_tells_is_merged_into_its_job_and_told_once(job: Job) -> None:
-    Job.objects.filter(pk=job.pk).update(
-        attributes={"Kept": "1 + 1", "phase": '"one"'}, topic="dag-jobs", topic_key=7
+    factories.describe(
+        Job.objects.filter(pk=job.pk), attributes={"Kept": "1 + 1", "phase": '"one"'}
     )
+    Job.objects.filter(pk=job.pk).update(topic="dag-jobs", topic_key=7)
     attempt = take()
 
     tell(attempt, Phase="two", Left=3)
@@ -388,7 +391,7 @@ def test_the_attributes_of_a_job_do_not_grow_without_end(job: Job) -> None:
 
 
 def test_a_text_that_a_payload_tells_is_no_expression(job: Job) -> None:
-    Job.objects.filter(pk=job.pk).update(periodic={"on_exit_hold": 'Said == "1 + 1"'})
+    factories.describe(Job.objects.filter(pk=job.pk), periodic={"on_exit_hold": 'Said == "1 + 1"'})
     attempt = take()
     tell(attempt, Said="1 + 1")
     send_output(attempt)

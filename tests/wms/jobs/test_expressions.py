@@ -8,12 +8,14 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
+from tests import factories
 from tests.wms.jobs.test_attempts import NOW, PILOT, end, history, job, send_output, take
 from wms.core.actors import Actor
 from wms.core.loops import last_report
 from wms.jobs import periodic_expressions
-from wms.jobs.attempts import start_attempt
+from wms.jobs.attempts.progress import start_attempt
 from wms.jobs.models import Attempt, Job, JobEvent, WorkspaceFile
+from wms.jobs.models.descriptions import DEFAULTS
 from wms.jobs.operations import hold_jobs
 from wms.jobs.tasks import PERIODIC, evaluate
 from wms.taskqueues.models import WaitingJob
@@ -24,7 +26,9 @@ SYSTEM = Actor.system("test")
 
 
 def having(job: Job, **values: Any) -> Job:
-    Job.objects.filter(pk=job.pk).update(**values)
+    described = {name: value for name, value in values.items() if name in DEFAULTS}
+    Job.objects.filter(pk=job.pk).update(**{n: v for n, v in values.items() if n not in DEFAULTS})
+    factories.describe(Job.objects.filter(pk=job.pk), **described)
     job.refresh_from_db()
     return job
 
@@ -180,7 +184,7 @@ def test_a_cycle_without_time_goes_on_behind_the_last_job(
     job: Job, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     having(job, periodic={"hold": "false"})
-    Job.objects.create(
+    factories.stored_job(
         name="b", owner=job.owner, workspace=job.workspace, needs=job.needs, wall_limit_s=1,
         executable="x", periodic={"hold": "true"},
     )  # fmt: skip
@@ -198,7 +202,7 @@ def test_thousands_of_jobs_are_looked_at_with_few_queries(
     job: Job, django_assert_max_num_queries: Any
 ) -> None:
     Job.objects.bulk_create(
-        Job(
+        factories.job_row(
             name="b", owner=job.owner, workspace=job.workspace, needs=job.needs, wall_limit_s=1,
             executable="x", state="waiting", periodic={"hold": "CurrentTime - QDate > 100000"},
         )

@@ -7,11 +7,11 @@ import pytest
 from tests.wms.jobs.test_attempts import NOW, PILOT, end, history, job, take
 from wms.core.actors import Actor
 from wms.core.models import InboxEntry
-from wms.jobs.attempts import start_attempt
+from wms.jobs.attempts.guard import AttemptSuperseded
+from wms.jobs.attempts.progress import start_attempt
+from wms.jobs.attempts.rescheduling import reschedule_jobs
 from wms.jobs.models import Attempt, Job, JobEvent
 from wms.jobs.operations import hold_jobs, release_jobs
-from wms.jobs.pilot_reports import AttemptSuperseded
-from wms.jobs.rescheduling import reschedule_jobs
 from wms.taskqueues.models import WaitingJob
 
 __all__ = ["job"]

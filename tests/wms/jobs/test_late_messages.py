@@ -11,10 +11,11 @@ from matching.task_queues.needs import Needs
 from matching.task_queues.resources import Resource
 from wms.core.actors import Actor
 from wms.core.models import User
-from wms.jobs import attempts, operations, rescheduling
-from wms.jobs.attempts import PayloadEnd
+from wms.jobs import operations
+from wms.jobs.attempts import ending, progress, rescheduling
+from wms.jobs.attempts.ending import PayloadEnd
+from wms.jobs.attempts.guard import AttemptSuperseded
 from wms.jobs.models import Attempt, Job, JobEvent
-from wms.jobs.pilot_reports import AttemptSuperseded
 from wms.jobs.specs import JobSpec
 from wms.taskqueues.operations import claim
 
@@ -53,11 +54,11 @@ def say(attempt: Attempt, message: str) -> None:
     common: dict[str, Any] = {"pilot_id": attempt.pilot_id, "actor": PILOT}
     about = attempt.job_id, attempt.number
     if message == "started":
-        attempts.start_attempt(*about, now=timezone.now(), **common)
+        progress.start_attempt(*about, now=timezone.now(), **common)
     elif message == "ended":
-        attempts.end_attempt(*about, end=PayloadEnd(exit_code=0), now=timezone.now(), **common)
+        ending.end_attempt(*about, end=PayloadEnd(exit_code=0), now=timezone.now(), **common)
     else:
-        attempts.return_job(*about, reason="no space", **common)
+        ending.return_job(*about, reason="no space", **common)
 
 
 @pytest.mark.parametrize("message", ["started", "ended", "not_run"])

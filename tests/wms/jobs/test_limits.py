@@ -12,13 +12,14 @@ from django.test.utils import CaptureQueriesContext
 
 from matching.task_queues.needs import Needs
 from matching.task_queues.resources import JobKind
+from tests.factories import stored_job
 from tests.statements import carried_out_by
 from wms.accounting.models import AccountingGroup
 from wms.core.actors import Actor
 from wms.core.errors import InvalidInput, NotPermitted
 from wms.core.models import AuditEntry, User
 from wms.jobs.limits import ClaimLimits, delete_limit, reached_limits, save_limit, visible_limits
-from wms.jobs.models import Attempt, Job, RunningLimit, Workspace
+from wms.jobs.models import Attempt, RunningLimit, Workspace
 from wms.sites.models import Site
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
@@ -48,14 +49,7 @@ def running(wanted: Needs, at: str = "T2_X", count: int = 1) -> list[Attempt]:
     workspace = Workspace.objects.create(owner=owner)
     return [
         Attempt.objects.create(
-            job=Job.objects.create(
-                name="a",
-                owner=owner,
-                workspace=workspace,
-                executable="a",
-                needs=wanted.as_dict(),
-                wall_limit_s=60,
-            ),
+            job=stored_job(name="a", owner=owner, workspace=workspace, needs=wanted),
             number=1,
             pilot_id=next(_pilots),
             site_name=at,

@@ -14,8 +14,9 @@ from matching.task_queues.needs import Needs
 from matching.task_queues.resources import Resource
 from wms.core.actors import Actor
 from wms.core.models import User
-from wms.jobs import attempts, operations, rescheduling
-from wms.jobs.attempts import PayloadEnd
+from wms.jobs import operations
+from wms.jobs.attempts import ending, rescheduling
+from wms.jobs.attempts.ending import PayloadEnd
 from wms.jobs.models import Attempt, Job, JobEvent
 from wms.jobs.specs import JobSpec
 from wms.sites.models import Site
@@ -137,7 +138,7 @@ def test_after_all_its_attempts_a_job_fails(make_job) -> None:
 
 def end(attempt: Attempt, **told: Any) -> None:
     payload = PayloadEnd(exit_code=None, signal=15, wall_s=5.0, **told)
-    attempts.end_attempt(
+    ending.end_attempt(
         attempt.job_id,
         attempt.number,
         pilot_id=attempt.pilot_id,
@@ -148,7 +149,7 @@ def end(attempt: Attempt, **told: Any) -> None:
 
 
 def end_badly(attempt: Attempt) -> None:
-    attempts.end_attempt(
+    ending.end_attempt(
         attempt.job_id,
         attempt.number,
         pilot_id=attempt.pilot_id,

@@ -15,7 +15,7 @@ from wms.core.actors import Actor
 from wms.core.errors import NotFound
 from wms.core.models import User
 from wms.jobs import operations
-from wms.jobs.attempts import add_attempt_file
+from wms.jobs.attempts.progress import add_attempt_file
 from wms.jobs.content.blobs import store_bytes
 from wms.jobs.models import Attempt, Stream
 from wms.jobs.output import streams

@@ -13,10 +13,10 @@ from django.test.utils import CaptureQueriesContext
 from matching.task_queues.needs import Needs
 from wms.core.actors import Actor
 from wms.core.models import User
-from wms.jobs import job_writer
 from wms.jobs.models import Job, JobEvent
 from wms.jobs.operations import create_workspace, submission
 from wms.jobs.specs import JobSpec
+from wms.jobs.writing import job_writer
 from wms.taskqueues.models import Tally, TaskQueue, WaitingJob
 
 
@@ -96,8 +96,8 @@ def test_jobs_wait_in_the_task_queues_of_their_needs_and_are_counted_there(alice
     assert sum(Tally.objects.values_list("jobs", flat=True)) == 30
     for queue in TaskQueue.objects.all():
         ids = WaitingJob.objects.filter(task_queue=queue).values("job_id")
-        needs = Job.objects.filter(pk__in=ids).values_list("needs__memory_mb", flat=True)
-        assert list(needs) == [queue.memory_mb] * 10
+        needs = [job.needs["memory_mb"] for job in Job.objects.filter(pk__in=ids)]
+        assert needs == [queue.memory_mb] * 10
 
 
 def test_the_statements_do_not_grow_with_the_jobs(alice: User) -> None:
@@ -147,10 +147,10 @@ def test_a_list_that_is_longer_than_was_expected_has_ids_in_a_row_of_its_own(ali
 
 
 def test_what_decides_about_a_job_in_the_queue_is_stored_with_it(alice: User) -> None:
-    described = spec(max_retries=3, periodic={"hold": "NumHolds == 0"}, request_disk_mb=2048)
+    described = spec(max_retries=3, periodic={"hold": "NumHolds == 0"})
 
     submit(alice, [described, spec()])
 
     job, plain = Job.objects.order_by("pk")
-    assert (job.max_retries, job.periodic, job.request_disk_mb) == (3, described.periodic, 2048)
-    assert (plain.max_retries, plain.periodic, plain.request_disk_mb) == (0, None, 0)
+    assert (job.max_retries, job.periodic) == (3, described.periodic)
+    assert (plain.max_retries, plain.periodic) == (0, None)

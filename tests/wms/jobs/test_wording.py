@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from matching.task_queues.resources import JobKind
-from wms.jobs.attempts import PayloadEnd
+from wms.jobs.attempts.ending import PayloadEnd
 from wms.jobs.limits import _Limit
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)

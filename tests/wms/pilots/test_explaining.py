@@ -160,7 +160,7 @@ def test_words_that_mean_nothing_today_are_told_in_sentences(site_a: Site) -> No
 def test_attributes_that_no_pilot_has_are_told_in_sentences(site_a: Site) -> None:
     found = explain(requirements="TARGET.Cpu >= 1 && Squid")
 
-    assert found.verdict is MatchVerdict.WAITING
+    assert found.verdict is MatchVerdict.NEVER
     misspelt, unknown = found.unknown
     assert "Cpus?" in misspelt
     assert "Squid" in unknown

@@ -70,11 +70,9 @@ def jobs(alice: User) -> None:
     run(
         """
         INSERT INTO jobs_job
-            (name, owner_id, workspace_id, state, state_reason, executable, arguments,
-             environment, input_files, output_files, stdout_name, stderr_name, needs,
-             attributes, wall_limit_s, max_attempts, attempt_number, topic, topic_key)
-        SELECT 'a', %s, %s, 'done', '', 'a', '{}', '{}', '{}', '{}', '', '', '{}', '{}', 60, 1, 1,
-               'dag-jobs', n %% 100
+            (name, owner_id, workspace_id, state, state_reason, description_id,
+             max_attempts, attempt_number, topic, topic_key)
+        SELECT 'a', %s, %s, 'done', '', 0, 1, 1, 'dag-jobs', n %% 100
         FROM generate_series(1, 20000) AS n
         """,
         [alice.pk, workspace.pk],

@@ -23,8 +23,9 @@ from wms.dags.models import Dag
 from wms.dags.negotiation import sql as negotiation
 from wms.history import sql as history
 from wms.history.models import Series
-from wms.taskqueues import draw, waiting
-from wms.taskqueues import sql as taskqueues
+from wms.taskqueues import waiting
+from wms.taskqueues.draws import draw
+from wms.taskqueues.draws import sql as draws
 from wms.taskqueues.models import TaskQueue
 
 pytestmark = [pytest.mark.django_db, pytest.mark.slow]
@@ -47,7 +48,7 @@ def test_a_job_is_taken_without_looking_at_those_behind_the_oldest_ten(
     task_queue_id = TaskQueue.objects.values_list("pk", flat=True).first()
 
     steps = explain(
-        taskqueues.TAKE_BY[Law.EXPONENTIAL],
+        draws.TAKE_BY[Law.EXPONENTIAL],
         {"task_queue": task_queue_id, **waiting.ANYONE.parameters()},
     )
 
@@ -64,10 +65,10 @@ def test_a_host_is_given_a_job_that_has_not_failed_there_by_the_same_few_rows(
     run("UPDATE taskqueues_waitingjob SET avoided_hosts = '{wn1}' WHERE job_id %% 50000 < 5", [])
     run("ANALYZE taskqueues_waitingjob")
     taker = waiting.ClaimingHost("wn1", patience_s=900)
-    law = taskqueues.TAKE_BY[Law.EXPONENTIAL]
+    law = draws.TAKE_BY[Law.EXPONENTIAL]
 
     steps = explain(law, {"task_queue": task_queue_id, **taker.parameters()})
-    asked = explain(taskqueues.HAS_FAILED_AT, {"host": "wn1"})
+    asked = explain(draws.HAS_FAILED_AT, {"host": "wn1"})
 
     assert not scanned_whole(steps, "taskqueues_waitingjob")
     assert rows_read(steps, "taskqueues_waitingjob") <= 22
@@ -226,7 +227,7 @@ def test_binding_costs_what_is_bound_whatever_the_number_of_idle_dags(
 
 
 def test_noting_reasons_costs_what_is_noted(idle_dags: list[int]) -> None:
-    reason = {"reasons": ["No site fits now."], "kinds": ["not now"]}
+    reason = {"reasons": ["No site fits now."], "kinds": ["not now"], "states": ["idle"]}
     values = {"dags": idle_dags, "places": [1] * 100, **reason}
 
     steps = explain(negotiation.NOTE_REASONS, values)

@@ -10,6 +10,7 @@ from tests.wms.dags.driving import NOW
 from tests.wms.plans.explaining import explain, rows_read, run, scanned_whole
 from wms.core.actors import Actor
 from wms.core.models import User
+from wms.jobs import sql
 from wms.jobs.limits import ClaimLimits, save_limit
 from wms.jobs.models import RunningLimit, Workspace
 from wms.sites.models import Site
@@ -25,11 +26,9 @@ def attempts(alice: User) -> None:
         """
         WITH job AS (
             INSERT INTO jobs_job
-                (name, owner_id, workspace_id, state, state_reason, executable, arguments,
-                 environment, input_files, output_files, stdout_name, stderr_name, needs,
-                 attributes, wall_limit_s, max_attempts, attempt_number, topic, topic_key)
-            SELECT 'a', %s, %s, 'running', '', 'a', '{}', '{}', '{}', '{}', '', '', '{}', '{}', 60,
-                   20, 20, '', 0
+                (name, owner_id, workspace_id, state, state_reason, description_id,
+                 max_attempts, attempt_number, topic, topic_key)
+            SELECT 'a', %s, %s, 'running', '', 0, 20, 20, '', 0
             FROM generate_series(1, 2000)
             RETURNING id
         )
@@ -65,3 +64,22 @@ def test_a_limit_counts_no_further_than_its_maximum(attempts) -> None:
     steps = explain(queries[0]["sql"].replace("%", "%%"), [])
 
     assert rows_read(steps, "jobs_attempt") == 7
+
+
+def test_the_use_of_a_concurrency_limit_reads_the_open_attempts_that_use_it(attempts) -> None:
+    run("UPDATE jobs_attempt SET limits = '{\"db\": 2}' WHERE job_id % 40 = 0 AND number > 10")
+    run("ANALYZE jobs_attempt")
+
+    steps = explain(sql.USE_OF_LIMITS, [["db", "other"]])
+
+    assert not scanned_whole(steps, "jobs_attempt")
+    assert rows_read(steps, "jobs_attempt") <= 100
+
+
+def test_limits_of_waiting_jobs_are_read_from_those_that_use_any(waiting_jobs) -> None:
+    run("UPDATE taskqueues_taskqueue SET limits = '{db:2}' WHERE id % 500 = 0")
+    run("ANALYZE taskqueues_taskqueue")
+
+    steps = explain(sql.LIMITS_OF_WAITING_JOBS, [])
+
+    assert not scanned_whole(steps, "taskqueues_taskqueue")

@@ -9,7 +9,7 @@ import pytest
 from tests import factories
 from tests.wms.plans.explaining import explain, rows_read, run, scanned_whole
 from wms.jobs import sql as jobs
-from wms.jobs.models import Attempt, Workspace
+from wms.jobs.models import Attempt, JobDescription, Workspace
 from wms.pilots.models import Pilot
 from wms.pilots.monitoring import sql as monitoring
 from wms.pilots.pressure import sql as pressure
@@ -40,15 +40,14 @@ def pilots(module_rows: None) -> None:
         [Queue.objects.get().pk, LIVING, LIVING],
     )
     workspace = Workspace.objects.create(owner=alice)
+    description = JobDescription.objects.create(key=b"1" * 32, content={"executable": "a"})
     run(
         """
         WITH job AS (
             INSERT INTO jobs_job
-                (name, owner_id, workspace_id, state, state_reason, executable, arguments,
-                 environment, input_files, output_files, stdout_name, stderr_name, needs,
-                 attributes, wall_limit_s, max_attempts, attempt_number, topic, topic_key)
-            SELECT 'a', %s, %s, 'running', '', 'a', '{}', '{}', '{}', '{}', '', '', '{}', '{}', 60,
-                   1, 1, '', 0
+                (name, owner_id, workspace_id, state, state_reason, description_id,
+                 max_attempts, attempt_number, topic, topic_key)
+            SELECT 'a', %s, %s, 'running', '', %s, 1, 1, '', 0
             FROM generate_series(1, 40000)
             RETURNING id
         ), placed AS (
@@ -66,7 +65,7 @@ def pilots(module_rows: None) -> None:
         ) AS pilot USING (place)
         ORDER BY place
         """,
-        [alice.pk, workspace.pk],
+        [alice.pk, workspace.pk, description.pk],
     )
     for table in ("pilots_pilot", "jobs_job", "jobs_attempt"):
         run(f"ANALYZE {table}")
@@ -174,8 +173,10 @@ def test_reports_read_their_own_job_and_attempt_with_its_files(pilots: None) -> 
     attempt = Attempt.objects.latest("pk")
     about = {"job_id": attempt.job_id, "number": 1, "pilot_id": attempt.pilot_id}
 
-    by_id = explain(jobs.FIND_JOB.format(job="job.id"), about)
-    locked = explain(jobs.LOCK_JOB_OF_ATTEMPT.format(job="job.id"), about)
+    by_id = explain(jobs.FIND_JOB.format(job="job.id", description="description.id"), about)
+    locked = explain(
+        jobs.LOCK_JOB_OF_ATTEMPT.format(job="job.id", description="description.id"), about
+    )
     with_files = explain(jobs.FIND_ATTEMPT.format(attempt="attempt.id"), about)
 
     for steps in (by_id, locked):

@@ -13,6 +13,7 @@ from wms.bulk.models import BulkOperation
 from wms.core.models import User
 from wms.failures import sql as failures
 from wms.history import sql as history
+from wms.jobs import sql as jobs
 from wms.jobs.models import Job
 from wms.taskqueues import sql as taskqueues
 from wms.taskqueues.models import TaskQueue, Ticket, WaitingJob
@@ -29,6 +30,32 @@ def test_jobs_leave_by_their_ids(waiting_jobs: None) -> None:
         assert not scanned_whole(steps, "taskqueues_waitingjob")
         assert rows_read(steps, "taskqueues_waitingjob") <= 200
         ids = [each + 1000 for each in ids]
+
+
+def test_jobs_move_to_other_task_queues_by_their_ids(waiting_jobs: None) -> None:
+    ids = list(WaitingJob.objects.order_by("pk").values_list("pk", flat=True)[1000:1100])
+    target = TaskQueue.objects.values_list("pk", flat=True).first()
+
+    steps = explain(taskqueues.MOVE_WAITING, [ids, [target] * len(ids)])
+
+    assert not scanned_whole(steps, "taskqueues_waitingjob")
+    assert rows_read(steps, "taskqueues_waitingjob") <= 200
+    assert WaitingJob.objects.filter(pk__in=ids, task_queue=target).count() == len(ids)
+
+
+def test_scopes_are_locked_by_their_ids() -> None:
+    run("INSERT INTO jobs_siteset (key, names) VALUES ('x', '{site-a}')")
+    run(
+        "INSERT INTO jobs_sitescope (id, sites_id, environment_template, environment, own_ad)"
+        " SELECT n, (SELECT id FROM jobs_siteset), '', '{}', '{}'"
+        " FROM generate_series(1, 20000) AS n"
+    )
+    run("ANALYZE jobs_sitescope")
+
+    steps = explain(jobs.LOCK_SCOPES, [[5, 17]])
+
+    assert not scanned_whole(steps, "jobs_sitescope")
+    assert rows_read(steps, "jobs_sitescope") == 2
 
 
 def test_task_queues_are_locked_and_removed_by_their_keys_and_ids(waiting_jobs: None) -> None:
@@ -127,6 +154,7 @@ def test_task_queues_are_made_by_their_keys(waiting_jobs: None, alice: User) -> 
             "cores": 1, "max_cores": 1, "memory_mb": 1, "gpus": 0, "sites": [], "banned_sites": [],
             "queues": [], "platforms": [], "pilot_types": [], "submit_pools": [],
             "middlewares": [], "tags": [], "job_type": "", "requirements": "",
+            "disk_mb": 0, "limits": [],
         }
         for n in range(4991, 5011)
     ]  # fmt: skip

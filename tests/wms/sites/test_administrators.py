@@ -127,6 +127,7 @@ def test_an_administrator_moves_no_limit_from_or_to_another_site(
         {"element": "slurm"},
         {"owner": "tina"},
         {"fence": "none"},
+        {"is_private": True},
         {"shared_folders": [{"path": "/home"}]},
     ],
 )

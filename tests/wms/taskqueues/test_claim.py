@@ -278,7 +278,7 @@ def test_a_hundred_thousand_jobs_join_with_a_handful_of_statements(
     wanted = [Needs.of("alice", memory_mb=number) for number in range(50)]
     entries = [Entry(number, wanted[number % 50]) for number in range(100_000)]
 
-    with django_assert_max_num_queries(15):
+    with django_assert_max_num_queries(16):
         enqueue(entries)
 
     assert counted() == WaitingJob.objects.count() == 100_000

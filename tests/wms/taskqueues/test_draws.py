@@ -12,7 +12,8 @@ from matching.task_queues.resources import Resource
 from matching.task_queues.weighted_draws import Law, chances, job_weight
 from tests import chi_square
 from tests.wms.taskqueues.claiming import NODE, claimed, put
-from wms.taskqueues import draw, waiting
+from wms.taskqueues import waiting
+from wms.taskqueues.draws import draw
 from wms.taskqueues.models import TaskQueue, TaskQueuePolicy, Ticket
 
 pytestmark = [pytest.mark.usefixtures("alice"), pytest.mark.slow]

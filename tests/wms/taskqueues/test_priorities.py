@@ -143,19 +143,20 @@ def test_an_emptied_task_queue_keeps_hardly_any_priority() -> None:
     assert priorities()[2] == pytest.approx(1000)
 
 
-def test_use_beyond_the_share_lowers_it_where_feedback_is_on(alice: User, charlie: User) -> None:
+def test_use_beyond_the_share_lowers_it_unless_feedback_is_off(alice: User, charlie: User) -> None:
     put(1, owner="alice", memory_mb=1)
     put(2, owner="charlie", memory_mb=2)
     Submitter.objects.create(user=alice, real_priority=30.5)
     Submitter.objects.create(user=charlie, real_priority=10.5)
 
+    TaskQueuePolicy.objects.create(pk=1, uses_feedback=False)
     recompute()
     assert priorities() == pytest.approx({1: 500, 2: 500})
-    TaskQueuePolicy.objects.create(pk=1, uses_feedback=True)
+    TaskQueuePolicy.objects.all().delete()
     recompute()
     # Wanted are halves, used were 3/4 and 1/4: factors 2/3 and 2, of 1000 in all.
     assert priorities() == pytest.approx({1: 250, 2: 750})
-    TaskQueuePolicy.objects.update(max_correction=1)
+    TaskQueuePolicy.objects.create(pk=1, max_correction=1)
     recompute()
     assert priorities() == pytest.approx({1: 500, 2: 500})
 

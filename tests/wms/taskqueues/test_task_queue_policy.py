@@ -22,7 +22,7 @@ def test_before_anybody_sets_it_the_policy_is_the_documented_one() -> None:
     policy = task_queue_policy()
 
     assert policy.cpu_segments_s == [500, 5_000, 50_000, 300_000]
-    assert (policy.law, policy.uses_feedback) == ("exponential", False)
+    assert (policy.law, policy.uses_feedback) == ("exponential", True)
     assert not TaskQueuePolicy.objects.exists()
 
 

@@ -1,14 +1,14 @@
-"""Mutual exclusion between processes by PostgreSQL advisory locks."""
+"""Advisory locks of PostgreSQL by name, for mutual exclusion between processes."""
 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 
 from django.db import connection
 
-from wms.core.database.sql import RELEASE_LOCK, TAKE_FREE_LOCK
+from wms.core.database.sql import RELEASE_LOCK, TAKE_FREE_LOCK, WAIT_FOR_LOCKS
 
 _NAMESPACE = 0x50494C4F  # "PILO": keeps our keys apart from those of other programs in the database
 
@@ -27,7 +27,7 @@ def advisory_lock(name: str) -> Iterator[bool]:
 @contextmanager
 def one_of_advisory_locks(names: Sequence[str]) -> Iterator[bool]:
     """The same for the first lock that is free; False when others hold all of them."""
-    keys = [zlib.crc32(name.encode()) - 0x80000000 for name in names]
+    keys = [_key(name) for name in names]
     with connection.cursor() as cursor:
         cursor.execute(TAKE_FREE_LOCK, [keys, _NAMESPACE])
         held = cursor.fetchone()
@@ -37,3 +37,18 @@ def one_of_advisory_locks(names: Sequence[str]) -> Iterator[bool]:
         if held and connection.connection is not None and not connection.connection.closed:
             with connection.cursor() as cursor:
                 cursor.execute(RELEASE_LOCK, [_NAMESPACE, *held])
+
+
+def wait_for_locks(names: Collection[str]) -> None:
+    """Take all these locks, waiting where need be, until the caller's transaction ends.
+
+    In one order whoever asks, so that two callers never wait for each other in a circle.
+    """
+    keys = sorted({_key(name) for name in names})
+    if keys:
+        with connection.cursor() as cursor:
+            cursor.execute(WAIT_FOR_LOCKS, [_NAMESPACE, keys])
+
+
+def _key(name: str) -> int:
+    return zlib.crc32(name.encode()) - 0x80000000

@@ -1,4 +1,4 @@
-"""Rows of prepared statements as instances of models.
+"""Mapping of prepared statements to models: their rows as instances, and insertion of a row.
 
 For messages that come thousands of times a minute: to write a query takes the ORM longer than
 PostgreSQL takes to answer it. These are written by hand, in `sql.py`, and stay prepared in each

@@ -1,4 +1,8 @@
-"""Configured objects stored: checked by their model, with their changes in the audit trail."""
+"""Storage of configured objects: checked by their model, changes written to the audit trail.
+
+Also the refusal of a changed name, the lock of a stored row, and marks of field values, by which
+stale edits are found.
+"""
 
 from __future__ import annotations
 

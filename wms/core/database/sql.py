@@ -1,4 +1,4 @@
-"""Statements of advisory locks, bounded counts, and prepared insertions."""
+"""SQL of advisory locks, of counts in bounded time, and of prepared insertions."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from __future__ import annotations
 TAKE_FREE_LOCK = (
     "SELECT key FROM unnest(%s::int[]) AS key WHERE pg_try_advisory_lock(%s, key) LIMIT 1"
 )
+WAIT_FOR_LOCKS = "SELECT pg_advisory_xact_lock(%s, key) FROM unnest(%s::int[]) AS key"
 RELEASE_LOCK = "SELECT pg_advisory_unlock(%s, %s)"
 
 # As the ORM would write it, but for the names of its parameters: it writes no statement that is to

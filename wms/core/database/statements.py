@@ -1,4 +1,7 @@
-"""Sending of statements: prepared ones, planned once, and pipelined ones, not waited for."""
+"""Statements sent to PostgreSQL by hand: prepared ones, and pipelined ones, not waited for.
+
+Also their texts on one line, and their parameters: arrays of numbers, values of a model's columns.
+"""
 
 from __future__ import annotations
 

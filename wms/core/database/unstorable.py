@@ -1,4 +1,7 @@
-"""Errors of the database that are the same at every try: values, constraints, statements."""
+"""Permanent errors of the database, the same at every try: values, constraints, statements.
+
+Also their text for a reason.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""DAGMan's rules for a node after its PRE, job or POST has ended: pure functions."""
+"""Decision on a node's next step after its PRE, job or POST has ended, by DAGMan's rules.
+
+Pure functions: retry, end, abort, or the next script.
+"""
 
 from __future__ import annotations
 

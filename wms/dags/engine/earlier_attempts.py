@@ -9,6 +9,7 @@ from matching.task_queues.rescheduling import Avoids, with_host
 from wms.core.conf import conf
 from wms.dags.engine.throttles import ReadyNode
 from wms.dags.models import Dag, NodeEvent
+from wms.jobs.binding.scopes import sites_of
 from wms.jobs.models import Attempt
 
 _OUTCOME = Attempt.Outcome
@@ -20,7 +21,8 @@ _STOPPED = (Attempt.StoppedBy.SERVER, Attempt.StoppedBy.PREEMPTION)
 def avoided_sites(dag: Dag, nodes: Iterable[ReadyNode]) -> dict[int, tuple[str, ...]]:
     """Sites of earlier attempts by node, except the site where the DAG is now.
 
-    For all at once: two queries, or none.
+    Where each job is bound at its claim, a node that has tried all sites avoids none of them. For
+    all at once: two queries and those for the sites, or none.
     """
     node_by_job = _nodes_by_job(nodes)
     attempts = (
@@ -31,7 +33,19 @@ def avoided_sites(dag: Dag, nodes: Iterable[ReadyNode]) -> dict[int, tuple[str, 
     for job_id, site in attempts.values_list("job_id", "site_name"):
         if site != here:
             sites[node_by_job[job_id]].add(site)
-    return {node_id: tuple(sorted(names)) for node_id, names in sites.items()}
+    open_sites = _accepting(dag) if sites else frozenset()
+    return {
+        node_id: tuple(sorted(names))
+        for node_id, names in sites.items()
+        if not open_sites or not open_sites <= names
+    }
+
+
+def _accepting(dag: Dag) -> frozenset[str]:
+    """Sites at which the DAG's jobs may run, if these are bound at the claim."""
+    if dag.scope_id is None:
+        return frozenset()
+    return frozenset(sites_of([dag.scope_id]).get(dag.scope_id, ()))
 
 
 def avoided_hosts(nodes: Iterable[ReadyNode]) -> dict[int, tuple[str, ...]]:

@@ -1,7 +1,7 @@
-"""End of a DAG by success, failure, abort, removal, or once halted.
+"""End of a DAG by success, failure, abort or removal: what runs is stopped, a rescue is written.
 
-It is decided here, what still runs is stopped, inner DAGs too, the rescue is written, the FINAL
-node runs, and its exit code is stored.
+Inner DAGs are stopped too. Then the FINAL node runs, and the DAG's exit code is stored. A halted
+DAG ends once nothing of it runs.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def ending_now(round_: Round) -> Ending | None:
         return Ending(DagStatus.OK, 0, "", EndingEvent.COMPLETE)
     if dag.done_count + dag.failed_count + dag.futile_count == dag.node_count:
         return Ending(DagStatus.NODE_FAILED, _FAILURE, _reason_of_failure(dag), EndingEvent.FAIL)
-    if dag.state == DagState.HALTED and dag.site_id is not None and not _is_under_way(dag):
+    if dag.state == DagState.HALTED and dag.is_placed and not _is_under_way(dag):
         return Ending(DagStatus.HALTED, _FAILURE, f"halted: {dag.state_reason}", EndingEvent.FAIL)
     return _ending_of_provisioner(round_)
 
@@ -198,7 +198,7 @@ def _start_final(round_: Round, final: Node) -> bool:
     dag = round_.dag
     if final.state != NodeState.WAITING or dag.state in DAG_TERMINAL:
         return False
-    if dag.site_id is None and dag.ending_event == EndingEvent.REMOVE:
+    if not dag.is_placed and dag.ending_event == EndingEvent.REMOVE:
         return False
     round_.move("make ready", [final.pk], ready_rank=round_.number)
     lifecycle.notify_engine_to_start(dag.pk)

@@ -1,4 +1,7 @@
-"""Inbox of a DAG: entries about jobs, scripts, inner DAGs and requests, as outcomes of nodes."""
+"""Inbox of a DAG, read by the engine: entries about jobs, scripts, inner DAGs and requests.
+
+They become outcomes of nodes; the ends of plain nodes are settled at once.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Nodes without jobs: SUBDAG nodes run inner DAGs, DATA nodes placement requests."""
+"""Start of nodes without jobs: inner DAGs of SUBDAG nodes, placement requests of DATA nodes.
+
+Also the binding of inner DAGs to the site of their outer DAG, and the inner DAGs at any depth that
+have not ended.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Job factory: job specifications of ready nodes, within bounds of time and of different needs."""
+"""Job factory: job specifications of ready nodes, or the fault for which there are none.
+
+Jobs are bound to the DAG's site, except those of a DAG that are bound one by one at their claims.
+Bounded in time, in the number of jobs, and in the number of different needs.
+"""
 
 from __future__ import annotations
 
@@ -11,17 +15,6 @@ from matching.descriptions.substitution import Evaluator
 from matching.negotiation.unmatched_reasons import grouped_reasons
 from matching.task_queues.needs import Needs
 from matching.task_queues.resources import offer_refusal
-from wms.dags.description.job_fields import text_length
-from wms.dags.description.needs import MAX_DIFFERENT_NEEDS
-from wms.dags.description.rendering import (
-    CannotRender,
-    Identity,
-    NodeContext,
-    Renderer,
-    SiteValues,
-)
-from wms.dags.description.submit_file import SubmitFile, from_dict
-from wms.dags.description.timed_evaluation import Evaluate, with_time_limit
 from wms.dags.engine.earlier_attempts import avoided_hosts, avoided_sites
 from wms.dags.engine.node_features import PLAIN, Features, features_of
 from wms.dags.engine.throttles import ReadyNode
@@ -30,6 +23,17 @@ from wms.dags.models import Dag, SubmitDescription
 from wms.dags.negotiation.requests import requests_of
 from wms.dags.reading.dag_jobs import jobs_of
 from wms.dags.scripts.run_requests import current_status
+from wms.jobs.description.job_fields import text_length
+from wms.jobs.description.needs import MAX_DIFFERENT_NEEDS
+from wms.jobs.description.rendering import (
+    CannotRender,
+    Identity,
+    NodeContext,
+    Renderer,
+    SiteValues,
+)
+from wms.jobs.description.submit_file import SubmitFile, from_dict
+from wms.jobs.description.timed_evaluation import Evaluate, with_time_limit
 from wms.jobs.specs import JobSpec
 from wms.sites.selectors import offered_resource, queues_of
 from wms.taskqueues.models import TaskQueue, WaitingJob
@@ -108,7 +112,7 @@ class _Refused(Exception):
 
 
 class _JobFactory:
-    """Factory of the jobs of nodes, for pilots of the DAG's site."""
+    """Factory of the jobs of nodes, for pilots of the DAG's site, or of those that accept it."""
 
     def __init__(self, dag: Dag, nodes: Sequence[ReadyNode]) -> None:
         features = {node.pk: features_of(node.features) for node in nodes if node.features}
@@ -122,7 +126,7 @@ class _JobFactory:
             batch_name=dag.name,
         )
         self._surroundings = SiteValues(dag.environment, dag.match_attributes, _evaluator(dag))
-        self._bind = _binder(dag)
+        self._bind = None if dag.binds_jobs else _binder(dag)
         self._parents = Parents(nodes)
         self._renderers: dict[tuple[object, str], Renderer] = {}
         late = [n for n in nodes if n.submit_description_id is None and n.pk in features]
@@ -176,6 +180,8 @@ class _JobFactory:
                 self._surroundings,
                 files=WorkspaceFiles(self._dag.workspace_id, node.directory),
                 bind=self._bind,
+                is_late=self._dag.binds_jobs,
+                scope_id=self._dag.scope_id,
             )
         return self._renderers[key]
 

@@ -1,4 +1,7 @@
-"""Jobs of a node: a cluster of one or more that ends as a whole."""
+"""Clusters of jobs of a node: ends counted to one exit code, holds, reports of provisioners.
+
+Also the jobs of given clusters.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Features of nodes that are more than a job: scripts, retries' rules, aborts; JSON of the row."""
+"""Features of a node beyond a plain job (scripts, retry, abort, ...), as values and as JSON."""
 
 from __future__ import annotations
 

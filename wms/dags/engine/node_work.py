@@ -1,9 +1,10 @@
-"""Work of nodes beyond one job: the rows of `NodeWork`, and which nodes need none.
+"""Rows of `NodeWork`: what the engine notes of nodes beyond one job, and which nodes need none.
 
 A node is plain while all that becomes of it follows from the end of its one job: it has no
 features, is no provisioner, and has no `NodeWork`. The engine settles the ends of plain nodes by
 the thousands without a look at them. The first work that is noted of a node makes it one that is
-looked at, for good: that is never wrong, only slower.
+looked at, for good: that is never wrong, only slower. Also the placement requests and inner DAGs of
+nodes, and provisioners that are not ready.
 
 The caller of everything here holds the lock of the DAG's row, which covers its nodes.
 """

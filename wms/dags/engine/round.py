@@ -1,4 +1,8 @@
-"""Round of the engine with one DAG: its locked row, its counters, and moves of its nodes."""
+"""Round of the engine with one DAG: its locked row, options, counters, and moves of its nodes.
+
+Also the outcome of a node (`NodeOutcome`), the options of a DAG's run, and moves of nodes of
+several DAGs outside of a round.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Statements of the engine: its inbox, the events of jobs, and the nodes below others."""
+"""SQL of the engine: inbox entries, events of jobs, countdown of children, futile nodes."""
 
 from __future__ import annotations
 

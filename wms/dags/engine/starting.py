@@ -1,4 +1,4 @@
-"""Start of the nodes without unfinished parents: when a DAG begins, resumes, or is provisioned."""
+"""Start of nodes without unfinished parents, when a DAG begins, resumes or is provisioned."""
 
 from __future__ import annotations
 

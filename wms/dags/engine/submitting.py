@@ -1,4 +1,8 @@
-"""Submission of ready nodes within the throttles: jobs, inner DAGs and placement requests."""
+"""Submission of ready nodes within the throttles: jobs, inner DAGs and placement requests.
+
+Also sets the timers of these nodes, and fails those that cannot be submitted; a fault of the DAG
+as a whole holds it or takes it from its site.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Throttles: ready nodes that may be submitted under limits of the DAG, its categories, shared."""
+"""Throttles on submission: how many ready nodes may go, and which.
+
+By the limits of the DAG, of its categories, and those shared by DAGs. Also the columns of ready
+nodes that are read for submission, and the DAGs that limits keep back.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""State machine of nodes: moves of thousands in one statement, and the counters that follow.
+"""Moves of nodes by their state machine, thousands in one statement, and the DAG's counters.
 
-Every caller holds the lock of the DAG's row, which guards all of its nodes.
+Also the count of unfinished parents, descendants made futile, and the topic that announces
+failures. Every caller holds the lock of the DAG's row, which guards all of its nodes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Texts read at a node's submission: files of the workspace, late descriptions, parents' names."""
+"""Texts that the engine reads when a node is submitted: workspace files, late submit descriptions.
+
+Also the names of nodes' parents.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +11,10 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 
 from wms.core.errors import PilotageError
-from wms.dags.description.submit_file import SubmitFile, parse_submit_file
 from wms.dags.engine.throttles import ReadyNode
 from wms.dags.models import Dag, Edge
 from wms.jobs.content.blobs import open_blob
+from wms.jobs.description.submit_file import SubmitFile, parse_submit_file
 from wms.jobs.models import WorkspaceFile
 
 #: Submit files and lists of items are text that people write; larger ones are a mistake.

@@ -1,4 +1,4 @@
-"""Catalogue of the files that DAGMan would write for a DAG, made on demand from the rows."""
+"""Catalogue of a DAG's exports: files that DAGMan would write, their names, made on demand."""
 
 from __future__ import annotations
 

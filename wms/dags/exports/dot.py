@@ -1,4 +1,4 @@
-"""DOT export: the graph of a DAG for Graphviz, with the states of its nodes."""
+"""Export of a DAG's graph as DOT for Graphviz, with the states of its nodes."""
 
 from __future__ import annotations
 

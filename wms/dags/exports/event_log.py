@@ -1,4 +1,4 @@
-"""Job event log export: the events of a run in HTCondor's text format."""
+"""Export of a run as job event log in HTCondor's text format."""
 
 from __future__ import annotations
 

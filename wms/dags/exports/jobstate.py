@@ -1,4 +1,4 @@
-"""`jobstate.log` export of a run, which Pegasus' monitor reads."""
+"""Export of a run as `jobstate.log`, which Pegasus' monitor reads."""
 
 from __future__ import annotations
 

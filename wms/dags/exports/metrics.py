@@ -1,4 +1,4 @@
-"""Metrics export of a run: a JSON document with the fields of both versions of DAGMan's metrics."""
+"""Export of a run as DAGMan's metrics: a JSON document with the fields of both versions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SQL of exports of DAGs: attempts in earlier runs, statuses of nodes with counts of jobs."""
+"""SQL of exports of DAGs: attempts in earlier runs, and states of nodes with counts of jobs."""
 
 from __future__ import annotations
 

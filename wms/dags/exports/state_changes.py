@@ -1,4 +1,7 @@
-"""State changes of a DAG's run, read from the tables as five streams, each ordered by time."""
+"""State changes of a DAG's run, read from the tables as five streams, each ordered by time.
+
+Also numbers of attempts in earlier runs.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Node status file export: ClassAds of the DAG and of each of its nodes."""
+"""Export of a DAG as node status file: ClassAds of the DAG and of each of its nodes.
+
+Also times as C's `ctime` writes them.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Parser of HTCondor's job event log in its text format, chunk by chunk as the log grows."""
+"""Parser of HTCondor's job event log (text format), chunk by chunk as the log grows."""
 
 from __future__ import annotations
 

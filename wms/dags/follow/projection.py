@@ -1,7 +1,7 @@
-"""Projection of the events of a job log onto the nodes of a DAG, without database access.
+"""Projection of job log events onto the nodes of a followed DAG, without database access.
 
-Rows of clusters and processes are changed in memory only; steps of nodes are collected in order
-for `step_application`.
+Rows of clusters and processes are changed in memory only; steps of nodes are collected in order for
+`step_application`.
 """
 
 from __future__ import annotations

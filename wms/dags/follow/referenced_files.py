@@ -1,4 +1,4 @@
-"""Mapping of uploaded files that keeps the contents of those a DAG refers to."""
+"""Uploaded files by path, of which those that a followed DAG refers to are kept when read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Services for DAGs that an external HTCondor runs: they follow its job log chunk by chunk."""
+"""Services on followed DAGs, which an external HTCondor runs: store, begin, read log chunks.
+
+A chunk of the job event log moves the nodes, and may end the DAG.
+"""
 
 from __future__ import annotations
 
@@ -35,11 +38,12 @@ from wms.dags.models import Dag, FollowedCluster, FollowedLog, FollowedProcess, 
 from wms.dags.policy import require_steering
 from wms.dags.rescue.names import rescue_path
 from wms.dags.rescue.rescue_files import Resumption
-from wms.dags.states import DAG_TERMINAL, DagCause, DagState, DagStatus
+from wms.dags.states import DAG_TERMINAL, Binding, DagCause, DagState, DagStatus
 from wms.dags.submission.checking import check_dag
 from wms.dags.submission.runs import RunRequest, store_run
 from wms.jobs.content.blobs import store_bytes
 from wms.jobs.operations import create_workspace
+from wms.jobs.quotas import check_quota
 
 #: Limit of bytes in a chunk, and so of an event.
 MAX_CHUNK_BYTES = 1024 * 1024
@@ -89,7 +93,12 @@ def follow_log(
     if dag.state != DagState.IDLE or dag.is_followed:
         raise Conflict(f"DAG {dag.pk} is {dag.state}: only one that has not begun can be followed.")
     lifecycle.apply_to_dags(
-        "begin", [dag.pk], actor=actor, reason=f"followed by {name}", is_followed=True
+        "begin",
+        [dag.pk],
+        actor=actor,
+        reason=f"followed by {name}",
+        is_followed=True,
+        binding=Binding.SITE,
     )
     dag.refresh_from_db()
     with Round(dag, now, actor) as round_:
@@ -120,7 +129,8 @@ class FollowRequest:
 def follow_run(request: FollowRequest, *, owner: User, actor: Actor, now: datetime) -> Dag:
     """Store a DAG that is run elsewhere, and follow it from its start.
 
-    Raises NotPermitted, and InvalidInput with every fault of the files; nothing is stored then.
+    Raises NotPermitted, QuotaExceeded, and InvalidInput with every fault of the files; nothing is
+    stored then.
     """
     require_role(actor, Role.USER, "follow DAGs")
     referenced = ReferencedFiles(request.files)
@@ -137,6 +147,9 @@ def follow_run(request: FollowRequest, *, owner: User, actor: Actor, now: dateti
         referenced.keep(rescue_path(request.dag_files, request.rescue_number))
     blobs = {path: store_bytes(content) for path, content in referenced.contents.items()}
     with transaction.atomic():
+        # It makes no jobs here.
+        size_bytes = sum(blob.size_bytes for blob in blobs.values())
+        check_quota(owner=owner, group=None, size_bytes=size_bytes)
         dag = store_run(
             RunRequest(
                 workspace=create_workspace(owner, blobs),

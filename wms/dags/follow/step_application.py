@@ -1,4 +1,7 @@
-"""Application of the steps of a log to the nodes of a followed DAG, and the end of the DAG."""
+"""Application of a job log's steps to the rows of a followed DAG's nodes, and the DAG's end.
+
+Also its start, which makes nodes without parents ready.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Table of a DAG's arcs while its files are parsed, packed so that millions fit into memory."""
+"""Table of a DAG's arcs while its files are parsed, packed so that millions fit into memory.
+
+It also gives the distinct arcs, and the file and line where an arc was asked for.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The commands PARENT ... CHILD and WEAK PARENT, which make arcs."""
+"""DAG commands that make arcs: PARENT ... CHILD and WEAK PARENT."""
 
 from __future__ import annotations
 

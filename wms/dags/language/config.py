@@ -1,4 +1,4 @@
-"""CONFIG files: DAGMan's settings, read into the options of a run."""
+"""Reader of CONFIG files: DAGMan's settings as options of a run, with faults and warnings."""
 
 from __future__ import annotations
 

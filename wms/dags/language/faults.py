@@ -1,4 +1,7 @@
-"""Faults and warnings of DAG files: they are collected while parsing goes on with the next line."""
+"""Faults and warnings of DAG files: exceptions, and their collection, each once, in order.
+
+Parsing goes on with the next line after a fault, unless a limit is exceeded.
+"""
 
 from __future__ import annotations
 

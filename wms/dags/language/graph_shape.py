@@ -1,4 +1,7 @@
-"""Graph of a DAG: its height, its width at each depth, and its cycles."""
+"""Shape of a DAG's graph: its statistics (height, width at each depth), and a cycle if any.
+
+Also the graph itself, for rustworkx.
+"""
 
 from __future__ import annotations
 

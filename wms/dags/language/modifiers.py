@@ -1,5 +1,7 @@
-"""Commands that set properties of nodes: RETRY, PRIORITY, ABORT-DAG-ON, TIMEOUT, CATEGORY and
-others.
+"""DAG commands that set properties of nodes: RETRY, PRIORITY, ABORT-DAG-ON, TIMEOUT and others.
+
+Also PRE_SKIP, DONE, TOLERANCE, ALWAYS-RUN-POST, CATEGORY, MAXJOBS (a limit of a category) and
+SAVE_POINT_FILE.
 """
 
 from __future__ import annotations

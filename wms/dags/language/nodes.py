@@ -1,4 +1,8 @@
-"""Commands that define nodes (JOB, SUBDAG, DATA, FINAL, ...), and inline submit descriptions."""
+"""DAG commands that define nodes: JOB, SUBDAG, DATA, FINAL, PROVISIONER, SERVICE.
+
+Also SUBMIT-DESCRIPTION, the inline submit descriptions that nodes refer to, and the checks of
+names and directories of nodes and splices.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""Directory from which file names in DAG files are resolved, and advice for names outside of it.
+"""Origin of a submission: the directory in which file names of DAG files are looked up.
 
-Source: DAGMan resolves names from where condor_submit_dag is called, with -UseDagDir from the
-folder of each DAG file (HTCondor, docs/automated-workflows/dagman-file-paths.rst).
+It is condor_submit_dag's working directory. Also advice for names outside of it. Source: DAGMan
+resolves names from where condor_submit_dag is called, with -UseDagDir from the folder of each DAG
+file (HTCondor, docs/automated-workflows/dagman-file-paths.rst).
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""State of parsing a DAG: nodes, arcs and names so far, limits used, and the current line."""
+"""State of the DAG parser: nodes, arcs, names by scope, limits used, and the current line.
+
+Commands look up nodes by name through it, and read files of the submission, within the limits.
+"""
 
 from __future__ import annotations
 

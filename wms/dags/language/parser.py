@@ -1,4 +1,4 @@
-"""Parser of DAG files: all faults are collected, each with its file and line.
+"""Parser of DAG files, with the table of all commands; every fault has its file and line.
 
 Each file is read in two passes, as DAGMan does: first the lines that define nodes or concern the
 file as a whole, then all others in their order. So a PARENT or RETRY line may stand above the JOB

@@ -1,4 +1,7 @@
-"""Commands for the run as a whole: CONFIG, ENV, SET_JOB_ATTR, REJECT, and exported files."""
+"""DAG commands for the run as a whole: CONFIG, ENV, SET_JOB_ATTR, REJECT, and exported files.
+
+Exported files are those of NODE_STATUS_FILE, JOBSTATE_LOG and DOT.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Limits on the size of a DAG and of its files."""
+"""Limits on the size of a DAG and its files: text, lines, findings, names, splices, nodes, arcs."""
 
 from __future__ import annotations
 

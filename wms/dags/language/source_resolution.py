@@ -1,4 +1,8 @@
-"""Resolution of node sources: names of descriptions and files become keys and paths."""
+"""Resolution of nodes' sources after parsing: to an inline description, or a file's path.
+
+Also the faults of sources that cannot be used, and of inner DAGs whose rescues could not be
+stored.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Values that DAG files are parsed into: nodes with their properties, arcs, and settings of the
-run.
-"""
+"""Parsed DAG (`DagSpec`): nodes with their properties, arcs, options of the run, statistics."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Commands that read other files, SPLICE and INCLUDE, and the pins that connect splices."""
+"""DAG commands that read other DAG files, SPLICE and INCLUDE; PIN_IN, PIN_OUT and CONNECT."""
 
 from __future__ import annotations
 

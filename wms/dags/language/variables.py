@@ -1,4 +1,4 @@
-"""The command VARS: macros and job attributes of single nodes.
+"""DAG command VARS: macros and job attributes of single nodes.
 
 Source: DagParser::ParseVars and DagLexer::next_key_value_pair (HTCondor 25.14, dag_parser.cpp).
 """

@@ -10,7 +10,7 @@ from django.db.models.functions import Now
 from wms.accounting.models import AccountingGroup
 from wms.core.models import EventRecord
 from wms.dags.language.origin import Origin
-from wms.dags.states import DagCause, DagState, DagStatus, EndingEvent
+from wms.dags.states import Binding, DagCause, DagState, DagStatus, EndingEvent
 from wms.jobs.content.paths import MAX_PATH_BYTES
 from wms.jobs.models import Workspace
 from wms.sites.models import Site
@@ -90,10 +90,19 @@ class Dag(models.Model):
     environment_template = models.TextField(
         default="$$(SiteEnvironment:)", help_text="The DAG's environment before the match."
     )
+    binding = models.CharField(
+        max_length=8,
+        choices=Binding,
+        default=Binding.SITE,
+        db_default=Binding.SITE.value,
+        help_text="What is bound to a site: the DAG, or each job at its claim.",
+    )
     site = models.ForeignKey(
         Site, null=True, blank=True, on_delete=models.PROTECT, related_name="dags"
     )
-    matched_at = models.DateTimeField(null=True, blank=True)
+    matched_at = models.DateTimeField(
+        null=True, blank=True, help_text="Since when it may run, at its site or at those it has."
+    )
     match_attributes = models.JSONField(
         default=dict, help_text="The site's ad at the time of the match."
     )
@@ -193,6 +202,12 @@ class Dag(models.Model):
         indexes = [
             models.Index(fields=["state", "id"], name="dag_by_state"),
             models.Index(fields=["site", "state"], name="dag_by_site_and_state"),
+            # What each negotiation asks the sites about: few beside all that have ended.
+            models.Index(
+                fields=["state", "id"],
+                condition=models.Q(binding="job", parent_node=None),
+                name="dag_bound_by_job",
+            ),
             models.Index(
                 fields=["looked_at"],
                 condition=models.Q(looked_at__isnull=False),
@@ -212,8 +227,14 @@ class Dag(models.Model):
             models.CheckConstraint(
                 condition=~models.Q(state="running")
                 | models.Q(site__isnull=False)
+                | models.Q(binding="job", matched_at__isnull=False)
                 | models.Q(is_followed=True),
                 name="dag_running_has_site",
+            ),
+            models.CheckConstraint(
+                condition=models.Q(binding="site")
+                | models.Q(binding="job", site__isnull=True, is_followed=False),
+                name="dag_binding_known",
             ),
             models.CheckConstraint(
                 condition=~models.Q(state="held") | ~models.Q(state_reason=""),
@@ -228,6 +249,21 @@ class Dag(models.Model):
 
     def __str__(self) -> str:
         return f"{self.name} ({self.pk})"
+
+    @property
+    def binds_jobs(self) -> bool:
+        """Whether each of its jobs is bound to a site by its claim, and not the DAG as a whole."""
+        return self.binding == Binding.JOB
+
+    @property
+    def is_placed(self) -> bool:
+        """Whether it has what its jobs need to run: a site, or leave to run at several."""
+        return self.site_id is not None or (self.binds_jobs and self.matched_at is not None)
+
+    @property
+    def scope_id(self) -> int | None:
+        """Id of the sites that its jobs share with those of the DAGs around it; or None."""
+        return (self.root_id or self.pk) if self.binds_jobs else None
 
     @property
     def is_ending(self) -> bool:

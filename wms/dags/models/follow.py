@@ -1,4 +1,7 @@
-"""Models of a followed DAG: its HTCondor job event log, clusters and processes."""
+"""Models of a followed DAG: its HTCondor job event log, clusters and processes.
+
+The log's row has the read position, and the irregularities found.
+"""
 
 from __future__ import annotations
 

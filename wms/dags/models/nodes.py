@@ -1,4 +1,7 @@
-"""Models of nodes and arcs of DAGs, and of the submit descriptions that nodes share."""
+"""Models of nodes and arcs of DAGs, node timers and events, and shared submit descriptions.
+
+Also of a node's work beyond one job: scripts, lists of jobs, inner DAG, placement request.
+"""
 
 from __future__ import annotations
 
@@ -255,7 +258,8 @@ class NodeEvent(EventRecord):
     class Meta:
         indexes = [
             models.Index(fields=["dag", "id"], name="nodeevent_by_dag"),
-            models.Index(fields=["node", "id"], name="nodeevent_by_node"),
+            # Without the event's id: the few events of a node are put in order.
+            models.Index(fields=["node"], name="nodeevent_by_node"),
             models.Index(
                 fields=["dag", "created_at"],
                 condition=models.Q(event__in=["fail", "retry"]),

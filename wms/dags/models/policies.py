@@ -23,7 +23,8 @@ class MatchmakingPolicy(models.Model):
     priority_half_life_s = models.PositiveIntegerField(
         default=86_400,
         validators=[MinValueValidator(60)],
-        help_text="After this time used slots count half in a submitter's priority.",
+        help_text="After this time used slots count half in a submitter's priority, and in the "
+        "correction of shares of TaskQueues.",
     )
 
     class Meta:

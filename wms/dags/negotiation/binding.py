@@ -1,4 +1,7 @@
-"""Binding of matched DAGs to their sites, and the stored reasons of unmatched ones."""
+"""Binding of matched DAGs to their sites, with ad and environment; reasons of unmatched DAGs.
+
+DAGs with a faulty ad or environment are held. Also notes which DAGs a cycle had time to look at.
+"""
 
 from __future__ import annotations
 
@@ -12,31 +15,24 @@ import structlog
 from django.db import connection, transaction
 from psycopg.types.json import Jsonb
 
-from matching.ads.classads import literal_values
-from matching.descriptions import environments
-from matching.descriptions.substitution import (
-    EXPRESSION_OPENING,
-    Evaluator,
-    OwnAttributes,
-    expand_references,
-)
+from matching.descriptions.substitution import EXPRESSION_OPENING
 from matching.negotiation.cycle_sites import Offer
 from matching.negotiation.decision import Decision, Match, Request
-from matching.negotiation.unmatched_reasons import Kind
+from matching.negotiation.unmatched_reasons import Kind, Leftover
 from wms.core.actors import Actor
 from wms.dags import lifecycle
-from wms.dags.description.timed_evaluation import with_time_limit
 from wms.dags.models import Dag, MatchRecord
 from wms.dags.negotiation.requests import requests_of
 from wms.dags.negotiation.sql import BIND_DAGS, NOTE_REASONS
 from wms.dags.states import DagCause, DagState
+from wms.jobs.description.site_environment import site_environment
+from wms.sites.ads import match_attributes
 from wms.sites.throttling import note_matches
 
 log = structlog.get_logger(__name__)
 _ACTOR = Actor.system("negotiator")
 #: Value of `$ENV(PATH)` in a DAG's own environment; the server's environment is not used.
 _SUBMIT_PATH = "/usr/local/bin:/usr/bin:/bin"
-_TWO_SIDED = frozenset({"Requirements", "Rank", "CurrentRank"})
 #: Number of DAGs bound in one transaction, so that their rows are locked for a short time.
 _BATCH = 1000
 
@@ -47,21 +43,15 @@ def carry_out(decision: Decision, offers: Iterable[Offer], *, now: datetime) -> 
     A DAG held or removed meanwhile is not bound. DAGs are bound in batches: after a kill the rest
     stays idle until the next cycle. Returns the number of bound DAGs.
     """
-    ads = {offer.site_id: match_attributes(offer) for offer in offers}
+    ads = {offer.site_id: match_attributes(offer.ad) for offer in offers}
     _hold_faulty(decision)
-    _store_reasons(decision)
+    store_reasons(decision.unmatched, states=[DagState.IDLE])
     _store_looked_at(decision, now)
     matches = decision.matches
     return sum(
         _bind_batch(matches[start : start + _BATCH], ads, now)
         for start in range(0, len(matches), _BATCH)
     )
-
-
-def match_attributes(offer: Offer) -> dict[str, Any]:
-    """Values of a site's ad that need no DAG, so without Requirements and Rank."""
-    values = literal_values(offer.ad)
-    return {name: value for name, value in values.items() if name not in _TWO_SIDED}
 
 
 def _hold_faulty(decision: Decision) -> None:
@@ -73,16 +63,17 @@ def _hold_faulty(decision: Decision) -> None:
         lifecycle.apply_to_dags("hold", ids, actor=_ACTOR, reason=reason, cause=DagCause.AD)
 
 
-def _store_reasons(decision: Decision) -> None:
-    if not decision.unmatched:
+def store_reasons(reasons: Mapping[int, Leftover | None], *, states: Sequence[str]) -> None:
+    """Store why DAGs that are in one of these states are left over; None where they are not."""
+    if not reasons:
         return
-    reasons = dict.fromkeys(decision.unmatched.values())
-    places = {left: place for place, left in enumerate(reasons, start=1)}
+    places = {left: place for place, left in enumerate(dict.fromkeys(reasons.values()), start=1)}
     values: dict[str, Any] = {
-        "dags": list(decision.unmatched),
-        "places": [places[left] for left in decision.unmatched.values()],
-        "reasons": [left.text for left in places],
-        "kinds": [left.kind.value for left in places],
+        "dags": list(reasons),
+        "places": [places[left] for left in reasons.values()],
+        "reasons": [left.text if left is not None else "" for left in places],
+        "kinds": [left.kind.value if left is not None else "" for left in places],
+        "states": [str(state) for state in states],
     }
     with connection.cursor() as cursor:
         cursor.execute(NOTE_REASONS, values)
@@ -210,13 +201,15 @@ def dag_environment(
     `own` one, `$ENV(USER)` and `$ENV(PATH)`. Also returns the used attributes as `MATCH_<Attr>`.
     Raises Undefined, AdError, BadEnvironment or ValueError.
     """
-    base = {"USER": dag.owner.username, "PATH": _SUBMIT_PATH}
-    evaluator = Evaluator(own.expressions if own else {}, own.values if own else {}, ad)
-    value_of = with_time_limit(evaluator)
-    expanded = expand_references(
+    return site_environment(
         dag.environment_template,
-        environment=base,
-        target=ad,
-        evaluator=lambda text: value_of(text, OwnAttributes()),
+        ad,
+        base=base_environment(dag),
+        expressions=own.expressions if own else {},
+        values=own.values if own else {},
     )
-    return {**base, **environments.parse_environment(expanded.text)}, expanded.used
+
+
+def base_environment(dag: Dag) -> dict[str, str]:
+    """What `$ENV(NAME)` means in the template of a DAG's environment itself."""
+    return {"USER": dag.owner.username, "PATH": _SUBMIT_PATH}

@@ -1,17 +1,24 @@
-"""Negotiation cycle: publish the sites' ads, read requests and usage, decide, bind DAGs."""
+"""Cycle of the negotiator: publish sites' ads, read requests and usage, decide, bind DAGs.
+
+Also charges used cores to submitters, negotiates DAGs whose jobs are bound at the claim, adjusts
+the throttles of sites, stores a record of each cycle, and deletes old records. The reader of
+sites' offers serves pages and explanations, too.
+"""
 
 from __future__ import annotations
 
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
 from matching.negotiation.cycle_sites import Offer
-from matching.negotiation.decision import Bounds, Decision, Request, decide
+from matching.negotiation.decision import Bounds, Decision, decide
 from wms.accounting.services import charge
 from wms.dags.models import NegotiationCycle
+from wms.dags.negotiation import late_binding
 from wms.dags.negotiation import requests as demand
 from wms.dags.negotiation.binding import carry_out
 from wms.dags.negotiation.site_performance import site_outcomes
@@ -22,6 +29,8 @@ from wms.sites.standing import standings
 
 #: Time limit of the decision; DAGs without time to look at come first in the next cycle.
 DECISION_S = 20.0
+#: The same for the acceptance of DAGs whose jobs are bound at the claim; others keep their sites.
+ACCEPTANCE_S = 10.0
 #: Time limit to evaluate one autocluster at all sites; DAGs whose ads take longer are held.
 REQUEST_S = 2.0
 #: Time for which the records of cycles are kept.
@@ -41,10 +50,12 @@ def run_cycle(now: datetime) -> dict[str, Any]:
     publish_s = timer.lap()
     charge(demand.used_slots(), half_life_s=matchmaking_policy().priority_half_life_s, now=now)
     offers, requests = read_offers(now), demand.idle_requests()
+    bounds = Bounds(time.monotonic, request_s=REQUEST_S, decision_s=DECISION_S)
+    late = late_binding.negotiate(offers, now, bounds=replace(bounds, decision_s=ACCEPTANCE_S))
     usage, limits = demand.usage(offers), demand.concurrency_limits(requests)
     read_s = timer.lap()
-    bounds = Bounds(time.monotonic, request_s=REQUEST_S, decision_s=DECISION_S)
     decision = decide(requests, offers, usage, limits, now, bounds=bounds)
+    decision.unmatched.update(late.waiting)
     decide_s = timer.lap()
     bound = carry_out(decision, offers, now=now)
     cycle = NegotiationCycle.objects.create(
@@ -54,15 +65,15 @@ def run_cycle(now: datetime) -> dict[str, Any]:
         decide_s=decide_s,
         carry_out_s=timer.lap(),
         ads=ads,
-        requests=len(requests),
+        requests=len(requests) + late.idle,
         autoclusters=decision.autoclusters,
-        matches=len(decision.matches),
-        bound=bound,
+        matches=len(decision.matches) + late.idle - len(late.waiting),
+        bound=bound + late.begun,
         reasons=dict(Counter(left.kind.value for left in decision.unmatched.values())),
         left_over=_left_over(decision),
     )
     _prune_records(now)
-    return _report(cycle, requests)
+    return {**_report(cycle), "moved": late.changed}
 
 
 def _left_over(decision: Decision) -> list[dict[str, Any]]:
@@ -131,10 +142,10 @@ def read_offers(now: datetime) -> list[Offer]:
     return sorted(offers, key=lambda offer: offer.name)
 
 
-def _report(cycle: NegotiationCycle, requests: Sequence[Request]) -> dict[str, Any]:
+def _report(cycle: NegotiationCycle) -> dict[str, Any]:
     return {
         "ads": cycle.ads,
-        "requests": len(requests),
+        "requests": cycle.requests,
         "autoclusters": cycle.autoclusters,
         "matches": cycle.matches,
         "bound": cycle.bound,

@@ -1,4 +1,7 @@
-"""Selectors of the records of negotiation cycles, for pages, API and history."""
+"""Selectors of negotiation cycles: records, matches, reasons of DAGs left over.
+
+For pages, API and history.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""Rematch by policy: DAGs whose expression is true lose their site, or are held.
+"""Rematch by policy, a control loop: DAGs whose expression is true lose their site, or are held.
 
-A DAG is held after `max_rematches` of its policy, and when its expression is too slow.
+A DAG is held after `max_rematches` of its policy, and when its expression is too slow. Also the
+forecast for one DAG.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from wms.dags import operations
 from wms.dags.models import Dag, MatchmakingPolicy, MatchRecord
 from wms.dags.negotiation.stay_figures import Stay, stays_of
 from wms.dags.services.policies import matchmaking_policy
-from wms.dags.states import DagCause, DagState
+from wms.dags.states import Binding, DagCause, DagState
 
 log = structlog.get_logger(__name__)
 _ACTOR = Actor.system("rematcher")
@@ -55,7 +56,7 @@ def rematch_forecast(
 ) -> RematchForecast | None:
     """Rematch decision for a DAG now; None without a site or an expression."""
     expression = dag.rematch_expression or policy.rematch_expression
-    if dag.state != DagState.RUNNING or not expression:
+    if dag.state != DagState.RUNNING or not expression or dag.binds_jobs:
         return None
     stay = stays_of(Dag.objects.filter(pk=dag.pk), now=now).get(dag.pk)
     if stay is None:
@@ -106,7 +107,10 @@ def _hold_slow(dag_ids: Sequence[int]) -> None:
 
 
 def _dags_with_expression(policy: MatchmakingPolicy) -> QuerySet[Dag]:
-    running = Dag.objects.filter(state=DagState.RUNNING, parent_node=None, ending_event="")
+    # One whose jobs are bound at the claim has no site that it could leave.
+    running = Dag.objects.filter(
+        state=DagState.RUNNING, parent_node=None, ending_event="", binding=Binding.SITE
+    )
     if not policy.rematch_expression:
         running = running.exclude(rematch_expression="")
     return running.order_by("pk")

@@ -1,4 +1,8 @@
-"""Requests of idle DAGs for the negotiator, and the matches, limits and slots in use."""
+"""Input of the negotiator: requests of idle DAGs, loads of sites, usage, concurrency limits.
+
+Also requests of DAGs in any state, idle DAGs by submitter, loads and live pilots of sites for
+pages, and cores in use by user and group.
+"""
 
 from __future__ import annotations
 
@@ -11,13 +15,14 @@ from typing import Any
 from django.db.models import Count, F, OuterRef, QuerySet, Subquery, Sum, Value
 from django.db.models.functions import Coalesce, Left
 
+from matching.negotiation.concurrency_limits import Limit
 from matching.negotiation.cycle_sites import Offer
-from matching.negotiation.decision import Limit, Request, Share, Usage
+from matching.negotiation.decision import Request, Share, Usage
 from matching.negotiation.fairshare import limit_of
 from wms.accounting import selectors as accounting
+from wms.accounting.models import AccountingGroup
 from wms.dags.models import Dag, MatchRecord
-from wms.dags.reading.dag_jobs import JOB_TOPIC_COLUMNS, dag_id_of_topic
-from wms.dags.states import DagState
+from wms.dags.states import Binding, DagState
 from wms.jobs.models import Attempt
 from wms.pilots.models import Pilot
 from wms.pilots.states import ALIVE
@@ -123,8 +128,10 @@ def idle_by_submitter() -> dict[str, list[int]]:
 
 
 def _unmatched_dags() -> QuerySet[Dag]:
-    """Idle DAGs that need a match: neither inner DAGs nor followed ones."""
-    return Dag.objects.filter(state=DagState.IDLE, parent_node=None, is_followed=False)
+    """Idle DAGs that need a match: neither inner DAGs nor followed ones, and with a site."""
+    return Dag.objects.filter(
+        state=DagState.IDLE, parent_node=None, is_followed=False, binding=Binding.SITE
+    )
 
 
 def _in_request_order(dags: QuerySet[Dag]) -> QuerySet[Dag]:
@@ -157,7 +164,9 @@ def load_of(site: Any) -> Load:
 
 def _running_at_sites() -> QuerySet[Dag]:
     """DAGs that count as matches of their sites."""
-    return Dag.objects.filter(state=DagState.RUNNING, parent_node=None, is_followed=False)
+    return Dag.objects.filter(
+        state=DagState.RUNNING, parent_node=None, is_followed=False, binding=Binding.SITE
+    )
 
 
 @dataclass(slots=True)
@@ -204,7 +213,7 @@ def usage(offers: Iterable[Offer]) -> Usage:
 
 def _held_matches(offers: Mapping[int, Offer]) -> tuple[dict[str, float], dict[str, float]]:
     rows = (
-        Dag.objects.filter(state=DagState.RUNNING, is_followed=False)
+        Dag.objects.filter(state=DagState.RUNNING, is_followed=False, binding=Binding.SITE)
         .order_by()
         .values_list("owner_id", "accounting_group_id", "accounting_group__name", "site_id")
         .annotate(dags=Count("pk"), unfinished=Sum(_UNFINISHED))
@@ -244,21 +253,15 @@ def limits_in_use() -> dict[str, float]:
 
 
 def used_slots() -> dict[tuple[int, int | None], float]:
-    """Cores of running jobs by user id and accounting group id."""
-    rows = list(
+    """Cores of running jobs by user id and accounting group id, of whatever they were made by."""
+    rows = (
         Attempt.objects.filter(outcome="")
         .order_by()
-        .values_list("job__owner_id", *JOB_TOPIC_COLUMNS)
-        .annotate(used=Sum("cores"))
+        .values_list("job__owner_id", "owner_group")
+        .annotate(held=Sum("cores"))
     )
-    dag_ids = (dag_id_of_topic(topic, key) for _, topic, key, _ in rows)
-    dags = {dag_id for dag_id in dag_ids if dag_id is not None}
-    groups: dict[int | None, int | None] = dict(
-        Dag.objects.filter(pk__in=dags, accounting_group__isnull=False).values_list(
-            "pk", "accounting_group_id"
-        )
-    )
+    groups: dict[str, int] = dict(AccountingGroup.objects.values_list("name", "pk"))
     used: dict[tuple[int, int | None], float] = defaultdict(float)
-    for owner_id, topic, key, count in rows:
-        used[owner_id, groups.get(dag_id_of_topic(topic, key))] += count
+    for owner_id, group, cores in rows:
+        used[owner_id, groups.get(group)] += cores
     return dict(used)

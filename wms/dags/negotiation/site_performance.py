@@ -1,4 +1,4 @@
-"""Outcomes of pilots and DAGs by site, by which sites with many failures are throttled."""
+"""Failures and successes of pilots and DAGs by site, from which the failure throttle follows."""
 
 from __future__ import annotations
 

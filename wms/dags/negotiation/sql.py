@@ -1,4 +1,4 @@
-"""SQL statements of the negotiator, which update thousands of DAGs with values of their own."""
+"""SQL of the negotiator: bind many matched DAGs, and store reasons of unmatched ones."""
 
 from __future__ import annotations
 
@@ -26,6 +26,6 @@ SET unmatched_reason = reason.text, unmatched_kind = reason.kind
 FROM unnest(%(dags)s::bigint[], %(places)s::int[]) AS note(dag_id, place)
 JOIN unnest(%(reasons)s::text[], %(kinds)s::text[]) WITH ORDINALITY AS reason(text, kind, place)
     ON reason.place = note.place
-WHERE dag.id = note.dag_id AND dag.state = 'idle'
+WHERE dag.id = note.dag_id AND dag.state = ANY(%(states)s)
     AND (dag.unmatched_reason <> reason.text OR dag.unmatched_kind <> reason.kind)
 """

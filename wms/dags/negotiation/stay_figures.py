@@ -1,4 +1,4 @@
-"""Figures of running DAGs at their sites, such as failed nodes, for rematch policies."""
+"""Figures of a DAG's stay at its site (failed nodes, times, ...), for rematch expressions."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from datetime import datetime
 from typing import Any
 
 from django.db.models import Count, F, Min, Q, QuerySet
-from django.db.models.fields.json import KeyTextTransform, KeyTransform
 
 from matching.negotiation.rematch import Figures
 from wms.dags.models import Dag, Node, NodeEvent
 from wms.dags.states import NodeState
+from wms.jobs.selectors import first_site
 from wms.jobs.states import WITH_PILOT, JobState
 from wms.pilots.models import Pilot
 from wms.pilots.states import PilotState
@@ -73,7 +73,7 @@ def stays_of(dags: QuerySet[Dag], *, now: datetime) -> dict[int, Stay]:
 def _work_by_dag(dags: QuerySet[Dag]) -> dict[int, _SubmittedWork]:
     rows = (
         Node.objects.filter(dag__in=dags.order_by().values("pk"), state=NodeState.SUBMITTED)
-        .annotate(job_site=KeyTextTransform(0, KeyTransform("sites", "job__needs")))
+        .annotate(job_site=first_site("job__"))
         .order_by()
         .values_list("dag_id")
         .annotate(

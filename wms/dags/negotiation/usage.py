@@ -1,4 +1,7 @@
-"""Usage of concurrency limits and group quotas by DAGs, for the accounting pages and API."""
+"""Usage of concurrency limits and group quotas, and DAG counts of submitters, for pages and API.
+
+Also the quotas themselves, as shares of the match capacity of all open sites.
+"""
 
 from __future__ import annotations
 

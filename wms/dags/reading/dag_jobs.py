@@ -1,4 +1,4 @@
-"""Jobs of DAGs: querysets of the jobs of a DAG, and the DAG of a job.
+"""Jobs of a DAG as querysets, their events, and the DAG of a job.
 
 A job has no foreign key to a DAG but the topic and key of an inbox: for jobs of DAGs the topic is
 the engine's, and the key is the DAG's id.

@@ -1,7 +1,8 @@
 """Layered layout of a DAG for its drawing: the level of each node, and its position there.
 
-A drawing depends on nodes and arcs only, which never change, so it can be cached. Nodes are
-numbered from 0 in the order of their ids, which is that of the DAG file.
+Also its arcs, and its bytes for the cache and the browser. A drawing depends on nodes and arcs
+only, which never change, so it can be cached. Nodes are numbered from 0 in the order of their ids,
+which is that of the DAG file.
 """
 
 from __future__ import annotations

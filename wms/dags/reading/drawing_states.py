@@ -1,4 +1,4 @@
-"""States of all nodes of a DAG as one byte each, and changes since a version.
+"""States of all nodes of a DAG as one byte each, with counts, and changes since a version.
 
 Node transitions happen under the lock of the DAG's row. So within a DAG the ids of node events are
 in the order of commits, and the last event id is a version. Jobs are not under that lock: their

@@ -1,4 +1,7 @@
-"""Graph analysis of a DAG's drawing: critical path, blocking nodes, and neighbours of a node."""
+"""Analysis of a DAG by its drawing: node times, critical path, blocking nodes, neighbours.
+
+The times of nodes that have not ended are estimates.
+"""
 
 from __future__ import annotations
 

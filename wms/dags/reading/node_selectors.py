@@ -1,4 +1,7 @@
-"""Selectors of single nodes: neighbours, events, jobs, script runs, placement requests."""
+"""Selectors of single nodes: neighbours, events, jobs, script runs, placements, inner DAGs.
+
+Also counts of descendants, script runs of a DAG, and nodes of placement requests.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Obstacles of a node: what keeps it from running or ending now, by the rules of the engine."""
+"""Obstacles of a node: what keeps it from running or ending now, by the rules of the engine.
+
+Also the room that limits of a running DAG leave for ready nodes.
+"""
 
 from __future__ import annotations
 
@@ -104,6 +107,8 @@ def _dag_obstacles(dag: Dag) -> list[Obstacle]:
         return [Obstacle("dag", f"the DAG is {dag.state}: {dag.state_reason}", dag=dag.pk)]
     if dag.is_ending:
         return [Obstacle("dag", "the DAG is ending: only its FINAL node runs", dag=dag.pk)]
+    if dag.binds_jobs and dag.unmatched_reason:
+        return [Obstacle("site", f"no site accepts the DAG: {dag.unmatched_reason}", dag=dag.pk)]
     return []
 
 

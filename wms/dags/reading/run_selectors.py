@@ -1,4 +1,7 @@
-"""Selectors of a DAG as a run: outer, inner and further runs, resume points, options, limits."""
+"""Selectors of a DAG as a run: outer, inner and further runs, resume points, options, limits.
+
+Also the rescues that were written for its files, and its categories.
+"""
 
 from __future__ import annotations
 

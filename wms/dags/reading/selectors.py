@@ -1,4 +1,7 @@
-"""Selectors of DAGs, their nodes, events, files and counts."""
+"""Selectors of DAGs, their nodes, levels, events, files, matches, and counts of nodes and jobs.
+
+Also which DAGs a user may see, those that need a person's attention, and DAGs and nodes of jobs.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +41,7 @@ _IDLE_TOO_LONG = timedelta(minutes=10)
 _FAILED_LATELY = timedelta(days=1)
 _LIST_COLUMNS = (
     "name", "owner__username", "site__name", "state", "state_since", "state_reason", "state_cause",
-    "unmatched_reason", "node_count", "done_count", "failed_count", "futile_count",
+    "unmatched_reason", "binding", "node_count", "done_count", "failed_count", "futile_count",
     "submitted_count", "ready_count", "status", "exit_code", "root_id", "parent_node_id",
     "created_at", "ended_at",
 )  # fmt: skip

@@ -1,4 +1,8 @@
-"""SQL statements for pages of DAGs: columns of all nodes and arcs as bytes, and graph walks."""
+"""SQL for pages of DAGs: columns of all nodes and arcs as bytes, and walks along arcs.
+
+The walks count descendants, and find failed ancestors and outer DAGs. Also the version of the
+nodes' states.
+"""
 
 from __future__ import annotations
 

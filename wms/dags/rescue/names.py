@@ -1,4 +1,4 @@
-"""Names of rescue files, and of files that are renamed to `.old`."""
+"""Names of rescue files and of `.old` files, and whether DAG files can have them."""
 
 from __future__ import annotations
 

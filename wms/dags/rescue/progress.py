@@ -1,4 +1,4 @@
-"""Progress of a DAG's nodes, read from the rows for a rescue file."""
+"""Progress of a DAG's nodes as a rescue file states it (done, retries left), read from the rows."""
 
 from __future__ import annotations
 

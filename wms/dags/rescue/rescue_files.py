@@ -1,5 +1,6 @@
-"""Rescue files and save points in a workspace: writing, numbering, and the choice of a resume
-point.
+"""Rescue files and save points in a workspace: written, numbered, read, chosen to resume from.
+
+Also the reader of this choice in a request, and faults for nodes that the DAG does not have.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Text of rescue files and save points: which nodes of a DAG are done, and the retries left.
+"""Text of rescue files and save points, written and parsed: nodes that are done, retries left.
 
 The form is DAGMan's "partial" one: the file is read after the DAG file and does not replace it.
 """

@@ -1,4 +1,7 @@
-"""Settings of the script service, with their types and units."""
+"""Settings of the script service, with their types and units.
+
+Scripts are the PRE, POST and HOLD scripts of nodes.
+"""
 
 from __future__ import annotations
 

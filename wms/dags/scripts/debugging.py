@@ -1,4 +1,4 @@
-"""DEBUG of a script: text for its debug file, a banner and its output or one stream of it."""
+"""DEBUG option of a script: the text that its debug file gets, a banner and the output."""
 
 from __future__ import annotations
 

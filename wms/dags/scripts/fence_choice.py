@@ -1,4 +1,4 @@
-"""Choice of the fence on this host: each is tried with a small program before the first script."""
+"""Choice of the fence for scripts on this host: each is tried with a small program first."""
 
 from __future__ import annotations
 

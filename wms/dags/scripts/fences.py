@@ -1,8 +1,8 @@
-"""Fences that separate a script from the rest of the host: `bwrap`, `account` or `none`.
+"""Fences that separate a script of a node from the rest of the host: `bwrap`, `account`, `none`.
 
 `bwrap`: a file system of its own, in which only the system's folders and its workspace exist, and
 namespaces of its own. `account`: an account of its own, which root can give it. `none`: no
-separation; only where the settings allow it.
+separation; only where the settings allow it. Also the PATH and the Python of scripts.
 """
 
 from __future__ import annotations

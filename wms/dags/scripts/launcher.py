@@ -1,4 +1,4 @@
-"""Launcher: the program behind the fence that starts one script and reports its exit code.
+"""Program inside the fence that starts one script, stops it, and reports its exit code.
 
 Its text is given to an interpreter on the command line, inside the fence, so it needs nothing but
 Python's standard library and the module that goes with it. stdin brings one line of JSON; when it

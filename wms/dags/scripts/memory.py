@@ -1,4 +1,4 @@
-"""Memory use of all processes of a script together."""
+"""Processes of a running script, and the memory that they use together."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A script as a process: started behind its fence, monitored, stopped at its limits."""
+"""Script as a process: started behind its fence, limited, watched, stopped, its output cut."""
 
 from __future__ import annotations
 

@@ -90,6 +90,9 @@ def _merged(change: Change, current: str | None) -> str:
             "sha256", "size_bytes"
         )
     )
+    if change.base not in sizes:
+        # It was replaced, and removed after a day, while the script ran.
+        return change.sha256
     base_bytes = sizes[change.base]
     both = (current, change.sha256)
     if not all(_begins_with(each, change.base, base_bytes, sizes[each]) for each in both):

@@ -1,4 +1,7 @@
-"""Script runs as the engine sees them: requests for runs, and grants under the DAG's limits."""
+"""Script runs as the engine requests and grants them: queue, limits of the DAG, DEFER, macros.
+
+Also the values behind the macros: the status of a DAG, and exit codes of jobs that ended.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Script service: takes granted runs, carries them out, records their ends."""
+"""Script service, the loop that runs granted scripts: take, prepare files, run, record the end.
+
+Renews the lease of a run meanwhile.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Records of script runs: lease, heartbeat, and end.
+"""Rows of script runs for the script service: lease, heartbeat, end, cancellation, lost runs.
 
 A granted run is taken by the first service that asks, under a lease. After its start it is run
 nowhere else: if its service is lost, it ends without a code of its own.

@@ -1,4 +1,7 @@
-"""Celery tasks of the script service: run granted scripts, end lost runs."""
+"""Celery tasks of the script service: run granted scripts; control loop that ends lost runs.
+
+The loop also wakes the service for runs that wait.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Safe traversal and removal of folders in which a script has worked.
+"""Safe opening, traversal and removal of folders in which a script has worked.
 
 Every step goes from an opened folder to a name in it, and no link is followed, so that links
 planted by a script have no effect, whoever runs the service.

@@ -1,4 +1,8 @@
-"""Services on DAGs: hold, halt, release, rematch, remove, rescue, and changes of limits."""
+"""Services on DAGs: hold, halt, release, rematch, remove, rescue, and change of limits.
+
+Also locks DAGs with their inner DAGs, and refuses a second run of the same DAG files. Which
+options of a run may be changed meanwhile stands here, too.
+"""
 
 from __future__ import annotations
 
@@ -27,6 +31,7 @@ from wms.dags.states import DAG_TERMINAL, DagCause, DagState
 from wms.dags.submission.runs import RunRequest, check_options, create_run
 from wms.jobs import operations as jobs
 from wms.jobs.models import Workspace
+from wms.jobs.quotas import check_quota
 from wms.jobs.states import JobCause, JobState
 
 #: Limit of the time for which a rematched DAG avoids its site (thirty days).
@@ -80,7 +85,7 @@ def release_dags(dag_ids: Collection[int], *, actor: Actor, reason: str = "") ->
     inner = list(Dag.objects.filter(pk__in=inner_dags([dag.pk for dag in dags])).order_by("pk"))
     stood_still = [dag.pk for dag in [*dags, *inner] if dag.state == DagState.HELD]
     put_off_timers(stood_still, timezone.now())
-    bound = [dag.pk for dag in [*dags, *inner] if dag.site_id is not None or dag.is_followed]
+    bound = [dag.pk for dag in [*dags, *inner] if dag.is_placed or dag.is_followed]
     free = sorted({dag.pk for dag in [*dags, *inner]}.difference(bound))
     resumed, released = (
         lifecycle.apply_to_dags(
@@ -147,7 +152,7 @@ def remove_dags(dag_ids: Collection[int], *, actor: Actor, reason: str) -> Appli
     if not reason.strip():
         raise ReasonRequired("remove")
     changed = []
-    held = [dag for dag in dags if dag.state == DagState.HELD and dag.site_id is not None]
+    held = [dag for dag in dags if dag.state == DagState.HELD and dag.is_placed]
     # A held DAG runs nothing, not even FINAL.
     lifecycle.apply_to_dags(
         "resume", [dag.pk for dag in held], actor=actor, reason=reason, cause=DagCause.PERSON
@@ -181,7 +186,8 @@ def rescue_dag(
     """Run an ended DAG again, as a new DAG in its workspace, from its newest rescue file.
 
     The DAG files are read from the workspace. `options` override those of the previous run. Raises
-    NotFound, NotPermitted, ReasonRequired, Conflict, and InvalidInput with every fault.
+    NotFound, NotPermitted, ReasonRequired, QuotaExceeded, Conflict, and InvalidInput with every
+    fault.
     """
     [dag] = locked_dags([dag_id], actor)
     if not reason.strip():
@@ -193,6 +199,12 @@ def rescue_dag(
     if dag.is_followed:
         raise Conflict(f"DAG {dag.pk} follows the log of another engine: rescue it there.")
     refuse_second_run(dag)
+    check_quota(
+        owner=dag.owner,
+        group=dag.accounting_group,
+        jobs=dag.node_count - dag.done_count,
+        clusters=1,
+    )
     new = create_run(
         RunRequest(
             workspace=dag.workspace,

@@ -1,4 +1,7 @@
-"""Services on the matchmaking policy, which operators set for all DAGs."""
+"""Services on the matchmaking policy, which operators set for all DAGs: read, check, store.
+
+Also finds the fault of a rematch expression.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Limits over several DAGs: how many nodes of a user, at a site, or of a category are submitted."""
+"""Services on shared limits: most nodes of a user, at a site or of a category, over several DAGs.
+
+Read with their use, checked, stored and deleted.
+"""
 
 from __future__ import annotations
 

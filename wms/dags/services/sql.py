@@ -1,4 +1,7 @@
-"""SQL statements of the services on nodes: graph walks and counts along the arcs of a DAG."""
+"""SQL of the services on nodes: descendants, counts of unfinished parents, lost parents.
+
+Lost parents are those that keep nodes from ever running.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""Outcome model of a simulation: result and duration of each run of a component of the DAG.
+"""Behaviour file of a simulation, read from JSON: result and duration of each run in it.
 
-A component is a node (its jobs), or a script of it: `A`, `A.pre`, `A.post`, `A.hold`.
+Runs are those of components: a component is a node (its jobs), a script of it, or an attempt of
+its placement: `A`, `A.pre`, `A.post`, `A.hold`, `A.try`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Inner DAGs of a simulated DAG, traced as runs of their SUBDAG nodes."""
+"""Watch of a simulated DAG's inner DAGs: their runs are traced as runs of their SUBDAG nodes."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """Options of a simulated run, read from JSON: those of a run in the API, and triggers.
 
-Conformance cases may use option names of DAGMan as well.
+Triggers are actions on the DAG after the start of a job. Conformance cases may use option names of
+DAGMan as well.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Outcome of a simulated submission, with the state names of the conformance cases."""
+"""Outcome of a simulated submission: findings, states of DAG and nodes, files, and trace.
+
+States have the names that conformance cases use.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Offer of the simulated site: environment, ad attributes, and tags of its one queue."""
+"""Offer of the simulated site, read from JSON: environment, ad attributes, tags of its queue.
+
+Also placeholders for values that the DAG's files refer to.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Testbed of a simulation: an owner, and a site whose queue runs every job."""
+"""Owner, site and queue that are made for a simulation; the queue's pilots run every job.
+
+Also workspaces of simulated DAGs, and the match of a DAG with the site.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Trace of a simulation: the runs of all components, with their order and times."""
+"""Trace of a simulation: the runs of all components, with their order and times.
+
+Also counts of runs, and how many went on at once.
+"""
 
 from __future__ import annotations
 

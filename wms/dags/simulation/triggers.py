@@ -1,4 +1,4 @@
-"""Triggered actions of a simulation: halt, remove, hold and release the DAG, or a crash."""
+"""Triggered actions of a simulation: halt, remove, hold and release the DAG, kill the engine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Check of a submitted DAG as a whole, before anything of it is stored."""
+"""Check of a submitted DAG as a whole, before anything of it is stored: parse, files, nodes.
+
+Also its limits of size and time, and the reader of uploaded files as text.
+"""
 
 from __future__ import annotations
 
@@ -13,16 +16,16 @@ from matching.task_queues.needs import CPU_SEGMENTS_S
 from wms.core.conf import conf
 from wms.core.errors import Finding, InvalidInput
 from wms.core.models import User
-from wms.dags.description.submit_file import SubmitFile, parse_submit_file
-from wms.dags.description.unknown_references import unknown_references, uses_references
 from wms.dags.language.faults import deadline_message, finding_order
 from wms.dags.language.origin import TOP, Origin
 from wms.dags.language.parser import parse_dag
 from wms.dags.language.size_limits import MAX_FINDINGS, SizeLimits
 from wms.dags.language.spec import DagSpec, NodeSpec, SourceLocation
-from wms.dags.states import NodeKind, ScriptKind
+from wms.dags.states import Binding, NodeKind, ScriptKind
 from wms.dags.submission.dag_description import DagDescription, read_description
 from wms.dags.submission.node_checks import check_nodes
+from wms.dags.submission.unknown_references import unknown_references, uses_references
+from wms.jobs.description.submit_file import SubmitFile, parse_submit_file
 from wms.placement.requests import parse_request
 from wms.sites.vocabulary import advertised_names, current_vocabulary
 from wms.taskqueues.task_queue_policy import task_queue_policy
@@ -67,15 +70,17 @@ def check_dag(
     description_text: str = "",
     description_name: str = "",
     allow_missing_files: bool = False,
+    binding: Binding | None = None,
     limit_s: float | None = None,
     deadline: Deadline | None = None,
 ) -> CheckedDag:
     """Parse and check a submission; all faults are found at once.
 
     `files` includes the DAG files `names`, by path; `origin` is the directory from which file names
-    are resolved. Without an owner nothing is read from the database. With `allow_missing_files`,
-    missing descriptions, executables and inputs are warnings instead of faults. A check that
-    exceeds the deadline, the limit of the settings or `limit_s` ends with a fault.
+    are resolved. `binding`, if any, wins over that of the description. Without an owner nothing is
+    read from the database. With `allow_missing_files`, missing descriptions, executables and inputs
+    are warnings instead of faults. A check that exceeds the deadline, the limit of the settings or
+    `limit_s` ends with a fault.
     """
     texts = _Texts(files)
     deadline = deadline or _check_deadline(limit_s)
@@ -84,9 +89,11 @@ def check_dag(
     is_read = _read_sources(checked, files, deadline, allow_missing_files=allow_missing_files)
     if description_text and owner is not None:
         checked.description, faults = read_description(
-            description_text, file=description_name, owner=owner
+            description_text, file=description_name, owner=owner, binding=binding
         )
         checked.findings += faults
+    elif binding is not None:
+        checked.description.binding = binding
     if is_read and not dag.findings and not texts.faults:
         _check_nodes(checked, files, owner, deadline, allow_missing_files=allow_missing_files)
     # Other faults of unreadable lines are meaningless.
@@ -293,6 +300,7 @@ def _check_nodes(
         cpu_segments_s=task_queue_policy().cpu_segments_s if owner else CPU_SEGMENTS_S,
         offered=current_vocabulary() if owner else None,
         allow_missing_files=allow_missing_files,
+        is_late=checked.description.binding is Binding.JOB,
         deadline=deadline,
     )
     checked.findings += faults

@@ -1,4 +1,7 @@
-"""Submit description of a DAG as a whole: its ad, accounting group, limits and environment."""
+"""Submit description of a DAG as a whole, parsed and checked: ad, accounting group, limits.
+
+Also its environment, rematch policy, and binding (of the DAG or of each job to a site).
+"""
 
 from __future__ import annotations
 
@@ -15,10 +18,12 @@ from wms.accounting.models import AccountingGroup
 from wms.accounting.services import group_for
 from wms.core.errors import Finding, InvalidInput
 from wms.core.models import User
-from wms.dags.description.submit_file import SubmitFile, parse_submit_file
+from wms.dags.states import Binding
+from wms.jobs.description.submit_file import SubmitFile, parse_submit_file
 
 _GROUP, _LIMITS, _REMATCH = "accounting_group", "concurrency_limits", "periodic_rematch"
-_COMMANDS = frozenset({"requirements", "rank", "environment", _GROUP, _LIMITS, _REMATCH})
+_BINDING = "binding"
+_COMMANDS = frozenset({"requirements", "rank", "environment", _GROUP, _LIMITS, _REMATCH, _BINDING})
 #: HTCondor's commands that are like one of those, and mean nothing for a DAG as a whole.
 _MEANINGLESS = frozenset({"accounting_group_user", "preempt_rank", "periodic_remove"})
 _CLOSE = 0.8
@@ -43,6 +48,7 @@ class DagDescription:
     group: AccountingGroup | None = None
     limits: dict[str, float] = field(default_factory=dict)
     rematch_expression: str = ""
+    binding: Binding = Binding.SITE
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +59,13 @@ class _Fault:
     message: str
 
 
-def read_description(text: str, *, file: str, owner: User) -> tuple[DagDescription, list[Finding]]:
-    """Parse and check the description of a DAG of `owner`. Never raises: faults are returned."""
+def read_description(
+    text: str, *, file: str, owner: User, binding: Binding | None = None
+) -> tuple[DagDescription, list[Finding]]:
+    """Parse and check the description of a DAG of `owner`. Never raises: faults are returned.
+
+    `binding` is one that was given beside the description, and wins.
+    """
     parsed = parse_submit_file(text, file=file)
     description = DagDescription(
         attributes=_ad_attributes(parsed),
@@ -66,6 +77,7 @@ def read_description(text: str, *, file: str, owner: User) -> tuple[DagDescripti
         faults += _meaning_faults(description)
     faults += _read_group(parsed, description, owner)
     faults += _read_limits(parsed, description)
+    faults += _read_binding(parsed, description, binding)
     faults += _misspelt(parsed)
     lines = {name.lower(): line for name, line in parsed.lines.items()}
     findings = [Finding(f.message, file=file, line=lines.get(f.name.lower())) for f in faults]
@@ -142,6 +154,31 @@ def _read_group(parsed: SubmitFile, description: DagDescription, owner: User) ->
     except InvalidInput as error:
         return [_Fault(_GROUP, f"{_GROUP}: {f.message}") for f in error.findings]
     return []
+
+
+def _read_binding(
+    parsed: SubmitFile, description: DagDescription, given: Binding | None
+) -> list[_Fault]:
+    text = parsed.commands.get(_BINDING, "").strip().lower() or Binding.SITE
+    if text not in Binding.values:
+        known = " or ".join(Binding.values)
+        return [_Fault(_BINDING, f"{_BINDING}: must be {known}, not {text[:80]}")]
+    description.binding = given or Binding(text)
+    if description.binding is not Binding.JOB:
+        return []
+    faults = []
+    if description.rematch_expression:
+        faults.append(
+            _Fault(
+                _REMATCH,
+                f"{_REMATCH}: it is about the site of the DAG, which has none with binding = job: "
+                "the sites are asked anew in each negotiation",
+            )
+        )
+    if "rank" in {name.lower() for name in description.attributes}:
+        message = "rank: with binding = job no site is chosen, pilots of all that accept draw jobs"
+        faults.append(_Fault("rank", message))
+    return faults
 
 
 def _read_limits(parsed: SubmitFile, description: DagDescription) -> list[_Fault]:

@@ -1,4 +1,7 @@
-"""Check of a DAG's nodes with their descriptions, as far as possible before the site is known."""
+"""Check of the nodes of a submitted DAG with their submit descriptions and files.
+
+As far as possible before the site is known; faults and warnings have file and line.
+"""
 
 from __future__ import annotations
 
@@ -11,17 +14,17 @@ from matching.descriptions.substitution import uses_macros
 from matching.negotiation.deadline import Deadline
 from matching.task_queues.needs import Needs
 from wms.core.errors import Finding
-from wms.dags.description.command_locations import command_text, location_of_command
-from wms.dags.description.needs import MAX_DIFFERENT_NEEDS
-from wms.dags.description.rendering import CannotRender, Identity, NodeContext, Renderer
-from wms.dags.description.retry_changes import change_fault
-from wms.dags.description.submit_file import SubmitFile
 from wms.dags.language.faults import deadline_message
 from wms.dags.language.size_limits import MAX_FINDINGS
 from wms.dags.language.spec import DagSpec, NodeSpec
 from wms.dags.states import NodeKind
+from wms.dags.submission.command_locations import command_text, location_of_command
 from wms.dags.submission.time_warnings import LongestDurations, time_warnings
 from wms.dags.submission.warnings import dag_warnings
+from wms.jobs.description.needs import MAX_DIFFERENT_NEEDS
+from wms.jobs.description.rendering import CannotRender, Identity, NodeContext, Renderer
+from wms.jobs.description.retry_changes import change_fault
+from wms.jobs.description.submit_file import SubmitFile
 from wms.sites.vocabulary import Vocabulary
 
 #: Nodes that run something other than jobs of a description.
@@ -43,17 +46,19 @@ def check_nodes(
     cpu_segments_s: Sequence[int],
     offered: Vocabulary | None,
     allow_missing_files: bool = False,
+    is_late: bool = False,
     deadline: Deadline | None = None,
 ) -> tuple[list[Finding], list[Finding]]:
     """Faults and warnings about the nodes, each once, with file and line.
 
     What depends on the site is checked after the match. Nodes whose description is missing or
-    faulty are left out. `offered` are the words that sites and queues offer today. A check that
-    exceeds the deadline ends with a fault.
+    faulty are left out. With `is_late` no site is known before a pilot claims a job. `offered` are
+    the words that sites and queues offer today. A check that exceeds the deadline ends with a
+    fault.
     """
     deadline = deadline or Deadline(None, 0)
     identity = Identity(owner=owner_name, group=group_name, cpu_segments_s=cpu_segments_s)
-    checker = _Checker(submit_files, identity, deadline)
+    checker = _Checker(submit_files, identity, deadline, is_late=is_late)
     for count, node in enumerate(dag.nodes.values()):
         if deadline.is_over:
             message = (
@@ -94,8 +99,14 @@ class _Checker:
     """Checks the nodes one after the other; shared descriptions are checked once."""
 
     def __init__(
-        self, submit_files: Mapping[str, SubmitFile], identity: Identity, deadline: Deadline
+        self,
+        submit_files: Mapping[str, SubmitFile],
+        identity: Identity,
+        deadline: Deadline,
+        *,
+        is_late: bool,
     ) -> None:
+        self._is_late = is_late
         self.faults: list[Finding] = []
         self.needs: dict[Needs, NodeSpec] = {}
         #: Whether each node's outputs are known, that is no node is faulty.
@@ -142,7 +153,9 @@ class _Checker:
             self._add_fault(error, node)
 
     def _renderer(self, submit_file: SubmitFile) -> Renderer | None:
-        return None if submit_file.findings else Renderer(submit_file, self._identity)
+        if submit_file.findings:
+            return None
+        return Renderer(submit_file, self._identity, is_late=self._is_late)
 
     def _add_fields(self, node: NodeSpec, fields: Mapping[str, Any]) -> None:
         self.files.add(node, fields)

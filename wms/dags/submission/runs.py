@@ -1,4 +1,7 @@
-"""Creation of a run of DAG files in a workspace: the first, a further one, or an inner one."""
+"""Creation of a DAG's run in a workspace: the first, a further one, or one of an inner DAG.
+
+Also the check of a run's options.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +31,7 @@ from wms.dags.rescue.rescue_files import (
     prepare_resume_point,
     unknown_names,
 )
-from wms.dags.states import DagState
+from wms.dags.states import Binding, DagState
 from wms.dags.submission.checking import CheckedDag, FaultyDag, check_dag
 from wms.dags.submission.dag_description import DagDescription
 from wms.dags.submission.storing import store_nodes
@@ -81,11 +84,19 @@ def create_run(request: RunRequest, *, actor: Actor) -> Dag:
             owner=request.owner,
             origin=request.origin,
             allow_missing_files=request.allow_missing_files,
+            binding=_inherited_binding(request),
             limit_s=None if request.parent_node is None else _LIMIT_OF_INNER_S,
         )
     if checked.findings:
         raise FaultyDag(checked)
     return store_run(request, checked, actor=actor)
+
+
+def _inherited_binding(request: RunRequest) -> Binding | None:
+    """Binding of the run before, or of the DAG around it; None for a DAG of its own."""
+    outer = request.parent_node.dag if request.parent_node is not None else None
+    known = request.previous or outer
+    return Binding(known.binding) if known is not None else None
 
 
 @transaction.atomic
@@ -188,16 +199,18 @@ def _description(request: RunRequest, description: DagDescription) -> dict[str, 
     if request.previous is not None:
         names = (
             "ad_attributes", "accounting_group", "concurrency_limits", "rematch_expression",
-            "environment_template",
+            "environment_template", "binding",
         )  # fmt: skip
         return {name: getattr(request.previous, name) for name in names}
     if request.parent_node is not None:
-        return {"accounting_group": request.parent_node.dag.accounting_group}
+        outer = request.parent_node.dag
+        return {"accounting_group": outer.accounting_group, "binding": outer.binding}
     known = {
         "ad_attributes": description.attributes,
         "accounting_group": description.group,
         "concurrency_limits": description.limits,
         "rematch_expression": description.rematch_expression,
+        "binding": description.binding,
     }
     if description.environment is not None:
         known["environment_template"] = description.environment

@@ -1,4 +1,4 @@
-"""SQL statements of submissions: COPY of nodes and arcs."""
+"""SQL of submissions: ids for new nodes, and COPY of nodes and arcs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Storage of a new DAG's nodes and arcs by COPY: hundreds of thousands in seconds."""
+"""Storage of a new DAG's nodes, arcs and submit descriptions: hundreds of thousands in seconds.
+
+Nodes and arcs are stored by COPY. Nodes that are done already, in the file or by a rescue, are
+marked.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +13,6 @@ from typing import Any
 from django.db import connection
 
 from wms.core.actors import Actor
-from wms.dags.description.submit_file import SubmitFile
 from wms.dags.engine import transitions
 from wms.dags.engine.node_features import features_row
 from wms.dags.engine.node_work import begins_plain
@@ -17,6 +20,7 @@ from wms.dags.language.spec import DagSpec, NodeSpec
 from wms.dags.models import Dag, SubmitDescription
 from wms.dags.states import COUNTED_KINDS, NodeKind
 from wms.dags.submission.sql import COPY_ARCS, COPY_NODES, RESERVE_NODE_IDS
+from wms.jobs.description.submit_file import SubmitFile
 
 
 def store_nodes(

@@ -1,4 +1,7 @@
-"""Submission of a DAG: it is checked and stored as a whole, or not at all."""
+"""Submission of a DAG: checked and stored with its files as a whole, or not at all.
+
+Also the check alone, and the warnings of an accepted DAG.
+"""
 
 from __future__ import annotations
 
@@ -20,12 +23,15 @@ from wms.core.policy import require_role
 from wms.dags.language.origin import TOP, Origin
 from wms.dags.models import Dag, DagEvent
 from wms.dags.rescue.rescue_files import BY_DEFAULT, Resumption
+from wms.dags.states import Binding
 from wms.dags.submission.checking import CheckedDag, FaultyDag, check_dag
+from wms.dags.submission.quota_usage import jobs_to_come
 from wms.dags.submission.runs import SUBMIT_EVENT, RunRequest, check_options, store_run
 from wms.jobs.content.blobs import store_bytes, store_stream
 from wms.jobs.content.paths import checked_path
 from wms.jobs.models import Blob
 from wms.jobs.operations import create_workspace
+from wms.jobs.quotas import check_quota
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +53,8 @@ class DagSubmission:
     origin: Origin = TOP
     options: Mapping[str, Any] = field(default_factory=dict)
     resumption: Resumption = BY_DEFAULT
+    #: `site` or `job`; where it is given, it wins over the description.
+    binding: str = ""
     #: Deadline of the check; None for the limit of the settings.
     deadline: Deadline | None = None
 
@@ -65,7 +73,7 @@ def submit_dag(submission: DagSubmission, *, owner: User, actor: Actor) -> Dag:
     """Check and store a DAG, which is idle then and waits for the next negotiation.
 
     The same `idempotency_key` of the same owner gives the DAG that was stored first. Raises
-    NotPermitted, and InvalidInput with every fault; then nothing was stored.
+    NotPermitted, QuotaExceeded, and InvalidInput with every fault; then nothing was stored.
     """
     require_role(actor, Role.USER, "submit DAGs")
     known = _submitted_before(submission, owner)
@@ -118,6 +126,9 @@ def check_submission(submission: DagSubmission, *, owner: User) -> CheckedDag:
         findings.append(Finding("the text contains a zero byte", file=submission.description_name))
     if len(submission.idempotency_key or "") > 128:
         findings.append(Finding("at most 128 characters", field="idempotency_key"))
+    if submission.binding not in {"", *Binding.values}:
+        known = " or ".join(Binding.values)
+        findings.append(Finding(f"must be {known}", field="binding"))
     if findings:
         raise InvalidInput(findings)
     check_options(submission.options)
@@ -128,6 +139,7 @@ def check_submission(submission: DagSubmission, *, owner: User) -> CheckedDag:
         origin=submission.origin,
         description_text=submission.description_text,
         description_name=submission.description_name,
+        binding=Binding(submission.binding) if submission.binding else None,
         deadline=submission.deadline,
     )
 
@@ -155,9 +167,17 @@ def _store(
     owner: User,
     actor: Actor,
 ) -> Dag:
+    group = checked.description.group
+    check_quota(
+        owner=owner,
+        group=group,
+        jobs=jobs_to_come(checked.dag),
+        clusters=1,
+        size_bytes=sum(blob.size_bytes for blob in blobs.values()),
+    )
     dag = store_run(
         RunRequest(
-            workspace=create_workspace(owner, blobs),
+            workspace=create_workspace(owner, blobs, owner_group=group.name if group else ""),
             owner=owner,
             dag_files=submission.dag_files,
             origin=submission.origin,
@@ -168,6 +188,6 @@ def _store(
         checked,
         actor=actor,
     )
-    ensure_submitter(owner, checked.description.group)
+    ensure_submitter(owner, group)
     record_action("submit DAG", target=f"DAG {dag.pk}", actor=actor, facts={"name": dag.name})
     return dag

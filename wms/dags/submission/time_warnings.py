@@ -1,4 +1,4 @@
-"""Warnings about jobs that ask for more time than any queue offers."""
+"""Warnings at submission about jobs that ask for more time than any queue offers."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Any
 
 from matching.task_queues.needs import Needs
 from wms.core.errors import Finding
-from wms.dags.description.command_locations import command_text, location_of_command
-from wms.dags.description.needs import written_name
-from wms.dags.description.submit_file import SubmitFile
 from wms.dags.language.spec import NodeSpec
+from wms.dags.submission.command_locations import command_text, location_of_command
+from wms.jobs.description.needs import written_name
+from wms.jobs.description.submit_file import SubmitFile
 
 _DURATION = "allowed_execute_duration"
 

@@ -1,9 +1,11 @@
-"""Warnings at submission about likely mistakes: words that no site offers, misspelt names."""
+"""Warnings at submission about likely mistakes: words that no site offers, misspelt names.
+
+Also variables, files and priorities that may not do what was meant.
+"""
 
 from __future__ import annotations
 
 import difflib
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain, groupby, islice, takewhile
 from operator import attrgetter
@@ -11,14 +13,19 @@ from operator import attrgetter
 from matching.descriptions.macros import MacroError, names_in, parse_template
 from matching.negotiation.deadline import Deadline
 from matching.task_queues.needs import Needs
-from matching.task_queues.weighted_draws import MAX_JOB_PRIORITY
 from wms.core.errors import Finding
-from wms.dags.description.command_locations import location_of_command
-from wms.dags.description.commands import FIELDS, SYNONYMS, command_warning
-from wms.dags.description.needs import ATTRIBUTES, is_need, read_priority, written_name
-from wms.dags.description.submit_file import SubmitFile
 from wms.dags.language.size_limits import MAX_FINDINGS
 from wms.dags.language.spec import DagSpec, NodeSpec
+from wms.dags.submission.command_locations import location_of_command
+from wms.jobs.description.commands import (
+    ATTRIBUTE_SYNONYMS,
+    FIELDS,
+    SYNONYMS,
+    command_warning,
+    value_warning,
+)
+from wms.jobs.description.needs import ATTRIBUTES, is_need, written_name
+from wms.jobs.description.submit_file import SubmitFile
 from wms.sites.vocabulary import UnknownTerm, Vocabulary
 
 _SIMILARITY = 0.8
@@ -40,11 +47,10 @@ _ELSEWHERE = {
 #: Settings of single jobs in HTCondor that belong to the whole DAG here.
 _OF_THE_DAG = frozenset(
     {
-        "accounting_group", "accountinggroup", "acctgroup", "concurrency_limits",
-        "concurrencylimits", "periodic_rematch",
+        "accounting_group", "accountinggroup", "acctgroup", "concurrencylimits", "periodic_rematch",
+        "max_idle", "max_materialize",
     }
 )  # fmt: skip
-_PRIORITIES = frozenset({"priority", "prio"})
 #: Names of VARS that are checked.
 _MOST_NAMES = 1000
 
@@ -117,18 +123,12 @@ def _file_warnings(submit_file: SubmitFile) -> Iterator[Finding]:
         **{name: _attribute_warning(name) for name in submit_file.attributes},
         **{name: _command_warning(name) for name in sorted(commands - macros)},
     }
-    for name in _PRIORITIES & submit_file.commands.keys():
-        messages[name] = _priority_warning(submit_file.commands[name].strip())
+    for given in (submit_file.commands, *(queue.commands for queue in submit_file.queues)):
+        told = {name: value_warning(name, submit_file.commands | given) for name in given}
+        messages |= {name: message for name, message in told.items() if message}
     for name, message in messages.items():
         if message:
             yield Finding(message, submit_file.file, submit_file.lines.get(name.lower()))
-
-
-def _priority_warning(text: str) -> str:
-    if not re.fullmatch(r"-?[0-9]{1,18}", text) or 0 <= int(text) <= MAX_JOB_PRIORITY:
-        return ""
-    counts_as = read_priority({"priority": text})
-    return f"priority {text} counts as {counts_as}: it is from 0 to {MAX_JOB_PRIORITY} here"
 
 
 def _macro_names(text: str) -> set[str]:
@@ -162,6 +162,8 @@ def _belongs_to_the_dag(name: str) -> str:
 def _suggested_attribute(name: str) -> str:
     if is_need(name):
         return ""
+    if name.lower() in ATTRIBUTE_SYNONYMS:
+        return ATTRIBUTE_SYNONYMS[name.lower()]
     if name.lower() in FIELDS | _ELSEWHERE.keys():
         return _ELSEWHERE.get(name.lower(), name.lower())
     close = difflib.get_close_matches(name.lower(), _ATTRIBUTE_OF, 1, _SIMILARITY)

@@ -1,4 +1,4 @@
-"""Files of a DAG's workspace: reading and writing."""
+"""Files of a DAG's workspace by path: opened, read and written."""
 
 from __future__ import annotations
 

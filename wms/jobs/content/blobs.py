@@ -1,4 +1,7 @@
-"""The store of file contents: each content once, under its SHA-256."""
+"""Store of file contents (blobs): each content once, under its SHA-256; written and read.
+
+Also the removal of uploads that were broken off.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +13,12 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import BinaryIO
 
+from django.db import connection
+
 from wms.core.conf import conf
 from wms.core.errors import InvalidInput, NotFound, TooLarge
 from wms.jobs.models import Blob
+from wms.jobs.sql import HOLD_CONTENT
 
 _CHUNK_BYTES = 1024 * 1024
 
@@ -27,8 +33,10 @@ def store_blob(
 ) -> Blob:
     """Store a content and return its row. Memory used is one chunk, whatever the size.
 
-    The file appears under its name only when it is complete. Raises TooLarge beyond the limit and
-    InvalidInput when the content has not the expected hash; then nothing is kept.
+    The file appears under its name only when it is complete. The caller names the content, by a
+    foreign key, in the same transaction or soon: what nothing names is removed after a day
+    (`wms.jobs.content.unnamed`). Raises TooLarge beyond the limit and InvalidInput when the content
+    has not the expected hash; then nothing is kept.
     """
     base = conf().blobs_dir
     (base / "incoming").mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -47,19 +55,43 @@ def store_blob(
                     field="sha256",
                 )
             file.flush()
-            # The row, which is durable when it is committed, must never outlive its content.
+            # What names the row, which is durable when it is committed, must never lack a content.
             os.fsync(file.fileno())
+            row = _kept_row(digest.hexdigest(), size_bytes)
         except BaseException:
             os.unlink(file.name)
             raise
-    target = blob_path(digest.hexdigest())
+    target = blob_path(row.sha256)
     target.parent.mkdir(exist_ok=True, mode=0o700)
+    # A sweep deletes the file before the row is gone: none does after the row was seen to stay.
     os.replace(file.name, target)
     _make_durable(target.parent)
-    row, _ = Blob.objects.get_or_create(
-        sha256=digest.hexdigest(), defaults={"size_bytes": size_bytes}
-    )
     return row
+
+
+def _kept_row(sha256: str, size_bytes: int) -> Blob:
+    """The row of a content, made if missing, that no sweep takes before the content is named.
+
+    A row without a mark is safe for as long as marks stand before a sweep. One with a mark loses
+    it; inside a transaction, where others would wait for that until its end, it is locked so that
+    it cannot be deleted. Rows in use are not written: thousands of jobs send the same empty file.
+    """
+    while True:
+        row = Blob.objects.filter(pk=sha256).first()
+        if row is None:
+            new = Blob(sha256=sha256, size_bytes=size_bytes)
+            Blob.objects.bulk_create([new], ignore_conflicts=True)
+        elif row.unnamed_since is None or _is_held(sha256):
+            return row
+
+
+def _is_held(sha256: str) -> bool:
+    """Hold a marked row; waits for a sweep that has it. False when that has deleted it."""
+    if not connection.in_atomic_block:
+        return bool(Blob.objects.filter(pk=sha256).update(unnamed_since=None))
+    with connection.cursor() as cursor:
+        cursor.execute(HOLD_CONTENT, {"sha256": sha256})
+        return cursor.fetchone() is not None
 
 
 def _make_durable(folder: Path) -> None:
@@ -97,6 +129,12 @@ def open_blob(sha256: str) -> BinaryIO:
         return blob_path(sha256).open("rb")
     except FileNotFoundError:
         raise NotFound(f"The content {sha256} is not in the store.") from None
+
+
+def read_head(sha256: str, *, limit_bytes: int) -> str:
+    """The first `limit_bytes` of a content as text; bytes that are not UTF-8 are replaced."""
+    with open_blob(sha256) as file:
+        return file.read(limit_bytes).decode("utf-8", errors="replace")
 
 
 def read_tail(sha256: str, *, limit_bytes: int) -> str:

@@ -1,4 +1,4 @@
-"""Checked paths of a job's files in its workspace, and reasons that name its files.
+"""Names of a job's files: checked as paths in its workspace, and listed in reasons.
 
 A name that leads out of the workspace is refused; long lists of names are cut short.
 """
@@ -10,6 +10,7 @@ from itertools import islice
 
 from wms.core.errors import InvalidInput
 from wms.jobs.content.paths import path_in
+from wms.jobs.directives import Directives
 from wms.jobs.models import Job
 
 #: Most names of files in a reason.
@@ -23,7 +24,8 @@ def workspace_path(job: Job, name: str) -> str:
 
 def misplaced_file(job: Job) -> str:
     """Reason why an output of a job has no valid path in the workspace; empty if all have."""
-    for name in (*job.output_files, job.stdout_name, job.stderr_name):
+    remaps = Directives.of(job.directives).output_remaps.values()
+    for name in (*job.output_files, *remaps, job.stdout_name, job.stderr_name):
         try:
             if name:
                 workspace_path(job, name)

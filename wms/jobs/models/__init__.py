@@ -1,19 +1,34 @@
-"""Jobs, their attempts, their files, and limits of them, as rows."""
+"""Jobs, their clusters, attempts, files, and limits of them, as rows."""
 
 from __future__ import annotations
 
 from wms.jobs.models.attempts import Attempt, AttemptFile, Stream, WorkspaceFile
-from wms.jobs.models.contents import Blob, Workspace
+from wms.jobs.models.clusters import Cluster, ClusterEvent, ClusterFault, ClusterTable
+from wms.jobs.models.contents import Blob, StoredBytes, Workspace
+from wms.jobs.models.descriptions import JobDescription
 from wms.jobs.models.jobs import Job, JobEvent
 from wms.jobs.models.limits import RunningLimit
+from wms.jobs.models.outputs import OutputBytes, OutputLease
+from wms.jobs.models.scopes import Filling, SiteScope, SiteSet
 
 __all__ = [
     "Attempt",
     "AttemptFile",
     "Blob",
+    "Cluster",
+    "ClusterEvent",
+    "ClusterFault",
+    "ClusterTable",
+    "Filling",
     "Job",
+    "JobDescription",
     "JobEvent",
+    "OutputBytes",
+    "OutputLease",
     "RunningLimit",
+    "SiteScope",
+    "SiteSet",
+    "StoredBytes",
     "Stream",
     "Workspace",
     "WorkspaceFile",

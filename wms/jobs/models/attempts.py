@@ -1,13 +1,19 @@
-"""Attempts of jobs, what they print, and the files that they send back."""
+"""Models of attempts of jobs, their output streams and files, and of files of workspaces."""
 
 from __future__ import annotations
 
+from typing import Any
+
+from django.contrib.postgres.indexes import GinIndex
 from django.db import models
 from django.db.models.functions import Now
 
 from wms.jobs.content.paths import MAX_PATH_BYTES
 from wms.jobs.models.contents import Blob, Workspace
 from wms.jobs.models.jobs import Job
+
+#: What of the use of an ended attempt has a column, and which.
+USED_IN_COLUMNS = {"wall_s": "wall_s", "cpu_s": "cpu_s", "memory_mb": "max_rss_mb"}
 
 
 class Attempt(models.Model):
@@ -31,7 +37,8 @@ class Attempt(models.Model):
         PILOT = "pilot", "its pilot"
         PILOT_TIME = "pilot_time", "the end of its pilot's time"
 
-    job = models.ForeignKey(Job, on_delete=models.CASCADE, related_name="attempts")
+    # Its index is `attempt_number_unique`.
+    job = models.ForeignKey(Job, on_delete=models.CASCADE, related_name="attempts", db_index=False)
     number = models.PositiveSmallIntegerField()
     pilot_id = models.BigIntegerField(db_index=True)
     site_name = models.CharField(max_length=64)
@@ -47,6 +54,10 @@ class Attempt(models.Model):
     cores = models.PositiveIntegerField(db_default=1, help_text="What it may use of its pilot.")
     memory_mb = models.PositiveIntegerField(db_default=0)
     gpus = models.PositiveIntegerField(db_default=0)
+    disk_mb = models.PositiveIntegerField(db_default=0)
+    limits = models.JSONField(
+        null=True, help_text="What it uses of concurrency limits, by name; null: nothing."
+    )
     matched_at = models.DateTimeField(db_default=Now())
     started_at = models.DateTimeField(null=True)
     ended_at = models.DateTimeField(null=True)
@@ -59,7 +70,8 @@ class Attempt(models.Model):
     max_rss_mb = models.FloatField(null=True)
     stopped_by = models.CharField(max_length=16, choices=StoppedBy, blank=True, db_default="")
     usage = models.JSONField(
-        null=True, help_text="What it used, by its latest heartbeat or its report."
+        null=True,
+        help_text="What it used, by its latest heartbeat or its report, but for its columns.",
     )
     peek_until = models.DateTimeField(
         null=True, help_text="Until then its pilot is asked for what it has printed."
@@ -72,16 +84,17 @@ class Attempt(models.Model):
         ordering = ["number"]
         constraints = [
             models.UniqueConstraint(fields=["job", "number"], name="attempt_number_unique"),
+            # At most one is open, and after one that is done there is none.
             models.UniqueConstraint(
-                fields=["job"], condition=models.Q(outcome="done"), name="job_done_once"
+                fields=["job"],
+                condition=models.Q(outcome__in=["", "done"]),
+                name="job_open_or_done_once",
             ),
-            models.UniqueConstraint(
-                fields=["job"], condition=models.Q(outcome=""), name="job_has_one_open_attempt"
-            ),
+            # Of one that has ended the claim is told by its pilot's attempts.
             models.UniqueConstraint(
                 fields=["pilot_id", "claim_key"],
-                condition=~models.Q(claim_key=""),
-                name="claim_key_used_once",
+                condition=models.Q(outcome="") & ~models.Q(claim_key=""),
+                name="claim_key_open_once",
             ),
         ]
         indexes = [
@@ -90,6 +103,11 @@ class Attempt(models.Model):
                 fields=["site_name", "job_type", "owner_group"],
                 condition=models.Q(outcome=""),
                 name="attempt_open_by_kind",
+            ),
+            GinIndex(
+                fields=["limits"],
+                condition=models.Q(outcome="") & models.Q(limits__isnull=False),
+                name="attempt_with_limits",
             ),
             models.Index(
                 fields=["id"],
@@ -100,6 +118,15 @@ class Attempt(models.Model):
 
     def __str__(self) -> str:
         return f"attempt {self.number} of job {self.job_id}"
+
+    @property
+    def whole_usage(self) -> dict[str, Any] | None:
+        """What it used, by its latest heartbeat or its report; None where nothing is known."""
+        if self.usage is None:
+            return None
+        columns = {name: getattr(self, column) for name, column in USED_IN_COLUMNS.items()}
+        told = {n: value for n, value in columns.items() if value is not None}
+        return {**told, **self.usage}
 
 
 class Stream(models.Model):
@@ -141,9 +168,11 @@ class AttemptFile(models.Model):
         STDOUT = "stdout", "stdout"
         STDERR = "stderr", "stderr"
         OUTPUT = "output", "output"
+        NEW_CHECKPOINT = "incoming", "checkpoint under way"
+        CHECKPOINT = "checkpoint", "checkpoint"
 
     attempt = models.ForeignKey(Attempt, on_delete=models.CASCADE, related_name="files")
-    kind = models.CharField(max_length=8, choices=Kind)
+    kind = models.CharField(max_length=16, choices=Kind)
     path = models.CharField(max_length=MAX_PATH_BYTES)
     blob = models.ForeignKey(Blob, on_delete=models.PROTECT, related_name="+")
 

@@ -1,4 +1,7 @@
-"""Stored contents, and the workspaces in which files pass from job to job."""
+"""Models of stored contents (blobs), of workspaces of files, and of the bytes stored there.
+
+Jobs pass files on to each other in a workspace; the bytes count for a user and group, for quotas.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,19 @@ class Blob(models.Model):
     sha256 = models.CharField(max_length=64, primary_key=True)
     size_bytes = models.BigIntegerField()
     created_at = models.DateTimeField(db_default=Now())
+    unnamed_since = models.DateTimeField(
+        null=True, blank=True, help_text="When nothing was found to name it; empty while in use."
+    )
+
+    class Meta:
+        indexes = [
+            # What the sweeper looks at.
+            models.Index(
+                fields=["unnamed_since"],
+                condition=models.Q(unnamed_since__isnull=False),
+                name="blob_unnamed",
+            ),
+        ]
 
     def __str__(self) -> str:
         return self.sha256[:12]
@@ -26,7 +42,38 @@ class Workspace(models.Model):
     """
 
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    owner_group = models.CharField(
+        max_length=64,
+        blank=True,
+        default="",
+        db_default="",
+        help_text="The group in whose name it was submitted, for quotas.",
+    )
     created_at = models.DateTimeField(db_default=Now())
 
     def __str__(self) -> str:
         return f"workspace {self.pk}"
+
+
+class StoredBytes(models.Model):
+    """An entry in the size of all files in the workspaces of a user and group; the sum counts.
+
+    Triggers of the table of workspace files add entries, in the statement that adds, replaces or
+    deletes files, whoever it comes from; so nobody waits for others. `wms.jobs.quotas`
+    sums them up.
+    """
+
+    # Its check would lock the user's row at the end of every job.
+    owner = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+", db_constraint=False
+    )
+    owner_group = models.CharField(max_length=64, blank=True, db_default="")
+    size_bytes = models.BigIntegerField(help_text="What came; negative: went.")
+
+    class Meta:
+        indexes = [
+            models.Index(fields=["owner_group"], name="stored_bytes_by_group"),
+        ]
+
+    def __str__(self) -> str:
+        return f"user {self.owner_id}, group {self.owner_group!r}: {self.size_bytes:+} bytes"

@@ -1,30 +1,53 @@
-"""Jobs and their events, as rows."""
+"""Models of jobs and of their events."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from django.conf import settings
-from django.contrib.postgres.fields import ArrayField
 from django.contrib.postgres.indexes import BrinIndex
 from django.db import models
 from django.db.models.functions import Now
 
 from wms.core.models import EventRecord
-from wms.jobs.content.paths import MAX_PATH_BYTES
+from wms.jobs.clusters.states import TOPIC as CLUSTER_TOPIC
 from wms.jobs.models.contents import Workspace
+from wms.jobs.models.descriptions import (
+    MAPS,
+    OF_ROW,
+    Described,
+    JobDescription,
+    base_of,
+    merged,
+    own_entries,
+)
 from wms.jobs.states import JobCause, JobState
+
+#: What the values of a job's description are read from.
+DESCRIBED_COLUMNS = ("description", "own", "name", "topic_key")
 
 
 class Job(models.Model):
     """One payload to be run once with success, in as many attempts as it takes up to a limit."""
 
     name = models.CharField(max_length=255)
-    # Its index is `job_by_owner`.
+    # Its index is `job_by_owner`. To check it for each of thousands of new jobs costs as much as
+    # an index.
     owner = models.ForeignKey(
-        settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="jobs", db_index=False
+        settings.AUTH_USER_MODEL,
+        on_delete=models.PROTECT,
+        related_name="jobs",
+        db_index=False,
+        db_constraint=False,
     )
-    # Checking it for each of thousands of new jobs costs as much as an index.
+    # As the owner; and nobody asks for the jobs of a workspace.
     workspace = models.ForeignKey(
-        Workspace, on_delete=models.PROTECT, related_name="jobs", db_constraint=False
+        Workspace,
+        on_delete=models.PROTECT,
+        related_name="jobs",
+        db_index=False,
+        db_constraint=False,
     )
     state = models.CharField(max_length=16, choices=JobState, default=JobState.RECEIVED)
     state_since = models.DateTimeField(db_default=Now())
@@ -37,26 +60,23 @@ class Job(models.Model):
         db_default="",
         help_text="Why it came into its state; empty where nothing went wrong and nobody acted.",
     )
-    executable = models.CharField(max_length=1024)
-    arguments = ArrayField(models.TextField(), default=list)
-    environment = models.JSONField(default=dict)
-    # Without a length: to change that of an array writes the whole table anew.
-    input_files = ArrayField(models.CharField(), default=list)
-    output_files = ArrayField(models.CharField(), default=list)
-    stdout_name = models.CharField(
-        max_length=MAX_PATH_BYTES, blank=True, help_text="Name in the workspace."
+    # As the workspace; descriptions are never deleted.
+    description = models.ForeignKey(
+        JobDescription,
+        on_delete=models.PROTECT,
+        related_name="+",
+        db_index=False,
+        db_constraint=False,
+        help_text="What it shares with other jobs.",
     )
-    stderr_name = models.CharField(
-        max_length=MAX_PATH_BYTES, blank=True, help_text="Name in the workspace."
+    own = models.JSONField(
+        null=True, help_text="Values that differ from those of its description; empty: none."
     )
-    needs = models.JSONField()
     priority = models.PositiveSmallIntegerField(
         default=1,
         db_default=1,
         help_text="From 0 to 10: how much more likely it is drawn than others of its TaskQueue.",
     )
-    attributes = models.JSONField(default=dict, help_text="Other keys of the submit description.")
-    wall_limit_s = models.PositiveIntegerField()
     max_attempts = models.PositiveSmallIntegerField(default=5)
     attempt_number = models.PositiveSmallIntegerField(
         default=0, help_text="The latest attempt; 0 before the first."
@@ -80,40 +100,20 @@ class Job(models.Model):
     process = models.PositiveIntegerField(
         default=0, db_default=0, help_text="Its place in the cluster, from 0."
     )
-    max_retries = models.PositiveSmallIntegerField(
-        default=0, db_default=0, help_text="So often a payload that failed is run again."
-    )
     payload_failures = models.PositiveSmallIntegerField(default=0, db_default=0)
     hold_count = models.PositiveSmallIntegerField(default=0, db_default=0)
-    periodic = models.JSONField(
-        null=True,
-        blank=True,
-        help_text="Expressions by what they do: hold, release, remove, retry.",
-    )
-    request_disk_mb = models.PositiveIntegerField(default=0, db_default=0)
-    directory = models.CharField(
-        max_length=MAX_PATH_BYTES,
-        blank=True,
-        default="",
-        db_default="",
-        help_text="Where in the workspace its files have their names; not the executable.",
+    has_periodic = models.BooleanField(
+        default=False, db_default=False, help_text="It has expressions, see `periodic`."
     )
     not_before = models.DateTimeField(
         null=True, help_text="A job that was rescheduled joins no TaskQueue before."
     )
-    # Without a length of the names, for the same reason as above.
-    avoided_hosts = ArrayField(
-        models.CharField(),
-        default=list,
-        db_default=models.Value([]),
-        blank=True,
-        help_text="Worker nodes that have failed it, which it leaves to others for a while.",
-    )
     created_at = models.DateTimeField(db_default=Now())
 
     class Meta:
+        # A job's state changes some four times, and each time every index gets a new entry: so
+        # there are few, and of equal values, which PostgreSQL keeps in some bytes a row.
         indexes = [
-            models.Index(fields=["state", "id"], name="job_by_state"),
             # What the loop of the rescheduled jobs looks at.
             models.Index(
                 fields=["not_before"],
@@ -122,27 +122,26 @@ class Job(models.Model):
             ),
             models.Index(fields=["topic", "topic_key", "state"], name="job_by_topic"),
             models.Index(
-                fields=["cluster_id", "process"],
-                condition=~models.Q(cluster_id=0),
-                name="job_by_cluster",
+                fields=["cluster_id"], condition=~models.Q(cluster_id=0), name="job_by_cluster"
             ),
             # What the loop of the periodic expressions looks at.
             models.Index(
                 fields=["id"],
-                condition=models.Q(periodic__isnull=False)
+                condition=models.Q(has_periodic=True)
                 & ~models.Q(state__in=["done", "failed", "killed"]),
                 name="job_with_periodic",
             ),
             # What the list of jobs is asked for: those of an owner or site, counted by state; those
             # of a time, and those that were tried again.
-            models.Index(fields=["owner", "state", "id"], name="job_by_owner"),
+            models.Index(fields=["owner", "state"], name="job_by_owner"),
             models.Index(
-                fields=["site_name", "state", "id"],
+                fields=["site_name", "state"],
                 condition=~models.Q(site_name=""),
                 name="job_by_site",
             ),
             models.Index(fields=["created_at"], name="job_by_time"),
-            # The latest change, and the order of changes: of jobs in a state, or of each state.
+            # Those in a state; the latest change, and the order of changes: of jobs in a state, or
+            # of each state.
             models.Index(fields=["state", "state_since", "id"], name="job_by_last_change"),
             # Names that begin so; whatever order the texts of the database have.
             models.Index(fields=["name"], name="job_by_name", opclasses=["varchar_pattern_ops"]),
@@ -156,6 +155,12 @@ class Job(models.Model):
             ),
         ]
         constraints = [
+            # Each row of a cluster's table becomes one job; also the order of its jobs.
+            models.UniqueConstraint(
+                fields=["cluster_id", "process"],
+                condition=models.Q(topic=CLUSTER_TOPIC),
+                name="job_of_cluster_once",
+            ),
             models.CheckConstraint(
                 condition=models.Q(state__in=JobState.values), name="job_state_known"
             ),
@@ -171,13 +176,63 @@ class Job(models.Model):
             ),
         ]
 
+    executable = Described(str)
+    arguments = Described(list[str])
+    environment = Described(dict[str, str])
+    input_files = Described(list[str])
+    output_files = Described(list[str])
+    stdout_name = Described(str)
+    stderr_name = Described(str)
+    needs = Described(dict[str, Any])
+    #: Other keys of the submit description.
+    attributes = Described(dict[str, Any])
+    wall_limit_s = Described(int)
+    #: So often a payload that failed is run again.
+    max_retries = Described(int)
+    #: Expressions by what they do: hold, release, remove, retry; None if it has none.
+    periodic = Described(dict[str, str])
+    #: See `wms.jobs.directives`; None if it has none.
+    directives = Described(dict[str, Any])
+    #: Where in the workspace its files have their names; not the executable.
+    directory = Described(str)
+    #: Worker nodes that have failed it, which it leaves to others for a while.
+    avoided_hosts = Described(list[str])
+    #: What a claim fills in for its site, and whose sites these are; None for a job that is bound
+    #: to its site before.
+    late = Described(dict[str, Any])
+
     def __str__(self) -> str:
         return f"{self.name} ({self.pk})"
+
+    @property
+    def described(self) -> dict[str, Any]:
+        """Its description with its own values in it, which nobody changes."""
+        known: tuple[Any, int, dict[str, Any]] | None = self.__dict__.get("_described")
+        if known is None or known[0] is not self.own or known[1] != self.description_id:
+            values = merged(self.description.content, self.own)
+            if of_row := values.pop(OF_ROW, None):
+                attributes = {name: getattr(self, column) for name, column in of_row.items()}
+                values["attributes"] = {**attributes, **values["attributes"]}
+            known = self.__dict__["_described"] = self.own, self.description_id, values
+        return known[2]
+
+    def give(self, **values: Any) -> None:
+        """Give it values of its own, in `own`, which the caller stores; maps as a whole."""
+        content, own = self.description.content, dict(self.own or {})
+        for name, value in values.items():
+            own[name] = own_entries(base_of(content, name), value) if name in MAPS else value
+        self.own = own
+
+    def give_attributes(self, values: Mapping[str, Any]) -> None:
+        """Give it further attributes, or other values of some, in `own`."""
+        own = self.own or {}
+        self.own = {**own, "attributes": {**own.get("attributes", {}), **values}}
 
 
 class JobEvent(EventRecord):
     """One change of a job."""
 
+    # Its index, without the event's id, takes a third: the few events of a job are put in order.
     job = models.ForeignKey(
         Job, on_delete=models.CASCADE, related_name="events", db_constraint=False
     )
@@ -185,7 +240,6 @@ class JobEvent(EventRecord):
 
     class Meta:
         indexes = [
-            models.Index(fields=["job", "id"], name="jobevent_by_job"),
             # Events come in the order of their times, nearly: a small index finds the latest.
             BrinIndex(
                 fields=["created_at"], name="jobevent_by_time", autosummarize=True,

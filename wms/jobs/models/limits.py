@@ -1,4 +1,4 @@
-"""Running limits, as rows."""
+"""Model of running limits of jobs."""
 
 from __future__ import annotations
 

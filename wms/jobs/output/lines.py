@@ -1,4 +1,4 @@
-"""Windows of log texts of any size: whole lines, line numbers, and search.
+"""Lines of log texts of any size: windows of whole lines, line numbers, and search.
 
 A window never reaches over a gap; lines behind a gap have no numbers.
 

@@ -1,4 +1,4 @@
-"""Segments: files of fixed size that keep the beginning and the end of a payload's output.
+"""Segments: files of fixed size on disk that keep the beginning and end of a payload's output.
 
 Segment n has the bytes from n to n + 1 MiB of what was printed; nothing is ever written over by
 something else, so a reader whose row is old reads what it says or finds a file gone. Of a long

@@ -1,4 +1,7 @@
-"""Entry point of the pilot agent: configuration from standard input, signal handlers, exit code."""
+"""Entry point of the pilot agent: configuration from standard input, signal handlers, exit code.
+
+Also hides the pilot's memory, and tells the server why a pilot never registers.
+"""
 
 from __future__ import annotations
 

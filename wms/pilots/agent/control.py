@@ -1,4 +1,8 @@
-"""Requests to stop, drain, kill or peek, from signals, heartbeats and answers, for all threads."""
+"""Requests to the pilot to stop, drain, kill or peek, shared by all of its threads.
+
+They come from signals, heartbeats and answers. Also the attempts at hand, and the waker, which ends
+a thread's wait.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Modules of the agent as one program text, given to an interpreter by `python -c`.
+"""Program text made of modules of the agent, to be given to an interpreter by `python -c`.
 
 So the supervisor, and what confines a payload inside a fence, run where the files of these modules
 cannot be seen. Also used to start the scripts of DAG nodes.

@@ -1,4 +1,7 @@
-"""Facts of this worker node, and the share of it that belongs to this pilot or to one job."""
+"""Facts of the worker node (CPUs, memory, disk, platform, load), and shares of it.
+
+A share belongs to this pilot (its slot), to a job, or is free.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,7 @@ def describe_node(work_dir: Path, slot: Share) -> dict[str, Any]:
         "platform": platform_name(),
         "cores": usable_cores(),
         "memory_mb": total_memory_mb(),
-        "disk_mb": free_disk_mb(work_dir),
+        "disk_mb": slot.disk_mb,
         "slot_cores": slot.cores,
         "slot_memory_mb": slot.memory_mb,
         "slot_gpus": slot.gpus,

@@ -1,4 +1,4 @@
-"""Accounting of ended pilots: core-seconds idle and in validation, added once for each."""
+"""Accounting of ended pilots: core-seconds idle and in validation, added to the accounts once."""
 
 from __future__ import annotations
 

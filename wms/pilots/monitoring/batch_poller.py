@@ -1,6 +1,8 @@
-"""Batch poller, queue by queue: states of pilots at the batch system, and what follows.
+"""Batch poller: asks a queue's batch system for the states of its pilots, and acts on them.
 
-The batch system only explains; a pilot that is heard lives, whatever is said of it.
+Ends pilots that are gone, cancels held and stuck ones, finds those of submissions whose answer was
+lost, and lets the batch system forget ended ones. A doubtful answer is not acted upon. The batch
+system only explains; a pilot that is heard lives, whatever is said of it.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ from wms.core.conf import conf
 from wms.core.database.locks import advisory_lock
 from wms.elements.protocol import BatchState, Element
 from wms.elements.protocol import PilotState as BatchPilot
-from wms.jobs import rescheduling
+from wms.jobs.attempts import rescheduling
 from wms.jobs.models import Attempt
 from wms.jobs.states import JobCause
 from wms.pilots import lifecycle

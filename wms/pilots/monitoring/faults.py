@@ -1,4 +1,7 @@
-"""Fault isolation: a fault of one queue's batch system does not stop the loop over all queues."""
+"""Fault isolation: a fault of one queue's batch system does not stop the loop over all queues.
+
+Also the back-off from a batch system that uses up a task's time.
+"""
 
 from __future__ import annotations
 

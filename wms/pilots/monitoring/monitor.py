@@ -1,4 +1,4 @@
-"""Monitor of pilots: wakes the poll of each queue, and frees the jobs of silent pilots."""
+"""Monitor, the control loop of pilots: stalls silent ones, frees their jobs, wakes batch polls."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from django.db.models import Exists, F, OuterRef, Q, Subquery
 from wms.core.actors import Actor
 from wms.core.conf import conf
 from wms.core.loops import wake
-from wms.jobs import rescheduling
+from wms.jobs.attempts import rescheduling
 from wms.pilots import lifecycle
 from wms.pilots.models import Pilot
 from wms.pilots.monitoring.batch_poller import LOG_KEPT, POLL_TASK

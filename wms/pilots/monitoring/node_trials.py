@@ -1,4 +1,7 @@
-"""Trials of worker nodes: how payloads ended on each node of a site lately."""
+"""Results of payloads by worker node of a site lately, from which suspected nodes are found.
+
+Also the sites that have a node with many failed jobs.
+"""
 
 from __future__ import annotations
 

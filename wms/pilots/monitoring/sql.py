@@ -1,4 +1,4 @@
-"""SQL of the monitor: ends of payloads by worker node."""
+"""SQL of suspected worker nodes: how payloads ended on each node lately."""
 
 from __future__ import annotations
 
@@ -24,14 +24,16 @@ SELECT DISTINCT site_name FROM (
 
 # By hand, as it shares its conditions with the one above. A DAG node that is tried again has
 # another job of the same name. What ran on a node before a suspicion of it ended is forgiven. The
-# jobs are found by their primary key, the suspicions by `suspected_by_host`.
+# jobs and descriptions are found by their primary keys, the suspicions by `suspected_by_host`.
 READ_TRIALS = f"""
-SELECT a.site_name, a.host, j.owner_id, j.topic, j.topic_key, j.executable, j.name, j.process,
+SELECT a.site_name, a.host, j.owner_id, j.topic, j.topic_key,
+    coalesce(j.own ->> 'executable', d.content ->> 'executable', ''), j.name, j.process,
     CASE WHEN j.topic = '' THEN j.id END,
     bool_or(a.{_FAILED}),
     (array_agg(a.job_id ORDER BY a.ended_at DESC) FILTER (WHERE a.{_FAILED}))[1],
     max(a.ended_at) FILTER (WHERE a.{_FAILED})
 FROM jobs_attempt AS a JOIN jobs_job AS j ON j.id = a.job_id
+LEFT JOIN jobs_jobdescription AS d ON d.id = j.description_id
 WHERE {_LATELY} AND a.site_name = ANY(%(sites)s)
     AND (a.outcome IN ('done', 'failed', 'not_run') AND a.ended_at > %(since)s
         OR a.outcome = '' AND a.started_at < %(survived)s)

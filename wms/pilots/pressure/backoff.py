@@ -1,4 +1,4 @@
-"""Back-off from the batch systems of queues: failures in a row, and when each is asked again."""
+"""Back-off from the batch systems of queues after failures in a row: counted, described, ended."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""Director: decides how many pilots should wait at each queue, and wakes the queues' turns."""
+"""Director, a control loop: plans how many pilots should wait at each queue, wakes submitters."""
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -9,7 +10,7 @@ from typing import Any
 
 from matching.pressure.capacity import ResourceVector
 from matching.pressure.plan import QueueState, Request, plan
-from matching.pressure.shares import Need, QueueOffer, share_out
+from matching.pressure.shares import Identity, Need, QueueOffer, share_out
 from matching.task_queues.resources import Resource
 from wms.core.loops import wake
 from wms.jobs.limits import reached_limits
@@ -21,9 +22,17 @@ from wms.pilots.pressure.fitting import (
     largest_first,
     no_fit_reasons,
 )
+from wms.pilots.pressure.identities import (
+    Identities,
+    OwnerNeed,
+    is_long_gone,
+    owner_needs,
+    read_identities,
+    stranded,
+)
 from wms.pilots.pressure.remover import removal_due
 from wms.pilots.pressure.requests import Planned, store_requests, stored_requests
-from wms.pilots.pressure.snapshot import QueuePilots, pilots_by_queue, scopes
+from wms.pilots.pressure.snapshot import Owner, QueuePilots, pilots_by_queue, scopes, seen_disk_mb
 from wms.pilots.pressure.submitter import SERVE_TASK
 from wms.pilots.pressure_models import PressureRequest
 from wms.sites.models import Queue
@@ -47,6 +56,7 @@ class _QueueStates:
     closed: Mapping[int, str]
     offers: Mapping[str, Resource]
     pilots: Mapping[int, QueuePilots]
+    identities: Identities
 
 
 def run_cycle(now: datetime) -> dict[str, Any]:
@@ -85,19 +95,21 @@ def plan_requests(now: datetime) -> dict[str, QueueRequest]:
     clear_start_failures(now)
     waiting = demands()
     times_s = sorted({demand.needs.cpu_time_s for demand in waiting})
-    states = _queue_states(now, times_s)
+    states = _queue_states(now, times_s, waiting)
     matcher = QueueMatcher(states.offers)
     fitting = grouped_jobs(
         waiting,
         matcher,
         priorities=priorities(),
         old=queues_waiting_since(now - _OLD_AFTER),
+        owned={str(queue) for queue in states.queues if queue.has_owners},
+        identity_of=states.identities.of_needs,
     )
     needs = _needs(states, fitting)
     old = stored_requests()
     requests = plan(_states(states, needs, _no_demand(states, needs, waiting)), scopes())
     ordered = sorted(states.queues, key=lambda queue: -_need(needs, queue).priority)
-    planned = [_planned(queue, states, needs, requests) for queue in ordered]
+    planned = [_planned(queue, states, needs, requests, old, now) for queue in ordered]
     store_requests(planned, old, now)
     return {
         str(queue): QueueRequest(
@@ -116,24 +128,33 @@ def _is_due(
 ) -> bool:
     """Whether fewer pilots wait than should, or some are to be taken back."""
     queued = _pilots(states, queue).queued
+    owners = [OwnerNeed(**each) for each in planned.owners]
+    if any(is_long_gone(each, queue, now) for each in owners):
+        return True
     if planned.request.level:
         return queued < planned.request.level
     before = old.get(queue.pk)
     return before is not None and queued > 0 and removal_due(before, queue, now)
 
 
-def _queue_states(now: datetime, times_s: Sequence[int]) -> _QueueStates:
+def _queue_states(now: datetime, times_s: Sequence[int], waiting: Sequence[Demand]) -> _QueueStates:
     queues = list(
         Queue.objects.select_related("site", "owner", "owner_group").order_by("site__name", "name")
     )
     closed = _closed(queues, now)
     limits = reached_limits(now)
+    disk_mb = seen_disk_mb(now)
     offers = {}
     for queue in queues:
         if queue.pk not in closed:
             at_limit = tuple(limit.kind for limit in limits if limit.is_at(queue.site.name))
-            offers[str(queue)] = replace(offered_resource(queue), excluded=at_limit)
-    return _QueueStates(queues, closed, offers, pilots_by_queue(now, times_s=times_s))
+            offer = offered_resource(queue)
+            disk = min(offer.disk_mb, disk_mb.get(queue.pk, offer.disk_mb))
+            offers[str(queue)] = replace(offer, excluded=at_limit, disk_mb=disk)
+    has_owners = any(queue.has_owners for queue in queues)
+    identities = read_identities(waiting) if has_owners else Identities()
+    pilots = pilots_by_queue(now, times_s=times_s)
+    return _QueueStates(queues, closed, offers, pilots, identities)
 
 
 def _closed(queues: Sequence[Queue], now: datetime) -> dict[int, str]:
@@ -170,8 +191,27 @@ def _needs(states: _QueueStates, fitting: FittingJobs) -> dict[str, Need]:
             waiting=pilots.queued,
             started=pilots.started,
             idle=pilots.free,
+            has_owners=queue.has_owners,
+            waiting_of=_by_identity(pilots.queued_of, states.identities),
+            idle_of=_rooms_by_identity(pilots.free_of, states.identities),
         )
     return share_out(fitting.groups, offers)
+
+
+def _by_identity(counts: Mapping[Owner, int], identities: Identities) -> Counter[Identity]:
+    found: Counter[Identity] = Counter()
+    for owner, count in counts.items():
+        found[identities.of_pilot(owner)] += count
+    return found
+
+
+def _rooms_by_identity(
+    rooms: Mapping[Owner, Counter[ResourceVector]], identities: Identities
+) -> dict[Identity, Counter[ResourceVector]]:
+    found: dict[Identity, Counter[ResourceVector]] = defaultdict(Counter)
+    for owner, free in rooms.items():
+        found[identities.of_pilot(owner)] += free
+    return found
 
 
 def _pilots(states: _QueueStates, queue: Queue) -> QueuePilots:
@@ -209,6 +249,9 @@ def _states(
             queued=_pilots(states, queue).queued,
             running=_pilots(states, queue).running,
             busy=_pilots(states, queue).busy,
+            stranded=stranded(
+                _need(needs, queue), _pilots(states, queue).queued_of, states.identities
+            ),
             cores=queue.cores,
             max_pilots=queue.max_pilots,
             max_queued=queue.max_queued_pilots,
@@ -223,12 +266,22 @@ def _states(
 
 
 def _planned(
-    queue: Queue, states: _QueueStates, needs: Mapping[str, Need], requests: Mapping[str, Request]
+    queue: Queue,
+    states: _QueueStates,
+    needs: Mapping[str, Need],
+    requests: Mapping[str, Request],
+    old: Mapping[int, PressureRequest],
+    now: datetime,
 ) -> Planned:
+    need, pilots = _need(needs, queue), _pilots(states, queue)
+    owners = []
+    if queue.has_owners:
+        owners = owner_needs(need, pilots, states.identities, old.get(queue.pk), now)
     return Planned(
         queue.pk,
         requests[str(queue)],
-        _need(needs, queue).total_jobs,
+        need.total_jobs,
         is_closed=queue.pk in states.closed,
-        is_idle=not _pilots(states, queue).busy,
+        is_idle=not pilots.busy,
+        owners=owners,
     )

@@ -1,14 +1,15 @@
-"""Matching of waiting jobs with queues: which queues' pilots may be sent for which needs.
+"""Fit of waiting jobs to queues: which queues' pilots may be sent for which needs, and why none.
 
 What decides is `Resource.sending_refusal`, asked aspect by aspect: there are far fewer different
-amounts, places or tags than TaskQueues, and fewer different offers than queues.
+amounts, places or tags than TaskQueues, and fewer different offers than queues. Also groups of
+equal waiting jobs that fit the same queues, the director's demand.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -17,7 +18,7 @@ import classad2
 
 from matching.ads.expressions import references
 from matching.pressure.capacity import ResourceVector
-from matching.pressure.shares import JobGroup
+from matching.pressure.shares import Identity, JobGroup
 from matching.task_queues.needs import Needs
 from matching.task_queues.resources import (
     NEEDS_ATTRIBUTES,
@@ -53,8 +54,8 @@ class _Aspect:
 #: Together they have every field that `Resource.sending_refusal` reads.
 _ASPECTS = (
     _Aspect(
-        ("cpu_time_s", "cores", "memory_mb", "gpus"),
-        ("cpu_time_s", "cores", "memory_mb", "gpus"),
+        ("cpu_time_s", "cores", "memory_mb", "gpus", "disk_mb"),
+        ("cpu_time_s", "cores", "memory_mb", "gpus", "disk_mb"),
     ),
     _Aspect(("setup", "platforms"), ("setup", "platform")),
     _Aspect(("sites",), ("site",), is_any=True),
@@ -63,7 +64,7 @@ _ASPECTS = (
     _Aspect(("submit_pools", "middlewares"), ("submit_pool", "middleware")),
     _Aspect(("tags",), ("tags", "required_tags")),
     _Aspect(("pilot_types", "owner", "owner_group"), ("pilot_type", "owner", "owner_groups")),
-    _Aspect(("job_type", "owner_group"), ("excluded",)),
+    _Aspect(("job_type", "owner_group", "limits"), ("excluded",)),
 )
 #: Amounts of an offer that leaves everything open but the fields of one aspect.
 _OPEN: dict[str, Any] = {
@@ -200,6 +201,7 @@ class _Group:
     jobs: int = 0
     old_jobs: int = 0
     weight: float = 0.0
+    share: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,25 +218,44 @@ def grouped_jobs(
     *,
     priorities: Mapping[int, float],
     old: frozenset[int] = frozenset(),
+    owned: Collection[str] = (),
+    identity_of: Callable[[Needs], Identity | None] = lambda _: None,
 ) -> FittingJobs:
-    """Groups of equal waiting jobs that fit the same queues; `old` are TaskQueues of old jobs."""
-    groups: dict[tuple[int, ResourceVector], _Group] = defaultdict(_Group)
+    """Groups of equal waiting jobs that fit the same queues; `old` are TaskQueues of old jobs.
+
+    Each pilot of the queues `owned` is of one identity: jobs of none fit none of them.
+    """
+    groups: dict[tuple[int, ResourceVector, Identity | None], _Group] = defaultdict(_Group)
     unfit = 0
+    with_owners = sum(1 << bit for bit, name in enumerate(fits.names) if name in owned)
     for demand in demands:
-        mask = fits.mask(demand.needs)
+        mask, identity = fits.mask(demand.needs), None
+        if mask & with_owners:
+            identity = identity_of(demand.needs)
+            mask = mask if identity is not None else mask & ~with_owners
         if not mask:
             unfit += demand.waiting_jobs
             continue
-        group = groups[mask, size_of(demand.needs)]
+        group = groups[mask, size_of(demand.needs), identity]
+        priority = priorities.get(demand.task_queue_id, 0.0)
         group.jobs += demand.waiting_jobs
-        group.weight += demand.waiting_jobs * priorities.get(demand.task_queue_id, 0.0)
+        group.weight += demand.waiting_jobs * priority
+        group.share += priority
         if demand.task_queue_id in old:
             group.old_jobs += demand.waiting_jobs
-    names = {mask: fits.queues(mask) for mask, _ in groups}
+    names = {mask: fits.queues(mask) for mask, _, _ in groups}
     return FittingJobs(
         [
-            JobGroup(size, group.jobs, names[mask], group.old_jobs, group.weight / group.jobs)
-            for (mask, size), group in groups.items()
+            JobGroup(
+                size,
+                group.jobs,
+                names[mask],
+                group.old_jobs,
+                group.weight / group.jobs,
+                identity,
+                group.share,
+            )
+            for (mask, size, identity), group in groups.items()
         ],
         unfit,
     )

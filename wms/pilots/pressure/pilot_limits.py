@@ -1,4 +1,4 @@
-"""Limits on the pilots of many queues together, as operators configure them."""
+"""Services on pilot limits, which bound the pilots of many queues together: check, save, delete."""
 
 from __future__ import annotations
 

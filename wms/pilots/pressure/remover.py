@@ -1,4 +1,7 @@
-"""Removal of pilots that wait in a batch system when the demand is gone; never of running ones."""
+"""Removal of waiting pilots from a batch system when nobody needs them; never of running ones.
+
+Also the cancelling of pilots that have not called in, for whatever reason the caller has.
+"""
 
 from __future__ import annotations
 
@@ -21,6 +24,7 @@ from wms.elements.protocol import BatchState
 from wms.pilots import lifecycle
 from wms.pilots.models import Pilot
 from wms.pilots.monitoring.faults import faults_contained
+from wms.pilots.pressure.identities import unneeded_pilots
 from wms.pilots.pressure_models import PressureRequest
 from wms.pilots.states import PilotState
 from wms.sites.models import Queue
@@ -31,6 +35,7 @@ _ACTOR = Actor.system("director")
 _TURN = timedelta(seconds=60)
 #: Further turns without demand, beyond those that removal waits for.
 _MOST_TURNS = 60
+_UNNEEDED = "taken back: its owner has had no job that waits for it for some time"
 _REASON = "taken back: no job has waited for it since {since:%Y-%m-%d %H:%M} UTC"
 
 
@@ -56,6 +61,14 @@ def remove_surplus(request: PressureRequest, counts: Counts, now: datetime) -> i
         reason=_REASON.format(since=since),
         now=now,
     )
+
+
+def remove_unneeded(request: PressureRequest, now: datetime) -> int:
+    """Cancel pilots that wait for owners who have needed none for long; return how many."""
+    if request.removed_at is not None and now - request.removed_at < _TURN:
+        return 0
+    pilots = unneeded_pilots(request, now)
+    return cancel_pending(request.queue, pilots, reason=_UNNEEDED, now=now) if pilots else 0
 
 
 def _decided(request: PressureRequest, counts: Counts, now: datetime) -> Cleanup:

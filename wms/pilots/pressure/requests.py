@@ -1,10 +1,11 @@
-"""Storage of the planner's requests: one for each queue with its lease, and their history."""
+"""Rows of the director's requests for pilots: one for each queue with its lease, and history."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from typing import Any
 
 from django.db import transaction
 from django.db.models import F
@@ -17,8 +18,8 @@ from wms.pilots.pressure_models import PressureRecord, PressureRequest
 _RECORD_EVERY = timedelta(minutes=1)
 _RECORDS_KEPT = timedelta(days=1)
 _WRITTEN = (
-    "wanted", "granted", "ceiling", "waiting_jobs", "reasons", "demand_gone_at", "idle_since",
-    "updated_at", "lease_until",
+    "wanted", "granted", "ceiling", "waiting_jobs", "reasons", "owners", "demand_gone_at",
+    "idle_since", "updated_at", "lease_until",
 )  # fmt: skip
 
 
@@ -27,7 +28,7 @@ class Planned:
     """Decision of the planner for one queue.
 
     `is_closed` when it gets nothing whatever waits, so that its demand is not known; `is_idle` when
-    none of its running pilots has a job.
+    none of its running pilots has a job. `owners` are the needs of owners of private pilots.
     """
 
     queue_id: int
@@ -35,6 +36,7 @@ class Planned:
     waiting_jobs: int
     is_closed: bool
     is_idle: bool
+    owners: list[dict[str, Any]] = field(default_factory=list)
 
 
 def stored_requests() -> dict[int, PressureRequest]:
@@ -70,6 +72,7 @@ def _row(planned: Planned, old: PressureRequest | None, now: datetime) -> Pressu
         ceiling=request.ceiling,
         waiting_jobs=planned.waiting_jobs,
         reasons=list(request.reasons),
+        owners=planned.owners,
         demand_gone_at=None if planned.waiting_jobs or planned.is_closed else gone_since,
         idle_since=idle_since if planned.is_idle else None,
         updated_at=now,

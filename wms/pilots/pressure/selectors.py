@@ -1,4 +1,7 @@
-"""Selectors of the pressure on queues: requests, back-off, history."""
+"""Selectors of the pressure on queues: requests for pilots, back-off, history, pilots alive.
+
+Also the needs of owners of private pilots, and requests for sites without any pilot.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +13,14 @@ from typing import Any
 
 from django.db.models import Count, Exists, FilteredRelation, OuterRef, Q, QuerySet
 
+from wms.accounting.models import AccountingGroup
 from wms.core.errors import NotFound
 from wms.core.models import User
 from wms.pilots.models import Pilot
+from wms.pilots.pressure.identities import stored_needs
+from wms.pilots.pressure.snapshot import Owner
 from wms.pilots.pressure_models import ElementContact, PressureRecord, PressureRequest
-from wms.pilots.states import ALIVE, PilotState
+from wms.pilots.states import ALIVE, PENDING, PilotState
 from wms.sites.models import Queue, Site
 from wms.sites.selectors import find_visible_site, queues_of
 
@@ -112,6 +118,55 @@ def find_pressure(user: User, site_name: str, queue_name: str) -> Pressure:
     if pressure is None:
         raise NotFound(f"The site {site_name} has no queue {queue_name}.")
     return pressure
+
+
+@dataclass(frozen=True, slots=True)
+class OwnerLine:
+    """Owner of private pilots at a queue whose pilots have several: what is needed, and there.
+
+    `draws` is the owner's part in the draws, in per cent. `group` is empty for none; `is_shared`
+    when the pilots take the jobs of all its members.
+    """
+
+    owner: str
+    group: str
+    is_shared: bool
+    needed: int
+    draws: float
+    queued: int
+    running: int
+
+
+def owner_lines(pressure: Pressure) -> list[OwnerLine]:
+    """Owners of private pilots at a queue, who need most first. Three queries, if there are any."""
+    queue, needs = pressure.queue, stored_needs(pressure.request)
+    if not queue.has_owners:
+        return []
+    alive = Pilot.objects.filter(queue=queue, state__in=ALIVE, owner__isnull=False).order_by()
+    is_queued = Q(state__in=PENDING)
+    pilots: dict[Owner, tuple[int, int]] = {
+        (owner, group): (queued, running)
+        for owner, group, queued, running in alive.values_list("owner_id", "owner_group_id")
+        .annotate(queued=Count("pk", filter=is_queued), running=Count("pk", filter=~is_queued))
+        .values_list("owner_id", "owner_group_id", "queued", "running")
+    }
+    known = {(row.owner, row.group): row for row in needs}
+    owners = {*known, *pilots}
+    names = dict(User.objects.filter(pk__in={o for o, _ in owners}).values_list("pk", "username"))
+    groups = AccountingGroup.objects.in_bulk([group for _, group in owners if group is not None])
+    whole = sum(row.weight for row in needs) or 1.0
+    lines = [
+        OwnerLine(
+            names.get(owner, ""),
+            str(groups[group]) if group in groups else "",
+            group in groups and groups[group].has_job_sharing,
+            row.pilots if (row := known.get((owner, group))) else 0,
+            100 * row.weight / whole if row else 0.0,
+            *pilots.get((owner, group), (0, 0)),
+        )
+        for owner, group in owners
+    ]
+    return sorted(lines, key=lambda line: (-line.needed, line.owner, line.group))
 
 
 def requests_without_pilots(now: datetime) -> QuerySet[PressureRequest]:

@@ -1,4 +1,7 @@
-"""Snapshot for the planner: pilots and free capacity of each queue, limits on many of them."""
+"""Pilots and free capacity of each queue, and limits shared by many queues: input of the director.
+
+Also the pilots that these limits leave a queue now, for the submitter.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,9 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from django.db import connection
-from django.db.models import Count, QuerySet, Sum
+from django.db.models import BigIntegerField, Count, Max, Q, QuerySet, Sum
+from django.db.models.fields.json import KeyTextTransform
+from django.db.models.functions import Cast
 
 from matching.plurals import counted, pilots_are
 from matching.pressure.capacity import ResourceVector
@@ -17,11 +22,17 @@ from wms.accounting.models import AccountingGroup
 from wms.pilots.models import Pilot
 from wms.pilots.pressure.sql import COUNT_FREE_CAPACITY
 from wms.pilots.pressure_models import PilotLimit
-from wms.pilots.states import ALIVE
+from wms.pilots.states import ALIVE, PilotState
 from wms.sites.models import Queue, Site
 
 #: Starts in this time make the start rate of a queue.
 _RATE_WINDOW = timedelta(minutes=30)
+#: The disk of pilots that have ended is remembered so long; then one pilot may look again.
+_DISK_WINDOW = timedelta(hours=6)
+
+
+#: Ids of a private pilot's owner and group.
+Owner = tuple[int, int | None]
 
 
 @dataclass(slots=True)
@@ -29,7 +40,8 @@ class QueuePilots:
     """Pilots of one queue that have not finally ended.
 
     `queued` have not called in, of them `held` are held; `running` have, of them `busy` have a job.
-    `free` counts what is free in running pilots that take jobs.
+    `free` counts what is free in running pilots that take jobs. Where each pilot is private to
+    somebody else, `queued_of` and `free_of` count them by the ids of owner and group instead.
     """
 
     queued: int = 0
@@ -38,6 +50,8 @@ class QueuePilots:
     busy: int = 0
     started: int = 0
     free: Counter[ResourceVector] = field(default_factory=Counter)
+    queued_of: Counter[Owner] = field(default_factory=Counter)
+    free_of: dict[Owner, Counter[ResourceVector]] = field(default_factory=dict)
 
 
 def pilots_by_queue(now: datetime, *, times_s: Sequence[int]) -> dict[int, QueuePilots]:
@@ -51,19 +65,25 @@ def pilots_by_queue(now: datetime, *, times_s: Sequence[int]) -> dict[int, Queue
     }
     with connection.cursor() as cursor:
         cursor.execute(COUNT_FREE_CAPACITY, parameters)
-        for queue_id, waits, is_held, is_busy, takes, *room, bucket, pilots, started in cursor:
-            count = counts[queue_id]
+        for queue_id, waits, is_held, is_busy, takes, *room, bucket, owner, group, n, new in cursor:
+            count, pilots, started = counts[queue_id], n, new
             count.started += started
             if waits:
                 count.queued += pilots
                 count.held += pilots if is_held else 0
+                if owner is not None:
+                    count.queued_of[owner, group] += pilots
                 continue
             count.running += pilots
             count.busy += pilots if is_busy else 0
             cores, memory_mb, gpus = room
             if takes and cores > 0:
                 time_s = times_s[bucket - 1] if bucket and times_s else 0
-                count.free[ResourceVector(cores, max(memory_mb, 0), max(gpus, 0), time_s)] += pilots
+                vector = ResourceVector(cores, max(memory_mb, 0), max(gpus, 0), time_s)
+                free = count.free
+                if owner is not None:
+                    free = count.free_of.setdefault((owner, group), Counter())
+                free[vector] += pilots
     for queue_id, started in _ended_lately(now):
         counts[queue_id].started += started
     return counts
@@ -74,6 +94,24 @@ def _ended_lately(now: datetime) -> list[tuple[int, int]]:
     since = now - _RATE_WINDOW
     ended = Pilot.objects.filter(ended_at__gt=since, registered_at__gt=since)
     return list(ended.order_by().values_list("queue_id").annotate(Count("pk")))
+
+
+def seen_disk_mb(now: datetime) -> dict[int, int]:
+    """The most disk that pilots of each queue had, of those that run or have ended lately.
+
+    A queue that says nothing of its disk is known by these; one without any is taken to have all.
+    Two queries, by `pilot_by_queue_and_state` and `pilot_by_end`.
+    """
+    told = Cast(KeyTextTransform("disk_mb", "node"), BigIntegerField())
+    most: dict[int, int] = {}
+    for of_pilots in (
+        Q(queue_id__in=Queue.objects.values("pk"), state=PilotState.RUNNING),
+        Q(ended_at__gt=now - _DISK_WINDOW),
+    ):
+        seen = Pilot.objects.filter(of_pilots, node__has_key="disk_mb")
+        for queue_id, disk_mb in seen.order_by().values_list("queue_id").annotate(most=Max(told)):
+            most[queue_id] = max(disk_mb, most.get(queue_id, 0))
+    return most
 
 
 def scopes() -> Scopes:
@@ -106,9 +144,7 @@ def free_in_scopes(queue: Queue) -> tuple[int, str]:
     shared, alive = scopes(), Pilot.objects.filter(state__in=ALIVE)
     group = queue.owner_group.name if queue.owner_group else ""
     rooms = [
-        *_rooms(
-            shared.groups.get(group), alive.filter(queue__owner_group=queue.owner_group), queue
-        ),
+        *_rooms(shared.groups.get(group), alive.filter(owner_group=queue.owner_group), queue),
         *_rooms(shared.sites.get(queue.site.name), alive.filter(queue__site=queue.site_id), queue),
         *_rooms(shared.whole, alive, queue),
     ]

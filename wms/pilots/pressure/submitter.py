@@ -1,6 +1,7 @@
-"""Turn of a queue: waiting pilots are topped up to the level of its request, or removed.
+"""Submitter: the turn of a queue, which tops up waiting pilots to the request, or removes some.
 
-Turns of one queue never overlap, and no turn waits for that of another queue.
+Turns of one queue never overlap, and no turn waits for that of another queue. Also the submission
+of one batch, the ids of its pilots in the batch system, and the lock of a queue.
 """
 
 from __future__ import annotations
@@ -26,8 +27,9 @@ from wms.pilots import lifecycle
 from wms.pilots.models import Pilot
 from wms.pilots.monitoring.faults import TurnClock, faults_contained, task_timeout_noted
 from wms.pilots.pressure.backoff import Kind, back_offs, described, note_failure, note_success
-from wms.pilots.pressure.remover import removal_due, remove_surplus
-from wms.pilots.pressure.snapshot import free_in_scopes
+from wms.pilots.pressure.identities import draw_owners
+from wms.pilots.pressure.remover import removal_due, remove_surplus, remove_unneeded
+from wms.pilots.pressure.snapshot import Owner, free_in_scopes
 from wms.pilots.pressure_models import PressureRequest
 from wms.pilots.program.bootstrap import pilot_secret
 from wms.pilots.program.manifest import store_manifest, submission_script
@@ -97,6 +99,8 @@ def _turn(request: PressureRequest, watch: TurnClock) -> TurnReport:
         report.reasons.append(_why_none(request, turn, counts))
     if turn.action == "cleanup" and removal_due(request, queue, now):
         report.removed = remove_surplus(request, counts, now)
+    if queue.has_owners and not report.removed:
+        report.removed = remove_unneeded(request, now)
     return report
 
 
@@ -154,16 +158,27 @@ def _submit(request: PressureRequest, turn: Turn, report: TurnReport, watch: Tur
         element = element_of(queue)
         for count in _that_fit(element, turn, report):
             wanted = min(count, _still_asked(request, report, watch))
-            if not wanted:
+            owners = _owners(request, wanted, report)
+            if not owners:
                 break
-            submit_pilots(queue, element, wanted)
-            report.submitted += wanted
+            submit_pilots(queue, element, len(owners), owners)
+            report.submitted += len(owners)
     if outcome.fault:
         jitter = random.uniform(-1, 1)
         contact = note_failure(queue, Kind.SUBMIT, outcome.fault, now=watch.now, jitter=jitter)
         report.reasons.append(described(contact))
     elif report.submitted:
         note_success(queue, Kind.SUBMIT, now=watch.now)
+
+
+def _owners(request: PressureRequest, count: int, report: TurnReport) -> Sequence[Owner | None]:
+    """The owner of each new pilot; None for the identity of the queue."""
+    if not request.queue.has_owners:
+        return [None] * count
+    latest = PressureRequest.objects.select_related("queue").get(pk=request.pk)
+    owners, limits = draw_owners(latest, count)
+    report.reasons += [text for text in limits if text not in report.reasons]
+    return owners
 
 
 def _still_asked(request: PressureRequest, report: TurnReport, watch: TurnClock) -> int:
@@ -197,8 +212,10 @@ def _that_fit(element: Element, turn: Turn, report: TurnReport) -> Sequence[int]
     return [free] if free else []
 
 
-def submit_pilots(queue: Queue, element: Element, count: int) -> None:
-    """Submit a batch of pilots.
+def submit_pilots(
+    queue: Queue, element: Element, count: int, owners: Sequence[Owner | None] = ()
+) -> None:
+    """Submit a batch of pilots; where `owners` are given, each for its own, else for the queue's.
 
     The rows are written first, so that a crash during the submission leaves a batch name to ask the
     batch system for (`monitoring.batch_poller`), and never a pilot that nobody knows.
@@ -206,16 +223,18 @@ def submit_pilots(queue: Queue, element: Element, count: int) -> None:
     batch = f"pilotage-{secrets.token_hex(8)}"
     keys = [secrets.token_urlsafe(32) for _ in range(count)]
     manifest = store_manifest(queue)
+    own = queue.owner_id, queue.owner_group_id
+    identities = [owner or own for owner in owners] or [own] * count
     pilots = Pilot.objects.bulk_create(
         [
             Pilot(
                 queue=queue,
                 batch=batch,
-                owner=queue.owner,
-                owner_group=queue.owner_group,
+                owner_id=owner_id,
+                owner_group_id=group_id,
                 secret_sha256=secret_digest(key),
             )
-            for key in keys
+            for key, (owner_id, group_id) in zip(keys, identities, strict=True)
         ]
     )
     try:

@@ -1,4 +1,7 @@
-"""Bootstrap script for the batch system: fetches what a manifest lists and becomes the pilot."""
+"""Bootstrap script for the batch system: fetches what a manifest lists and becomes the pilot.
+
+Also the secret by which a pilot registers.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bundle of the pilot agent as one zip file, the same bytes whenever one installation builds it."""
+"""Agent of pilots bundled as one zip file, the same bytes whenever an installation builds it."""
 
 from __future__ import annotations
 

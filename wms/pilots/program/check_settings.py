@@ -1,6 +1,7 @@
-"""Settings of node checks at a queue, validated with the place of every fault.
+"""Settings of node checks at a queue (its `checks`), read and validated.
 
-The same is read when a queue is configured and when its pilots are submitted.
+Each fault has its place. The same is read when a queue is configured and when its pilots are
+submitted.
 """
 
 from __future__ import annotations

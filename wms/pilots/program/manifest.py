@@ -1,4 +1,7 @@
-"""Manifests and files that pilots fetch; the submitted script names the manifest by its hash."""
+"""Manifests and files that pilots fetch by hash: made, stored and read; script of a batch.
+
+The submitted script names the manifest by its hash.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Claims of pilots: a job that fits, bound to the pilot, or the reason why there is none."""
+"""Claim of a pilot: a job that fits, bound to the pilot, or the reason why there is none."""
 
 from __future__ import annotations
 
@@ -6,14 +6,17 @@ import time
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from functools import partial
 
 from django.db import transaction
 
+from matching.task_queues.needs import MOST
 from matching.task_queues.resources import Resource
 from wms.core.conf import conf
 from wms.core.database.statements import prepared_rows
 from wms.core.errors import NotAuthenticated
 from wms.jobs import operations as jobs
+from wms.jobs.binding.late_values import CannotFill, fill
 from wms.jobs.content.inputs import input_blobs, missing_inputs
 from wms.jobs.content.job_files import listed_names, misplaced_file
 from wms.jobs.limits import ClaimLimits
@@ -28,7 +31,6 @@ from wms.pilots.protocol.registration import attempt_token, pilot_actor
 from wms.pilots.protocol.sql import BEGIN_CLAIM
 from wms.pilots.selectors import host_of, is_alone
 from wms.pilots.states import TERMINAL
-from wms.sites.models import Queue
 from wms.sites.selectors import lapsed_identities
 from wms.taskqueues import operations as taskqueues
 from wms.taskqueues.waiting import ClaimingHost, has_failed_at
@@ -137,16 +139,22 @@ def _draw_job(
     identity = pilot.owner, pilot.owner_group
     if reason := lapsed_identities([identity]).get(identity):
         return Refusal(reason)
-    free = _free(pilot.queue, resource, held)
+    free = _free(pilot, resource, held)
     if not free.cores:
         return Refusal("no core of the pilot is free")
     limits = ClaimLimits.at(pilot.queue.site.name, now)
     free = replace(free, excluded=limits.reached())
-    refuses = limits.refuses if limits.limits else None
-    claimed = taskqueues.claim(free, facts=pilot.node, refuses=refuses, taker=taker)
+    draw = partial(
+        taskqueues.claim,
+        free,
+        facts=pilot.node,
+        refuses=limits.refuses,
+        refuses_any=bool(limits.limits),
+    )
+    claimed = draw(taker=taker)
     left = claimed is None and has_failed_at(taker.host)
     if left and taker.takes_retries and is_alone(pilot):
-        claimed = taskqueues.claim(free, facts=pilot.node, refuses=refuses)
+        claimed = draw()
     if claimed is None:
         return no_fit_refusal(free, taker.host if left else "")
     bound = jobs.bind_to_pilot(
@@ -164,13 +172,19 @@ def _draw_job(
     return bound
 
 
-def _free(queue: Queue, resource: Resource, held: Sequence[Attempt]) -> Resource:
-    """Free share of the pilot as it reports it, but no more than its open attempts leave."""
+def _free(pilot: Pilot, resource: Resource, held: Sequence[Attempt]) -> Resource:
+    """Free share of the pilot as it reports it, but no more than its open attempts leave.
+
+    The disk is the one that the pilot told of when it registered: a queue offers none in all, only
+    what one payload may use.
+    """
+    queue, disk_mb = pilot.queue, pilot.node.get("disk_mb", MOST["disk_mb"])
     return replace(
         resource,
         cores=_left(queue.cores, sum(each.cores for each in held), resource.cores),
         memory_mb=_left(queue.memory_mb, sum(each.memory_mb for each in held), resource.memory_mb),
         gpus=_left(queue.gpus, sum(each.gpus for each in held), resource.gpus),
+        disk_mb=_left(disk_mb, sum(each.disk_mb for each in held), resource.disk_mb),
     )
 
 
@@ -180,6 +194,12 @@ def _left(offered: int, held: int, said: int) -> int:
 
 def _answer(pilot: Pilot, attempt: Attempt) -> ClaimAnswer:
     job = attempt.job
+    try:
+        fill(attempt)
+    except CannotFill as error:
+        reason = f"at {attempt.site_name}: {error}"
+        jobs.hold_unfilled(attempt, actor=pilot_actor(pilot), reason=reason)
+        return ClaimAnswer(reason=f"job {job.pk} is held: {reason}")
     inputs = input_blobs(job)
     missing = missing_inputs(job, list(inputs))
     absent = f"input files do not exist: {listed_names(missing)}" if missing else ""

@@ -1,4 +1,4 @@
-"""Heartbeats of pilots, and the commands that travel back in the answers.
+"""Heartbeat of a pilot: recorded, a stalled pilot recovered, commands in the answer.
 
 Thousands of pilots send them, so one without attributes or commands costs one statement.
 """
@@ -17,10 +17,10 @@ from django.db import transaction
 from wms.core.actors import Actor
 from wms.core.database.statements import prepared_rows
 from wms.core.errors import NotAuthenticated
-from wms.jobs import rescheduling
-from wms.jobs.attempts import note_attributes
+from wms.jobs.attempts import rescheduling
+from wms.jobs.attempts.guard import note_late
+from wms.jobs.attempts.progress import note_attributes
 from wms.jobs.models import Attempt
-from wms.jobs.pilot_reports import note_late
 from wms.pilots import lifecycle
 from wms.pilots.protocol.references import AttemptRef
 from wms.pilots.protocol.sql import RECORD_HEARTBEAT

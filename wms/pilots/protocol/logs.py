@@ -1,4 +1,4 @@
-"""Logs of pilots: stored piece by piece while they run, and removed long after their end."""
+"""Logs of pilots: pieces stored as they come, read, and removed long after the pilot's end."""
 
 from __future__ import annotations
 

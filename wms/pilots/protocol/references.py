@@ -1,4 +1,4 @@
-"""References in messages between pilots and the portal: an attempt by job and number."""
+"""Reference to an attempt in messages between pilots and the portal: job and number."""
 
 from __future__ import annotations
 

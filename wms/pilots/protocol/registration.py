@@ -1,4 +1,4 @@
-"""Registration and end of a pilot, and its credentials: secret, token, attempt tokens."""
+"""Registration of a pilot, its authentication (secret, token, attempt tokens), and its good-bye."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from wms.core.database.prepared import Columns
 from wms.core.database.statements import one_line, prepared_rows
 from wms.core.errors import NotAuthenticated
 from wms.core.models import User
-from wms.jobs import rescheduling
+from wms.jobs.attempts import rescheduling
 from wms.jobs.models import Attempt
 from wms.jobs.states import JobCause
 from wms.pilots import lifecycle
@@ -40,7 +40,7 @@ _FAILED_ENDS = frozenset({"unfit", "error"})
 _PILOT = Columns(Pilot, "pilot", "uuid", "state", "token_sha256", "node", "ended_at")
 _QUEUE = Columns(
     Queue, "queue", "name", "element", "cores", "memory_mb", "gpus", "wall_time_s", "platform",
-    "setup", "submit_pool", "tags", "required_tags",
+    "setup", "submit_pool", "tags", "required_tags", "payload_limits",
 )  # fmt: skip
 _SITE = Columns(Site, "site", "name")
 _OWNER = Columns(User, "owner", "username", "is_active")

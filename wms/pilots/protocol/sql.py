@@ -1,4 +1,4 @@
-"""SQL of the pilot protocol: statements of claims and heartbeats."""
+"""SQL of the pilot protocol: begin a claim, record a heartbeat, find a pilot by its UUID."""
 
 from __future__ import annotations
 

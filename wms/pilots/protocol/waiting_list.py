@@ -1,4 +1,4 @@
-"""Waiting list of held claims in one web server process, woken when jobs arrive."""
+"""Waiting list of held claims in one web server process: those woken when jobs arrive."""
 
 from __future__ import annotations
 

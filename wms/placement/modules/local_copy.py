@@ -1,7 +1,8 @@
-"""Copies of files on the portal's host: within a workspace, and from and to listed folders.
+"""Transfer module for `file:` addresses: copies within a workspace, and from and to listed folders.
 
-The checksum is made while the file is read, and that of the copy compared with it; the copy appears
-under its name only when it is complete. In the listed folders no symbolic link is followed.
+The folders are on the portal's host. The checksum is made while the file is read, and that of the
+copy compared with it; the copy appears under its name only when it is complete. In the listed
+folders no symbolic link is followed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Interface of transfer modules: the task, its result, and failures."""
+"""Interface of transfer modules: a transfer to be done, its result, its failure and exit codes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Make accounts and tokens on the host of the portal: the first administrator, a headless host."""
+"""Command that makes accounts and API tokens on the portal's host: the first administrator."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Act on many objects from a shell: tell what would happen, and with the right number do it."""
+"""Command for bulk operations: preview of an action on filtered objects, then its confirmation."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """Check DAG files on disk as a submission would; nothing is stored, and no server is asked.
 
-Exit code 0: no faults; 1: faults; 2: the check itself could not be made.
+Also the files of a directory by relative path. Exit code 0: no faults; 1: faults; 2: the check
+itself could not be made.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Follow a DAG that somebody's HTCondor runs: read its job event log, show here how it fares."""
+"""Command that follows a DAG which runs under HTCondor: reads its job event log into the portal."""
 
 from __future__ import annotations
 

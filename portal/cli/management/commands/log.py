@@ -1,4 +1,4 @@
-"""Read what a job has printed, and follow it while it runs."""
+"""Command that shows what a job has printed, and follows it while it runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Steer jobs and pilots from a shell: kill, peek, drain, remove, stop after a job."""
+"""Steer jobs, clusters and pilots from a shell: kill, hold, peek, drain, remove and others."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from uuid import UUID
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from wms.actions.arguments import Order
+from wms.actions.arguments import Argument, ArgumentType, Order
+from wms.actions.clusters import CLUSTERS
 from wms.actions.jobs import JOBS
 from wms.actions.sites_and_pilots import PILOTS
 from wms.core.actors import Actor
@@ -17,13 +18,13 @@ from wms.core.models import User
 #: What can be done, by the names of the commands.
 _STEERINGS = {
     f"{action.name}-{kind.noun}": (kind, action)
-    for kind in (JOBS, PILOTS)
+    for kind in (JOBS, CLUSTERS, PILOTS)
     for action in kind.in_shell
 }
 
 
 class Command(BaseCommand):
-    help = "Steer one job or one pilot, as the pages do; recorded with the user's name."
+    help = "Steer one job, cluster or pilot, as the pages do; recorded with the user's name."
 
     def add_arguments(self, parser: CommandParser) -> None:
         commands = parser.add_subparsers(dest="what", required=True)
@@ -34,6 +35,13 @@ class Command(BaseCommand):
             command.add_argument("--user", required=True, help="who does it: a user name")
             if action.takes_reason:
                 command.add_argument("--reason", required=True, help="recorded with the change")
+            for argument in action.arguments:
+                command.add_argument(
+                    f"--{argument.name.replace('_', '-')}",
+                    dest=argument.name,
+                    help=argument.help or argument.label,
+                    **_reading(argument),
+                )
 
     def handle(self, *args: Any, what: str, **options: Any) -> None:
         user = User.objects.filter(username=options["user"], is_active=True).first()
@@ -45,9 +53,19 @@ class Command(BaseCommand):
             raise CommandError(str(error)) from error
 
 
+def _reading(argument: Argument) -> dict[str, Any]:
+    """Options of the parser for an argument: a flag, or a number."""
+    if argument.type == ArgumentType.YES_NO:
+        return {"action": "store_true"}
+    return {"type": int, "default": argument.default, "required": argument.is_required}
+
+
 def _carry_out(what: str, actor: Actor, options: dict[str, Any]) -> str:
     """Do it and tell what was done."""
     kind, action = _STEERINGS[what]
     assert action.shell is not None
-    done = action.act(options[kind.noun], Order(actor, options.get("reason", "")))
+    given = action.for_service(
+        {argument.name: options[argument.name] for argument in action.arguments}
+    )
+    done = action.act(options[kind.noun], Order(actor, options.get("reason", ""), given))
     return action.shell.message.format(done)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from tests import factories
 from wms.core.models import User
 from wms.dags.lifecycle import JOB_TOPIC
 from wms.dags.models import Dag, DagEvent, Edge, Node, NodeEvent, ScriptRun
@@ -83,14 +84,11 @@ class Story:
     def submit(self, name: str, first: int, processes: int = 1) -> Story:
         """Submit a node as the cluster `first`; further jobs of it are 100 above."""
         for process in range(processes):
-            job = Job.objects.create(
+            job = factories.stored_job(
                 pk=first + 100 * process,
                 name=name,
                 owner=self.dag.owner,
                 workspace=self.dag.workspace,
-                executable="/bin/true",
-                needs={},
-                wall_limit_s=60,
                 topic=JOB_TOPIC,
                 topic_key=self.dag.pk,
                 cluster_id=first,

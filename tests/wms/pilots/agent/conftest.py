@@ -83,6 +83,8 @@ class World:
         arguments: tuple[str, ...] = (),
         wall_limit_s: int = 60,
         environment: dict[str, str] | None = None,
+        directives: dict[str, Any] | None = None,
+        max_retries: int = 0,
         **needs: Any,
     ) -> Job:
         """Submit a job that runs this script."""
@@ -95,6 +97,8 @@ class World:
             arguments=arguments,
             environment={"COLOUR": "blue", **(environment or {})},
             input_files=tuple(inputs or ()),
+            directives=directives,
+            max_retries=max_retries,
             output_files=outputs,
             wall_limit_s=wall_limit_s,
         )

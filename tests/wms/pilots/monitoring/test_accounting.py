@@ -10,9 +10,9 @@ from wms.accounting.core_seconds import UseBy, use_lines
 from wms.accounting.models import DailyUse
 from wms.core.actors import Actor
 from wms.core.models import User
-from wms.jobs import rescheduling
 from wms.jobs.accounting import account_attempts
-from wms.jobs.attempts import PayloadEnd, end_attempt
+from wms.jobs.attempts import rescheduling
+from wms.jobs.attempts.ending import PayloadEnd, end_attempt
 from wms.jobs.models import Attempt
 from wms.pilots.models import Pilot
 from wms.pilots.monitoring.accounting import account_pilots

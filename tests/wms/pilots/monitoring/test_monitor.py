@@ -7,6 +7,7 @@ import pytest
 from django.utils import timezone
 
 from matching.task_queues.resources import Resource
+from tests import factories
 from tests.wms.pilots.claiming import beat
 from tests.wms.pilots.directing import direct, poll
 from wms.core.errors import NotAuthenticated
@@ -187,7 +188,7 @@ def test_a_pilot_that_says_goodbye_gives_its_job_back(pilot: Pilot, now: datetim
 def test_a_job_whose_input_does_not_exist_fails_with_its_name(
     pilot: Pilot, add_jobs, now: datetime
 ) -> None:
-    Job.objects.update(input_files=["gone.dat"])
+    factories.describe(Job.objects.all(), input_files=["gone.dat"])
 
     assert claimed(pilot, now) is None
 

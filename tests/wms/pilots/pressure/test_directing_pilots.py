@@ -100,6 +100,18 @@ def test_what_a_pilot_really_got_counts_and_not_what_its_queue_offers_today(
     assert sent() == {"site-a/main": 1}
 
 
+def test_a_queue_that_tells_no_disk_is_known_by_its_pilots(make_queue, add_jobs) -> None:
+    queue = make_queue(cores=8)
+    add_jobs(1, disk_mb=5000)
+    assert sent() == {"site-a/main": 1}
+    Pilot.objects.all().delete()
+    running(queue, used_cores=8, disk_mb=4999)
+
+    assert sent() == {"site-a/main": 0}
+    Pilot.objects.update(state="done", ended_at=timezone.now() - timedelta(hours=7))
+    assert sent() == {"site-a/main": 1}
+
+
 def test_a_pilot_with_too_little_time_left_is_not_counted_on(make_queue, add_jobs) -> None:
     queue = make_queue(cores=8, wall_time_s=86_400)
     running(queue, used_cores=1)

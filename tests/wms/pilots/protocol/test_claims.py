@@ -12,9 +12,10 @@ from tests.wms.pilots.claiming import NOW, SYSTEM, ask, in_threads, job_of, runn
 from wms.core.actors import Actor
 from wms.core.errors import NotAuthenticated
 from wms.core.models import User
-from wms.jobs.attempts import PayloadEnd, end_attempt, return_job
+from wms.jobs.attempts.ending import PayloadEnd, end_attempt, return_job
 from wms.jobs.models import Attempt, Job
 from wms.jobs.operations import JobSpec, create_workspace, submit_jobs
+from wms.jobs.selectors import held_in_pilot
 from wms.pilots.models import Pilot
 from wms.pilots.monitoring import monitor
 from wms.pilots.protocol import registration
@@ -188,7 +189,7 @@ def test_a_job_gets_as_many_free_cores_as_it_can_use(make_queue, alice: User) ->
     # Which job comes first is drawn; each takes what it can, and the large one all that is left.
     assert sum(given.values()) == 8
     assert all(cores <= most for most, cores in given.items())
-    assert given == dict(Attempt.objects.values_list("job__needs__max_cores", "cores"))
+    assert given == {each.job.needs["max_cores"]: each.cores for each in Attempt.objects.all()}
 
 
 @pytest.mark.parametrize(
@@ -211,6 +212,20 @@ def test_cores_memory_and_gpus_are_never_given_twice(
     assert [job_of(answer) is not None for answer in answers] == [True] * taken + [False] * (
         6 - taken
     )
+
+
+def test_disk_space_is_never_given_twice(make_queue, add_jobs) -> None:
+    pilot = running_pilot(make_queue(cores=8, memory_mb=8000, payload_limits={"disk_mb": 500}))
+    pilot.node = {**pilot.node, "disk_mb": 1000}
+    add_jobs(4, disk_mb=400)
+
+    answers = [ask(pilot) for _ in range(3)]
+
+    assert [job_of(answer) is not None for answer in answers] == [True, True, False]
+    assert held_in_pilot(pilot.pk)["disk_mb"] == 800
+    Attempt.objects.filter(job_id=job_of(answers[0])).update(outcome="failed")
+    assert ask(pilot, disk_mb=399).work is None
+    assert ask(pilot).work is not None
 
 
 def test_a_pilot_that_says_it_has_less_gets_less(make_queue, add_jobs) -> None:

@@ -10,7 +10,7 @@ from wms.core.actors import Actor
 from wms.core.errors import Conflict, NotAuthenticated, NotFound, NotPermitted, ReasonRequired
 from wms.core.models import AuditEntry, User
 from wms.jobs import operations as jobs
-from wms.jobs import rescheduling
+from wms.jobs.attempts import rescheduling
 from wms.jobs.models import Attempt, JobEvent
 from wms.jobs.services import peek_at_job
 from wms.pilots.models import Pilot, PilotEvent

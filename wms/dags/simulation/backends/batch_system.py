@@ -1,4 +1,7 @@
-"""Simulated batch system: jobs start first in first out, and end as the behaviour says."""
+"""Simulated batch system: jobs start first in first out, and end as the behaviour file says.
+
+Also holds and releases jobs, and reports provisioners as ready.
+"""
 
 from __future__ import annotations
 
@@ -114,18 +117,21 @@ class BatchSystem:
         return max(min(slots - len(self._running), _BATCH), 0) if slots else _BATCH
 
     def _waiting_jobs(self, limit: int) -> list[_WaitingJob]:
-        rows = list(
-            jobs_of(*self._context.dag_ids)
-            .filter(state=JobState.WAITING)
-            .order_by("pk")
-            .values_list("pk", "cluster_id", "process", "attempt_number", "arguments")[:limit]
-        )
-        if not rows:
+        waiting = jobs_of(*self._context.dag_ids).filter(state=JobState.WAITING)
+        found = list(waiting.select_related("description").order_by("pk")[:limit])
+        if not found:
             return []
-        nodes = self._nodes_by_cluster([cluster or pk for pk, cluster, *_ in rows])
+        nodes = self._nodes_by_cluster([job.cluster_id or job.pk for job in found])
         return [
-            _WaitingJob(pk, cluster or pk, process, number + 1, tuple(words), *nodes[cluster or pk])
-            for pk, cluster, process, number, words in rows
+            _WaitingJob(
+                job.pk,
+                job.cluster_id or job.pk,
+                job.process,
+                job.attempt_number + 1,
+                tuple(job.arguments),
+                *nodes[job.cluster_id or job.pk],
+            )
+            for job in found
         ]
 
     def _nodes_by_cluster(self, clusters: list[int]) -> dict[int, tuple[int, str, str, str, bool]]:

@@ -1,4 +1,4 @@
-"""Simulated placement service: transfers of DATA nodes end as the behaviour says."""
+"""Simulated placement service: transfers of DATA nodes end as the behaviour file says."""
 
 from __future__ import annotations
 

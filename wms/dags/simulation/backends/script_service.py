@@ -1,4 +1,4 @@
-"""Simulated script service: takes granted script runs, and ends them as the behaviour says."""
+"""Simulated script service: granted script runs start, and end as the behaviour file says."""
 
 from __future__ import annotations
 

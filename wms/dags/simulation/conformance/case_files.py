@@ -1,4 +1,4 @@
-"""Files of a conformance case, completed with the submit files and programs it leaves out."""
+"""Files of a conformance case, completed with default submit files and programs it leaves out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Runner of conformance cases: each runs in a transaction that is rolled back."""
+"""Runner of conformance cases: each runs in a transaction that is rolled back.
+
+Also compares the event log of each DAG with its rows, if wanted.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Critical path of a DAG run: the chain of nodes that determines its duration."""
+"""Critical path of a simulated DAG run: the chain of nodes that determines its duration."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Dry run of DAG files on disk: outcome, duration, critical path, and nodes that never ran."""
+"""Dry run of DAG files on disk: outcome, duration, critical path, and nodes that never ran.
+
+Also its settings, read from the behaviour file, and its result as JSON values.
+"""
 
 from __future__ import annotations
 

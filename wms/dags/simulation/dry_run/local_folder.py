@@ -1,4 +1,7 @@
-"""Local folder of a DAG file, read as the workspace that a submission would make of it."""
+"""Local folder of a DAG file, read as the workspace that a submission would make of it.
+
+Files that do not exist yet get placeholders and warnings; missing scripts get warnings.
+"""
 
 from __future__ import annotations
 

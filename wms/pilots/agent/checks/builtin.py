@@ -1,4 +1,7 @@
-"""Built-in checks of the node: disk, memory, clock, CPUs, platform, software, network, scratch."""
+"""Built-in node checks of pilots: disk, memory, clock, CPUs, platform, software, network, scratch.
+
+Each runs as a program of its own, named on the command line.
+"""
 
 from __future__ import annotations
 

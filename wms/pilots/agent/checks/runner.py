@@ -1,4 +1,4 @@
-"""Runs checks of the node, one after another, each as a process with a time limit."""
+"""Runner of node checks in the pilot: each as a process with a time limit; results read."""
 
 from __future__ import annotations
 

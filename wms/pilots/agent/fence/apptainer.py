@@ -1,4 +1,4 @@
-"""Fence of Apptainer: a container that is made of the node's own system, read-only.
+"""Fence of payloads by Apptainer: a container made of the node's own system, read-only.
 
 The image is a folder of empty mount points, on which the same is shown as behind bubblewrap. For
 nodes where Apptainer may make namespaces and others may not.

@@ -1,7 +1,8 @@
-"""Fence, enclosure and launch plan: the interfaces of all fences, and the enclosure without one.
+"""Base classes of payload fences (`Fence`, `Enclosure`, `LaunchPlan`), which fence nothing.
 
 A `Fence` is chosen once for a pilot; it makes an `Enclosure` for each job. The enclosure has the
-paths that a payload sees, and the `LaunchPlan` of the program that starts the payload inside.
+paths that a payload sees, and the `LaunchPlan` of the program that starts the payload inside. Also
+what fences have in common: confinement, limits of processes, change of owners.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Fence of bubblewrap: namespaces of its own, and a file system made of what the payload may see.
+"""Fence of payloads by bubblewrap: namespaces, and a file system of what the payload may see.
 
 Inside there are the system's folders, read-only, and the job's own. The processes of the payload
-see no others, and all die with the first of them, whatever they do. System calls are filtered.
+see no others, and all die with the first of them, whatever they do. System calls are filtered. Also
+the account of an owner's payloads where root runs the pilot.
 """
 
 from __future__ import annotations

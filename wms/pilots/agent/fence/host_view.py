@@ -1,6 +1,7 @@
-"""View of the host inside a fence: the system's folders, read-only, and shared ones.
+"""Parts of the host that are shown inside a fence, as options of bubblewrap; what is hidden.
 
-Used by the fences of payloads (bubblewrap, Apptainer) and of the scripts of nodes.
+They are the system's folders, read-only, and shared ones. Used by the fences of payloads
+(bubblewrap, Apptainer) and of the scripts of nodes.
 """
 
 from __future__ import annotations

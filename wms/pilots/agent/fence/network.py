@@ -1,4 +1,4 @@
-"""Network of payloads: a queue's policy, and what is in force on this node."""
+"""Network of payloads: the policy of a queue, and what of it is in force on this node."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fence of accounts: `sudo -u` runs each payload under one of the node's accounts for them.
+"""Fence of payloads by accounts: `sudo -u` runs each under one of the node's accounts for them.
 
 The accounts are called `pilotage1`, `pilotage2` and so on; who runs the node makes them, and lets
 the pilot's account act for them. Folders of a payload belong to its account, closed to all others.
@@ -207,7 +207,7 @@ class _SudoEnclosure(Enclosure):
         """Fetch the outputs; those that are no plain files count as missing."""
         if not outputs:
             return
-        names = [f"./{name}" for name in outputs]
+        names = [f"./{name}".rstrip("/") for name in outputs]
         with subprocess.Popen(
             [*self._as_account, "tar", "-C", self.home, "-chf", "-", "--", *names],
             stdin=subprocess.DEVNULL,
@@ -268,14 +268,27 @@ class _Nothing:
         return len(content)
 
 
+def _is_named(path: str, names: set[str]) -> bool:
+    """Tell whether a member of an archive has one of these names, or lies in such a folder."""
+    parts = path.split("/")
+    above = {"/".join(parts[:number]) for number in range(2, len(parts) + 1)}
+    return ".." not in parts and not above.isdisjoint(names)
+
+
 def _unpack(stream: IO[bytes], directories: JobDirectories, names: set[str]) -> None:
-    """Extract the named plain files from an archive that another account has made."""
+    """Extract the named plain files, and those of named folders, from an archive that another
+    account has made.
+    """
     with tarfile.open(fileobj=stream, mode="r|") as archive:
         for member in archive:
-            content = archive.extractfile(member) if member.isreg() else None
-            if member.name not in names or content is None:
-                continue
             target = directories.sandbox / member.name
+            if not _is_named(member.name, names):
+                continue
+            if member.isdir():
+                target.mkdir(parents=True, exist_ok=True)
+            content = archive.extractfile(member) if member.isreg() else None
+            if content is None:
+                continue
             target.parent.mkdir(parents=True, exist_ok=True)
             with contextlib.suppress(FileNotFoundError):
                 target.unlink()

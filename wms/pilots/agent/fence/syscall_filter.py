@@ -1,4 +1,4 @@
-"""Seccomp filters of system calls for payloads, as programs of the kernel's packet filter.
+"""Filters of payloads' system calls (seccomp), as programs of the kernel's packet filter.
 
 `denied` keeps from the kernel's edges what no payload needs: further namespaces, mounts, keys,
 modules, other ways around a filter. `watched` asks the network guard before a connection opens.

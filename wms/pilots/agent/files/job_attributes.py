@@ -1,4 +1,7 @@
-"""Attributes that payloads write into a file as `Name = value`, and heartbeats send."""
+"""Job attributes that payloads write into a file as `Name = value`: read, bounded, reported.
+
+Heartbeats send them until the server has accepted them.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Paths inside a job's directory: containment, executables, outputs, bounded logs, removal."""
+"""Files in a job's directory: safe paths, executables, outputs, shortened logs, removal."""
 
 from __future__ import annotations
 
@@ -11,6 +11,9 @@ from typing import BinaryIO
 #: Size above which only beginning and end of stdout or stderr are sent.
 LOG_LIMIT_BYTES = 10 * 1024 * 1024
 
+#: Most files of one announced folder that are sent.
+MOST_FILES_OF_FOLDER = 10_000
+_LONGEST_PATH = 1024
 _CHUNK = 256 * 1024
 _BINARY = b"\x7fELF"
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -89,6 +92,44 @@ def find_output(directory: Path, path: str) -> Path | None:
         return target if target.is_file() else None
     except (BadPath, OSError):
         return None
+
+
+def is_folder(directory: Path, path: str) -> bool:
+    """Tell whether the payload has left a folder there, which is no link."""
+    try:
+        target = inside(directory, path)
+        return target.is_dir() and not os.path.islink(directory / path.rstrip("/"))
+    except (BadPath, OSError):
+        return False
+
+
+def files_below(directory: Path, folder: str) -> list[str]:
+    """Names of the plain files in a folder and the folders in it, in order; links to folders are
+    not followed. Raises BadPath for a file whose name the server cannot take, and for too many.
+    """
+    top = os.path.realpath(directory)
+    found: list[str] = []
+    for place, folders, names in os.walk(os.path.join(top, folder.rstrip("/"))):
+        folders.sort()
+        for name in sorted(names):
+            path = os.path.relpath(os.path.join(place, name), top)
+            if find_output(directory, path) is None:
+                continue
+            if not _is_storable(path):
+                raise BadPath(f"{path!r} in {folder} has a name that cannot be stored")
+            found.append(path)
+            if len(found) > MOST_FILES_OF_FOLDER:
+                raise BadPath(f"{folder} has more than {MOST_FILES_OF_FOLDER} files")
+    return found
+
+
+def _is_storable(path: str) -> bool:
+    """Tell whether the server takes a file of this name."""
+    try:
+        length = len(path.encode())
+    except UnicodeEncodeError:
+        return False
+    return length <= _LONGEST_PATH and path.isprintable() and "\\" not in path
 
 
 def bounded_log(log: Path) -> Path:

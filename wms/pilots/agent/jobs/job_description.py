@@ -1,4 +1,7 @@
-"""A job as the server describes it in the answer to a claim."""
+"""Job as the server describes it in the answer to a claim, parsed; its inputs and paths.
+
+Also a claim that is sent with a report, and its answer.
+"""
 
 from __future__ import annotations
 
@@ -20,6 +23,22 @@ class Input:
 
 
 @dataclass(frozen=True)
+class Checkpoint:
+    """Exit code with which a payload tells that it has written a checkpoint, and the files of it.
+
+    Without a code there are none.
+    """
+
+    exit_code: int | None = None
+    files: tuple[str, ...] = ()
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Checkpoint:
+        """Read the server's description; call it within `parsing`."""
+        return cls(int(data["exit_code"]), tuple(str(each) for each in data["files"]))
+
+
+@dataclass(frozen=True)
 class Job:
     """A job as the server handed it out."""
 
@@ -35,6 +54,11 @@ class Job:
     wall_limit_s: float | None
     share: Share
     cpu_time_s: float | None = None
+    #: The file that it reads as its standard input; empty: nothing.
+    stdin: str = ""
+    #: From the polite signal to the hard one; 0: as its queue has it.
+    kill_grace_s: float = 0.0
+    checkpoint: Checkpoint = Checkpoint()
     #: The credential for messages about this attempt alone; empty: the pilot's own is used.
     token: str = field(default="", repr=False)
 
@@ -60,6 +84,11 @@ class Job:
                 disk_mb=int(data.get("disk_mb") or 0),
             ),
             cpu_time_s=None if cpu_s is None else float(cpu_s),
+            stdin=str(data.get("stdin") or ""),
+            kill_grace_s=float(data.get("kill_grace_s") or 0),
+            checkpoint=(
+                Checkpoint.from_json(data["checkpoint"]) if data.get("checkpoint") else Checkpoint()
+            ),
             token=str(data.get("token") or ""),
         )
 

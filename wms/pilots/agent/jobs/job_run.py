@@ -1,4 +1,7 @@
-"""Run of one job on the node: fetch inputs, execute the payload, send outputs and report."""
+"""Run of one job on the node: fetch inputs, execute the payload, send outputs and report.
+
+Also sends checkpoints and starts the payload again from them.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,15 @@ from ..payload import execution
 from ..payload.meter import Meter
 from ..resources.cgroups import Cgroups
 from ..resources.limits import Limits
-from ..server.client import Client, HashMismatch, NodeFault, Rejected, Superseded
+from ..server.client import (
+    BadAnswer,
+    Client,
+    HashMismatch,
+    NodeFault,
+    Rejected,
+    Superseded,
+    Unavailable,
+)
 from ..server.report_delivery import REASON_LENGTH, AttachedFields, Upload, bounded_names
 from ..server.report_spool import ReportSpool
 from ..server.start_report import StartReport
@@ -29,6 +40,8 @@ from .outputs import JobOutputs
 #: Variables of the pilot's environment that a payload sees; the job's own come on top.
 PASSED_ON = ("PATH", "LANG", "LC_ALL", "TZ")
 DOWNLOAD_TRIES = 3
+#: So long a checkpoint waits for the server.
+CHECKPOINT_RETRY_S = 60.0
 #: Factor of the CPU time asked for that a job may use, on each of its cores.
 _CPU_TOLERANCE = 1.2
 
@@ -109,8 +122,10 @@ class JobRun:
             cpu_s=_CPU_TOLERANCE * max(1, job.share.cores) * (job.cpu_time_s or 0),
             memory_mb=job.share.memory_mb,
             disk_mb=job.share.disk_mb,
+            grace_s=job.kill_grace_s,
         )
         self._meter: Meter | None = None
+        self._missing_checkpoint: list[str] = []
 
     def usage(self) -> dict[str, Any]:
         """Usage of the payload as last measured; nothing before it runs."""
@@ -152,7 +167,8 @@ class JobRun:
             "usage": outcome.usage_json(),
             "stopped_by": outcome.stopped_by,
             "reason": "; ".join(filter(None, [outcome.reason, *results.problems]))[:REASON_LENGTH],
-            "missing_outputs": bounded_names(results.missing),
+            "missing_outputs": bounded_names([*self._missing_checkpoint, *results.missing]),
+            **({"folders": results.folders_json()} if results.folders else {}),
         }
         log.info("job %d attempt %d ended: %s", *self._job.key, ended)
         claim = self._context.next_claim(self._job)
@@ -165,7 +181,9 @@ class JobRun:
         if outcome.stopped_by in (execution.PREEMPTION, execution.PILOT):
             return []
         logs = results.logs(self._stdout, self._stderr)
-        return logs if outcome.stopped_by == execution.PILOT_TIME else [*logs, *results.outputs()]
+        if outcome.stopped_by == execution.PILOT_TIME or self._missing_checkpoint:
+            return logs
+        return [*logs, *results.outputs()]
 
     def _deadline(self) -> execution.Deadline:
         """Deadline by the end of the pilot's time, where that comes before the payload's limit."""
@@ -204,7 +222,7 @@ class JobRun:
                 return execution.Outcome.not_started(problem)
             enclosure.enter()
             try:
-                return self._execute([executable, *self._job.arguments], enclosure)
+                return self._execute(self._command(executable, enclosure), enclosure)
             finally:
                 enclosure.leave(self._job.outputs)
         finally:
@@ -259,26 +277,76 @@ class JobRun:
         stream_uploader = StreamUploader(self._client, self._job.path, files)
         stream_uploader.start()
         try:
-            with self._context.cgroups.group(self._directories.home.name, self._limits) as group:
-                outcome = execution.run_payload(
-                    enclosure.plan(command, self._environment(enclosure), self._limits),
-                    stdout=self._stdout,
-                    stderr=self._stderr,
-                    limits=self._limits,
-                    meter=self._meter,
-                    attempt=self._job.key,
-                    control=self._control,
-                    waker=self._waker,
-                    deadline=self._deadline(),
-                    cgroup=group.path,
-                    on_peek=stream_uploader.send_now,
-                )
-                killed = group.why_killed()
-            if killed and not outcome.reason:
-                outcome = replace(outcome, reason=killed, stopped_by=execution.WATCHDOG)
+            outcome = self._run_payload(command, enclosure, stream_uploader)
+            while self._is_checkpoint(outcome) and self._keep_checkpoint(enclosure):
+                self._meter = Meter(enclosure, list(files.values()), self._limits)
+                again = self._run_payload(command, enclosure, stream_uploader)
+                outcome = again.after(outcome)
             return outcome
         finally:
             stream_uploader.stop()
+
+    def _is_checkpoint(self, outcome: execution.Outcome) -> bool:
+        code = self._job.checkpoint.exit_code
+        return code is not None and outcome.exit_code == code and not outcome.reason
+
+    def _keep_checkpoint(self, enclosure: Enclosure) -> bool:
+        """Send the files of a checkpoint; False if some are missing, and the job cannot go on.
+
+        If the server does not take them, the payload goes on from them all the same; only another
+        attempt begins with those before.
+        """
+        self._check_still_wanted()
+        names = self._job.checkpoint.files
+        enclosure.leave(names)
+        files = JobOutputs(self._job.path, names, self._directories, self._limits)
+        uploads = files.checkpoint()
+        self._missing_checkpoint = files.missing
+        if files.missing:
+            return False
+        try:
+            for each in uploads:
+                self._client.upload(each.path, each.source, retry_s=CHECKPOINT_RETRY_S)
+            sent = [each.path.split("/files/incoming/", 1)[1] for each in uploads]
+            body = {"event": "checkpointed", "files": sent}
+            self._client.call(f"{self._job.path}/report", body, retry_s=CHECKPOINT_RETRY_S)
+        except Superseded:
+            raise
+        except (Unavailable, Rejected, BadAnswer, NodeFault) as error:
+            log.warning("job %d attempt %d: a checkpoint is not kept: %s", *self._job.key, error)
+        return True
+
+    def _run_payload(
+        self, command: list[str], enclosure: Enclosure, stream_uploader: StreamUploader
+    ) -> execution.Outcome:
+        assert self._meter is not None
+        with self._context.cgroups.group(self._directories.home.name, self._limits) as group:
+            outcome = execution.run_payload(
+                enclosure.plan(command, self._environment(enclosure), self._limits),
+                stdout=self._stdout,
+                stderr=self._stderr,
+                limits=self._limits,
+                meter=self._meter,
+                attempt=self._job.key,
+                control=self._control,
+                waker=self._waker,
+                deadline=self._deadline(),
+                cgroup=group.path,
+                on_peek=stream_uploader.send_now,
+            )
+            killed = group.why_killed()
+        if killed and not outcome.reason:
+            outcome = replace(outcome, reason=killed, stopped_by=execution.WATCHDOG)
+        return outcome
+
+    def _command(self, executable: str, enclosure: Enclosure) -> list[str]:
+        """Command of the payload, with its standard input if it has one."""
+        command = [executable, *self._job.arguments]
+        if not self._job.stdin:
+            return command
+        # Fences give a payload nothing to read: the shell opens the file, and becomes the payload.
+        path = f"{enclosure.home}/{self._job.stdin}"
+        return ["/bin/sh", "-c", 'exec <"$0" && exec "$@"', path, *command]
 
     def _environment(self, enclosure: Enclosure) -> dict[str, str]:
         passed_on = {name: os.environ[name] for name in PASSED_ON if name in os.environ}

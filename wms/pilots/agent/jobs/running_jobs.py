@@ -1,4 +1,7 @@
-"""Running jobs of the pilot: a thread for each, and the share of the slot that it holds."""
+"""Running jobs of the pilot: a thread for each, share of the slot that it holds, what is free.
+
+Also the fence's reservation for the next job, and jobs that came in answers to reports.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Execution of one payload in its enclosure: start, watch, stop, and leave nothing of it behind."""
+"""Execution of one payload in its fence: start, watch its limits, stop, leave nothing behind.
+
+Also its outcome, and who or what stopped it.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ import os
 import signal
 import threading
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -72,6 +75,22 @@ class Outcome:
     def not_started(cls, reason: str) -> Outcome:
         """Outcome of a payload that could not be executed."""
         return cls(None, None, reason=reason)
+
+    def after(self, earlier: Outcome) -> Outcome:
+        """This outcome of a payload that was started again, with what it used before."""
+        usage = replace(
+            self.usage,
+            wall_s=round(self.usage.wall_s + earlier.usage.wall_s, 3),
+            cpu_s=round(self.usage.cpu_s + earlier.usage.cpu_s, 3),
+            peak_memory_mb=max(self.usage.peak_memory_mb, earlier.usage.peak_memory_mb),
+        )
+        return replace(
+            self,
+            usage=usage,
+            max_rss_mb=max(self.max_rss_mb, earlier.max_rss_mb),
+            read_mb=self.read_mb + earlier.read_mb,
+            written_mb=self.written_mb + earlier.written_mb,
+        )
 
     def usage_json(self) -> dict[str, Any]:
         """Usage of resources as the last report sends it."""

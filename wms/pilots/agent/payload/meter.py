@@ -1,4 +1,7 @@
-"""Meter of one payload: its processes, files and output are measured now and then."""
+"""Meter of one payload: usage of its processes, files and output, measured now and then.
+
+Also free space and free inodes of a disk.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Control groups with limits of memory and processes, where the batch system delegated one to us.
+"""Control groups (cgroups v2) that limit memory and processes of payloads, where possible.
 
-That is a part of the tree of version 2 that this account may change and in which the controllers
-are at hand. Elsewhere the watchdog has to do.
+Possible is where the batch system delegated to us a part of the tree of version 2, which this
+account may change and in which the controllers are at hand. Elsewhere the watchdog has to do.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Limits of one payload: what a queue sets, narrowed by what its job asks for."""
+"""Resource limits of one payload: what its queue sets, narrowed by what its job asks for."""
 
 from __future__ import annotations
 
@@ -48,6 +48,7 @@ class Limits:
         cpu_s: float | None = None,
         memory_mb: float | None = None,
         disk_mb: float | None = None,
+        grace_s: float = 0.0,
     ) -> Limits:
         """These limits, or a job's own where those are lower; a job's 0 MB or 0 s is no limit."""
         return replace(
@@ -56,6 +57,7 @@ class Limits:
             cpu_s=_lower(self.cpu_s, cpu_s or None),
             memory_mb=_lower(self.memory_mb, memory_mb or None),
             disk_mb=_lower(self.disk_mb, disk_mb or None),
+            grace_s=min(self.grace_s, grace_s or self.grace_s),
         )
 
 

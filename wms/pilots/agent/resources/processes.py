@@ -1,4 +1,7 @@
-"""Processes of a payload as /proc shows them: tree, CPU time, memory, open and unlinked files."""
+"""Processes of a payload read from /proc: tree, CPU time, memory, open unlinked files.
+
+Also the end of all processes of a session.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""HTTP client of the pilot API: requests repeated with growing pauses while the server is away."""
+"""HTTP client of the pilot API: requests, downloads, uploads, and the errors they end with.
+
+Requests are repeated with growing pauses while the server is away. Also the difference of the
+server's clock from the node's.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""HTTP route to the server: direct, or through the proxy of the node's environment."""
+"""HTTP connection to the server: direct, or through the proxy of the node's environment."""
 
 from __future__ import annotations
 

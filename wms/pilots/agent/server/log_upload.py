@@ -1,4 +1,4 @@
-"""Log of the pilot: to standard output for the batch system, in pieces to the server."""
+"""Log of the pilot: written to standard output and a file, uploaded in pieces to the server."""
 
 from __future__ import annotations
 

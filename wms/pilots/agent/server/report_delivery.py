@@ -1,4 +1,7 @@
-"""Delivery of one report and of the files that are sent before it."""
+"""Delivery of one report of a job to the server, after the files that belong to it.
+
+Files that the server refuses are named in the report; a job whose end it refuses is given back.
+"""
 
 from __future__ import annotations
 

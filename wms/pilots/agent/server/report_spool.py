@@ -1,4 +1,4 @@
-"""Spool of reports that could not be sent yet: kept on disk, and sent again until answered."""
+"""Spool of reports on ended jobs: kept on disk, and sent again until the server answers."""
 
 from __future__ import annotations
 

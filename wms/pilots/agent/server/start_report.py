@@ -1,4 +1,4 @@
-"""Report that a payload has started, sent or spooled from a thread beside it.
+"""Report that a payload has started, sent or spooled from a thread beside the payload.
 
 There is none of a payload that ends at once.
 """

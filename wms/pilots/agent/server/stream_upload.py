@@ -1,4 +1,4 @@
-"""Upload of a running payload's stdout and stderr, piece by piece."""
+"""Upload of a running payload's stdout and stderr, piece by piece, at a limited rate."""
 
 from __future__ import annotations
 

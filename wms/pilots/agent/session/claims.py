@@ -1,4 +1,4 @@
-"""Claims of the pilot: free resources offered to the server, jobs in its answers."""
+"""Claims of the pilot: free resources offered to the server, jobs in its answers, pauses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fence for payloads, as the queue names it or `auto`; it must run a program on this node."""
+"""Choice of the pilot's fence for payloads: the queue's or `auto`, tried on this node."""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Heartbeat thread: reports the attempts at hand, their usage and attributes; executes commands."""
+"""Heartbeat thread of the pilot: sends attempts at hand, usage, attributes; obeys the answer.
+
+The answer has commands: kill, peek, drain. After each heartbeat the thread uploads what is new in
+the pilot's log, and has waiting reports sent again.
+"""
 
 from __future__ import annotations
 

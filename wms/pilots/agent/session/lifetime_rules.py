@@ -1,4 +1,4 @@
-"""Rules for a pilot's lifetime and its shutdown when idle: pure functions of numbers.
+"""Rules for a pilot's lifetime (retire, die) and for its end when idle: pure functions.
 
 All times are whole seconds. Divisions cut towards zero.
 """

@@ -1,4 +1,7 @@
-"""Main loop of the pilot: register, validate the node, claim and run jobs, report the end."""
+"""Main loop of the pilot: register, validate the node, claim and run jobs, report the end.
+
+Also the reasons for which a pilot ends, with its exit codes.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Validation of the node: its checks before the first job, and again periodically beside jobs."""
+"""Node validation: the pilot runs its node checks before the first job, and later beside jobs.
+
+Also sends the results, and keeps the slot of an unfit node for a while.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Lifetime of one pilot: until when it takes jobs, when it ends itself, when it has to end."""
+"""Clock of one pilot's lifetime: until when it takes jobs, when it ends itself or has to end.
+
+It applies `lifetime_rules`.
+"""
 
 from __future__ import annotations
 

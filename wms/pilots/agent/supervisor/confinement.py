@@ -1,4 +1,4 @@
-"""Confinement of a process before it becomes a payload; it cannot be undone.
+"""Confinement of a process before it becomes a payload or a script; it cannot be undone.
 
 Own keys, own network, no capabilities, filters of system calls, Landlock. Done in the supervisor's
 child before the fence is set up; behind fences that are programs of others it is the first program

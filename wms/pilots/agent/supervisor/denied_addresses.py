@@ -1,6 +1,6 @@
 """Addresses that no payload may reach: link-local ones and the metadata services of clouds.
 
-A module of the supervisor's program.
+Also the node's name servers, which are let through. A module of the supervisor's program.
 """
 
 from __future__ import annotations

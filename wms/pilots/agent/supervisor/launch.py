@@ -1,4 +1,8 @@
-"""Launch of a payload's first program, in the supervisor's child until it becomes that program."""
+"""Launch of a payload's first program by the supervisor: its child becomes that program.
+
+Also starts the network guard and the portal relay where the order asks for them, and sends the
+supervisor's answers to the pilot.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Supervisor of one payload: starts it, signals it, and sees that nothing of it outlives it.
+"""Supervisor of one payload: starts it, signals it, and ends all of its processes.
 
 A program of its own between pilot and payloads, started with its text on the command line, so it
 needs nothing but the standard library and the modules of this package (see `payload.fork_server`).

@@ -1,4 +1,4 @@
-"""Relay from a payload's own network to the portal, its only way out.
+"""Relay of connections from a payload's own network to the portal, its only way out.
 
 A thread of the supervisor. The sockets it listens at are in the payload's network, those that it
 opens in the node's; it does not look at what it carries.

@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from tests import factories
 from tests.wms.pilots.agent.conftest import World, wait_until
 from wms.core.actors import Actor
 from wms.jobs import operations
@@ -92,7 +93,7 @@ def test_a_program_that_the_fence_hides_is_told(world: World, fence: str) -> Non
     shutil.copy("/bin/true", program)
     program.chmod(0o755)
     job = world.submit("#!/bin/sh\ntrue\n")
-    Job.objects.filter(pk=job.pk).update(executable=str(program))
+    factories.describe(Job.objects.filter(pk=job.pk), executable=str(program))
 
     assert world.start().wait() == 0
 

@@ -111,7 +111,7 @@ def test_a_payload_tells_the_attributes_of_its_job_while_it_runs(world: World) -
     )
 
     agent = world.start()
-    is_told = Job.objects.filter(pk=job.pk, attributes__ProvisionerState=2).exists
+    is_told = Job.objects.filter(pk=job.pk, own__attributes__ProvisionerState=2).exists
     wait_until(is_told, "the portal knows that it is ready")
     let_go(world)
 

@@ -1,0 +1,34 @@
+"""Directives of a job as facts on its page: standard input, new names, limits, checkpoint."""
+
+from __future__ import annotations
+
+from portal.web.jobs.needs import NeedFact
+from portal.web.templatetags.pilotage import span
+from wms.jobs.directives import Directives
+from wms.jobs.models import Job
+
+#: What the owner is told of, by the value of `notification`.
+_TOLD_OF = {"complete": "its success", "error": "its failure", "always": "its end, whatever it is"}
+
+
+def directive_facts(job: Job) -> list[NeedFact]:
+    """What the description says of the run; only what it says."""
+    given = Directives.of(job.directives)
+    remaps = ", ".join(f"{name} as {new}" for name, new in given.output_remaps.items())
+    code = given.checkpoint_exit_code
+    facts = [
+        NeedFact("Standard input", given.stdin_name),
+        NeedFact("Outputs with new names", remaps, is_broad=True),
+        NeedFact("Held when it is with a pilot for", _time(given.duration_limit_s)),
+        NeedFact("At its wall-clock limit", "held" if given.is_held_at_wall_limit else ""),
+        NeedFact("Exit code of a checkpoint", "" if code is None else str(code)),
+        NeedFact("Files of a checkpoint", ", ".join(given.checkpoint_files), is_broad=True),
+        NeedFact("Time from SIGTERM to SIGKILL", _time(given.kill_grace_s)),
+        NeedFact("The owner is told of", _TOLD_OF.get(given.notification, "")),
+        NeedFact("Began", "held" if given.is_held else ""),
+    ]
+    return [fact for fact in facts if fact.text]
+
+
+def _time(seconds: int) -> str:
+    return span(seconds) if seconds else ""

@@ -1,0 +1,112 @@
+"""Submitting clusters: what is stored of them, and the jobs that small ones have at once."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.wms.jobs.clusters.samples import submit
+from wms.core.errors import InvalidInput
+from wms.core.models import User
+from wms.jobs.models import Cluster, Job
+
+TRUE = "executable = /bin/true\n"
+
+
+def test_one_job_is_a_cluster_of_one(alice: User) -> None:
+    cluster = submit(alice, f"{TRUE}queue\n").cluster
+
+    [job] = Job.objects.filter(cluster_id=cluster.pk)
+    assert (job.executable, job.process) == ("/bin/true", 0)
+    assert (job.topic, job.topic_key) == ("cluster", cluster.pk)
+    assert (cluster.size, cluster.next_process, cluster.state) == (1, 1, "active")
+    assert cluster.pk != job.pk
+
+
+def test_rows_of_a_file_become_jobs(alice: User) -> None:
+    text = "executable = run.sh\narguments = $(a) $(b) $(Process) $(Cluster)\n"
+    files = {"run.sh": "x", "t.txt": "# head\n1, x\n\n2, y\n"}
+    cluster = submit(alice, f"{text}queue 2 a, b from t.txt\n", files).cluster
+
+    jobs = Job.objects.filter(cluster_id=cluster.pk).order_by("process")
+    number = str(cluster.pk)
+    assert [job.arguments for job in jobs] == [
+        ["1", "x", "0", number],
+        ["1", "x", "1", number],
+        ["2", "y", "2", number],
+        ["2", "y", "3", number],
+    ]
+
+
+def test_json_is_read_like_submit_language(alice: User) -> None:
+    description = {
+        "executable": "/bin/echo",
+        "arguments": ["$(x) it's", '"q"'],
+        "memory_mb": 100,
+        "sites": ["A"],
+        "environment": {"K": "$(y)"},
+        "retries": 2,
+        "name": "sweep",
+        "labels": ["l"],
+        "parameters": {"columns": ["x", "y"], "rows": [["1", "a b"], {"x": 2, "y": "c"}]},
+    }
+    cluster = submit(alice, description).cluster
+
+    jobs = list(Job.objects.filter(cluster_id=cluster.pk).order_by("process"))
+    assert [job.arguments for job in jobs] == [["1 it's", '"q"'], ["2 it's", '"q"']]
+    assert [job.environment for job in jobs] == [{"K": "a b"}, {"K": "c"}]
+    assert (jobs[0].needs["memory_mb"], jobs[0].needs["sites"]) == (100, ["A"])
+    assert (jobs[0].name, cluster.labels, jobs[0].max_retries) == ("sweep", ["l"], 2)
+
+
+@pytest.mark.parametrize(
+    ("text", "table", "places"),
+    [
+        ("arguments = $(c)\nqueue a,b from t\n", "1,2\n", [("job.sub", 2)]),
+        ("queue a,b from t\n", "1,2\n3\n4,5,6\n7,8\n", [("t", 2), ("t", 3)]),
+        ("arguments = \"'$(a)'\"\nqueue a from t\n", "1\nit's\n", [("t", 2)]),
+        ("transfer_input_files = x\nqueue\n", "", [("job.sub", 2)]),
+        ("queue a from u\n", "", [("job.sub", 2)]),
+        ("queue 200000000\n", "", [("job.sub", 2)]),
+        ("queue 2 a in ()\n", "", [("job.sub", 2)]),
+        ("queue a from t\n", "1\n2\0\n", [("t", 2)]),
+    ],
+)  # fmt: skip
+def test_faults_have_their_places(
+    alice: User, text: str, table: str, places: list[tuple[str, int]]
+) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        submit(alice, TRUE + text, {"t": table})
+
+    assert [(each.file, each.line) for each in refused.value.findings] == places
+    assert not Cluster.objects.exists()
+
+
+def test_ten_million_are_one_row(alice: User) -> None:
+    cluster = submit(alice, f"{TRUE}queue 10000000\n").cluster
+
+    assert (cluster.size, cluster.next_process) == (10_000_000, 0)
+    assert not Job.objects.exists()
+
+
+def test_jobs_of_a_sweep_share_one_description(alice: User) -> None:
+    text = "environment = A=1\narguments = $(Process)\nrequest_memory = 5\nqueue 50\n"
+    cluster = submit(alice, TRUE + text).cluster
+
+    jobs = Job.objects.filter(cluster_id=cluster.pk).order_by("process")
+    assert len({job.description_id for job in jobs}) == 1
+    assert [job.own for job in jobs] == [{"arguments": [str(place)]} for place in range(50)]
+    assert all(job.environment == {"A": "1"} for job in jobs)
+
+
+def test_references_to_the_site_are_left_to_the_claim(alice: User) -> None:
+    cluster = submit(alice, f"{TRUE}arguments = $$(Name) $(Process)\nqueue\n").cluster
+
+    [job] = Job.objects.filter(cluster_id=cluster.pk)
+    assert (list(job.arguments), job.late["texts"]) == ([], {"arguments": "$$(Name) 0"})
+
+
+def test_they_cannot_be_where_they_are_needed_before(alice: User) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        submit(alice, f"{TRUE}request_memory = $$(Memory)\nqueue\n")
+
+    assert [each.line for each in refused.value.findings] == [2]

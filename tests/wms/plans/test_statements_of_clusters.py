@@ -1,0 +1,28 @@
+"""The plan by which the materialiser takes what was told of a cluster's jobs."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.wms.plans.explaining import explain, rows_read, run, scanned_whole
+from wms.jobs.clusters import sql as clusters
+from wms.jobs.models import JobEvent
+
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
+
+
+def test_the_events_of_one_cluster_are_counted_without_reading_others(jobs: None) -> None:
+    first = JobEvent.objects.earliest("pk").pk
+    run(
+        "INSERT INTO core_inboxentry (topic, key, kind, subject_id)"
+        " SELECT 'cluster', n / 10, 'job event', %s + n FROM generate_series(1, 50000) AS n",
+        [first],
+    )
+    run("ANALYZE core_inboxentry")
+
+    steps = explain(clusters.TAKE_EVENTS, {"topic": "cluster", "key": 500, "most": 5000})
+
+    for table in ("core_inboxentry", "jobs_jobevent"):
+        assert not scanned_whole(steps, table)
+    assert rows_read(steps, "core_inboxentry") == 20
+    assert rows_read(steps, "jobs_jobevent") <= 10

@@ -1,0 +1,55 @@
+from __future__ import annotations
+
+from datetime import timedelta
+
+from django.utils import timezone
+
+from tests.wms.plans.explaining import explain, run, scanned_whole
+from wms.core.models import User
+from wms.jobs import sql
+from wms.jobs.content import unnamed
+from wms.jobs.models import Blob, Workspace
+
+LATER = timezone.now() + timedelta(days=2)
+
+
+def test_what_names_contents_is_found_by_indexes(alice: User) -> None:
+    workspace = Workspace.objects.create(owner=alice)
+    run(
+        "INSERT INTO jobs_blob (sha256, size_bytes)"
+        " SELECT encode(sha256(n::text::bytea), 'hex'), n FROM generate_series(1, 100000) AS n"
+    )
+    run(
+        "INSERT INTO jobs_workspacefile (workspace_id, path, blob_id)"
+        " SELECT %s, sha256, sha256 FROM jobs_blob",
+        [workspace.pk],
+    )
+    run("ANALYZE jobs_blob")
+    run("ANALYZE jobs_workspacefile")
+    keys = list(Blob.objects.order_by("pk").values_list("pk", flat=True)[:500])
+
+    bare = Blob.objects.filter(~unnamed._is_named(), pk__in=keys).query.sql_with_params()
+    due = Blob.objects.filter(unnamed_since__lt=LATER).order_by("unnamed_since")[:500]
+
+    for statement, parameters in (bare, due.query.sql_with_params()):
+        steps = explain(statement, parameters)
+        assert not scanned_whole(steps, "jobs_blob")
+        assert not scanned_whole(steps, "jobs_workspacefile")
+    steps = explain(sql.HOLD_CONTENT, {"sha256": keys[0]})
+    assert not scanned_whole(steps, "jobs_blob")
+
+
+def test_sizes_of_outputs_are_added_up_by_the_index_of_new_ones(alice: User) -> None:
+    run(
+        "INSERT INTO jobs_outputbytes (cluster_id, size_bytes, is_sum)"
+        " SELECT n, n, true FROM generate_series(1, 50000) AS n"
+    )
+    run(
+        "INSERT INTO jobs_outputbytes (cluster_id, size_bytes)"
+        " SELECT n, n FROM generate_series(1, 1000) AS n"
+    )
+    run("ANALYZE jobs_outputbytes")
+
+    steps = explain(sql.FOLD_OUTPUT_BYTES, {"most": 500})
+
+    assert not scanned_whole(steps, "jobs_outputbytes")

@@ -1,0 +1,45 @@
+"""Column of an actor's name, in which the names of pilots, of most events, are short."""
+
+from __future__ import annotations
+
+import base64
+import re
+from typing import Any
+from uuid import UUID
+
+from django.db import models
+
+#: Neither a user's name nor that of a loop begins so.
+_MARK = "~"
+_PILOT = re.compile(r"pilot:([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\Z")
+_STORED = re.compile(rf"{_MARK}[A-Za-z0-9_-]{{22}}\Z")
+
+
+def stored_actor(name: str) -> str:
+    """The name as it is stored: the UUID of a pilot in 22 characters."""
+    pilot = _PILOT.match(name)
+    if pilot is None:
+        return name
+    return _MARK + base64.urlsafe_b64encode(UUID(pilot[1]).bytes).decode().rstrip("=")
+
+
+def actor_name(stored: str) -> str:
+    """The name that is stored so."""
+    if not _STORED.match(stored):
+        return stored
+    return f"pilot:{UUID(bytes=base64.urlsafe_b64decode(stored[1:] + '=='))}"
+
+
+class ActorField(models.CharField):  # type: ignore[type-arg]
+    """An actor's name. To the database it is a text, so that migrations see no other field."""
+
+    def deconstruct(self) -> tuple[str, str, Any, Any]:
+        name, _, args, kwargs = super().deconstruct()
+        return name, "django.db.models.CharField", args, kwargs
+
+    def from_db_value(self, value: str | None, *_: Any) -> str | None:
+        return None if value is None else actor_name(value)
+
+    def get_prep_value(self, value: Any) -> Any:
+        prepared = super().get_prep_value(value)
+        return stored_actor(prepared) if isinstance(prepared, str) else prepared

@@ -1,0 +1,300 @@
+"""Check of a submitted cluster as a whole, before anything of it is stored.
+
+Also makes the jobs of a small cluster, and reads the description of a stored one again.
+"""
+
+from __future__ import annotations
+
+import json
+import posixpath
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, BinaryIO
+
+from matching.negotiation.deadline import Deadline
+from wms.core.conf import conf
+from wms.core.errors import Finding
+from wms.core.models import User
+from wms.jobs.clusters.finding_places import Places
+from wms.jobs.clusters.json_description import read_json, without_rows
+from wms.jobs.clusters.options import NAMES, ClusterOptions, read_options
+from wms.jobs.clusters.parameters.new_tables import MAX_SIZE, NewTable, make_tables
+from wms.jobs.clusters.parameters.tables import Place, Tables
+from wms.jobs.clusters.rendering import ClusterRenderer, Overrides
+from wms.jobs.clusters.undefined_names import undefined_names
+from wms.jobs.clusters.warnings import cluster_warnings
+from wms.jobs.description.commands import refusal
+from wms.jobs.description.given import CannotRender, Identity
+from wms.jobs.description.submit_file import SubmitFile, parse_submit_file
+from wms.jobs.models import Cluster
+from wms.jobs.specs import JobSpec
+from wms.taskqueues.task_queue_policy import task_queue_policy
+
+#: Jobs that are made with the submission: of small clusters, and where that is asked for.
+EAGER_SIZE = 2_000
+MAX_EAGER_SIZE = 100_000
+MAX_FINDINGS = 200
+#: Submit descriptions are text that people write; larger ones are a mistake.
+MAX_TEXT_BYTES = 1024 * 1024
+#: Commands of a description that are options of its cluster.
+_COMMANDS = {
+    "batch_name": "name",
+    "job_batch_name": "name",
+    "accounting_group": "group",
+    "max_idle": "max_idle",
+    "max_materialize": "max_materialize",
+}
+#: Rows that are looked at in any case, from the first to the last.
+_SAMPLES = 100
+
+
+@dataclass(slots=True)
+class CheckedCluster:
+    """A parsed cluster. `findings` are its faults, `warnings` what looks like a mistake.
+
+    `specs` are the jobs that are made at once, by their numbers; none if they are made later.
+    """
+
+    language: Cluster.Language
+    stored_text: bytes
+    options: ClusterOptions
+    description: SubmitFile = field(default_factory=SubmitFile)
+    tables: list[NewTable] = field(default_factory=list)
+    is_eager: bool = False
+    specs: list[JobSpec] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+    warnings: list[Finding] = field(default_factory=list)
+
+    @property
+    def size(self) -> int:
+        """Number of its jobs."""
+        return sum(table.table.size for table in self.tables)
+
+
+def identity_of(owner_name: str, group_name: str, name: str) -> Identity:
+    """Identity of the jobs of a cluster. A query."""
+    return Identity(
+        owner=owner_name,
+        group=group_name,
+        cpu_segments_s=task_queue_policy().cpu_segments_s,
+        batch_name=name,
+    )
+
+
+def check_cluster(
+    description: str | Mapping[str, Any],
+    *,
+    options: Mapping[str, Any],
+    files: Mapping[str, BinaryIO],
+    owner: User,
+    cluster_id: int,
+    file: str,
+) -> CheckedCluster:
+    """Parse and check a description in submit language or JSON; all faults are found at once.
+
+    `files` are those that come with it, by path; `file` names the description in findings.
+    """
+    checked, places, rows = _parsed(description, options, owner, file)
+    if not checked.findings:
+        _check_tables(checked, places, files, rows)
+    if not checked.findings:
+        _Check(checked, places, files, owner, cluster_id).check()
+    checked.findings = list(dict.fromkeys(checked.findings))[:MAX_FINDINGS]
+    checked.warnings = list(dict.fromkeys(checked.warnings))[:MAX_FINDINGS]
+    return checked
+
+
+def stored_description(language: str, text: bytes, *, file: str = "") -> SubmitFile:
+    """The description of a stored cluster."""
+    if language == Cluster.Language.JSON:
+        return parse_submit_file(read_json(json.loads(text)).text, file=file, most_jobs=MAX_SIZE)
+    return parse_submit_file(text.decode(), file=file, most_jobs=MAX_SIZE)
+
+
+def _parsed(
+    description: str | Mapping[str, Any], options: Mapping[str, Any], owner: User, file: str
+) -> tuple[CheckedCluster, Places, list[str] | None]:
+    if isinstance(description, str):
+        read, faults = read_options(_with_commands(description, options, file), owner=owner)
+        text, rows, places = description, None, Places(file)
+        language, stored = Cluster.Language.SUBMIT, description.encode(errors="surrogateescape")
+    else:
+        given = {**description, **options}
+        own = {name: given.pop(name) for name in list(given) if name in NAMES}
+        read, faults = read_options(own, owner=owner)
+        made = read_json(given)
+        faults += made.findings
+        text, rows, places = made.text, made.rows, Places("", made)
+        language = Cluster.Language.JSON
+        stored = json.dumps(without_rows(given), sort_keys=True, default=str).encode()
+    checked = CheckedCluster(language, stored, read, findings=faults)
+    if len(stored) > MAX_TEXT_BYTES:
+        message = f"the description is larger than {MAX_TEXT_BYTES} bytes"
+        checked.findings.append(Finding(message, file=places.file))
+    elif fault := _text_fault(text):
+        checked.findings.append(Finding(fault, file=places.file))
+    elif not faults:
+        checked.description = parse_submit_file(text, file=places.file, most_jobs=MAX_SIZE)
+        places.description = checked.description
+        checked.findings += map(places.located, checked.description.findings)
+    return checked, places, rows
+
+
+def _text_fault(text: str) -> str:
+    if "\0" in text:
+        return "the text contains a zero byte"
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        line = text.count("\n", 0, error.start) + 1
+        return f"line {line} is not UTF-8 text"
+    return ""
+
+
+def _with_commands(text: str, options: Mapping[str, Any], file: str) -> dict[str, Any]:
+    """Options, and those that the description's commands give instead."""
+    commands = parse_submit_file(text, file=file, most_jobs=MAX_SIZE).commands
+    given = {
+        option: commands[name].strip().strip('"')
+        for name, option in _COMMANDS.items()
+        if commands.get(name, "").strip() and "$" not in commands[name]
+    }
+    return {**given, **options}
+
+
+def _check_tables(
+    checked: CheckedCluster,
+    places: Places,
+    files: Mapping[str, BinaryIO],
+    rows: list[str] | None,
+) -> None:
+    checked.tables, faults = make_tables(checked.description, files, rows)
+    checked.findings += map(places.located, faults)
+    if checked.findings:
+        return
+    if checked.size < 1:
+        checked.findings.append(places.of_queue("the queue statements make no job"))
+    elif checked.size > MAX_SIZE:
+        message = f"{checked.size} jobs are asked for; a cluster has at most {MAX_SIZE}"
+        checked.findings.append(places.of_queue(message))
+    options = checked.options
+    checked.is_eager = options.is_eager is True or (
+        options.is_eager is None
+        and checked.size <= min(EAGER_SIZE, options.max_idle, options.max_materialize)
+    )
+    if checked.is_eager and checked.size > MAX_EAGER_SIZE:
+        message = f"at most {MAX_EAGER_SIZE} jobs are made at once, not {checked.size}"
+        checked.findings.append(Finding(message, field="eager"))
+
+
+class _Check:
+    """Check of the jobs of a cluster: all that are made at once, or some of the others."""
+
+    def __init__(
+        self,
+        checked: CheckedCluster,
+        places: Places,
+        files: Mapping[str, BinaryIO],
+        owner: User,
+        cluster_id: int,
+    ) -> None:
+        self._checked = checked
+        self._places = places
+        self._files = files
+        self._owner = owner
+        self._cluster_id = cluster_id
+        self._tables = Tables([table.table for table in checked.tables])
+        self._deadline = Deadline(time.monotonic, conf().max_check_s)
+
+    def check(self) -> None:
+        """Add the faults, the warnings, and the jobs that are made at once."""
+        checked, options = self._checked, self._checked.options
+        unknown = undefined_names(checked.description)
+        checked.findings += [self._places.of_command(message, names) for message, names in unknown]
+        named = {*checked.description.commands}
+        refused = {name: refusal(name) for name in sorted(named) if refusal(name)}
+        checked.findings += [self._places.of_command(why, [n]) for n, why in refused.items()]
+        try:
+            renderer = ClusterRenderer(
+                checked.description,
+                identity_of(
+                    self._owner.get_username(),
+                    options.group.name if options.group else "",
+                    options.name,
+                ),
+                cluster_id=self._cluster_id,
+                name=options.name or default_name(checked.description),
+                overrides=Overrides(),
+            )
+        except CannotRender as error:
+            checked.findings.append(self._places.of_command(str(error), error.names))
+            return
+        processes = range(checked.size) if checked.is_eager else self._sampled(renderer)
+        specs = self._render(renderer, processes)
+        if checked.is_eager:
+            checked.specs = specs
+        if not checked.findings:
+            self._check_files(specs)
+            checked.warnings += cluster_warnings(checked.description, specs, self._places)
+
+    def _render(self, renderer: ClusterRenderer, processes: Sequence[int]) -> list[JobSpec]:
+        specs: list[JobSpec] = []
+        findings = self._checked.findings
+        for place, row in self._tables.read(processes):
+            try:
+                specs.append(renderer.job(place, row, self._tables))
+            except CannotRender as error:
+                findings.append(self._fault_of_row(renderer, place, error))
+                if renderer.is_same[place.statement] or len(findings) >= MAX_FINDINGS:
+                    return specs
+            if self._deadline.is_over:
+                message = f"the check takes longer than {self._deadline.limit_s:g} s"
+                findings.append(Finding(message, file=self._places.file))
+                return specs
+        return specs
+
+    def _fault_of_row(
+        self, renderer: ClusterRenderer, place: Place, error: CannotRender
+    ) -> Finding:
+        if renderer.is_same[place.statement]:
+            return self._places.of_command(str(error), error.names)
+        table = self._checked.tables[place.statement]
+        return self._places.of_row(str(error), error.names, place, table)
+
+    def _sampled(self, renderer: ClusterRenderer) -> list[int]:
+        """Numbers of the jobs that are looked at: some of all, and those of special rows."""
+        found: set[int] = set()
+        for statement, new in enumerate(self._checked.tables):
+            table = new.table
+            if renderer.is_same[statement]:
+                found.add(table.first_process)
+                continue
+            last = table.first_process + table.size - 1
+            step = max(1, table.size // _SAMPLES)
+            found.update(range(table.first_process, last + 1, step), [last])
+            found.update(table.first_process + row * table.jobs_per_row for row in new.special)
+        return sorted(found)
+
+    def _check_files(self, specs: Sequence[JobSpec]) -> None:
+        """Add faults about files that jobs need and that did not come."""
+        for spec in dict((id(spec), spec) for spec in specs).values():
+            names = [("transfer_input_files", name) for name in spec.input_files]
+            if not spec.executable.startswith("/"):
+                names.insert(0, ("executable", spec.executable))
+            for command, name in names:
+                directory = "" if command == "executable" else spec.directory
+                path = posixpath.normpath(posixpath.join(directory, name))
+                if path not in self._files:
+                    message = f"{command}: the file {path} did not come with the submission"
+                    found = self._places.of_command(message, [command])
+                    self._checked.findings.append(found)
+            if len(self._checked.findings) >= MAX_FINDINGS:
+                return
+
+
+def default_name(description: SubmitFile) -> str:
+    """Name of a cluster that was given none: its executable's."""
+    commands = description.commands
+    given = commands.get("executable", "").strip()
+    return posixpath.basename(given)[:255] if given and "$" not in given else "jobs"

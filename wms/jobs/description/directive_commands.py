@@ -1,0 +1,112 @@
+"""Reader of a job's directives: HTCondor commands that become `Directives`, each with its checks.
+
+They are standard input, output remaps, time limits, checkpoints, notification, hold and kill time.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from matching.descriptions.output_remaps import parse_remaps
+from wms.jobs.content.paths import checked_path
+from wms.jobs.description.file_names import checked_name, output_list
+from wms.jobs.description.needs import whole
+from wms.jobs.directives import NOTIFICATIONS, Directives, announced_as
+
+Texts = Mapping[str, str]
+
+_CODE = re.compile(r"[0-9]{1,3}\Z")
+_TRUE, _FALSE = frozenset({"true", "yes", "t", "y", "1"}), frozenset({"false", "no", "f", "n", "0"})
+#: The standard input of a payload that is given none.
+NO_INPUT = "/dev/null"
+_LONGEST_GRACE_S = 3600
+
+
+def read_directives(texts: Texts) -> dict[str, Any] | None:
+    """Directives that these commands give, as they are stored. Raises ValueError, InvalidInput."""
+    return Directives(
+        stdin_name=stdin_name(texts),
+        output_remaps=_remaps(texts),
+        duration_limit_s=whole(texts, "allowed_job_duration", 0),
+        is_held_at_wall_limit=bool(texts.get("allowed_execute_duration", "").strip()),
+        checkpoint_exit_code=_checkpoint_code(texts),
+        checkpoint_files=_checkpoint_files(texts),
+        notification=_notification(texts),
+        is_held=flag(texts, "hold"),
+        kill_grace_s=_grace_s(texts),
+    ).as_json()
+
+
+#: The commands that are read here, and those that they refer to.
+COMMANDS = (
+    "input", "transfer_output_remaps", "transfer_output_files", "allowed_job_duration",
+    "allowed_execute_duration", "checkpoint_exit_code", "transfer_checkpoint_files",
+    "notification", "hold", "kill_sig_timeout",
+)  # fmt: skip
+
+
+def stdin_name(texts: Texts) -> str:
+    """File that the payload reads as its standard input; empty if there is none."""
+    name = texts.get("input", "").strip()
+    return "" if name in ("", NO_INPUT) else checked_name(name)
+
+
+def flag(texts: Texts, name: str) -> bool:
+    """Boolean value of a command, false if it is not given. Raises ValueError."""
+    text = texts.get(name, "").strip().lower()
+    if text and text not in _TRUE | _FALSE:
+        raise ValueError(f"{name} must be true or false, not {text[:80]}")
+    return text in _TRUE
+
+
+def _remaps(texts: Texts) -> dict[str, str]:
+    remaps = parse_remaps(texts.get("transfer_output_remaps", ""))
+    outputs = output_list(texts.get("transfer_output_files", ""))
+    bare = {name.rpartition("/")[2] for name in outputs}
+    for name, new in remaps.items():
+        if name in outputs and name.endswith("/"):
+            raise ValueError(f"transfer_output_remaps: {name} is a folder, and only files have")
+        if not (announced_as(name, outputs) or name in bare):
+            raise ValueError(
+                f"transfer_output_remaps: {name[:80]} is not among transfer_output_files"
+            )
+        checked_path(new, field="transfer_output_remaps")
+    return remaps
+
+
+def _checkpoint_code(texts: Texts) -> int | None:
+    text = texts.get("checkpoint_exit_code", "").strip()
+    if not text:
+        return None
+    if not _CODE.match(text) or not 0 < int(text) < 256:
+        raise ValueError(f"checkpoint_exit_code must be from 1 to 255, not {text[:80]}")
+    return int(text)
+
+
+def _checkpoint_files(texts: Texts) -> tuple[str, ...]:
+    """Files of a checkpoint: the outputs where no others are named."""
+    text = texts.get("transfer_checkpoint_files", "").strip()
+    if not texts.get("checkpoint_exit_code", "").strip():
+        if text:
+            raise ValueError("transfer_checkpoint_files needs a checkpoint_exit_code")
+        return ()
+    names = output_list(text or texts.get("transfer_output_files", ""))
+    if not names:
+        raise ValueError("checkpoint_exit_code needs files in transfer_checkpoint_files")
+    return tuple(name.rstrip("/") for name in names)
+
+
+def _notification(texts: Texts) -> str:
+    text = texts.get("notification", "").strip().lower()
+    if text and text not in NOTIFICATIONS:
+        raise ValueError(f"notification must be one of {', '.join(NOTIFICATIONS)}, not {text[:80]}")
+    return "" if text == "never" else text
+
+
+def _grace_s(texts: Texts) -> int:
+    seconds = whole(texts, "kill_sig_timeout", 0)
+    if seconds > _LONGEST_GRACE_S:
+        raise ValueError(f"kill_sig_timeout must be at most {_LONGEST_GRACE_S} s, not {seconds}")
+    return seconds

@@ -1,0 +1,89 @@
+"""Directives of a job: what its description says of its run beyond needs, files and expressions.
+
+They are kept as JSON, in which only what is said stands; a job that says nothing has none. Also the
+announced output (a file, or a folder) that a file belongs to, and the name it is published under.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+#: Values of `notification`, by what the owner is told of.
+NOTIFICATIONS = ("never", "complete", "error", "always")
+
+
+@dataclass(frozen=True, slots=True)
+class Directives:
+    """Directives of one job; names of files are those in its directory.
+
+    `output_remaps` give outputs another name in the workspace. The job is held when it has been
+    with a pilot for `duration_limit_s`, or, with `is_held_at_wall_limit`, when its payload runs
+    longer than its wall limit. A payload that ends with `checkpoint_exit_code` leaves
+    `checkpoint_files` and is started again from them. `notification` tells when the owner hears of
+    its end; `is_held` lets it begin held. `kill_grace_s` is the time between the polite signal and
+    the hard one.
+    """
+
+    stdin_name: str = ""
+    output_remaps: Mapping[str, str] = field(default_factory=dict)
+    duration_limit_s: int = 0
+    is_held_at_wall_limit: bool = False
+    checkpoint_exit_code: int | None = None
+    checkpoint_files: tuple[str, ...] = ()
+    notification: str = ""
+    is_held: bool = False
+    kill_grace_s: int = 0
+
+    @classmethod
+    def of(cls, stored: Mapping[str, Any] | None) -> Directives:
+        """Read what is stored with a job."""
+        if not stored:
+            return NO_DIRECTIVES
+        values = dict(stored)
+        if "checkpoint_files" in values:
+            values["checkpoint_files"] = tuple(values["checkpoint_files"])
+        return cls(**values)
+
+    def as_json(self) -> dict[str, Any] | None:
+        """What is stored with the job; None where nothing is said."""
+        given = {
+            name: list(value) if isinstance(value, tuple) else value
+            for name, value in asdict(self).items()
+            if value != getattr(NO_DIRECTIVES, name)
+        }
+        return given or None
+
+    def place_of(self, output: str) -> str:
+        """Name under which an output is kept, by its path or by its name without folders."""
+        bare = output.rpartition("/")[2]
+        return self.output_remaps.get(output) or self.output_remaps.get(bare) or output
+
+
+NO_DIRECTIVES = Directives()
+
+
+def fails_at_wall_limit(stored: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """Stored directives of a job that fails instead of being held at its wall limit."""
+    return replace(Directives.of(stored), is_held_at_wall_limit=False).as_json()
+
+
+def folder_of(announced: str) -> str:
+    """Folder before the names of an announced folder's files; empty if there is none."""
+    return f"{announced.rstrip('/')}/"
+
+
+def announced_as(path: str, announced: tuple[str, ...] | list[str]) -> str:
+    """Announced output that a file is, or in which it lies; empty if there is none.
+
+    The longest one counts.
+    """
+    found = [name for name in announced if path == name or path.startswith(folder_of(name))]
+    return max(found, key=len, default="")
+
+
+def published_name(path: str, announced: tuple[str, ...] | list[str]) -> str:
+    """Name of an output without the folder, where only its content was announced: `folder/`."""
+    name = announced_as(path, announced)
+    return path[len(name) :] if name.endswith("/") else path
