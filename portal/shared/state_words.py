@@ -207,7 +207,7 @@ _PILOT = Entity(
         "end": "it said good-bye: idle, drained, lifetime over or terminated",
         "fail": "good-bye with an error, ended without a word, or silent for too long",
         "abort": "the batch system does not have it, or ended it before it called in",
-        "remove": "somebody takes it out; nothing in Pilotage does this yet",
+        "remove": "a person takes it out of the batch system, with the jobs it has",
         "drain": "a person lets it take no more jobs; it ends after those at hand",
     },
 )
