@@ -1,4 +1,8 @@
-"""Accounts of core-seconds by day, site and user: added to, and read as efficiency and waste."""
+"""Accounts of core-seconds by day, site and user: useful, failed, lost, idle and validation.
+
+Attempts and pilots that ended are added to them; the sums by site, user or day tell efficiency and
+waste.
+"""
 
 from __future__ import annotations
 

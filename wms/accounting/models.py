@@ -1,6 +1,7 @@
-"""Models of accounting groups, submitters with priorities, quotas, limits, and daily use.
+"""Models of accounting groups, submitters with priorities, quotas, concurrency limits, daily use.
 
-Limits are those of concurrency, by name; daily use is core-seconds by site and user.
+A row `Quota` limits waiting jobs, clusters and bytes of a user or group; a group's own quota is of
+matches. Daily use is core-seconds by site and user.
 """
 
 from __future__ import annotations

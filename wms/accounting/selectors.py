@@ -1,6 +1,6 @@
 """Selectors of accounting groups, submitters by priority, quotas and concurrency limits.
 
-For control loops, for submissions, and for what a user may see.
+For control loops, for submissions (which quotas one must keep), and for what a user may see.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Services on accounting groups, submitters' factors, quotas and concurrency limits.
+"""Services on accounting groups, submitters' factors, quotas and concurrency limits, with audit.
 
 Also the group and submitter of a submission, and the charging of submitters for slots they used,
-by which real priorities follow.
+from which their real priorities follow.
 """
 
 from __future__ import annotations

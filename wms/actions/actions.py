@@ -1,9 +1,9 @@
 """Action on objects of a kind, such as hold or kill: the class that declares it for all faces.
 
-It is declared once, beside the others of its kind (`wms.actions.registry`). A face (page, API,
-command, bulk operation) takes from it its name, label, question, arguments and the message when it
-is done; the services that carry it out are in the apps of the objects. Where an action says nothing
-for a face, that does not offer it.
+A face (page, API, command, bulk operation) takes from it name, label, question, arguments and the
+message when it is done; where an action says nothing for a face, that does not offer it. The action
+checks arguments and obstacles, and calls the service, which is in the app of the objects.
+`wms.actions.registry` lists all of them.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Arguments of actions besides the reason: type, range, and how a page asks for them.
+"""Arguments of actions besides the reason: type, range, check, and how a page asks for them.
 
-Also the order to carry out an action: actor, reason and arguments.
+Also the order to carry out an action: actor, reason, arguments, and the state that was seen.
 """
 
 from __future__ import annotations

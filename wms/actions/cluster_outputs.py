@@ -1,4 +1,4 @@
-"""Action on the outputs of clusters: keep them longer. `wms.actions.clusters` offers it."""
+"""Action that keeps the outputs of clusters longer; `wms.actions.clusters` offers it."""
 
 from __future__ import annotations
 

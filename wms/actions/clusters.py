@@ -1,7 +1,7 @@
-"""Kind cluster and its actions (hold, release, change, rerun, remove, ...), for all faces.
+"""Kind cluster and its actions (hold, release, change, rerun, keep outputs, remove, ...).
 
-With texts, arguments, obstacles, permissions, and the effects that a bulk preview tells; services
-of `wms.jobs` do the work.
+Declared for pages, API, commands and bulk, with texts, arguments, obstacles, permissions, and the
+effects that a bulk preview tells; services of `wms.jobs` do the work.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Kind job and its actions (hold, kill, peek, rerun, ...), declared for all faces.
+"""Kind job and its actions (hold, release, kill, reschedule, peek at output, rerun its node, ...).
 
-With texts, arguments, obstacles, permissions, and the effects that a bulk preview tells; services
-do the work.
+Declared for pages, API, commands and bulk, with texts, arguments, obstacles, permissions, and the
+effects that a bulk preview tells; services do the work.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Kind of objects that people act on: its actions, permissions, and columns for bulk previews.
 
-Also adapters that call a service for one object or for many.
+Also adapters that make an action's call of a service, which takes one object or many.
 """
 
 from __future__ import annotations

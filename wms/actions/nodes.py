@@ -1,7 +1,8 @@
-"""Actions on nodes of one DAG (rerun, mark, change), for pages and API; services do the work.
+"""Actions on nodes of one DAG: rerun, retry, mark, change; for pages and API.
 
-The object of these actions is the DAG; the argument `nodes` has the names of its nodes. Also the
-actions that a page offers a user on the nodes of a DAG.
+Services do the work. The object of these actions is the DAG; the argument `nodes` has the names of
+its nodes. Also why a node in its state cannot be acted on, and the actions that a page offers a
+user on the nodes of a DAG.
 """
 
 from __future__ import annotations

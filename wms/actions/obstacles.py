@@ -1,4 +1,7 @@
-"""Obstacles to actions: conditions on an object's row, evaluated by the database or in memory."""
+"""Obstacles to actions: conditions on an object's row, each with the reason why it cannot be done.
+
+They are evaluated by the database, or in memory on a row as it was read.
+"""
 
 from __future__ import annotations
 

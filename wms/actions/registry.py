@@ -1,6 +1,6 @@
-"""Registry of the kinds of objects that people act on, by name; those of bulk actions apart.
+"""Registry of the kinds of objects that people act on, by name (`ALL_KINDS`).
 
-Also the look-up of a kind of bulk actions.
+Also those of which many can be chosen for a bulk action (`KINDS`), and the look-up of one of these.
 """
 
 from __future__ import annotations

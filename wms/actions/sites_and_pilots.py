@@ -1,7 +1,7 @@
 """Kinds pilot, site, suspected worker node and placement request, and their actions.
 
-Such as drain, ban, clear and remove: declared for all faces, with texts, obstacles, permissions,
-and the effects that a bulk preview tells; services do the work.
+The actions are drain, ban, open, clear and remove: declared for all faces, with texts, obstacles,
+permissions, and the effects that a bulk preview tells; services do the work.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Execution of confirmed bulk operations, batch by batch, by a control loop.
 
 Changes of objects, their events and outcomes, and the operation's counts are one transaction for
-each batch: a killed worker has done a batch or nothing of it. Objects locked by another worker are
-skipped.
+each batch: a killed worker has done a batch or nothing of it. Objects that another worker has
+locked are left to it. After a batch that takes too long the next is smaller. The cycle also prunes
+old operations.
 """
 
 from __future__ import annotations

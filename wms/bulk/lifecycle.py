@@ -1,4 +1,7 @@
-"""State machine of bulk operations, the only code that changes their state; name of their task."""
+"""State machine of bulk operations, the only code that changes their state.
+
+Also the name of the Celery task that runs confirmed operations.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Preview of a bulk operation: which objects would change or be skipped, and why.
+"""Preview of a bulk operation: how many objects would change or be skipped, why, and examples.
 
-Also whether the number of objects must be typed to confirm it.
+Also how many belong to other users, and whether their number must be typed to confirm it.
 """
 
 from __future__ import annotations

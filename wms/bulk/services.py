@@ -1,4 +1,8 @@
-"""Services on bulk operations: freeze a selection, confirm it, stop, retry what failed."""
+"""Services on bulk operations: freeze a selection as preview, confirm, stop, retry what failed.
+
+They check permissions and the limits of a user, and write the audit; the control loop in
+`wms.bulk.execution` acts on the objects.
+"""
 
 from __future__ import annotations
 

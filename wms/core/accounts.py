@@ -1,4 +1,8 @@
-"""Services on user accounts: make, check, store with audit, change of password."""
+"""Services on user accounts: create, change role and other fields, set passwords, with audit.
+
+Admins may do it to all accounts, everybody may change their own password. Also the check that the
+last administrator stays one.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Actor of a change: a person, a pilot, or one of the system's own loops."""
+"""Actor of a change, as events and audit entries name it: a user, a pilot, or a control loop.
+
+It also carries the bulk operation by which a user acts, if any.
+"""
 
 from __future__ import annotations
 

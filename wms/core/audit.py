@@ -1,6 +1,7 @@
-"""Audit trail of people's actions: writing entries, finding their objects, who may read them.
+"""Audit trail of people's actions: writes its entries, and selects those that a user may read.
 
-Also the id of the request that is being answered.
+Also the object that an entry is about (DAG, job, site, ...), found in the words of its target, and
+the id of the HTTP request that is being answered.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Changes of a configured object, read from the audit trail: field by field, old and new value.
+"""Change history of a configured object from the audit trail: old and new value of each field.
 
-Of long texts the lines that differ. Also the facts of an entry that are no change of a field.
+Of long texts the lines that differ. Also the facts of an audit entry that are no change of a field.
 """
 
 from __future__ import annotations

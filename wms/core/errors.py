@@ -1,7 +1,8 @@
-"""Errors of the domain, and the finding: one fault of an input, with its place.
+"""Exceptions of the domain (not permitted, not found, conflict, quota, ...), and `Finding`.
 
-Each error carries its facts as fields; the docstring says what it means. `portal` turns them into
-pages and problem details, by the `status` of the class.
+A finding is one fault of an input, with its place: file, line and column, or field. Each exception
+carries its facts as fields; its docstring says what it means. `portal` turns them into pages and
+problem details, by the `status` of the class.
 """
 
 from __future__ import annotations

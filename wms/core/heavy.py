@@ -1,9 +1,9 @@
 """Slots for heavy requests, which may keep a processor busy for seconds: few per user, few in all.
 
-The web server's threads are shared by pages, programs and pilots: whoever asks for much at once
-waits for himself and for nobody else. A slot is an advisory lock, so it is free again when the
-process that took it is killed. It belongs to the database's session: between PostgreSQL and the
-portal may stand nothing that gives a session to somebody else within a request.
+Without a free slot a request is refused at once (`Busy`): who asks for much at once keeps nobody
+else waiting. Answers and downloads have slots apart. A slot is an advisory lock, free again when
+its process is killed. It belongs to the database's session: between PostgreSQL and the portal may
+stand nothing that gives a session to somebody else within a request.
 """
 
 from __future__ import annotations

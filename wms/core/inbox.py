@@ -1,4 +1,8 @@
-"""Inbox of events by topic: a lower app announces, a higher app registers the task that reads."""
+"""Inbox of events by topic: entries are stored with the change, and the task that reads is woken.
+
+It is woken when the transaction of the change commits. The app that reads a topic registers its
+task, so that the app that announces does not import it.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Control loops: registry, one run under a lock with its report stored, and wake-ups.
+"""Control loops: registry, one cycle under a lock with its report stored, and wake-ups.
 
 A loop is periodic work that is correct when skipped, repeated, or started twice at once. Also the
-wake-up of any Celery task.
+report of a loop's last cycle, and the wake-up of any Celery task.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Models of users and roles, API tokens, inbox entries, control loops, and audit entries.
 
-Also the base of all event tables.
+Also the abstract base of all event tables (`EventRecord`).
 """
 
 from __future__ import annotations

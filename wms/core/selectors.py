@@ -1,4 +1,4 @@
-"""Selectors of the health of control loops, of user ids by name, and of accounts by role."""
+"""Selectors of control loops' health, of users' ids by name, and counts of accounts by role."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""SQL of the state machine: insert and move objects, write their events, announce these."""
+"""SQL of the state machine: move objects between states, write their events, announce these.
+
+Also the first events of new objects, and the part that writes events, for statements of other apps.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""State machine: conditional updates of states, each with its event, in one statement.
+"""State machine: moves rows to a state if theirs allows it, and writes an event for each.
 
-Also the first event of new objects, events that change no state, and the announcement of events in
-inboxes.
+One statement moves thousands; rows in another state are skipped. Also the first event of new
+objects, events that change no state, and the announcement of events in inboxes.
 """
 
 from __future__ import annotations

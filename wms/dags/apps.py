@@ -1,7 +1,7 @@
 """Django app of DAGs: language, submission, engine, scripts, and negotiation with sites.
 
-When it is set up, it registers the task that reads the engine's inboxes, and the counter of what
-DAGs use of quotas.
+When it is set up, it registers the task that reads the engine's inboxes, and the function that
+counts what DAGs use of quotas.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
 """Operations on DAGs for services and loops: hold, take back from a site, recall stray jobs.
 
-Permission is checked by the callers. A hold or take-back applies to inner DAGs as well.
+Stray jobs came back to TaskQueues of a site that their DAG has left: they are killed, and their
+nodes are ready again. Permission is checked by the callers. A hold or take-back applies to inner
+DAGs as well.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
-"""Fields of sites, queues and limits in YAML documents; no others are written or read.
+"""Fields that a site, queue or limit has in YAML documents, by kind of row (`RowKind`).
 
-Also the kinds of rows, and the name and version of the format.
+The kinds are site, queue, running limit, pilot limit and shared limit. The export writes these
+fields, and the import reads no others. Also the name and version of the format, and which fields
+name a user or a group.
 """
 
 from __future__ import annotations

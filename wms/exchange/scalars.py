@@ -1,8 +1,8 @@
-"""Values of YAML words without quotes, by YAML 1.2, and only where all programs read them so.
+"""Parser of YAML scalars without quotes, by YAML 1.2: number, `true` or `false`, null, or text.
 
-YAML 1.1 has numbers to the base of 60, octal ones, dates and seven words for the truth: they cost
-time that grows with the square of their length, and few mean them. They are refused by their looks.
-Also which texts need quotes.
+What YAML 1.1 programs take for something else (numbers to the base of 60, octal ones, dates, `yes`,
+`no`) is refused by its form (`Ambiguous`), before its value is computed, which takes time that
+grows with the square of its length. Also which texts need quotes when they are written.
 """
 
 from __future__ import annotations

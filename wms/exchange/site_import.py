@@ -1,7 +1,9 @@
 """Import of sites, queues and limits from YAML: previewed, then stored as previewed or not at all.
 
-The preview does what the import does, in a transaction that is rolled back; its token names the
-plan, and an import of another plan is refused. What the document does not name is left as it is.
+The plan says of each row whether it is created, changed, unchanged or refused, and which fields
+change. The preview does what the import does, in a transaction that is rolled back; its token names
+the plan, and an import of another plan is refused. What the document does not name is left as it
+is.
 """
 
 from __future__ import annotations

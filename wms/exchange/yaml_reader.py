@@ -1,4 +1,8 @@
-"""Reader of sites, queues and limits from YAML: rows with lines, limited in size and depth."""
+"""Reader of YAML documents of sites, queues and limits: their rows, with fields and line numbers.
+
+Faults are told with line and column. Size, depth and number of rows are limited; anchors, aliases
+and tags are refused. Nothing is looked up in the database.
+"""
 
 from __future__ import annotations
 

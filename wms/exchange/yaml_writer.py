@@ -1,6 +1,7 @@
-"""Writer of sites, queues and limits as YAML; to import that again changes nothing.
+"""Writer of sites with their queues and limits as YAML; to import that again changes nothing.
 
-Also the export of the sites that somebody may configure.
+Also the export of the sites that an actor may configure, and the value of a single field as it is
+written, by which the import compares rows.
 """
 
 from __future__ import annotations

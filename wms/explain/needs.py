@@ -1,4 +1,8 @@
-"""Explanation why waiting jobs do not run: their needs against queues, limits and pilots."""
+"""Explanation why waiting jobs do not run: their needs against queues, limits and pilots.
+
+It tells for each queue whether it can run them, and if not, why never or why not now; sums this up
+in a verdict; and names what in the needs no site offers.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Private pilots in explanations: whose jobs they take no more, and why."""
+"""Private pilots in explanations: queues whose private pilots get no more of some jobs, and why.
+
+The account of their owner is switched off, or the owner has left the group.
+"""
 
 from __future__ import annotations
 

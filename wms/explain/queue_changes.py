@@ -1,7 +1,7 @@
 """What-if changes of jobs' needs and of what queues offer, parsed and applied in memory only.
 
-Also counts of the waiting jobs that a site could run. Jobs and queues are compared by
-`matching.task_queues.resources.offer_refusal`, as for pilots.
+Also counts of the waiting jobs that a site could run, as it is and with changes. Jobs and queues
+are compared by `matching.task_queues.resources.offer_refusal`, as for pilots.
 """
 
 from __future__ import annotations

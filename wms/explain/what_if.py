@@ -1,7 +1,8 @@
 """What-if changes of the ads of DAGs and sites, checked, and applied to the negotiator's input.
 
 Nothing is stored. Expressions of users are parsed, and their cost is bounded, before they are
-evaluated. Changes of needs and queues only stand beside them: see `wms.explain.queue_changes`.
+evaluated. `WhatIfChanges` also holds the changes of needs and queues, which
+`wms.explain.queue_changes` applies.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""Counts of failures by group: in all, and by site in bins of hours and days; old bins removed."""
+"""Counts of failures by group: its total, and bins by hour and day, of all sites and of each.
+
+Failures are added to them, or taken out. Also the removal of old bins, and the beginning of the
+hour or day that a time is in.
+"""
 
 from __future__ import annotations
 

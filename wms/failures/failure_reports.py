@@ -1,4 +1,9 @@
-"""Failures read from the events of jobs, nodes and pilots, each with its facts and category."""
+"""Reports of failures, read from the events of jobs, nodes and pilots, with facts and category.
+
+The facts are message, time, site, host, owner and DAG; the category is the likely one. Left out are
+holds by people, and failures that the event of another object tells. Also the inboxes in which
+failures are announced.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Control loop that groups failures: new ones as announced, all when the rules changed.
+"""Control loop that groups failures by cause: new ones as announced, all when the rules changed.
 
-Also announces groups that are new or happened again, and removes old counts. Announced events are
-deleted in the transaction that counts them: a cycle that is killed, skipped or run twice at once
-loses nothing and counts nothing twice.
+Also marks resolved groups that happened again as regressed, announces new groups and DAGs that
+fail, and removes old counts. Announced events are deleted in the transaction that counts them: a
+cycle that is killed, skipped or run twice at once loses nothing and counts nothing twice.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """State machine of failure groups, and topics of inboxes on failures.
 
-They announce new groups, regressed groups, and DAGs whose nodes fail.
+The topics announce new groups, regressed groups, and DAGs whose nodes fail.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Normalisation rules and their rule book as they are stored: read, locked, defaults.
+"""Normalisation rules and their rule book as they are stored: read, locked, begun with defaults.
 
-Also the text of a failure by the rules.
+Also the rules in the form in which they are applied, and the normalised text of a failure by them.
 """
 
 from __future__ import annotations

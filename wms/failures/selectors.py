@@ -1,6 +1,7 @@
 """Selectors of failure groups: counts, trends, matrix of sites, and the failures in them.
 
-Also the time windows, the groups of jobs, and the preview of a changed normalisation rule.
+Also the time windows, the groups that failures of jobs belong to, the ids of what failed, and a
+trial of changed normalisation rules on the latest failures.
 """
 
 from __future__ import annotations

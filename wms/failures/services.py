@@ -1,4 +1,8 @@
-"""Services on failure groups (mute, resolve, reopen, categorise) and on normalisation rules."""
+"""Services on failure groups (mute, resolve, reopen, categorise) and on normalisation rules.
+
+Changes are checked for permission and audited; a rule that is stored or deleted begins the
+regrouping of all failures.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Counts per minute for history charts: jobs submitted, started, ended; failures; waits; matches.
+"""Counts per minute for history charts: jobs by event, failures by reason, waiting times, matches.
 
 All come from rows with a time of their own. Whole minutes are counted anew until no transaction can
 add to them any more, and a new count replaces the stored one: so a count is exact whatever commits

@@ -1,4 +1,7 @@
-"""Models of round-robin archives: a series, and its fixed number of bins for ever."""
+"""Models of round-robin archives: a series, and its bins.
+
+The number of bins is fixed: the oldest one is overwritten.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Operations on round-robin archives: store samples, and counts of whole minutes."""
+"""Operations on round-robin archives: store samples, and counts of whole minutes.
+
+Counts replace earlier ones of the same minutes, and are folded into the coarser archives.
+"""
 
 from __future__ import annotations
 

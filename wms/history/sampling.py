@@ -1,7 +1,8 @@
 """Sampler, a control loop: numbers of DAGs, jobs and pilots by state, stored in the history.
 
-Also standings of sites, pilots requested and live at each, the last negotiation, and durations of
-control loops. Has the minutes since the last count counted, too.
+Also standings of sites, pilots requested, granted and live at each, the last negotiation, and
+durations of control loops. Each cycle has the minutes counted, too, that may have changed since the
+last one (`wms.history.counting`).
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""Selectors of series of the round-robin archives: bins, points of several bins, spreads."""
+"""Selectors of series of the round-robin archives: bins, points of several bins, spreads.
+
+Every point has minimum, average, maximum and last value; those of a spread also have the number of
+values in each class.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Column of an actor's name, in which the names of pilots, of most events, are short."""
+"""Model field for the name of an actor, which stores the UUID of a pilot in 22 characters.
+
+Most events are those of pilots. Also the conversion of a name to its stored form and back.
+"""
 
 from __future__ import annotations
 

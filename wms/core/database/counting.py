@@ -1,7 +1,8 @@
-"""Counts of the rows of lists in bounded time: exact up to a limit, estimated above it.
+"""Counts of the rows of lists in bounded time, by state, by column or by list, exact or estimated.
 
-A count of a large table takes as long as reading it. So nothing here looks at more rows than the
-limit for each figure; what is beyond is told by the planner, from its statistics of the table.
+A count of a large table takes as long as reading it. So nothing here looks at more rows than a
+limit for each figure, up to which counts are exact; what is beyond is told by the planner, from its
+statistics of the table.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""Advisory locks of PostgreSQL by name, for mutual exclusion between processes."""
+"""Advisory locks of PostgreSQL by name, for mutual exclusion between processes.
+
+A block takes one, or the first free one of several, without waiting; a transaction waits for all of
+several, and keeps them to its end.
+"""
 
 from __future__ import annotations
 

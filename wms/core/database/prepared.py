@@ -1,8 +1,8 @@
-"""Mapping of prepared statements to models: their rows as instances, and insertion of a row.
+"""Prepared statements on models: their rows as instances (`Columns`), and the insertion of a row.
 
 For messages that come thousands of times a minute: to write a query takes the ORM longer than
-PostgreSQL takes to answer it. These are written by hand, in `sql.py`, and stay prepared in each
-database session.
+PostgreSQL takes to answer it. The statements are written by hand, in `sql.py`, and stay prepared in
+each database session.
 """
 
 from __future__ import annotations

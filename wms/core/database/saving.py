@@ -1,7 +1,7 @@
 """Storage of configured objects: checked by their model, changes written to the audit trail.
 
-Also the refusal of a changed name, the lock of a stored row, and marks of field values, by which
-stale edits are found.
+Also the refusal of a changed name, the lock of a stored row, and marks (hashes) of field values, by
+which a form finds what somebody else has changed since it was loaded.
 """
 
 from __future__ import annotations

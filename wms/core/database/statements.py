@@ -1,6 +1,7 @@
-"""Statements sent to PostgreSQL by hand: prepared ones, and pipelined ones, not waited for.
+"""Execution of SQL written by hand: prepared statements, and a pipeline that waits for no results.
 
-Also their texts on one line, and their parameters: arrays of numbers, values of a model's columns.
+Also the text of a statement on one line, and parameters: arrays of whole numbers as text, and
+values of a model's columns.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""Permanent errors of the database, the same at every try: values, constraints, statements.
+"""Exception classes of permanent database errors, which would come again at every try.
 
-Also their text for a reason.
+They are values that cannot be stored, violated constraints, and faulty statements. Also the first
+line of such an error, as text for a reason.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
-"""Cycle of the engine: reads the inboxes of DAGs and moves their nodes on.
+"""Cycle of the engine: reads the inboxes of DAGs and moves their nodes on, DAG by DAG in rounds.
 
-A DAG whose round fails or takes too long is held. One transaction per DAG and round, under the lock
-of the DAG's row: the inbox entries are deleted in the transaction that acts on them, so each event
-counts exactly once, whoever is killed when. The work is proportional to the events, not to the size
-of the DAG.
+A round settles what ended, fires timers, starts and submits nodes, grants scripts, and ends the
+DAG. It is one transaction under the lock of the DAG's row: the inbox entries are deleted in the
+transaction that acts on them, so each event counts exactly once, whoever is killed when. The work
+is proportional to the events, not to the size of the DAG. A DAG whose round fails or takes too long
+is held.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Decision on a node's next step after its PRE, job or POST has ended, by DAGMan's rules.
 
-Pure functions: retry, end, abort, or the next script.
+Pure functions from exit codes, also for a submission that failed: submit, skip, run POST, succeed,
+retry or fail, and abort of the DAG. Also DAGMan's codes for ends without an exit code.
 """
 
 from __future__ import annotations

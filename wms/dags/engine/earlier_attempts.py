@@ -1,4 +1,7 @@
-"""Sites and hosts of the earlier attempts of nodes, for jobs of a retry to avoid."""
+"""Sites and hosts of the earlier attempts of nodes, for jobs of a retry to avoid.
+
+The sites are all that were tried, the hosts those on which jobs failed.
+"""
 
 from __future__ import annotations
 

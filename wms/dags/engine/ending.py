@@ -1,7 +1,8 @@
 """End of a DAG by success, failure, abort or removal: what runs is stopped, a rescue is written.
 
-Inner DAGs are stopped too. Then the FINAL node runs, and the DAG's exit code is stored. A halted
-DAG ends once nothing of it runs.
+Inner DAGs are stopped too. Then the FINAL node runs, and the DAG's status and exit code are stored.
+A halted DAG ends once nothing of it runs. Also the decision whether a DAG ends now, and the removal
+of given inner DAGs.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Inbox of a DAG, read by the engine: entries about jobs, scripts, inner DAGs and requests.
+"""Inbox of a DAG, read by the engine: entries about jobs, scripts, inner DAGs and placements.
 
 They become outcomes of nodes; the ends of plain nodes are settled at once.
 """

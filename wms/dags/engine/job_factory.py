@@ -1,4 +1,4 @@
-"""Job factory: job specifications of ready nodes, or the fault for which there are none.
+"""Job factory: job specifications of ready nodes, or the fault for which a node has none.
 
 Jobs are bound to the DAG's site, except those of a DAG that are bound one by one at their claims.
 Bounded in time, in the number of jobs, and in the number of different needs.

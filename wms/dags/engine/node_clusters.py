@@ -1,6 +1,8 @@
 """Clusters of jobs of a node: ends counted to one exit code, holds, reports of provisioners.
 
-Also the jobs of given clusters.
+Failures beyond the node's tolerance and too many holds kill the rest of the jobs; a hold runs the
+HOLD script; with the last provisioner that is ready the other nodes begin. Also the jobs of given
+clusters.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Features of a node beyond a plain job (scripts, retry, abort, ...), as values and as JSON."""
+"""Features of a node beyond a plain job (scripts, retry, abort, ...), as values and as JSON.
+
+Written from the parsed DAG file, read from the node's row.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """Rebuild of a DAG's state from its events alone, compared with its rows (an audit).
 
-Also the control loop auditor, which does this for the DAGs that changed last.
+Nothing is changed; the differences are returned. Also the control loop auditor, which does this for
+the DAGs that changed last.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Round of the engine with one DAG: its locked row, options, counters, and moves of its nodes.
 
-Also the outcome of a node (`NodeOutcome`), the options of a DAG's run, and moves of nodes of
-several DAGs outside of a round.
+Also the outcome of a node (`NodeOutcome`), the options of a DAG's run, moves of nodes of several
+DAGs outside of a round, and nodes read by their ids.
 """
 
 from __future__ import annotations

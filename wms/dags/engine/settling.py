@@ -1,7 +1,8 @@
 """Outcomes of nodes carried out by the engine: retries, scripts, ends, release of children.
 
 Plain nodes are settled by the thousands. Also the start of ready nodes with a PRE script, a save
-point or nothing to run, and the check whether nodes of the DAG may begin.
+point or nothing to run; the input of a node's decision; and the check whether nodes of the DAG may
+begin.
 """
 
 from __future__ import annotations

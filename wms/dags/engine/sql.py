@@ -1,4 +1,4 @@
-"""SQL of the engine: inbox entries, events of jobs, countdown of children, futile nodes."""
+"""SQL of the engine: take inbox entries, read job events, count parents down, find futile nodes."""
 
 from __future__ import annotations
 

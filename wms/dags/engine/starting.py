@@ -1,4 +1,8 @@
-"""Start of nodes without unfinished parents, when a DAG begins, resumes or is provisioned."""
+"""Start of nodes without unfinished parents, when a DAG begins, resumes or is provisioned.
+
+A provisioner comes first, then services and the nodes of the graph; of a DAG that is ending only
+its FINAL node.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Throttles on submission: how many ready nodes may go, and which.
+"""Throttles on submission: how many ready nodes of a DAG may be submitted now, and which.
 
 By the limits of the DAG, of its categories, and those shared by DAGs. Also the columns of ready
 nodes that are read for submission, and the DAGs that limits keep back.

@@ -1,7 +1,8 @@
 """Timers of DAGs: the control loop that wakes the engine when they are due, and their effects.
 
-They are deferred scripts, time limits of nodes, and capacity freed by other DAGs under the same
-limit. Also the extension of timers of DAGs that stood still, and the time of the next one.
+They are time limits of nodes, whose jobs, inner DAGs or placements are ended then; deferred
+scripts; and capacity freed by other DAGs under the same limit. Also the extension of timers of DAGs
+that stood still, and the time of the next one.
 """
 
 from __future__ import annotations

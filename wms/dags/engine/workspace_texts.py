@@ -1,6 +1,7 @@
 """Texts that the engine reads when a node is submitted: workspace files, late submit descriptions.
 
-Also the names of nodes' parents.
+Late ones are in files that did not exist when the DAG was submitted. Also the names of nodes'
+parents.
 """
 
 from __future__ import annotations

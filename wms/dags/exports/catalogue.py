@@ -1,4 +1,8 @@
-"""Catalogue of a DAG's exports: files that DAGMan would write, their names, made on demand."""
+"""Catalogue of a DAG's exports, files that DAGMan would write: their kinds, names and texts.
+
+The kinds are node status file, `jobstate.log`, DOT, metrics and job event log. Texts are made on
+demand, piece by piece.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Export of a run as DAGMan's metrics: a JSON document with the fields of both versions."""
+"""Export of a run as DAGMan's metrics: a JSON document with counts of nodes and jobs, and times.
+
+It has the fields of both versions of DAGMan's format, and height and width of the graph.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """State changes of a DAG's run, read from the tables as five streams, each ordered by time.
 
-Also numbers of attempts in earlier runs.
+The streams are of the DAG, its nodes, its jobs, starts of scripts and ends of scripts. Also the
+order in which they are merged, and the number of attempts in earlier runs.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Timeline of a DAG's run in DAGMan's event names, merged from the state changes in order of time.
 
-The exports `jobstate.log` and job event log are both made from it.
+It numbers attempts and jobs as DAGMan does. The exports `jobstate.log` and job event log are both
+made from it.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
 """Checks of job events against DAGMan's table of bad events, without database access.
 
+They tell whether an event is used, used or ignored with a warning, or an error that ends the DAG.
 Allowed bad events are a sum of flags, as in `DAGMAN_ALLOW_EVENTS`.
 """
 

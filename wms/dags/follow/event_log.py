@@ -1,4 +1,8 @@
-"""Parser of HTCondor's job event log (text format), chunk by chunk as the log grows."""
+"""Parser of HTCondor's job event log (text format), chunk by chunk as the log grows.
+
+It returns the complete events (job, time, node name, exit code), the number of bytes used, and
+faults.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """Projection of job log events onto the nodes of a followed DAG, without database access.
 
-Rows of clusters and processes are changed in memory only; steps of nodes are collected in order for
-`step_application`.
+Rows of clusters and processes are changed in memory only; steps of nodes (submit, retry, fail, ...)
+are collected in order for `step_application`. Also warnings, the fault that makes the log
+impossible, and the abort of the DAG.
 """
 
 from __future__ import annotations

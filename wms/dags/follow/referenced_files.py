@@ -1,4 +1,7 @@
-"""Uploaded files by path, of which those that a followed DAG refers to are kept when read."""
+"""Mapping of uploaded files by path that keeps the content of those that are read.
+
+So only the files that the DAG files of a followed DAG refer to are stored.
+"""
 
 from __future__ import annotations
 

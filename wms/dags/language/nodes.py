@@ -1,7 +1,7 @@
 """DAG commands that define nodes: JOB, SUBDAG, DATA, FINAL, PROVISIONER, SERVICE.
 
-Also SUBMIT-DESCRIPTION, the inline submit descriptions that nodes refer to, and the checks of
-names and directories of nodes and splices.
+Also SUBMIT-DESCRIPTION, submit descriptions inside of DAG files, and the checks of names and
+directories of nodes and splices.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Origin of a submission: the directory in which file names of DAG files are looked up.
 
-It is condor_submit_dag's working directory. Also advice for names outside of it. Source: DAGMan
-resolves names from where condor_submit_dag is called, with -UseDagDir from the folder of each DAG
-file (HTCondor, docs/automated-workflows/dagman-file-paths.rst).
+It is condor_submit_dag's working directory, read from the fields of a submission. Also advice for
+names outside of the workspace. Source: DAGMan resolves names from where condor_submit_dag is
+called, with -UseDagDir from the folder of each DAG file (HTCondor,
+docs/automated-workflows/dagman-file-paths.rst).
 """
 
 from __future__ import annotations

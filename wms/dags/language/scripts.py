@@ -1,7 +1,8 @@
 """DAG command SCRIPT: PRE, POST and HOLD scripts of nodes, and the macros of their arguments.
 
-Source: DagParser::ParseScript (HTCondor 25.14, dag_parser.cpp) takes what follows the node's name
-as it stands, and Script::BackgroundRun (condor_dagman/script.cpp) splits that at blanks and tabs.
+Names that are no macros get a warning; `wms.dags.scripts.macros` expands the others. Source:
+DagParser::ParseScript (HTCondor 25.14, dag_parser.cpp) takes what follows the node's name as it
+stands, and Script::BackgroundRun (condor_dagman/script.cpp) splits that at blanks and tabs.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """DAG commands for the run as a whole: CONFIG, ENV, SET_JOB_ATTR, REJECT, and exported files.
 
-Exported files are those of NODE_STATUS_FILE, JOBSTATE_LOG and DOT.
+Exported files are those of NODE_STATUS_FILE, JOBSTATE_LOG and DOT; their names are stored.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Limits on the size of a DAG and its files: text, lines, findings, names, splices, nodes, arcs."""
+"""Limits on the size of a DAG and its files: text, lines, findings, names, splices, nodes, arcs.
+
+Also on retries, rescues, VARS of a node, and ENV SET.
+"""
 
 from __future__ import annotations
 

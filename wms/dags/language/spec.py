@@ -1,4 +1,8 @@
-"""Parsed DAG (`DagSpec`): nodes with their properties, arcs, options of the run, statistics."""
+"""Parsed DAG (`DagSpec`): nodes with their properties, arcs, options of the run, statistics.
+
+Also its faults and warnings, limits of categories, and inline submit descriptions; each node,
+script and variable has its file and line.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""DAG commands that read other DAG files, SPLICE and INCLUDE; PIN_IN, PIN_OUT and CONNECT."""
+"""DAG commands that read other DAG files (SPLICE, INCLUDE) or join splices (PIN_IN, CONNECT, ...).
+
+CONNECT makes arcs from the out-pins of one splice (PIN_OUT) to the in-pins of another. Also the
+nodes of a splice at which arcs begin and end that name it in PARENT lines.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Models of the matchmaking policy and of the records of negotiation cycles."""
+"""Models of the matchmaking policy (one row) and of the records of negotiation cycles."""
 
 from __future__ import annotations
 

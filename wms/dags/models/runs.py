@@ -1,4 +1,4 @@
-"""Models of a DAG's run: script runs, rescues and save points, and limits that DAGs share."""
+"""Models of script runs, of rescues and save points, and of submission limits that DAGs share."""
 
 from __future__ import annotations
 

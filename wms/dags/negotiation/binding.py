@@ -1,6 +1,7 @@
 """Binding of matched DAGs to their sites, with ad and environment; reasons of unmatched DAGs.
 
-DAGs with a faulty ad or environment are held. Also notes which DAGs a cycle had time to look at.
+DAGs with a faulty ad or environment are held. Also the environment of a DAG (`$ENV`) at a site, and
+which DAGs a cycle had time to look at.
 """
 
 from __future__ import annotations

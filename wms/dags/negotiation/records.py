@@ -1,4 +1,4 @@
-"""Selectors of negotiation cycles: records, matches, reasons of DAGs left over.
+"""Selectors of negotiation cycles: their records, matches, and reasons of DAGs left over.
 
 For pages, API and history.
 """

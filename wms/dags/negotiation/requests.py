@@ -128,7 +128,7 @@ def idle_by_submitter() -> dict[str, list[int]]:
 
 
 def _unmatched_dags() -> QuerySet[Dag]:
-    """Idle DAGs that need a match: neither inner DAGs nor followed ones, and with a site."""
+    """Idle DAGs that need a site: not inner or followed ones, nor those bound job by job."""
     return Dag.objects.filter(
         state=DagState.IDLE, parent_node=None, is_followed=False, binding=Binding.SITE
     )

@@ -1,6 +1,6 @@
 """Usage of concurrency limits and group quotas, and DAG counts of submitters, for pages and API.
 
-Also the quotas themselves, as shares of the match capacity of all open sites.
+Also the quotas of groups themselves, as shares of the match capacity of all open sites.
 """
 
 from __future__ import annotations

@@ -35,10 +35,10 @@ def dag_of_outer_job() -> QuerySet[Dag]:
 
 
 def dag_id_of(job: Job) -> int | None:
-    """Id of the DAG of a job; None for a single job."""
+    """Id of the DAG of a job; None for a job that belongs to no DAG."""
     return dag_id_of_topic(job.topic, job.topic_key)
 
 
 def dag_id_of_topic(topic: str, key: int) -> int | None:
-    """Id of the DAG with this topic and key of a job; None for a single job."""
+    """Id of the DAG with this topic and key of a job; None for a job that belongs to no DAG."""
     return key if topic == JOB_TOPIC else None

@@ -1,8 +1,9 @@
-"""States of all nodes of a DAG as one byte each, with counts, and changes since a version.
+"""States of all nodes in a DAG's drawing, one byte each, with counts, and changes since a version.
 
-Node transitions happen under the lock of the DAG's row. So within a DAG the ids of node events are
-in the order of commits, and the last event id is a version. Jobs are not under that lock: their
-changes are sent again for a minute, which is harmless since states are sent, not transitions.
+A submitted node shows whether its job runs, stalls or is held. Node transitions happen under the
+lock of the DAG's row. So within a DAG the ids of node events are in the order of commits, and the
+last event id is a version. Jobs are not under that lock: their changes are sent again for a minute,
+which is harmless since states are sent, not transitions.
 """
 
 from __future__ import annotations

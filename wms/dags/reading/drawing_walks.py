@@ -1,6 +1,7 @@
 """Analysis of a DAG by its drawing: node times, critical path, blocking nodes, neighbours.
 
-The times of nodes that have not ended are estimates.
+The times of nodes that have not ended are estimates. Blocking nodes are those on which most undone
+nodes depend.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Selectors of single nodes: neighbours, events, jobs, script runs, placements, inner DAGs.
+"""Selectors of one node: parents and children, events, jobs, script runs, placements, inner DAGs.
 
 Also counts of descendants, script runs of a DAG, and nodes of placement requests.
 """

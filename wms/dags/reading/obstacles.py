@@ -1,6 +1,7 @@
 """Obstacles of a node: what keeps it from running or ending now, by the rules of the engine.
 
-Also the room that limits of a running DAG leave for ready nodes.
+Each has a kind for programs, a message for people, and what the node waits for. Also the room that
+limits of a running DAG leave for ready nodes.
 """
 
 from __future__ import annotations

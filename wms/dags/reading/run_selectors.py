@@ -1,6 +1,7 @@
 """Selectors of a DAG as a run: outer, inner and further runs, resume points, options, limits.
 
-Also the rescues that were written for its files, and its categories.
+Also the rescues that were written for its files, its categories, and the limits that it shares with
+other DAGs.
 """
 
 from __future__ import annotations

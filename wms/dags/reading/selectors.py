@@ -162,7 +162,7 @@ def nodes_of_jobs(jobs: Collection[Job]) -> dict[int, Node]:
 
 
 def dags_of_jobs(jobs: Collection[Job]) -> dict[int, Dag]:
-    """DAGs by job id; single jobs are absent."""
+    """DAGs by job id; jobs that belong to no DAG are absent."""
     keys = {job.pk: dag_id for job in jobs if (dag_id := dag_id_of(job)) is not None}
     dags = Dag.objects.filter(pk__in=set(keys.values())).only("name", "state").in_bulk()
     return {pk: dags[key] for pk, key in keys.items() if key in dags}

@@ -1,4 +1,4 @@
-"""Names of rescue files and of `.old` files, and whether DAG files can have them."""
+"""Names of rescue files and of `.old` files, and whether DAG files have names that allow them."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """Rescue files and save points in a workspace: written, numbered, read, chosen to resume from.
 
-Also the reader of this choice in a request, and faults for nodes that the DAG does not have.
+Those that no longer apply are renamed to `.old`. Also the reader of the choice in a request
+(newest, afresh, a number, a save point), and faults for nodes that the DAG does not have.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Settings of the script service, with their types and units.
 
-Scripts are the PRE, POST and HOLD scripts of nodes.
+Scripts are the PRE, POST and HOLD scripts of nodes. Also the folder for their copies of workspaces
+on this host.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""DEBUG option of a script: the text that its debug file gets, a banner and the output."""
+"""DEBUG option of a script: the text appended to its debug file, a banner and the output."""
 
 from __future__ import annotations
 

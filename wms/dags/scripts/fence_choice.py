@@ -1,4 +1,7 @@
-"""Choice of the fence for scripts on this host: each is tried with a small program first."""
+"""Choice of the fence for scripts on this host: the best that is allowed and works.
+
+Each is tried with a small program first; where none works, no script is run (`NoFence`).
+"""
 
 from __future__ import annotations
 

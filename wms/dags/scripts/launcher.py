@@ -1,9 +1,10 @@
 """Program inside the fence that starts one script, stops it, and reports its exit code.
 
-Its text is given to an interpreter on the command line, inside the fence, so it needs nothing but
-Python's standard library and the module that goes with it. stdin brings one line of JSON; when it
-is closed, by the service or by the service's death, the script is stopped. The result of the script
-is written as JSON to the descriptor whose number is the first argument.
+It sets resource limits, account and confinement, and kills what the script leaves. Its text is
+given to an interpreter on the command line, so it needs only Python's standard library and the
+module that goes with it. stdin brings one line of JSON; when that is closed, by the service or its
+death, the script is stopped. The result is written as JSON to the descriptor that the first
+argument names.
 """
 
 from __future__ import annotations

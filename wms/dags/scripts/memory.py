@@ -1,4 +1,4 @@
-"""Processes of a running script, and the memory that they use together."""
+"""Processes of a running script, read from `/proc`, and the memory that they use together."""
 
 from __future__ import annotations
 

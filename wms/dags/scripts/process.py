@@ -1,4 +1,7 @@
-"""Script as a process: started behind its fence, limited, watched, stopped, its output cut."""
+"""Script as a process: started behind its fence, limited, watched, stopped, its output cut.
+
+It returns exit code, reason of a failure, and output. Also limits, command and result as values.
+"""
 
 from __future__ import annotations
 

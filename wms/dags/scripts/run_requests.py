@@ -1,6 +1,7 @@
 """Script runs as the engine requests and grants them: queue, limits of the DAG, DEFER, macros.
 
-Also the values behind the macros: the status of a DAG, and exit codes of jobs that ended.
+Also the values behind the macros (the status of a DAG, exit codes of jobs that ended), and the DAGs
+whose deferred scripts are due.
 """
 
 from __future__ import annotations

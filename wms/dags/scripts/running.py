@@ -1,6 +1,6 @@
-"""Script service, the loop that runs granted scripts: take, prepare files, run, record the end.
+"""Script service: takes granted runs one by one, prepares files, runs scripts, records their ends.
 
-Renews the lease of a run meanwhile.
+It renews the lease of a run meanwhile, and stops a script that was cancelled.
 """
 
 from __future__ import annotations

@@ -99,7 +99,7 @@ def end_run(
     now: datetime,
     changes: Changes = NO_CHANGES,
 ) -> bool:
-    """Record the end of a leased run together with its files; nothing else ends such a run.
+    """Record the end of a run by the holder of its lease, together with the files that it left.
 
     True when this was the end; False when it had ended before or belongs to another lease, and then
     nothing changes. The engine gets an entry in its inbox.

@@ -1,9 +1,9 @@
-"""Slots for scripts on this host: one script at a time in each.
+"""Slots for scripts on this host: folders with a lock, for one script at a time each.
 
-A slot is a folder, locked by the process that uses it; the lock ends with the process. Where root
-runs the service every slot has an account of its own, and only this account can enter the folder,
-so that scripts that run at once cannot touch one another. The account is the same for all scripts
-that use the slot in turn: nothing of one is left for the next.
+The lock ends with the process that uses the slot. Where root runs the service every slot has an
+account of its own, and only this account can enter the folder, so that scripts that run at once
+cannot touch one another. The account is the same for all scripts that use the slot in turn: nothing
+of one is left for the next.
 """
 
 from __future__ import annotations

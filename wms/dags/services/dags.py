@@ -1,7 +1,7 @@
 """Services on DAGs: hold, halt, release, rematch, remove, rescue, and change of limits.
 
-Also locks DAGs with their inner DAGs, and refuses a second run of the same DAG files. Which
-options of a run may be changed meanwhile stands here, too.
+With permission and audit. Also the lock of DAGs with their inner DAGs, the refusal of a second run
+of the same DAG files, and the options of a run that may be changed meanwhile.
 """
 
 from __future__ import annotations
@@ -183,7 +183,7 @@ def rescue_dag(
     resumption: Resumption | None = None,
     options: Mapping[str, Any] | None = None,
 ) -> Dag:
-    """Run an ended DAG again, as a new DAG in its workspace, from its newest rescue file.
+    """Run an ended DAG again, as a new DAG in its workspace; by default from its newest rescue.
 
     The DAG files are read from the workspace. `options` override those of the previous run. Raises
     NotFound, NotPermitted, ReasonRequired, QuotaExceeded, Conflict, and InvalidInput with every
@@ -230,10 +230,10 @@ def change_limits(
     options: Mapping[str, int] | None = None,
     categories: Mapping[str, int] | None = None,
 ) -> Dag:
-    """Change limits of a DAG, also while it runs; 0 is no limit. Category limits are added.
+    """Change limits of a DAG, also while it runs. Category limits are added to the others.
 
-    Submitted nodes stay submitted. Raises NotFound, NotPermitted, ReasonRequired,
-    Conflict, InvalidInput.
+    0 is no limit, but for a category it lets no node be submitted. Submitted nodes stay submitted.
+    Raises NotFound, NotPermitted, ReasonRequired, Conflict, InvalidInput.
     """
     [dag] = locked_dags([dag_id], actor)
     if not reason.strip():

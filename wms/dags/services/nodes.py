@@ -1,4 +1,8 @@
-"""Services on nodes of a DAG: rerun, mark as done or failed, change, mark as provisioned."""
+"""Services on nodes of a DAG: rerun, mark as done or failed, change, mark as provisioned.
+
+With permission and audit. Children, descendants and the counters of the DAG follow; a rerun opens a
+DAG that has ended.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Services on shared limits: most nodes of a user, at a site or of a category, over several DAGs.
+"""Services on shared limits: most submitted nodes of a user, at a site or of a category, over DAGs.
 
-Read with their use, checked, stored and deleted.
+Read with their use, checked, stored and deleted; DAGs that may have more room then are woken.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Context of a simulation: virtual clock, event queue, trace, and the DAGs that take part."""
+"""Context of a simulation: virtual clock, event queue, trace, and the DAGs that take part.
+
+Also which features these DAGs use, so that backends for others do no queries.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Outcome of a simulated submission: findings, states of DAG and nodes, files, and trace.
+"""Outcome of a simulated submission: findings, states of DAG and nodes, files, rescue, and trace.
 
-States have the names that conformance cases use.
+States have the names that conformance cases use. Also the outcome as JSON values.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Offer of the simulated site, read from JSON: environment, ad attributes, tags of its queue.
 
-Also placeholders for values that the DAG's files refer to.
+Also placeholders, with warnings, for values that the DAG's files refer to and the offer lacks.
 """
 
 from __future__ import annotations

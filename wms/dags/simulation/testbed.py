@@ -1,4 +1,4 @@
-"""Owner, site and queue that are made for a simulation; the queue's pilots run every job.
+"""Testbed of a simulation: a user, a site and a queue, whose pilots run every job.
 
 Also workspaces of simulated DAGs, and the match of a DAG with the site.
 """

@@ -1,4 +1,4 @@
-"""Trace of a simulation: the runs of all components, with their order and times.
+"""Trace of a simulation: runs of jobs, scripts, inner DAGs and placements, with order and times.
 
 Also counts of runs, and how many went on at once.
 """

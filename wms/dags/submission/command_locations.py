@@ -1,4 +1,7 @@
-"""Location, by file and line, of a submit command or attribute of a node, and its value."""
+"""Location of a submit command or attribute of a node, by file and line, for faults and warnings.
+
+Also its value in the submit description.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """Submit description of a DAG as a whole, parsed and checked: ad, accounting group, limits.
 
-Also its environment, rematch policy, and binding (of the DAG or of each job to a site).
+Also its environment, rematch policy, and binding (of the DAG or of each job to a site). Faults have
+file and line.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Check of the nodes of a submitted DAG with their submit descriptions and files.
+"""Check of the nodes of a submitted DAG with their submit descriptions and input files.
 
-As far as possible before the site is known; faults and warnings have file and line.
+As far as possible before the site is known; it returns faults and warnings with file and line.
 """
 
 from __future__ import annotations

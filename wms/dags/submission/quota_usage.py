@@ -1,6 +1,6 @@
 """Use of quotas by DAGs: nodes that are still to make their jobs, and each DAG as a cluster.
 
-Also the nodes of a new DAG that will make jobs.
+Also the number of nodes of a new DAG that will make jobs.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Creation of a DAG's run in a workspace: the first, a further one, or one of an inner DAG.
 
-Also the check of a run's options.
+The files are checked as they are then, and stored as a new DAG, from a rescue if one applies. Also
+the check of a run's options.
 """
 
 from __future__ import annotations

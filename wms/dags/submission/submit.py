@@ -1,6 +1,7 @@
 """Submission of a DAG: checked and stored with its files as a whole, or not at all.
 
-Also the check alone, and the warnings of an accepted DAG.
+The same idempotency key gives the DAG that was stored first; quotas are kept. Also the check alone,
+and the warnings of an accepted DAG.
 """
 
 from __future__ import annotations

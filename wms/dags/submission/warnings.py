@@ -1,6 +1,7 @@
-"""Warnings at submission about likely mistakes: words that no site offers, misspelt names.
+"""Warnings at submission about likely mistakes in submit descriptions and VARS of a DAG's nodes.
 
-Also variables, files and priorities that may not do what was meant.
+Sites, tags and other words that no site offers, misspelt names, and commands, variables and values
+that may not do what was meant.
 """
 
 from __future__ import annotations

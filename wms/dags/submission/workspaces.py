@@ -1,4 +1,4 @@
-"""Files of a DAG's workspace by path: opened, read and written."""
+"""Files of a DAG's workspace by path: opened on demand, read, and written."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Simulated batch system: jobs start first in first out, and end as the behaviour file says.
 
-Also holds and releases jobs, and reports provisioners as ready.
+Also holds and releases jobs, reports provisioners as ready, and traces jobs that others stopped.
 """
 
 from __future__ import annotations

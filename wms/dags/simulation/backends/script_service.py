@@ -1,4 +1,7 @@
-"""Simulated script service: granted script runs start, and end as the behaviour file says."""
+"""Simulated script service: granted script runs start, and end as the behaviour file says.
+
+A script whose program does not exist fails; debug files are written.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """Conformance cases of the DAG engine, parsed from JSON; unknown keys are refused.
 
-A case is one submission, or several in the same workspace, with the expected outcome of each.
+A case is one submission, or several in the same workspace, each with behaviour, options and
+expected outcome.
 """
 
 from __future__ import annotations

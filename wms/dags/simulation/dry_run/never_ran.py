@@ -1,4 +1,4 @@
-"""Nodes that never ran in a dry run, with their failed ancestors or unfinished parents."""
+"""Reasons why nodes never ran in a dry run: failed ancestors, or unfinished parents."""
 
 from __future__ import annotations
 
