@@ -1,4 +1,8 @@
-"""Round-robin archives of the history, as in RRDtool: bins and slots, resolutions, quantiles."""
+"""Round-robin archives of the history, as in RRDtool: bins and slots in a ring, by resolution.
+
+Also which archive, and how many of its bins for a point, serve a range of time, and quantiles from
+the classes of a spread.
+"""
 
 from __future__ import annotations
 

@@ -101,7 +101,7 @@ def parse_expression(text: str) -> classad2.ExprTree:
 def check_nesting(text: str) -> int:
     """Raise AdError for brackets or selections that are nested too deep to be parsed safely.
 
-    Returns the number of selections (`? :`).
+    Returns the number of selections (`a.b`).
     """
     depth = selections = 0
     for match in _BRACKET.finditer(text):

@@ -1,7 +1,7 @@
 """Sites that accept a DAG whose jobs are bound at the claim, and why other sites do not.
 
-Both sides' Requirements count, with all sites. Such a DAG takes no place of a site, so sites are
-asked as if nothing were bound to them.
+Also the answer of each site, with its reason. Both sides' Requirements count, with all sites. Such
+a DAG takes no place of a site, so sites are asked as if nothing were bound to them.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ _GROWTH_IF_QUIET = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Outcomes:
-    """Numbers of jobs that ended at a site within a period, by outcome."""
+    """Numbers of DAGs and pilots that ended at a site within a period, by outcome."""
 
     failures: int = 0
     successes: int = 0

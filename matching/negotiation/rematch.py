@@ -49,7 +49,7 @@ class Figures:
 
 
 class Action(StrEnum):
-    """Action on a DAG: stay, rematch or hold."""
+    """Action on a DAG: stay, rematch or hold; unclear when the expression is no truth value."""
 
     STAY = "stay"
     REMATCH = "rematch"

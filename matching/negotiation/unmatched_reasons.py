@@ -1,6 +1,7 @@
 """Reasons why a request stayed unmatched or left sites: kind, and a sentence with counts.
 
-Also how each site and a request stand with each other (`SiteStanding`).
+Also how each site and a request stand with each other (`SiteStanding`), and reasons of several
+names grouped into one text.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Simulation of one queue's pilots and jobs under the pressure formulas, cycle by cycle."""
+"""Simulation of one queue's pilots and jobs under the pressure formulas, cycle by cycle.
+
+Tests check with it how the formulas behave; it is no database model.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Faults of Requirements that are constant: never boolean, or never true, whatever the site."""
+"""Faults of constant expressions (Requirements, policies): never boolean, or never true.
+
+Constant is an expression whose value no other ad can change. For jobs, DAGs and sites.
+"""
 
 from __future__ import annotations
 

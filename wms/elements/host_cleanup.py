@@ -1,4 +1,7 @@
-"""End of all host pilots of an installation, for when the installation itself ends."""
+"""Cleanup of host pilots: ends all of an installation, when the installation itself ends.
+
+By SIGTERM, and after a grace by SIGKILL.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""The `sh` programs behind `HostElement`, for any POSIX shell with /proc, setsid and timeout.
+"""Shell programs (`sh`) of `HostElement`: start a batch, status, cancel, forget, log.
 
-They travel by standard input (`sh -s -- ARGUMENTS`), so that the same text works on this host and
-on another one, and nothing has to be installed there.
+For any POSIX shell with /proc, setsid and timeout. They travel by standard input
+(`sh -s -- ARGUMENTS`), so that the same text works on this host and on another one, and nothing has
+to be installed there.
 """
 
 from __future__ import annotations

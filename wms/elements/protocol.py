@@ -1,4 +1,7 @@
-"""Protocol of batch system adapters (elements): methods, states of pilots, capacity, errors."""
+"""Protocol of batch system adapters (elements): methods, states of pilots, capacity, errors.
+
+Also the ids of a batch in the order of its indices.
+"""
 
 from __future__ import annotations
 

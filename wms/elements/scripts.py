@@ -1,4 +1,4 @@
-"""Secrets of a batch's pilots: their check, and scripts that hand them over.
+"""Secrets of a batch's pilots: their check, and the submitted scripts that hand them over.
 
 Every batch system has them checked; the scripts are for those that take nothing beside a script.
 """

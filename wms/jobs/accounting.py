@@ -1,6 +1,7 @@
-"""Core-seconds of ended attempts (useful, failed or lost), each added to the accounts once.
+"""Accounting of attempts: core-seconds (useful, failed, lost) of ended ones, added once each.
 
-Also the wall time of an attempt, and its outcome in the words of a pilot's accounts.
+They go into the accounts of day, site and owner (`wms.accounting`). Also the wall time of an
+attempt, and the words for its outcome in a pilot's accounts.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Django app of jobs: clusters, attempts, workspaces, stored files, output, running limits.
 
-It also registers what wakes the materialiser, and what clusters use of quotas.
+On start it registers the task that events of clusters' jobs wake (the materialiser), and the
+counter of what clusters use of quotas.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Concurrency limits of jobs: what running ones use of each, and whether another may start.
 
-The same names and maxima count for DAGs, whose use is counted apart. Jobs without such limits cost
-a claim nothing.
+Asked and locked by a claim; also which limits of waiting jobs are reached, with reasons. The same
+names and maxima count for DAGs, whose use is counted apart. Jobs without such limits cost a claim
+nothing.
 """
 
 from __future__ import annotations

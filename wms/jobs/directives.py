@@ -1,7 +1,8 @@
-"""Directives of a job: what its description says of its run beyond needs, files and expressions.
+"""Directives of a job: stdin, output remaps, durations, checkpoints, notification, hold, kill time.
 
-They are kept as JSON, in which only what is said stands; a job that says nothing has none. Also the
-announced output (a file, or a folder) that a file belongs to, and the name it is published under.
+Values of the submit description for its run that are no needs, files or expressions; kept as JSON
+with only what is given. Also the announced output (a file, or a folder) that a file belongs to, and
+the name it is published under.
 """
 
 from __future__ import annotations

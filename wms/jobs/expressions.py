@@ -1,7 +1,8 @@
 """Expressions of jobs, such as `periodic_hold` or `on_exit_remove`, evaluated in the job's ad.
 
-The ad's attributes have HTCondor's names. Only `True` counts; a value that is undefined or an error
-decides nothing. Also `retry_until` and `success_exit_code`.
+Gives their verdicts, and the texts and numbers of reasons and subcodes of holds. The ad's
+attributes have HTCondor's names. Of verdicts only `True` or `False` counts; a value that is
+undefined or an error decides nothing. Also `retry_until` and `success_exit_code`.
 """
 
 from __future__ import annotations

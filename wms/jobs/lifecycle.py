@@ -1,7 +1,8 @@
-"""State changes of jobs with events, announced to submitters, grouping of failures, and owners.
+"""Lifecycle of jobs: applies state changes and writes their events, announced to inboxes.
 
-Owners hear of them where `notification` asks for it. Also first events of new jobs, and events
-without a change of state.
+The inboxes are of the submitter (DAG or cluster), of the grouping of failures, and of the notices
+to owners who asked by `notification`. Also first events of new jobs, events without a change of
+state, and the deletion of checkpoints of jobs that have ended.
 """
 
 from __future__ import annotations

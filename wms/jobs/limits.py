@@ -1,10 +1,10 @@
 """Running limits: the most jobs of a kind at once, and the least interval between their starts.
 
 Services that store and delete them, a selector with what runs now, those that are reached, and
-their use in a claim, which asks twice. Before the draw, and without a lock, it leaves out the kinds
-whose limits are reached. For the needs that were drawn it locks the limits that cover them and
-counts anew: so two claims at the same time never exceed a limit, and claims of kinds without one
-wait for nobody.
+their use in a claim, which asks twice, and asks for concurrency limits too. Before the draw, and
+without a lock, it leaves out the kinds whose limits are reached. For the needs that were drawn it
+locks the limits that cover them and counts anew: so two claims at the same time never exceed a
+limit, and claims of kinds without one wait for nobody.
 """
 
 from __future__ import annotations

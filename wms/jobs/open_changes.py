@@ -1,4 +1,8 @@
-"""Changes of jobs that have not ended: their priority, and what they need."""
+"""Change of priority and needs of jobs that have not ended, in one call.
+
+Jobs that wait are moved to the TaskQueues of what they need now; for a job that a pilot has, it
+counts if it waits again. Each change is an event of the job.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""Operations on jobs: create workspace, submit, bind to a pilot, hold, release, kill, fail, move.
+"""Operations on jobs: create workspace, submit, bind to a pilot, hold, release, kill, fail.
 
-Also the closing of attempts. Permissions are checked by the callers (`wms.jobs.services`).
+Also the closing of attempts, and putting waiting jobs into TaskQueues or moving them to others.
+Permissions are checked by the callers (`wms.jobs.services`).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Permissions on jobs and clusters: who may see, submit and steer them.
+"""Policy of jobs and clusters: whether a user may steer one (kill, hold, change, peek at output).
 
 - Everybody who is logged in sees every job, with what it printed: a production is a common matter.
 - A user submits, and steers their own jobs.

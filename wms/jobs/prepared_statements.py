@@ -1,4 +1,7 @@
-"""Rows of jobs, attempts and files by prepared statements, for claims and reports of pilots."""
+"""Prepared statements of jobs and attempts: read, lock, insert and end, for claims and reports.
+
+Also the files that an attempt has sent, and the contents of named files of a workspace.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Quotas of users and groups: what each uses, and the refusal of what would go beyond.
+"""Quotas of users and groups on waiting jobs, clusters and stored bytes: use, and refusal beyond.
 
-They limit waiting jobs, clusters and stored bytes. Also the register of counters by which other
-apps add to the use, and the summing up of the entries of stored bytes.
+Also the register of counters by which other apps add to the use, and the summing up of the entries
+of stored bytes.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""Selectors of jobs, their attempts, events, logs and files, and of files of workspaces.
+"""Selectors of jobs, their attempts, events, logs, streams and files, and of files of workspaces.
 
-Also what open attempts hold of a pilot, jobs whose pauses are over, and the first site of a job.
+Also what open attempts hold of a pilot (cores, memory, disk, GPUs), jobs whose pauses are over, and
+the first site of a job as an expression for queries.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Services for jobs: hold, release, kill, reschedule and prioritise, and peek at output."""
+"""Services for jobs: hold, release, kill, reschedule and prioritise, and peek at output.
+
+Permitted and audited. Also one job that the actor may steer, and its open attempt.
+"""
 
 from __future__ import annotations
 

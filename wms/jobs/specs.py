@@ -1,4 +1,7 @@
-"""Specification of a job to be submitted, and what it shares with other jobs."""
+"""Specification of a job to be submitted (`JobSpec`), and the values it shares with other jobs.
+
+Also what of it is stored with the job, and the JSON form and key (SHA-256) of what is stored once.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""SQL of jobs: store thousands and their descriptions, lock limits and scopes, serve pilots.
+"""SQL of jobs: insert thousands with their descriptions, lock limits and scopes, count running.
 
-Pilots claim and report. Also concurrency limits, and the folding of sizes of outputs and of files.
+Also the statements of pilots' claims and reports, those of concurrency limits, and the folding of
+the sizes of outputs and of stored files.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Control loops of jobs and their Celery tasks: sweepers, periodic expressions, pauses, accounts.
 
-The sweepers remove broken uploads and old streams, outputs that are over and unnamed contents; the
-materialiser makes the jobs of clusters.
+The sweepers remove broken uploads and old streams, outputs whose lease is over and contents that
+nothing refers to; the materialiser makes the jobs of clusters; rescheduled jobs are queued again
+after their pauses.
 """
 
 from __future__ import annotations

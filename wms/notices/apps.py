@@ -1,4 +1,7 @@
-"""Django app of notices: subscriptions, notices, channels (e-mail, webhook) and deliveries."""
+"""Django app of notices: subscriptions, notices, channels (e-mail, webhook) and deliveries.
+
+On start it registers the fan-out as the reader of the events that users are notified of.
+"""
 
 from __future__ import annotations
 

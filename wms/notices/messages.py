@@ -1,6 +1,7 @@
-"""Texts of messages of notices: JSON bodies of webhooks, subjects, headers, texts of e-mails.
+"""Messages of notices as texts: JSON bodies of webhooks, subjects, headers and texts of e-mails.
 
-Also the path of the page of a notice's object.
+Also the type of a message (notice, summary, digest, test) and the path of the page of a notice's
+object.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Permissions on notices: who may subscribe to what, and which objects a user is told of.
+"""Policy of notices: who may subscribe to what, and which objects a user is told of.
 
 - Everybody who is logged in keeps subscriptions and channels of their own, and reads their own
   notices; nobody those of others.

@@ -1,4 +1,4 @@
-"""HTTP client of webhooks: one request to a checked address, no redirects, short time limits."""
+"""HTTP client of webhooks: one signed request to a checked address, no redirects, time limits."""
 
 from __future__ import annotations
 

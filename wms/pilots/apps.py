@@ -1,4 +1,8 @@
-"""Django app of pilots: director, submitter, monitor, node checks, protocol with the agent."""
+"""Django app of pilots: director, submitter, monitor, node checks, protocol with the agent.
+
+On start it registers the validation of a queue's node checks, and the director's task as the one
+that new waiting jobs wake.
+"""
 
 from __future__ import annotations
 

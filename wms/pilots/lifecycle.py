@@ -1,6 +1,6 @@
-"""State changes of pilots with their events; failures are announced to the grouping of failures.
+"""Lifecycle of pilots: applies state changes and writes events, failures announced for grouping.
 
-Also events without a change of state.
+Also events without a change of state (drain).
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Models of pilots: events, logs, node checks and results, files and manifests of the agent."""
+"""Models of pilots, their events and logs, added node checks and results, files and manifests.
+
+Pilots fetch the files (agent, scripts of checks) and the manifests by their SHA-256.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Models of the pressure: requests for pilots and their history, back-off, pilot limits."""
+"""Models of pilot pressure: requests for pilots and their history, back-off, pilot limits.
+
+The back-off (`ElementContact`) has failures and pauses of a queue's batch system by kind of
+question; pilot limits bound the pilots of all queues, of a site or of a group.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""Selectors of pilots: lists, details, events, ends of logs, fences, counts by queue.
+"""Selectors of pilots: lists, details, events, ends of logs, fences, counts by queue and state.
 
-Also the names of their worker nodes.
+A log that the pilot has not sent is asked of its batch system. Also the name of a pilot's worker
+node, and whether it is the only one known at its site.
 """
 
 from __future__ import annotations

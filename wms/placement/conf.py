@@ -1,4 +1,4 @@
-"""Settings of data placement: folders that transfers may reach, limits and times."""
+"""Settings of data placement: host folders that transfers may reach, limits of time and size."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""State changes of placement requests with their events; ends are announced to submitters."""
+"""Lifecycle of placement requests: applies their events, and announces ends to submitters."""
 
 from __future__ import annotations
 

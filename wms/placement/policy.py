@@ -1,4 +1,4 @@
-"""Permissions on placement requests: owners make and remove their own, shifters everybody's."""
+"""Policy of placement requests: owners make and remove their own, shifters everybody's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Placement service: takes due placement requests and carries out their attempts."""
+"""Placement service: takes due placement requests and carries out their attempts.
+
+While an attempt runs, it renews the attempt's lease, and stops at the time limit or when others
+have ended the attempt.
+"""
 
 from __future__ import annotations
 

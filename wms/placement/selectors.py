@@ -1,4 +1,4 @@
-"""Selectors of placement requests."""
+"""Selectors of placement requests that a user may see: list, and one by its id."""
 
 from __future__ import annotations
 

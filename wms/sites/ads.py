@@ -1,4 +1,7 @@
-"""Ads of sites: merged from configuration and advertisement, checked, published, read."""
+"""Ads of sites: merged from configuration and advertisement, checked, published, read.
+
+Also the values of a site's ad that need no DAG, for `$$(Attr)` and `MATCH_` attributes.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Choice of a queue's fence of payloads under `auto`: made once, by its first pilot's node."""
+"""Choice of a queue's fence of payloads under `auto`: settled once, by its first pilot's node."""
 
 from __future__ import annotations
 

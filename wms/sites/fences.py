@@ -1,4 +1,7 @@
-"""Fences and networks of payloads that a queue can choose, and its fence in force under `auto`."""
+"""Fences and networks of payloads that a queue can choose, and its fence in force under `auto`.
+
+Also the column of the fence that `auto` was settled on (`wms.sites.auto_fence`).
+"""
 
 from __future__ import annotations
 

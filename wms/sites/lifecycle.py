@@ -1,4 +1,4 @@
-"""State machine of sites, and the inbox topic that announces their events."""
+"""Lifecycle of sites: their state machine, and the inbox topic that announces their events."""
 
 from __future__ import annotations
 

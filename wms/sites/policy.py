@@ -1,4 +1,4 @@
-"""Permissions on sites, queues, downtimes and limits: who may see, steer and configure them.
+"""Policy of sites and queues: who may steer them (ban, drain, downtimes), who configures them.
 
 - Everybody who is logged in sees every site, with its ad, its pilots and what happened to it.
 - A site names its administrators. They do there, and nowhere else, what shifters and operators do:

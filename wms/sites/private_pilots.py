@@ -1,4 +1,7 @@
-"""Private pilots of a queue: for one owner, or each for the owner of a TaskQueue that is drawn."""
+"""Private pilots of a queue: the column that says so, and whether each pilot has its own owner.
+
+They are for the one owner that the queue names, or each for the owner of a TaskQueue that is drawn.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Services on sites and queues: configure them, ban, drain and unban sites.
+"""Services on sites and queues: configure them, name administrators, ban, drain and unban sites.
 
-Also events of a site that change no state.
+Permitted and audited. Also events of a site that change no state.
 """
 
 from __future__ import annotations

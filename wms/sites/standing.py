@@ -1,6 +1,6 @@
 """Standing of sites: whether they take new DAGs now, and if not, the kind and the reason.
 
-Also the status of a site in one word, and queues that are open for pilots.
+Also the status of a site in one word, and all queues with whether pilots may be sent to each.
 """
 
 from __future__ import annotations

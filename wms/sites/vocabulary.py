@@ -1,6 +1,7 @@
 """Vocabulary of jobs' needs: names of sites, queues, platforms, tags and ad attributes today.
 
-Also warnings about words that none of them offers, and the longest time that a pilot has for a job.
+Also warnings about words that none of them offers, the longest time that a pilot has for a job, and
+the attributes that some site's ad had when it was published last.
 """
 
 from __future__ import annotations

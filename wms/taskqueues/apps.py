@@ -1,4 +1,7 @@
-"""Django app of TaskQueues: waiting jobs, their priorities, and the claim of one."""
+"""Django app of TaskQueues: waiting jobs, their priorities, and the claim of one.
+
+On start it registers the task that recomputes priorities when TaskQueues appear or go.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Operations on TaskQueues: enqueue, move and withdraw jobs, claim one, remove empty queues."""
+"""Operations on TaskQueues: enqueue, move and withdraw jobs, claim one, remove empty queues.
+
+The claim draws TaskQueues until the pilot's ad meets the requirements and no limit refuses.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Selectors of TaskQueues: demand of waiting jobs, priorities, needs, counts.
+"""Selectors of TaskQueues: demand of waiting jobs, priorities, needs, counts, oldest jobs.
 
 Also the TaskQueue in which a job waits, and the worker nodes that it avoids.
 """

@@ -1,4 +1,7 @@
-"""Control loops of TaskQueues and their Celery tasks: priorities, removal of empty TaskQueues."""
+"""Control loops of TaskQueues and their Celery tasks: priorities, removal of empty TaskQueues.
+
+The loop of priorities also sums up the counts of waiting jobs.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""Ends of attempts as pilots report them: done, failed, held, run again, or given back."""
+"""End of an attempt as its pilot reports it: the job is done, fails, is held or runs again.
+
+It stores exit code and usage, publishes the outputs of a success, and reschedules a job that was
+stopped by pre-emption or by the end of its pilot's time. Also takes back a job that its pilot could
+not run (`return_job`).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Reports of a pilot while a payload runs: its start, attributes, and files that it sends back."""
+"""Progress of attempts as pilots report it: start of the payload, attributes, files sent back.
+
+Attributes become part of the job's ad; files of a cluster's job count as its stored outputs.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Changed needs of jobs that run again: hosts and sites to avoid, or more of a pilot's time."""
+"""Needs of jobs that run again, changed: hosts and sites to avoid, or more of a pilot's time."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""Rescheduling of jobs: pilots fell silent, ended or gave them back, or a payload runs again.
+"""Rescheduling of jobs whose pilots fell silent, ended or gave them back, or that run again.
 
-Marks jobs as stalled and recovered; others wait again after a pause or at once, or fail.
+Closes their attempts; they wait again at once or after a pause, or fail when their attempts are
+used up. Also marks jobs as stalled and recovered, and queues those whose pauses are over.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""Late values: what the site that drew a job gives to its arguments, environment and outputs.
+"""Late values: fills in `$$(...)` and `$ENV(...)` of a job from the site whose pilot claimed it.
 
-They are made once for each attempt and stored beside it, so that everybody sees what really ran.
+They stand in arguments, environment and names of outputs. Made once for each attempt and stored
+beside it, and set on the job again for reports and pages, so that everybody sees what really ran.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""Check of a submitted cluster as a whole, before anything of it is stored.
+"""Check of a submitted cluster as a whole, before anything of it is stored: faults and warnings.
 
-Also makes the jobs of a small cluster, and reads the description of a stored one again.
+Also makes the jobs of a small (eager) cluster, reads the description of a stored one again, and
+gives the default name and the identity (owner, group) of its jobs.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How well the jobs of a cluster use the cores that they have."""
+"""CPU efficiency of a cluster: CPU time by core-seconds, and mean wall time, of its first jobs."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""State changes of clusters, with their events; wake-ups and name of the materialiser's task.
+"""Lifecycle of clusters: applies their state changes and writes their events.
 
-Also the topic that announces new waiting jobs.
+Also wakes the materialiser, and has the names of its task and of the topic that announces new
+waiting jobs.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Jobs of a cluster that have not ended: how many are where, and what is done to all of them.
+"""Live jobs of a cluster (those that have not ended): their number by state, and changes to all.
 
-What a cluster's state asks for is done in batches, each in the transaction of a turn: whatever is
-killed in between, the next turn finds what is left by the state of the jobs themselves.
+They are held, released, killed or changed as the cluster's row says, in batches, each in the
+transaction of a turn of the materialiser: whatever is killed in between, the next turn finds what
+is left by the state of the jobs themselves.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Making of a cluster's next jobs from the rows of its tables, within its limits.
 
-Also the storage of its jobs and of its faulty rows.
+Also the storage of its jobs and of its faulty rows, the numbers of its jobs (all, or those of a
+rerun), and the renderer of a stored cluster.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Options of a cluster as a whole: name, labels, group, deadline, and limits of materialisation."""
+"""Options of a cluster as a whole, read and checked: name, labels, group, deadline, eager, limits.
+
+The limits are those of materialisation: `max_idle` and `max_materialize`.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Queries for clusters: their lists, progress, jobs, faulty rows and events.
+"""Selectors of clusters that a user may see: lists, progress, jobs, faulty rows and events.
 
-Also which clusters a user may see, their reruns, and the causes of failed jobs.
+Also the cluster of a job, the reruns of a cluster, and the causes of its failed jobs, counted.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Services for clusters: hold, release, remove, prioritise, change jobs or limits.
 
 What they decide stands in the cluster's row at once, and no further job is made against it; the
-materialiser brings it to the jobs that are there, in batches. Also locks clusters, with the check
-of permission.
+materialiser brings it to the jobs that are there, in batches. Also locks clusters with the check of
+permission, and checks changes of priority, sites and memory.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Statements of clusters: the ends of their jobs, counted as they are taken from the inbox."""
+"""SQL of clusters: takes the events of a cluster's jobs from the inbox and counts them."""
 
 from __future__ import annotations
 

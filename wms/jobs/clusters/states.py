@@ -1,4 +1,4 @@
-"""States, causes and transitions of clusters, and the topic of their jobs."""
+"""States of clusters, transitions, causes, events that change no state, and the inbox topic."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """Submission of a cluster: it is checked and stored as a whole, or not at all.
 
-Also the check alone, and the warnings of an accepted cluster.
+A repetition under an idempotency key gives the cluster stored first. Also the check alone, and the
+warnings of an accepted cluster.
 """
 
 from __future__ import annotations

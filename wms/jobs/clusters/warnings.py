@@ -1,4 +1,7 @@
-"""Warnings about a cluster that is accepted: needs that nothing meets today, and lost commands."""
+"""Warnings about an accepted cluster: needs that no queue meets today, commands without effect.
+
+Also the reason why none of some queues can run a job with given needs.
+"""
 
 from __future__ import annotations
 

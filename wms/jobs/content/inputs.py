@@ -1,4 +1,4 @@
-"""Input files of a job, looked up in its workspace, and those that are missing.
+"""Input files and executable of a job, looked up in its workspace, and those that are missing.
 
 Files of its checkpoint, if it has one, take their places.
 """

@@ -1,6 +1,7 @@
-"""Publication of an attempt's files in the workspace of its job; outputs that are missing.
+"""Publication of an attempt's outputs and logs in the workspace of its job; missing outputs.
 
-Files of a cluster's job are not published: they stay with the attempt.
+Files of a cluster's job are not published: they stay with the attempt. Also the name under which an
+output is published.
 """
 
 from __future__ import annotations

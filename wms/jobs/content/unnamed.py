@@ -1,4 +1,4 @@
-"""Removal of contents that nothing names any more, safely beside uploads of the same contents.
+"""Garbage collection of stored contents (blobs) that no row names any more, safe beside uploads.
 
 A content is named by the foreign keys to its row. One that none names gets a mark; a day later, if
 it still has that mark and no name, row and file are deleted under the row's lock. An upload of the

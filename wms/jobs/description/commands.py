@@ -1,6 +1,6 @@
 """Table of submit commands: those with a meaning here, refused ones, and warnings about others.
 
-Also the universes whose jobs can run.
+Also synonyms of commands, and the universes whose jobs can run.
 """
 
 from __future__ import annotations

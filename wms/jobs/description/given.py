@@ -1,6 +1,6 @@
-"""What a compiled description is made of: commands in force, whose jobs they are, values of a site.
+"""Inputs of the renderer as values: commands in force, identity (owner, group), values of a site.
 
-And the fault of a description of which no job can be made.
+Also `CannotRender`, the error that no job can be made of a description, with the names at fault.
 """
 
 from __future__ import annotations

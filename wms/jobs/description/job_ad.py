@@ -1,4 +1,7 @@
-"""A job's own ad before it is submitted, for expressions in its description that refer to it."""
+"""Job ad before submission: gives the attributes that an expression of a description refers to.
+
+None where some are not known yet, as before the match. Also the names that such an ad may have.
+"""
 
 from __future__ import annotations
 

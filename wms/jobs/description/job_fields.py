@@ -1,6 +1,6 @@
 """Fields of a job, read from submit commands with macros expanded: executable, files, arguments.
 
-Also environment, retries and policy expressions, with checks of length and of paths.
+Also environment, retries and policy expressions, with checks of paths and of the length of texts.
 """
 
 from __future__ import annotations

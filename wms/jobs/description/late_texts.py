@@ -1,6 +1,7 @@
-"""Texts that keep their references to the site until a pilot claims the job.
+"""Late texts: `$$(...)` and `$ENV(...)` of a description that stay until a pilot claims the job.
 
-They are those of fields that nothing asks for before. References elsewhere are faults.
+Only arguments, environment and names of outputs may have them; elsewhere they are faults. Gives
+what the claim needs to fill them in (`wms.jobs.binding.late_values`).
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ def checked_late(name: str, text: str) -> str:
 def late_part(field: JobField, texts: Mapping[str, str], own_ad: OwnAd) -> dict[str, Any] | None:
     """What a claim needs to fill in a field; None where it has no references.
 
-    `texts` are those of its commands, `own` the attributes of the job that their expressions use.
+    `texts` are those of its commands, `own_ad` gives the attributes that their expressions use.
     """
     if field.name not in EMPTY or not any(map(refers_to_site, texts.values())):
         return None

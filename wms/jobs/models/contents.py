@@ -35,10 +35,10 @@ class Blob(models.Model):
 
 
 class Workspace(models.Model):
-    """The files of one DAG, or of one single job: what was submitted and what came back.
+    """The files of one DAG, cluster or single job: what was submitted and what came back.
 
     It is what the submit directory is to DAGMan: jobs take their input files from it by name, and
-    the output files of a completed job appear in it.
+    the output files of a completed job appear in it, but for jobs of a cluster of their own.
     """
 
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")

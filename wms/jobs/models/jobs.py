@@ -1,4 +1,7 @@
-"""Models of jobs and of their events."""
+"""Models of jobs and of their events.
+
+A job reads executable, files, needs and the like from its shared description and its own values.
+"""
 
 from __future__ import annotations
 

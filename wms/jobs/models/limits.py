@@ -1,4 +1,4 @@
-"""Model of running limits of jobs."""
+"""Model of running limits: most jobs of a kind at once, and least interval between their starts."""
 
 from __future__ import annotations
 

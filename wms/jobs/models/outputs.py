@@ -1,4 +1,4 @@
-"""How long the outputs of clusters are kept, and how much they are, as rows."""
+"""Models of the kept outputs of clusters: their lease (until when), and entries of their bytes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Where jobs without a site of their own may run, and what claims fill in, as rows."""
+"""Models of jobs bound at the claim: scopes (sites where they may run), and what claims filled in.
+
+Also sets of sites, stored once, which scopes share.
+"""
 
 from __future__ import annotations
 

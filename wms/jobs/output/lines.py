@@ -1,4 +1,4 @@
-"""Lines of log texts of any size: windows of whole lines, line numbers, and search.
+"""Lines of log texts of any size: windows of whole lines, line numbers, and search backwards.
 
 A window never reaches over a gap; lines behind a gap have no numbers.
 

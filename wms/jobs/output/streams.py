@@ -1,9 +1,9 @@
-"""Streams: output of running payloads, stored piece by piece as pilots send it, read, removed.
+"""Streams: stdout and stderr of running payloads, stored piece by piece as pilots send them.
 
-Also the append to any such file, for logs of pilots too, and the end of a text. A row says which
-bytes count, and is locked while a piece is added. So a piece that is sent twice is there once, a
-process that dies in between leaves only bytes that do not count, and reading takes the memory of
-one chunk whatever the size.
+Also their reading and removal, the append to any such file, for logs of pilots too, and the end
+(tail) of a text. A row says which bytes count, and is locked while a piece is added. So a piece
+that is sent twice is there once, a process that dies in between leaves only bytes that do not
+count, and reading takes the memory of one chunk whatever the size.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Archives of many sandboxes as one tar, streamed: its memory is that of a batch of jobs.
+"""Archive of the output sandboxes of many jobs as one tar, streamed in the memory of a batch.
 
 A tar and no zip, because a zip ends with a list of all its files, which would be kept until then.
 The last file is the manifest: what is in the archive and what lacks. An archive without it was cut.

@@ -1,4 +1,7 @@
-"""Files in the sandboxes of jobs: what the attempt that ended a job has sent, and what lacks."""
+"""Output sandbox of a job of a cluster: outputs and logs of the attempt that ended it, by name.
+
+Also its announced outputs that did not come, and the causes why an archive lacks a file.
+"""
 
 from __future__ import annotations
 

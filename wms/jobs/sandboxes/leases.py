@@ -1,6 +1,7 @@
-"""Leases of clusters' outputs: their begin, what is over, and the refusal of what has gone.
+"""Leases of clusters' outputs: until when they are kept, their begin, whether outputs are removed.
 
-Also whether a job's outputs have a lease at all: those outside of clusters are workspace files.
+Raises `OutputsRemoved` for outputs that are gone. Also whether a job has an output sandbox at all:
+outputs of jobs outside of clusters are workspace files.
 """
 
 from __future__ import annotations

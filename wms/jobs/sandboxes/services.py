@@ -1,4 +1,4 @@
-"""Services for kept outputs: prolong their leases."""
+"""Services for kept outputs of clusters: prolong their leases, permitted and audited."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sizes of outputs that clusters keep: entries for files that come or go, summed by condition.
+"""Sizes of the outputs kept for clusters: entries for files that come or go, and their sum.
 
 Also the folding of entries into one for each cluster.
 """

@@ -1,4 +1,4 @@
-"""Removal of outputs whose lease is over, and of contents that nothing names, as a control loop.
+"""Control loop that removes outputs whose lease is over, and contents that nothing refers to.
 
 First the rows of the files go, then their contents. Also folds the sizes of outputs.
 """

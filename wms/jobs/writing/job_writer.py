@@ -1,4 +1,4 @@
-"""Bulk insertion of new jobs with their first events: some are stored while the next are made.
+"""Bulk insertion of new jobs with first events: some are sent to the database as the next are made.
 
 Also new ids, of jobs and of clusters.
 """

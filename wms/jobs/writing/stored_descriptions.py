@@ -1,4 +1,4 @@
-"""Rows of the descriptions that jobs share: found by their keys, or written."""
+"""Rows of the descriptions that jobs share: ids by their keys; missing ones are written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Accounting of ended pilots: core-seconds idle and in validation, added to the accounts once."""
+"""Accounting of ended pilots: core-seconds idle and in validation, added to the accounts once.
+
+Also stores the accounts of each pilot with its row.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Fault isolation: a fault of one queue's batch system does not stop the loop over all queues.
+"""Fault isolation: a fault of one queue's batch system does not stop the work for other queues.
 
-Also the back-off from a batch system that uses up a task's time.
+Also the back-off from a batch system that uses up a task's time, and the clock of a queue's turn.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""Results of payloads by worker node of a site lately, from which suspected nodes are found.
+"""Results of payloads by worker node of a site in the last hour, to find nodes that fail jobs.
 
-Also the sites that have a node with many failed jobs.
+Read-only: good and bad ends with the jobs that failed. Also the sites that have a node with many
+failed jobs. `wms.pilots.monitoring.suspects` judges them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""SQL of suspected worker nodes: how payloads ended on each node lately."""
+"""SQL of the search for suspected worker nodes: how payloads ended on each node lately."""
 
 from __future__ import annotations
 

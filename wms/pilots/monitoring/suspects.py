@@ -1,10 +1,10 @@
 """Suspected worker nodes: how a suspicion begins, which jobs the node gets, how it ends.
 
-A control loop, the rules for claims, and selectors. `matching.task_queues.suspected_nodes` decides
-which nodes are suspected. A pilot on a suspected node gets one job in some minutes, and none that
-has failed elsewhere, so that what comes back from the node is tried on others. The suspicion ends
-when some of these trials in a row did well, when nothing has failed there for a while, or when a
-person says so.
+A control loop, the rules for claims, selectors, and the service by which a person clears a node.
+`matching.task_queues.suspected_nodes` decides which nodes are suspected. A pilot on a suspected
+node gets one job in some minutes, and none that has failed elsewhere, so that what comes back from
+the node is tried on others. The suspicion ends when some of these trials in a row did well, when
+nothing has failed there for a while, or when a person says so.
 """
 
 from __future__ import annotations

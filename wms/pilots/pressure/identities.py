@@ -1,6 +1,7 @@
-"""Owners of private pilots at queues whose pilots are each for somebody else: who needs how many.
+"""Identities (owner, group) of private pilots at queues whose pilots have several owners.
 
-Also the draw of an owner when a pilot is submitted, and waiting pilots whose owners need none.
+How many pilots each owner needs, the draw of an owner when a pilot is submitted, and waiting pilots
+whose owners need none. Identities of jobs and of pilots are compared by job sharing of the group.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Rows of the director's requests for pilots: one for each queue with its lease, and history."""
+"""Rows of the director's requests for pilots: stored by queue with a lease, and as history."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""Selectors of the pressure on queues: requests for pilots, back-off, history, pilots alive.
+"""Selectors of pilot pressure on queues: requests for pilots, back-off, history, pilots alive.
 
-Also the needs of owners of private pilots, and requests for sites without any pilot.
+Also the owners of private pilots at a queue with what they need, and requests for sites without any
+pilot.
 """
 
 from __future__ import annotations

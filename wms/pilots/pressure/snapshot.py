@@ -1,6 +1,6 @@
-"""Pilots and free capacity of each queue, and limits shared by many queues: input of the director.
+"""Snapshot of pilots, free capacity and disk by queue, and of pilot limits: input of the director.
 
-Also the pilots that these limits leave a queue now, for the submitter.
+Also the pilots that limits shared by many queues leave a queue now, for the submitter.
 """
 
 from __future__ import annotations

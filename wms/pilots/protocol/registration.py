@@ -1,4 +1,8 @@
-"""Registration of a pilot, its authentication (secret, token, attempt tokens), and its good-bye."""
+"""Registration of a pilot, its authentication (secret, token, attempt tokens), and its good-bye.
+
+The answer to a registration has the settings of the queue; the fence that works on the node settles
+a queue's `auto`.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""Draw of a TaskQueue by a resource, the first half of a claim.
+"""Draw of a TaskQueue for what a pilot has free (its resource), the first half of a claim.
 
 The documented steps (DIRAC TaskQueue matching, 2009): all TaskQueues that the resource fits; of
-these the highest CPU segment; of that one, drawn by priority. Nothing here is locked or changed.
+these the highest CPU segment; of that one, drawn by priority. Nothing is locked or changed, but
+that a job without further conditions may be taken in the same statement.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One pass over a table that people wrote: its index, faults of its rows, and rows to look at.
+"""Scan of a table of parameters in one pass: its index, faults of its rows, and special rows.
 
 Chunks are compared as a whole, by what is left of them without plain characters, so that millions
 of rows are checked in seconds. Only chunks with something special are read line by line.

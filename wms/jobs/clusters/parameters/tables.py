@@ -1,4 +1,7 @@
-"""Tables of parameters: from the number of a job in its cluster to the values of its row."""
+"""Tables of parameters of a cluster: give the row of a job by its number, and the row's values.
+
+Rows are in memory, or read from a stored content by its index.
+"""
 
 from __future__ import annotations
 

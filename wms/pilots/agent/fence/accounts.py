@@ -1,4 +1,4 @@
-"""Pool of accounts for payloads, shared by all pilots of a node, with a lock for each account.
+"""Pool of Unix accounts for payloads, shared by all pilots of a node, with a lock for each account.
 
 The lock of an account is a file, in a folder that no payload can enter: root's, which all pilots of
 the node share, or one of the pilot's own account. It is held by whoever has it open, and so goes

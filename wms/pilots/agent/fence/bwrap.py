@@ -2,7 +2,7 @@
 
 Inside there are the system's folders, read-only, and the job's own. The processes of the payload
 see no others, and all die with the first of them, whatever they do. System calls are filtered. Also
-the account of an owner's payloads where root runs the pilot.
+the Unix account (number) of an owner's payloads where root runs the pilot.
 """
 
 from __future__ import annotations

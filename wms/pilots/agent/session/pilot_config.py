@@ -1,4 +1,7 @@
-"""Configuration of one pilot: server, credential, and the manifest with checks and settings."""
+"""Configuration of one pilot, read from the batch script and its manifest, whose hash is verified.
+
+It has server, credential, node checks, and the settings of the pilot's lifetime.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """Addresses that no payload may reach: link-local ones and the metadata services of clouds.
 
-Also the node's name servers, which are let through. A module of the supervisor's program.
+Also the address in a sockaddr, and the node's name servers, which are let through. A module of the
+supervisor's program.
 """
 
 from __future__ import annotations
