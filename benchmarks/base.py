@@ -1,6 +1,7 @@
-"""What every benchmark needs: arguments, servers of its own, and one JSON object at the end.
+"""Frame of the benchmarks: command line, scratch servers, child processes, result as JSON.
 
-A benchmark is a module with a function `measure(is_quick) -> dict` and, at its end,
+`reference_ms` times a prepared read and a commit, to compare machines by. A benchmark is a module
+with a function `measure(is_quick) -> dict` and, at its end,
 
     if __name__ == "__main__":
         base.main("NAME", measure, __doc__)

@@ -1,14 +1,15 @@
-"""The claim, with up to ten million waiting jobs in a hundred thousand TaskQueues.
+"""Benchmark of job claims, with up to ten million waiting jobs in a hundred thousand TaskQueues.
 
 Each claim is one transaction: draw a TaskQueue, draw a job, take it out, commit, the disk waited
 for. Pilots of all kinds ask, at many sites (`benchmarks.tq_workload`). Every answer is checked
 against the workload's own rule: no illegal match (`illegal`), and nobody is told that there is
 nothing while a job that fits is waiting (`missed`), also after half of the jobs were drained.
 Clients are processes with a connection each; the loop of the priorities runs beside them, as in an
-installation. `busy` is one client while jobs are submitted and
-priorities recomputed all the time. `claim_of_pilot` is the whole claim of a pilot, with its
-attempt and events. `reference` is a read of one row and a transaction of one row in the same run,
-to compare machines by.
+installation. `busy` is one client while jobs are submitted and priorities recomputed all the time.
+`submit_s`, `recompute_s` and `plans` are the times to put jobs into TaskQueues and to recompute
+priorities, and the costs of the claim's statements. `claim_of_pilot` is the whole claim of a pilot,
+with its attempt and events. `reference` is a read of one row and a transaction of one row in the
+same run, to compare machines by.
 """
 
 from __future__ import annotations

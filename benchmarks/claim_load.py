@@ -1,4 +1,9 @@
-"""A database with waiting jobs, and claims on it: by one client, by many, and under traffic."""
+"""Load of the claim benchmark: a database full of waiting jobs, timed claims, traffic meanwhile.
+
+`fill` puts the jobs of a workload into their TaskQueues; `claims` and `claims_of_many` return the
+answers that pilots got, asked by one process or by several. `Meanwhile` runs other processes
+beside them: `submit_on` enqueues jobs, `recompute_on` and `keep_house` compute priorities.
+"""
 
 from __future__ import annotations
 

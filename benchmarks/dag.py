@@ -1,4 +1,4 @@
-"""The DAG engine, with up to a million nodes: parse, check, store, advance; and its latency.
+"""Benchmark of DAGs with up to a million nodes: parse, check, store, advance; and engine latency.
 
 A layered DAG has 1,000 nodes in a layer, each with two parents; in a wide one a single node comes
 before all others. Rounds of the engine alternate with the ends of all jobs that wait at that time;

@@ -1,8 +1,9 @@
-"""Thousands of simulated pilots in one process: the real protocol over HTTP, without payloads.
+"""Fleet of thousands of simulated pilots in one process: the pilot protocol over HTTP, no payloads.
 
 Every pilot registers, sends its heartbeats and, when it is its turn, claims a job, reports its
 start, keeps it for a while and reports its end. As the real pilot does, it opens a connection for
 each request. What was not answered is asked again under the same key.
+`run` returns the times of all heartbeats and claims, and the jobs that were claimed and ended.
 """
 
 from __future__ import annotations

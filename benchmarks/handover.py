@@ -1,4 +1,4 @@
-"""From the end of a node to the start of its child, and what a portal without work costs.
+"""Benchmark of the time from a node's end to its child's start, and of an idle portal's CPU use.
 
 A chain of nodes runs through one pilot. The start of a child is its end less its wall time. What it
 costs counts the processor time of the portal's processes, its servers and an idle pilot.

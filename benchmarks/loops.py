@@ -1,7 +1,8 @@
-"""Control loops under load: the largest gap of each while one DAG of 2,000 short jobs runs.
+"""Benchmark of the control loops: the largest gap of each while a DAG of 2,000 short jobs runs.
 
 A loop keeps its period when its largest gap is at most twice the period plus the time that the
 loop itself took. Gaps are those between starts, of loops with a period of ten seconds or less.
+Other benchmarks use `submit_short_jobs`, and `client_of`, which makes a site and an API client.
 """
 
 from __future__ import annotations

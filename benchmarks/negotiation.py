@@ -1,4 +1,4 @@
-"""The negotiation with many idle DAGs and sites: the decision alone, and whole cycles.
+"""Benchmark of negotiation with many idle DAGs and sites: the decision alone, and whole cycles.
 
 Costs should grow with groups x sites plus matches, not with DAGs x sites: 1,000, 10,000 and 100,000
 DAGs in 100 groups of equal requirements show it. DAGs that are all alike, and all different, are

@@ -1,14 +1,13 @@
-"""Pilots against a real portal: a fleet of simulated ones, short jobs through real ones.
+"""Benchmark of pilots against a real portal: a fleet of simulated ones, short jobs in real ones.
 
 The fleet (`benchmarks.fleet`) lives in a process of its own: 5,000 pilots send heartbeats for ten
 minutes and 50 claims are made in a second; every claimed job is carried to its end. `lost` are jobs
 whose end the server accepted and does not show, `doubled` jobs that two claims got or that ran
 twice. `server_growth_mb` is by how much the web server's memory grew after the first fifth.
 
-The director, the agent and the fence are measured by `benchmarks.pilots_director` and
-`benchmarks.pilots_agent`. `true_jobs_per_s` is a thousand `/bin/true` from the submission to the
-last one's end, through eight slots of this host; `single_job_s` a single one, when a pilot is there
-already.
+It runs the measurements of `benchmarks.pilots_director` and `benchmarks.pilots_agent` too.
+`true_jobs_per_s` is a thousand `/bin/true` from the submission to the last one's end, through eight
+slots of this host; `single_job_s` a single one, when a pilot is there already.
 """
 
 from __future__ import annotations

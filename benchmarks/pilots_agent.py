@@ -1,4 +1,4 @@
-"""The pilot program on a worker node: what it costs between two payloads, and what its fence costs.
+"""Benchmark of the pilot agent: time between two payloads of a slot, and time that the fence adds.
 
 `agent_gap_ms` is the median time between the starts of two payloads that do next to nothing, one
 after the other in one slot, with a real portal on the loopback address: the end of the one, its

@@ -1,9 +1,10 @@
-"""One cycle of the director: 10,000 TaskQueues, 500 queues, 120,000 waiting jobs, 50,000 pilots.
+"""Benchmark of the director: a cycle over 10,000 TaskQueues, 500 queues and 50,000 pilots.
 
-A cycle reads all of that, shares the jobs out, stores a request for every queue and wakes the
-submitters. `director_cycle_s` is the median of several cycles in one process, the first one left
-out as a worker has long had it; `first_cycle_s` is that one. TaskQueues differ in owner, cores,
-memory, time, sites, tags, platform and requirements; pilots are at the queues in all states.
+A cycle reads all of that, with 120,000 waiting jobs, shares the jobs out, stores a request for
+every queue and wakes the submitters. `director_cycle_s` is the median of several cycles in one
+process, the first one left out as a worker has long had it; `first_cycle_s` is that one. TaskQueues
+differ in owner, cores, memory, time, sites, tags, platform and requirements; pilots are at the
+queues in all states.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""The pages of the portal over a million jobs: time to the first byte, queries, and weight.
+"""Benchmark of the portal's pages over a million jobs: time to the first byte, queries, and size.
 
-It loads the example (`examples.load`) into servers of its own, starts the web server as
-`manage.py up` does, and asks for each page as a shifter who is logged in. `first_byte_ms` is the
-median of some requests after others have warmed the processes; `cold_ms` that of the very first.
-`kb_compressed` is the page and its own assets as they travel, without the chart library. Queries
-are all statements that PostgreSQL carries out for the page, prepared ones included. `sampling_s` is
-what one cycle of the sampler takes with 1,000 series.
+Charts and exports are among the pages. It loads the example (`examples.load`) into servers of its
+own, starts the web server as `manage.py up` does, and asks for each page as a shifter who is logged
+in. `first_byte_ms` is the median of some requests after others have warmed the processes; `cold_ms`
+that of the very first. `kb_compressed` is the page and its own assets as they travel, without the
+chart library. Queries are all statements that PostgreSQL carries out for the page, prepared ones
+included. `sampling_s` is what one cycle of the sampler takes with 1,000 series.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The example production through the whole portal: jobs per second, and seconds per phase.
+"""Benchmark of the example production through the whole portal: jobs per second, time per phase.
 
 With --quick every part simulates few events, so that the time is the portal's own.
 """

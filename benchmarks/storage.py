@@ -1,4 +1,4 @@
-"""Bytes of finished jobs and nodes on the disk, by table and index, and the speed of writing jobs.
+"""Benchmark of storage: bytes on disk per finished job and node, and the speed of writing jobs.
 
 A million `/bin/true` are submitted by the real writer, ten thousand at a time, and go through their
 life by the state machine's own statements: matched in a random order, started, ended. What the

@@ -1,4 +1,4 @@
-"""Clusters: their submission, the making of their jobs, and the life of a sweep under kills.
+"""Benchmark of clusters: submission, making of their jobs, and the life of a sweep under kills.
 
 `submit` are seconds for ten million jobs, by a number and by a table that comes as a file; hardly
 any job is made by it. `eager` are seconds for a hundred thousand jobs that are made with their

@@ -1,4 +1,4 @@
-"""Life of a sweep: jobs made by the materialiser and run by clients while both are killed.
+"""Life of a sweep, for `benchmarks.sweep`: its jobs are made and run while processes are killed.
 
 The materialiser is one process. Clients are pilots: they claim and end jobs by the operations of
 the pilot protocol, without HTTP and payload; each fiftieth payload fails. At random moments the

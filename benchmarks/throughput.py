@@ -1,4 +1,4 @@
-"""Short jobs per second through pilots in a real Slurm of this machine, and through its own.
+"""Benchmark of short jobs per second, by pilots in a real Slurm and by pilots of the host element.
 
 Each way has servers and a portal of its own, one DAG of 2,000 nodes that do nothing, and eight
 pilots of one core. Installs Slurm from Debian's packages if it is not there and this is root.

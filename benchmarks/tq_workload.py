@@ -1,8 +1,9 @@
-"""TaskQueues, jobs and pilots of a large collaboration: the same ones in every run.
+"""Workload of the claim benchmark: TaskQueues, jobs and pilots, the same ones in every run.
 
-Every draw goes through `random.Random(text).random()`, which gives the same numbers in every
-version of Python. A few production groups share their pools, many users have small ones; the sites'
-weights fall like 1/rank; jobs come in bursts. `matches` is the rule that a claim must keep.
+They are like those of a large collaboration. Every draw goes through
+`random.Random(text).random()`, which gives the same numbers in every version of Python. A few
+production groups share their pools, many users have small ones; the sites' weights fall like
+1/rank; jobs come in bursts. `matches` is the rule that a claim must keep.
 
 A requirement has the keys Owner, OwnerGroup, CPUTime (s), and, where it asks for them, Sites,
 BannedSites, Platforms, GridCEs, JobTypes, Tags (sorted lists) and MinRAM (MB). A pilot has kind,

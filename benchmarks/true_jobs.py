@@ -1,4 +1,7 @@
-"""Jobs that do nothing, through real pilots on this host: what the system itself costs."""
+"""Benchmark of `/bin/true` through real pilots on this host: jobs per second, time of a single job.
+
+`true_jobs` is a part of `benchmarks.pilots`; it shows what the system itself costs.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether observed counts may come from the expected chances: Pearson's test."""
+"""Pearson's chi-square test: assertions that counts were, or were not, drawn with given chances."""
 
 from __future__ import annotations
 

@@ -1,3 +1,8 @@
+"""Pytest configuration of all tests: options, marks, test database, settings, browser, own cache.
+
+`module_rows` keeps rows that fixtures of module scope make until the last test of the module.
+"""
+
 from __future__ import annotations
 
 import gc

@@ -1,4 +1,4 @@
-"""How the database is emptied after a test whose changes are really committed."""
+"""Emptying of all tables after a test that really commits, and the names of tables with rows."""
 
 from __future__ import annotations
 

@@ -1,6 +1,8 @@
-"""Things for tests: the standard people, sites, DAGs, jobs and pilots, made by the real services.
+"""Factories of test objects: people, sites, DAGs, jobs, pilots, claims, made by the real services.
 
-Every function commits what it makes, or leaves that to the test's transaction, and returns rows.
+Others move them on: `turn` runs negotiator and engine once, `run_job` and `finish` run jobs to
+their ends. Every function commits what it makes, or leaves that to the test's transaction, and
+returns rows.
 """
 
 from __future__ import annotations

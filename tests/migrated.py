@@ -1,4 +1,4 @@
-"""A migrated database, of which every test process makes its own as a copy.
+"""Template database with all migrations, of which every test process makes its own as a copy.
 
 To migrate takes as long as hundreds of tests. It is done once for all processes of a run, and its
 result is kept as a dump in the cache folder for every run with the same migrations.

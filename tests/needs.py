@@ -1,4 +1,4 @@
-"""What a test needs - a browser, a batch system, processes - as its marker, and a guard for it.
+"""Pytest markers for what a test needs (a browser, a batch system, processes), and their guard.
 
 `make test-fast` runs the tests without these markers. The fixtures that a test takes tell most of
 them; a test that starts a process by itself says so by `pytest.mark.process`, and fails without it.

@@ -1,7 +1,7 @@
-"""The number of database queries of every page and endpoint, written down in `query_counts.json`.
+"""Comparison of the numbers of database queries of pages and endpoints with `query_counts.json`.
 
-A test fails when a number differs from the file, and prints the statements. `UPDATE_QUERY_COUNTS=1`
-rewrites the file instead:
+A test fails when a number differs from the file, and prints the statements; another one when it
+grows with the rows. `UPDATE_QUERY_COUNTS=1` rewrites the file instead:
 
     UPDATE_QUERY_COUNTS=1 make test ARGS="tests/portal/test_query_counts.py"
 """

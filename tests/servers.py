@@ -1,4 +1,4 @@
-"""A pytest plugin: one temporary PostgreSQL and Redis for the whole run.
+"""Pytest plugin: one temporary PostgreSQL and Redis for the whole run.
 
 With DATABASE_URL and REDIS_URL set, those servers are used instead. The addresses travel in the
 environment, so that the workers of pytest-xdist, and every process that a test starts, find them.

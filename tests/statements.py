@@ -1,4 +1,4 @@
-"""The statements that this process really has PostgreSQL carry out, prepared ones included.
+"""Trace of the statements that PostgreSQL carries out during a call, prepared ones included.
 
 Django's own log of queries does not see those that `prepared_rows` sends; the driver's trace of
 what the server answers sees all.

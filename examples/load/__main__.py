@@ -1,4 +1,7 @@
-"""The command: `python -m examples.load --help`."""
+"""Command `python -m examples.load` that fills the database with an example production of any size.
+
+It refuses a portal that is not empty, unless told otherwise.
+"""
 
 from __future__ import annotations
 

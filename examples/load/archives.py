@@ -1,6 +1,6 @@
-"""The round-robin archives: as if the sampler had been there all the time.
+"""Round-robin archives of the example's history, filled as if the sampler had run all the time.
 
-What was counted is counted from the events that were loaded; the levels before now are made up,
+Throughput is counted from the job events that were loaded; the levels before now are made up,
 around what they are now.
 """
 

@@ -1,4 +1,7 @@
-"""The pilots of each site: at any time some run, one after another began and ended."""
+"""Writer of the example's pilots with their events: at any time some run at each site.
+
+`Fleet.write` returns the `Runners` of each site, which tell the pilot that ran a job at a time.
+"""
 
 from __future__ import annotations
 

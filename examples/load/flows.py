@@ -1,6 +1,8 @@
-"""How the DAGs went: each is played from its submission until now, node by node.
+"""Simulation of the example's DAGs: each is played from its submission until now, node by node.
 
-What state a node is in follows from when its jobs ended; what state a DAG is in, from its nodes.
+`play_all` returns them with the states of their nodes and the times and outcomes of their jobs; it
+writes nothing. What state a node is in follows from when its jobs ended; what state a DAG is in,
+from its nodes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""DAGs, their nodes, arcs and events, and their stays at sites."""
+"""Writer of the example's DAGs: DAGs, workspaces and files, matches, nodes, arcs, and events.
+
+`make_dags` writes all but nodes and arcs, `Graphs` these and the events of nodes.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""The jobs with their attempts and events, in the order in which all of it happened."""
+"""Writer of the example's jobs, with attempts and events in the order in which they happened.
+
+`Jobs.write` announces failures for grouping and returns the jobs that wait; `needs_of` tells what
+the jobs of each stage need.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""One step after another: who and where, pilots, DAGs, jobs, and what the real loops make of it."""
+"""Loading of the example, step by step: accounts, sites, pilots, DAGs, jobs, nodes, TaskQueues.
+
+Then the real loops make ads, requests for pilots, failure groups and the history of them.
+`refuse_unless_empty` raises `NotEmpty` where the portal has objects already.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Who and where: accounts, sites with their queues, bans and downtimes, all by the services."""
+"""Accounts of the example, and its sites with queues, bans, drains and downtimes, by the services.
+
+`keep_ads_alive` lets the published ads of sites count for a day.
+"""
 
 from __future__ import annotations
 

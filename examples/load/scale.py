@@ -1,4 +1,4 @@
-"""How much is loaded."""
+"""Scale of the example: how many jobs, DAGs, pilots, sites and days, in proportion; its faults."""
 
 from __future__ import annotations
 

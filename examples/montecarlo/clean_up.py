@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Clean-up: release what this part holds at the site.
+"""Clean-up: remove this part's working directory and exported histogram at the site.
 
     WORK_DIR=/scratch/work/7-01 EXPORT_FILE=/scratch/export/7-hist_01.json ./clean_up.py
 
-Removes the working directory and the exported copy, whose content has come home. Safe to repeat:
-what is gone already is fine. A file that no step of this production wrote is never deleted.
+The content of the exported copy has come home. Safe to repeat: what is gone already is fine. A file
+that no step of this production wrote is never deleted.
 """
 
 from __future__ import annotations

@@ -90,7 +90,7 @@ class TokenAdmin(RoleAdmin):
     actions = ("revoke",)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[ApiToken]:
-        """Latest first."""
+        """Tokens that the user may see, latest first."""
         tokens = super().get_queryset(request).order_by("-pk")
         return tokens if role_of(request, Role.ADMIN) else tokens.filter(user=request.user)
 

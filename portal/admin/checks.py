@@ -35,7 +35,7 @@ class NodeCheckForm(CheckedForm):
 
 
 class NodeCheckAdmin(RoleAdmin):
-    """Checks that run on every node before the first job: for administrators only."""
+    """Checks that pilots run on their worker nodes: for administrators only."""
 
     role = Role.ADMIN
     form = NodeCheckForm

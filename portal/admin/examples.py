@@ -1,4 +1,7 @@
-"""Examples of expressions in help texts of form fields: administration and its reference."""
+"""Examples of ClassAd expressions and environments, appended to help texts of form fields.
+
+The administration's forms show them, and the reference of its fields.
+"""
 
 from __future__ import annotations
 

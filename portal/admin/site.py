@@ -1,4 +1,4 @@
-"""AdminSite of Pilotage: who may enter, its extra addresses, login, and change of password.
+"""AdminSite of Pilotage: who may enter, its first page, self-test, login, and change of password.
 
 Also registers all objects that can be configured.
 """

@@ -1,4 +1,4 @@
-"""Audit entries of a row in the administration, found by its name in the audit trail."""
+"""Audit entries of a row in the administration, found by the target that names it in the trail."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Base classes of API endpoints: filtered list, and content negotiation of file downloads.
 
-Also the calling user, the reason and `whole` in a query string, and refusals in the schema.
+Also the calling user, `reason` and `full` in a query string, and refusals in the schema.
 """
 
 from __future__ import annotations

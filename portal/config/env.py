@@ -1,6 +1,6 @@
-"""Reader of settings with their types: environment, files that it names, or the last start's.
+"""Reader of typed settings from the environment, from files that it names, or from run files.
 
-`manage.py up` writes the latter.
+`manage.py up` writes the latter. A value that is missing or of no use raises ImproperlyConfigured.
 """
 
 from __future__ import annotations

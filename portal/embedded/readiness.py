@@ -1,4 +1,4 @@
-"""Waiting until PostgreSQL and Redis answer."""
+"""Waiting until a PostgreSQL or Redis server answers; `NotReady` is raised after a time limit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Data of a pane in a window of time: its bins and lines as columns, and as CSV and JSON.
+"""Data of a pane in a window of time, read from the archives: bins and lines, as CSV and JSON.
 
 Also widths of bins and times as text.
 """

@@ -44,10 +44,7 @@ class PaneLine:
 
 @dataclass(frozen=True, slots=True)
 class Pane:
-    """One chart. `site_lines` are drawn instead of `lines` when a site is chosen, if it has such.
-
-    `sampled` is the series of a count whose bins tell that the others were counted at all.
-    """
+    """One chart; `site_lines` are drawn instead of `lines` when a site is chosen, if it has any."""
 
     name: str
     title: str

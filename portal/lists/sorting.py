@@ -183,10 +183,7 @@ def orders_of(sorts: Sequence[Sort]) -> Mapping[str, Order]:
 
 
 class Sorting(Described):
-    """The filter that leaves all rows and tells their order; the first of the sorts is the usual.
-
-    `others` are those of rows that are not sorted by the database.
-    """
+    """The filter that leaves all rows and tells their order; the first sort is the usual one."""
 
     field_class = SortField
     hint = "With - the falling order. Rows without a value come last."

@@ -76,7 +76,7 @@ def _numbers(fields: Fields, name: str, known: Sequence[str]) -> dict[str, float
 
 
 def read_totals(fields: Fields) -> dict[str, float]:
-    """Totals that a pilot reports at its end; None if it does not."""
+    """Totals that a pilot reports at its end; empty if it does not."""
     return _numbers(fields, "totals", _TOTALS)
 
 

@@ -1,4 +1,4 @@
-"""Downloads of sandboxes as archives, for pages and API."""
+"""Download responses with the sandboxes of a job or a cluster as one tar, for pages and API."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A real ARC CE (NorduGrid A-REX with its REST interface) from Debian's package.
+"""Real ARC CE for tests (NorduGrid A-REX with REST) from Debian's package, with a CA of its own.
 
     python -m tests.batch_systems.arc start FOLDER
     python -m tests.batch_systems.arc stop FOLDER

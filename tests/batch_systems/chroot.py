@@ -1,4 +1,8 @@
-"""Daemons in a chroot with namespaces of mounts and processes: nothing of them stays behind."""
+"""Chroot with its own namespaces of mounts and processes, in which daemons of a batch system run.
+
+`Chroot` starts them, runs commands beside them and kills all of them: nothing stays behind.
+`ensure_namespaces` raises `Unavailable` where this host does not allow it.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A real HTCondor pool of one machine from Debian's package, reached over the network by a token.
+"""Real HTCondor pool of one machine for tests, from Debian's package, reached by port and token.
 
     python -m tests.batch_systems.condor start FOLDER
     python -m tests.batch_systems.condor stop FOLDER

@@ -1,8 +1,9 @@
-"""Batch systems from Debian's packages, unpacked into a folder of their own and run in a chroot.
+"""Root folder for a chroot: Debian packages, unpacked with all that they need.
 
 Nothing is installed on this host: `apt-get` with private state folders finds and fetches a package
 with all that it needs, `tar` unpacks them, and no maintainer script runs. That takes seconds where
-`debootstrap` takes minutes. The folder is kept for the next run, so it is made at most once.
+`debootstrap` takes minutes. The folder is kept for the next run in `cache_folder()`, so it is made
+at most once.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Batch systems as fixtures; a test that cannot have one is skipped with the reason."""
+"""Fixtures `slurm`, `own_slurm` and `sshd`: a test without the service is skipped with the reason.
+
+`fence_programs` installs bubblewrap and sudo where that is possible, and skips nothing.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Debian packages that a test needs, installed where that is possible."""
+"""Installation of Debian packages that a test needs, where possible, and paths of programs."""
 
 from __future__ import annotations
 

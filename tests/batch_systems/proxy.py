@@ -1,4 +1,4 @@
-"""A bad line to a real service: a TCP proxy on a loopback port that can hang, cut and garble."""
+"""TCP proxy before a real service on a loopback port: it can hang, cut, garble or refuse."""
 
 from __future__ import annotations
 

@@ -3,6 +3,7 @@
 A service is a module of this package with `start(folder)`, which changes nothing where the service
 is up already, and `stop(folder)`. The first test that asks for it starts it. A keeper process stops
 all of them when the run is over, however it ended: it waits for a lock that the run holds.
+Helpers for these modules: file locks, free ports, daemons and their pid files, waiting.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A real Slurm of one node from Debian's packages: munged, slurmctld, slurmd.
+"""Real Slurm of one node for tests, from Debian's packages: munged, slurmctld, slurmd.
 
     python -m tests.batch_systems.slurm start FOLDER [--cpus N]
     python -m tests.batch_systems.slurm stop FOLDER

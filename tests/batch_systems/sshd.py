@@ -1,4 +1,4 @@
-"""A real sshd on a loopback port, with throw-away keys, for the account of whoever starts it.
+"""Real sshd for tests on a loopback port, with throw-away keys, for the account of who starts it.
 
 python -m tests.batch_systems.sshd start FOLDER
 python -m tests.batch_systems.sshd stop FOLDER

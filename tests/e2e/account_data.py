@@ -1,4 +1,7 @@
-"""Olga's account in use: notices, subscriptions, channels and deliveries."""
+"""Test data of an account: Olga's subscriptions, notices, channels, deliveries and tokens.
+
+`account_pages` makes them and returns the addresses of her pages by the names of their pictures.
+"""
 
 from __future__ import annotations
 

@@ -1,3 +1,8 @@
+"""Fixtures of the browser tests: browser, login, example production, pictures, and `complaints`.
+
+A test that takes `complaints` fails on errors in the console and on failed requests.
+"""
+
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator

@@ -1,4 +1,4 @@
-"""Samples for the history archives over a long time, with a gap."""
+"""Test data of the history: samples in all round-robin archives over a long time, with a gap."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks of a page in the browser: axe, no sideways scrolling; and pictures of it."""
+"""Checks of a page in the browser: accessibility by axe, no sideways scrolling; and screenshots."""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Example production in progress, for browser tests and screenshots."""
+"""Example production in progress, for browser tests and screenshots.
+
+`build` makes sites, DAGs, jobs and pilots in most states, one of each thing that has a page;
+`bulk_operations` adds previews of bulk operations and one that was carried out.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""Rows of the whole database, kept beside its tables and put back as if they were made just now.
+"""Snapshot of all rows of a database with the example production, copied for each browser test.
 
-To build a production takes as long as most browser tests; to copy its rows takes a moment.
+Times are moved, as if the rows were made just now. To build a production takes as long as most
+browser tests; to copy its rows takes a moment.
 """
 
 from __future__ import annotations

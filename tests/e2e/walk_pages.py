@@ -1,4 +1,8 @@
-"""Addresses of every page by the name of its screenshot, for the walk."""
+"""Addresses of every page by the name of its screenshot, for the walk through them in a browser.
+
+`pages_of` makes the objects that pages need; `admin_pages` has those of the administration.
+`NO_PAGES` and `is_made_alike` tell which routes are left out.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Carries out a folder's DAG with plain processes, so that its files are tested without a server.
+"""Runner of an example folder's DAG by plain processes, to test its files without a server.
 
 It reads what the example uses of the languages and no more: the product has its own parser.
 """

@@ -1,4 +1,7 @@
-"""Requests and offers for tests, and the plainest negotiator that follows the same rules."""
+"""Requests and offers for tests of matchmaking, random ads, and a reference negotiator.
+
+`plainly_matched` is the plainest negotiator that follows the same rules as `decide`.
+"""
 
 from __future__ import annotations
 

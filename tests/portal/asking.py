@@ -1,4 +1,7 @@
-"""Requests to any address of the portal as anybody, and what becomes of them in a letter."""
+"""Requests to any address of the portal in any role, with their outcomes as single letters.
+
+The letters are those of `tests.portal.permissions`. What a request changes is taken back.
+"""
 
 from __future__ import annotations
 

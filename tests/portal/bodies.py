@@ -1,4 +1,4 @@
-"""What is sent to each address that takes something, for tests that walk through all of them."""
+"""Bodies of requests by route, for tests that walk through all addresses that take something."""
 
 from __future__ import annotations
 

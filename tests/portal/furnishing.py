@@ -1,4 +1,8 @@
-"""What the worlds of the tests that walk through all addresses are furnished with."""
+"""Makers of the things in `tests.portal.world`, so many of each as a page is to list.
+
+Bulk operations, node checks, saved filters, notices, failures, suspected nodes, pressure, output
+and logs, core-seconds, script runs, ended clusters, placements, waiting jobs.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Values that no honest client sends, and how they are put into requests of any kind."""
+"""Hostile values, which no honest client sends, in requests: paths, queries, forms, JSON bodies.
+
+`names_read` notes which parameters and form fields the portal looks for meanwhile.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who may do what at each address: the tables that the tests of permissions go by.
+"""Permissions by route and role: the tables that the tests of permissions go by.
 
 An outcome is one letter: `o` let in, `L` sent to the login or told to authenticate, `f` forbidden,
 `m` method not allowed, `n` not found, `b` bad request, `c` conflict, `u` unavailable. A rule has

@@ -1,4 +1,4 @@
-"""Every address pattern of the portal."""
+"""Routes of the portal: every address pattern with its full name, its parameters and its text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""One of each object behind the addresses of the portal, for tests that walk through them all."""
+"""World of the tests that walk through all addresses: one of each object behind an address.
+
+`small_world` makes it, `grown` adds so many of everything that a page lists, and
+`World.address` fills the parameters of a route in.
+"""
 
 from __future__ import annotations
 

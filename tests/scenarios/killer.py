@@ -1,4 +1,7 @@
-"""Kills pilots as a failing node does: without a word, at any moment of their life."""
+"""Killer of pilots on this host by SIGKILL, as by a failing node: at a random moment of their life.
+
+`living_pilots` finds the processes of pilots, with their ids in the batch systems.
+"""
 
 from __future__ import annotations
 

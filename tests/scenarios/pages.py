@@ -1,4 +1,4 @@
-"""The portal's pages as somebody reads them who has logged in by the form."""
+"""HTTP client of the portal's pages: logs in by the form, returns the visible text of a page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""A `manage.py demo` in a folder of its own, watched and disturbed from outside."""
+"""Running `manage.py demo` in a folder of its own, watched and disturbed from outside.
+
+`wait_for` polls a condition until it is true.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""A portal of its own in a folder, with sites as a test describes them, disturbed from outside."""
+"""Running portal in a folder of its own, with the sites that a test describes; its API and pages.
+
+A program of it can be killed from outside.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The programs of a running portal: one that is killed is started again."""
+"""Kill of a program of a running portal by SIGKILL, until its supervisor has started it again."""
 
 from __future__ import annotations
 

@@ -1,3 +1,5 @@
+"""Fixtures of tests of the domain: folders for blobs and pilots, users by role, sites, DAGs."""
+
 from __future__ import annotations
 
 import io

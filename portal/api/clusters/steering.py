@@ -1,4 +1,8 @@
-"""Endpoints that steer a cluster: hold, release, change, limits, rerun and remove."""
+"""Base views of the actions on a cluster, such as hold, release, change, limits, rerun and remove.
+
+The endpoints are made of them by the registry of actions (`wms.actions`); rerun answers with the
+new cluster.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Submission of jobs read from a request of the API: JSON, submit language, or a form."""
+"""Submission of jobs read from a request of the API: JSON, submit language, or a multipart form.
+
+Also the parsers of such bodies (`PARSERS`), which bound their size.
+"""
 
 from __future__ import annotations
 

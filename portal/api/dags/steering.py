@@ -1,4 +1,8 @@
-"""Endpoints of actions on a DAG: hold, halt, release, remove, rescue, limits (also read)."""
+"""Views of the actions on a DAG, such as hold, release, remove, rematch, rescue, change of limits.
+
+The endpoints are made of them by the registry of actions (`wms.actions`). That of limits reads them
+too; rescue answers with the new DAG.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Endpoints of the outputs of one job: their list, each of them, and all as an archive."""
+"""Endpoints and serializers of the outputs of a job: list, single files, and an archive of all."""
 
 from __future__ import annotations
 

@@ -86,7 +86,7 @@ class OneNodesJobList(_OfNode):
     serializer_class = JobSerializer
 
     def get_queryset(self) -> QuerySet[Job]:
-        """Script runs of all attempts."""
+        """Jobs of all attempts."""
         return node_selectors.jobs_of_node(self.node())
 
 

@@ -43,7 +43,7 @@ def facts_of(dag: Dag, limits: Sequence[SharedLimit]) -> Mapping[str, Any]:
 
 
 def records_of(dag: Dag, rescues: Sequence[Rescue]) -> Mapping[str, Any]:
-    """Exported files of the DAG, these rescues included, and files that can be exported now."""
+    """Template context of these rescues of the DAG, and of files that can be exported now."""
     return {
         "rescues": rescues[:_RESCUES_SHOWN],
         "rescues_cut": len(rescues) > _RESCUES_SHOWN,

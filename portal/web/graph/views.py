@@ -1,4 +1,4 @@
-"""Data for the script that draws large DAGs: positions, states and names in binary form.
+"""Views that send the graph of a large DAG to its script: positions, states and names, in binary.
 
 Also changes of states since a version, and facts of one node as JSON.
 """

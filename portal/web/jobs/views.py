@@ -1,4 +1,7 @@
-"""Views of the job page and of its actions: kill, reschedule, show output, drain its pilot."""
+"""Views of the job page and of its actions: kill, show output, stop its pilot after the job.
+
+Further actions, such as hold and reschedule, are links to the preview of a bulk action.
+"""
 
 from __future__ import annotations
 

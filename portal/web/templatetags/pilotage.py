@@ -1,4 +1,8 @@
-"""Template tags of every page: state badges and icons, times, numbers, bars of progress."""
+"""Template tags of every page: state badges and icons, times, numbers, bars of progress.
+
+Bars show the progress of a DAG or a cluster; times are moments and spans. Also the text of a
+payload's use of disk, network and processes.
+"""
 
 from __future__ import annotations
 

@@ -1,3 +1,5 @@
+"""Fixtures of tests of the administration: the standard people, and browsers logged in as them."""
+
 from __future__ import annotations
 
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Forms of the administration as a browser sends them: what they show, and what is typed."""
+"""Form data of the administration as a browser sends it: what is shown, and `TYPED` by route."""
 
 from __future__ import annotations
 

@@ -1,3 +1,5 @@
+"""Fixtures of API tests: the standard people, and API clients that send a token of a user."""
+
 from __future__ import annotations
 
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Bodies of submissions for tests, and what is read of their answers."""
+"""Bodies of DAG submissions for API tests, and checks of the answer: findings, nothing stored."""
 
 from __future__ import annotations
 

@@ -1,3 +1,5 @@
+"""Fixtures of pilot API tests: a queue, clients of a fresh and a registered pilot, a claim."""
+
 from __future__ import annotations
 
 from collections.abc import Callable

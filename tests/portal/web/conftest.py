@@ -1,3 +1,5 @@
+"""Fixtures of tests of the pages: the standard people, their browsers, a job that a pilot runs."""
+
 from __future__ import annotations
 
 from collections.abc import Callable

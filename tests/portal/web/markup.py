@@ -1,4 +1,4 @@
-"""Text of single elements of a page, found by their id, for assertions."""
+"""Text of a page, or of a single element of it that is found by its id, for assertions."""
 
 from __future__ import annotations
 

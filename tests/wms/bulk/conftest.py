@@ -1,3 +1,5 @@
+"""Fixtures of tests of bulk operations: people, a confirmed operation, its run and its outcomes."""
+
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence

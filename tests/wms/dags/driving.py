@@ -1,4 +1,7 @@
-"""Driving a DAG in tests: the negotiator and the engine for real, pilots' reports by hand."""
+"""Driver of a DAG in tests: the negotiator and the engine for real, pilots' reports by hand.
+
+Cycles of both, claims, ends of jobs and scripts, states of nodes; `run_all` goes on to the end.
+"""
 
 from __future__ import annotations
 

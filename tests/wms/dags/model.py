@@ -1,4 +1,4 @@
-"""A plain model of what becomes of a DAG, and random DAGs with random outcomes to compare with.
+"""Reference model of what becomes of a DAG, and random DAGs with random outcomes to compare with.
 
 It knows neither time nor order: what a node does depends only on how its parents ended and on the
 outcomes drawn for its parts, so it is computed node by node.

@@ -1,4 +1,7 @@
-"""DAGs that are taken from a site while their jobs run there."""
+"""Helpers for tests of rematches: a DAG half done at a site, its move to another, lost pilots.
+
+`at_once` calls functions in threads that start together.
+"""
 
 from __future__ import annotations
 

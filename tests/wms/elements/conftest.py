@@ -1,3 +1,5 @@
+"""Fixture `make_slurm`: adapters to a shared Slurm, in which the pilots of a test end with it."""
+
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator

@@ -1,3 +1,5 @@
+"""Fixtures of tests of notices: people with addresses, a webhook, a mail server, settings."""
+
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator

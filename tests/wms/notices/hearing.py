@@ -1,4 +1,7 @@
-"""What tests of notices have in common: who subscribes, what happens, and who is told what."""
+"""Helpers for tests of notices: subscriptions, channels, events of DAGs, and what a user is told.
+
+`later` runs a cycle of fan-out and sender at a time after the start.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Those who listen outside of the portal: a web server and a mail server, on loopback."""
+"""Receivers of notices outside of the portal: a web server and a mail server, on loopback."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Pilots that claim, for tests."""
+"""Running pilots in tests: they claim jobs and send heartbeats.
+
+Also submission of a job, and calls in threads that start together.
+"""
 
 from __future__ import annotations
 

@@ -1,3 +1,5 @@
+"""Fixtures of tests of pilots: fake elements, queues that use them, waiting jobs."""
+
 from __future__ import annotations
 
 from collections.abc import Callable

@@ -1,4 +1,7 @@
-"""Director and turns of all queues, run once for a test."""
+"""Director, turns of all queues and polls of their batch systems, run once each for a test.
+
+Also how many pilots each queue was sent, and the reasons that cut down its last request.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An element in memory: a batch system that does exactly what a test tells it to."""
+"""Fake element in memory: a batch system that does exactly what a test tells it to."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Many rows, so that a wrong plan would hurt."""
+"""Fixtures of many rows for tests of query plans, so that a wrong plan would hurt.
+
+Waiting jobs, a wide DAG, jobs that are done, idle DAGs, bins of the history.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Plans as PostgreSQL tells them, with the real numbers of rows."""
+"""Query plans by EXPLAIN ANALYZE, for tests: scans, indexes, rows read, steps that write.
+
+Also plain SQL, and a DAG of many nodes.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Jobs put into TaskQueues and claimed, for the tests of TaskQueues."""
+"""Jobs put into TaskQueues and claimed in tests, one, all, or in threads at once."""
 
 from __future__ import annotations
 

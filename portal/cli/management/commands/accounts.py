@@ -1,4 +1,4 @@
-"""Command that makes accounts and API tokens on the portal's host: the first administrator."""
+"""Command that makes accounts and API tokens on the portal's host, such as the first admin's."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Check DAG files on disk as a submission would; nothing is stored, and no server is asked.
+"""Command that checks DAG files on disk as a submission would; nothing is stored, no server asked.
 
-Also the files of a directory by relative path. Exit code 0: no faults; 1: faults; 2: the check
-itself could not be made.
+Exit code 0: no faults; 1: faults; 2: the check itself could not be made. `DirectoryFiles`, the
+files of a directory by their relative paths, serves other commands too.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Write sites with their queues and limits as YAML to the standard output."""
+"""Command that writes sites with their queues and limits as YAML to the standard output."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Stay until told to end, then end every pilot that runs on this host.
+"""Command that waits for SIGTERM or SIGINT, then ends every pilot that runs on this host.
 
 Pilots are detached from whatever started them, as on a real batch system. This program is stopped
 after the worker and before the web server, so that the pilots can still say good-bye.

@@ -1,4 +1,4 @@
-"""Bring sites to the state that a YAML document describes: shown first, stored with --store."""
+"""Command that brings sites to the state of a YAML document: shown first, stored with --store."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Bring tables and static files up to date; the programs of the portal wait for this."""
+"""Command that migrates the tables and collects the static files; other programs wait for its mark.
+
+It tells its progress as steps of the start.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Try DAG files on disk without running anything, or run conformance cases.
+"""Command that tries DAG files on disk by a dry run, without running jobs, or conformance cases.
 
 Exit code 0: the DAG would succeed, or all cases pass; 1: not so; 2: it could not be tried.
 """

@@ -1,4 +1,4 @@
-"""Steer jobs, clusters and pilots from a shell: kill, hold, peek, drain, remove and others."""
+"""Command that steers one job, cluster or pilot from a shell: kill, hold, peek, drain, remove."""
 
 from __future__ import annotations
 

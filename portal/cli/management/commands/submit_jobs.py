@@ -1,4 +1,4 @@
-"""Submit jobs from files on this host, as the page and the API do, or only check them.
+"""Command that submits jobs from files on this host, as the page and the API do, or checks them.
 
 Exit code 0: stored, or no faults; 1: faults or a refusal, and nothing was stored.
 """

@@ -1,4 +1,4 @@
-"""Real files of HTCondor's DAGMan and of its job logs, kept as samples."""
+"""Samples: real files of HTCondor's DAGMan and of its job logs."""
 
 from __future__ import annotations
 

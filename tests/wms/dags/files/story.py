@@ -1,4 +1,7 @@
-"""Builder of the rows of a DAG's run, event by event at chosen times, without the engine."""
+"""Builder of the rows of a DAG's run, event by event at chosen times, without the engine.
+
+`all_outcomes` builds the run of a sample with the numbers and times of DAGMan's own files.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""A followed DAG, and what its log says of it."""
+"""Writer of HTCondor event logs for tests of followed DAGs: text of events, taken in by pieces.
+
+`follow` begins to follow a DAG; `SAMPLE_RUNS` and `nodes_of` give real runs to compare with.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Parsing of DAG files given as texts, and their faults and warnings."""
+"""Parsing of DAG files given as texts, for tests: faults, warnings, arcs and variables."""
 
 from __future__ import annotations
 

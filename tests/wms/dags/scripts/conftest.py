@@ -1,3 +1,5 @@
+"""Fixtures of tests of scripts: settings, fences that work here, a slot, runs, workspace files."""
+
 from __future__ import annotations
 
 import itertools

@@ -1,4 +1,4 @@
-"""Clusters for tests: submitted by their owners, and gone on with by the materialiser."""
+"""Sample clusters for tests: submission, turns of the materialiser, numbers of the jobs made."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Clusters for tests whose jobs have been run by pilots that sent files."""
+"""Sample clusters for tests of sandboxes: jobs taken by pilots, files sent, ends reported."""
 
 from __future__ import annotations
 

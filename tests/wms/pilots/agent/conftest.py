@@ -1,4 +1,8 @@
-"""A real portal on a real database, and pilots that are real processes."""
+"""Fixture `world` of tests of the pilot agent: a real portal, and pilots that are real processes.
+
+Its server is reached through a proxy that can fail. `World` submits jobs, starts agents, and reads
+states, outputs and logs.
+"""
 
 from __future__ import annotations
 

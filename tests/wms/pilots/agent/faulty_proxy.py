@@ -1,4 +1,7 @@
-"""A network that fails as told: it stands between an agent and the real server."""
+"""HTTP proxy between an agent and the real server: a network that fails as told.
+
+It refuses requests, hangs up before or after the answer, or cuts or replaces the answer.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Fences to test with: each under the accounts that can use it on this host."""
+"""Fixture `fencing`: each kind of fence, under an account that can use it here, to run payloads in.
+
+`payload_accounts` makes accounts for payloads with sudo; `marked` finds processes by a text.
+"""
 
 from __future__ import annotations
 
