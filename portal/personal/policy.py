@@ -1,4 +1,4 @@
-"""Permissions on saved filters: who may change one, and who may share one with all others.
+"""Policy of saved filters: who may change one, and who may share one with all others.
 
 Everybody has filters and preferences of their own. Sharing a filter with all others needs the role
 user; a shared filter is changed by its owner, and also by operators.

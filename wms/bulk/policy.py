@@ -1,4 +1,4 @@
-"""Permissions on bulk operations.
+"""Policy of bulk operations.
 
 - A user and above acts on many objects at once. What may be done to each object is decided by the
   object's own app when its turn comes, for the person as they are then.

@@ -1,4 +1,4 @@
-"""Permissions on DAGs: check of who may steer them (hold, release, remove, ...).
+"""Policy of DAGs: check of who may steer them (hold, release, remove, ...).
 
 Users steer their own DAGs, shifters and above everybody's. That everybody who is logged in sees
 every DAG, and that users submit, is checked elsewhere.

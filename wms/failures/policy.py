@@ -1,4 +1,4 @@
-"""Permissions on failure groups and on normalisation rules: checks of who may change them.
+"""Policy of failure groups and on normalisation rules: checks of who may change them.
 
 Shifters and above mute, resolve and categorise groups: it is what a shift is for. Operators and
 above change the rules, which regroup everybody's failures. That everybody who is logged in sees
