@@ -85,8 +85,8 @@ def _load(jobs: int) -> tuple[str, list[str]]:
     from django.core.management import call_command
     from django.utils import timezone
 
+    from examples.load.accounts_and_sites import SHIFTER
     from examples.load.loading import load
-    from examples.load.places import SHIFTER
     from examples.load.scale import Scale
 
     call_command("migrate", verbosity=0)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from django.urls import include, path, register_converter
 
-from portal.admin.site import site as admin_site
+from portal.admin.admin_site import site as admin_site
 from portal.middleware.storable import Int8
-from portal.shared import health
+from portal.shared import health_views
 
 register_converter(Int8, "int8")
 
@@ -16,8 +16,8 @@ handler404 = "portal.middleware.errors.not_found"
 handler500 = "portal.middleware.errors.server_error"
 
 urlpatterns = [
-    path("health/live", health.live, name="health-live"),
-    path("health/ready", health.ready, name="health-ready"),
+    path("health/live", health_views.live, name="health-live"),
+    path("health/ready", health_views.ready, name="health-ready"),
     path("admin/", admin_site.urls),
     path("api/v1/", include("portal.api.urls")),
     path("pilot/v1/", include("portal.pilot_api.urls")),

@@ -28,8 +28,8 @@ def main() -> int:
 
     django.setup()
     # Only now: they need the settings.
+    from examples.load.accounts_and_sites import SHIFTER
     from examples.load.loading import NotEmpty, load, refuse_unless_empty
-    from examples.load.places import SHIFTER
     from examples.load.scale import Scale
 
     scale = Scale.of_jobs(options.jobs, seed=options.seed)

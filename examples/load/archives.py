@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from django.db import connection
 
 from examples.load.scale import Scale
-from matching.round_robin import ARCHIVES
+from matching.round_robin_archives import ARCHIVES
 from wms.history.counting import THROUGHPUT, count
 from wms.history.operations import store_counts
 from wms.history.sampling import run_cycle

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from examples.load.flows import DONE, FAILED, FUTILE, READY, STATES, Flow, totals
-from examples.load.places import ACTOR, Place
-from examples.load.rows import NULL, Table, moment, new_ids, stamp
+from examples.load.accounts_and_sites import ACTOR, Place
+from examples.load.copying import NULL, Table, moment, new_ids, stamp
+from examples.load.simulation import DONE, FAILED, FUTILE, READY, STATES, Flow, totals
 from wms.core.models import User
 from wms.dags.models import (
     Dag,

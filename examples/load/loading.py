@@ -13,14 +13,14 @@ from datetime import datetime, timedelta
 
 from django.db import connection, transaction
 
+from examples.load.accounts_and_sites import close_some, keep_ads_alive, make_accounts, make_places
 from examples.load.archives import fill_archives
-from examples.load.fleet import Fleet
-from examples.load.flows import in_order, play_all
+from examples.load.copying import moment
 from examples.load.graphs import Graphs, make_dags
-from examples.load.lives import Common, Jobs, needs_of
-from examples.load.places import close_some, keep_ads_alive, make_accounts, make_places
-from examples.load.rows import moment
+from examples.load.jobs import Common, Jobs, needs_of
+from examples.load.pilots import Fleet
 from examples.load.scale import Scale
+from examples.load.simulation import in_order, play_all
 from wms.dags.models import Dag
 from wms.dags.negotiation.requests import loads_by_site
 from wms.failures.counting import remove_old_bins

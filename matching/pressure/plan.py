@@ -18,7 +18,7 @@ from matching.pressure.formulas import (
     max_run,
     min_idle,
 )
-from matching.pressure.shares import Need
+from matching.pressure.job_division import Need
 
 #: Stands for no limit.
 UNBOUNDED = 10**9

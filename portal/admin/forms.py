@@ -15,8 +15,8 @@ from django.contrib.admin.widgets import AdminSplitDateTime
 from django.db.models import Model, QuerySet
 from django.forms.fields import InvalidJSONInput
 
+from portal.admin.audit_targets import changes_of_row
 from portal.admin.examples import with_examples
-from portal.admin.targets import changes_of_row
 from portal.middleware.storable import faults_of_json
 from wms.core.database.saving import lock_stored, marks_of
 from wms.core.errors import Finding, InvalidInput, PilotageError

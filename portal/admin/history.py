@@ -19,8 +19,8 @@ from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils.text import capfirst
 
-from portal.admin.targets import changes_of_row
-from wms.core.changes import Difference, differences, further_facts
+from portal.admin.audit_targets import changes_of_row
+from wms.core.audit_changes import Difference, differences, further_facts
 from wms.core.models import AuditEntry, User
 
 _SHOWN = 50

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import timedelta
 
-from portal.history.drawing import Column, Drawn, DrawnLine
+from portal.history.pane_data import Column, Drawn, DrawnLine
 from portal.history.panes import PaneKind
 from portal.history.windows import FUNCTIONS
 

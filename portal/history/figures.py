@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from portal.history.captions import legend_of
 from portal.history.clocks import Clock
-from portal.history.drawing import Column, Drawn, DrawnLine, stamp
 from portal.history.marks import flags_of, shapes_of
 from portal.history.palettes import FONT, PALETTES, Palette, Scheme, faded
+from portal.history.pane_data import Column, Drawn, DrawnLine, stamp
 from portal.history.panes import PaneKind
 from portal.shared.state_badges import BADGES, badge_of
 from wms.history.annotations import Annotation

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from portal.history.clocks import Clock
-from portal.history.drawing import Drawn
+from portal.history.pane_data import Drawn
 from portal.history.windows import Window
 from wms.core.models import User
 from wms.history.annotations import Annotation, Annotations, annotations_between

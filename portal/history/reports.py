@@ -11,9 +11,9 @@ from django.utils.safestring import mark_safe
 
 from portal.history.captions import sentence_of
 from portal.history.clocks import Clock
-from portal.history.drawing import Drawn
 from portal.history.figures import figure_of
 from portal.history.palettes import PALETTES, Scheme
+from portal.history.pane_data import Drawn
 from wms.history.annotations import Annotations
 
 #: The pages' own bundle: it draws all that figures have, in a quarter of the bytes of the whole.

@@ -11,7 +11,7 @@ from typing import Any
 from django import forms
 from django.utils.dateparse import parse_date, parse_datetime
 
-from matching.round_robin import ARCHIVES, Resolution, archive_named, resolution_for
+from matching.round_robin_archives import ARCHIVES, Resolution, archive_named, resolution_for
 from portal.history.palettes import Scheme
 from portal.personal.zones import zone_named
 from wms.core.errors import Finding, InvalidInput

@@ -2,7 +2,7 @@
 
 A text of the database has no null character and no half of a surrogate pair, and an integer has at
 most 64 bits. Each kind of entry is checked in one place: addresses and forms by the middleware of
-`portal.middleware.entries`, numbers in addresses by the path converter `Int8`, JSON by
+`portal.middleware.storable_requests`, numbers in addresses by the path converter `Int8`, JSON by
 `portal.api.parsing`, messages of pilots by `portal.pilot_api.bodies`.
 """
 

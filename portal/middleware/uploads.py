@@ -18,8 +18,8 @@ from django.http.multipartparser import MultiPartParser
 from django.utils.datastructures import ImmutableList, MultiValueDict
 from django.views.decorators.csrf import csrf_exempt, csrf_protect
 
-from portal.middleware.entries import refuse_unstorable
 from portal.middleware.storable import faults_of_form
+from portal.middleware.storable_requests import refuse_unstorable
 
 #: A longer name is none; only its beginning is told.
 _MAX_NAME = 1000

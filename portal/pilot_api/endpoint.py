@@ -17,7 +17,7 @@ from django.views.decorators.csrf import csrf_exempt
 
 from wms.core.errors import InvalidInput, NotAuthenticated, PilotageError
 from wms.jobs.output.streams import PieceMissing
-from wms.pilots.protocol.references import AttemptRef
+from wms.pilots.protocol.attempt_refs import AttemptRef
 from wms.pilots.protocol.registration import authenticate_pilot
 
 View = Callable[..., HttpResponseBase]

@@ -17,9 +17,9 @@ from wms.jobs.content.paths import MAX_PATH_BYTES
 from wms.jobs.directives import Directives
 from wms.jobs.models import Attempt, Job
 from wms.pilots.models import Pilot
+from wms.pilots.protocol.attempt_refs import AttemptRef
 from wms.pilots.protocol.claims import ClaimAnswer
 from wms.pilots.protocol.heartbeats import HeartbeatAnswer, HeartbeatMessage
-from wms.pilots.protocol.references import AttemptRef
 from wms.sites.selectors import queue_offer, with_identity
 
 #: What a payload uses, as far as its pilot can tell; in seconds and MB.

@@ -19,6 +19,7 @@ from redis.exceptions import RedisError
 
 from wms.dags.models import Dag
 from wms.dags.reading.drawing import FORMAT, Drawing, draw, unpack_drawing
+from wms.dags.reading.drawing_analysis import NodeTimes, estimate_node_times, times_of_nodes
 from wms.dags.reading.drawing_states import (
     OwnStates,
     States,
@@ -27,7 +28,6 @@ from wms.dags.reading.drawing_states import (
     version_of,
     with_jobs,
 )
-from wms.dags.reading.drawing_walks import NodeTimes, estimate_node_times, times_of_nodes
 from wms.dags.reading.selectors import NodeCounts, counts_by_state
 from wms.dags.states import DAG_TERMINAL
 

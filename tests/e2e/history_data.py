@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 from django.db import connection
 
-from matching.round_robin import ARCHIVES
+from matching.round_robin_archives import ARCHIVES
 from wms.history.models import Series
 
 #: Level and swing of each series.

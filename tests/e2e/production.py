@@ -26,7 +26,7 @@ from wms.core.actors import Actor
 from wms.core.loops import LOOPS
 from wms.core.models import ControlLoop, User
 from wms.dags.models import Dag, Node, SharedLimit
-from wms.dags.scripts import service as scripts
+from wms.dags.scripts import run_leases as scripts
 from wms.dags.services.dags import hold_dags
 from wms.dags.services.shared_limits import save_shared_limit
 from wms.dags.submission.submit import DagSubmission, submit_dag

@@ -12,7 +12,7 @@ from django.urls import reverse
 from playwright.sync_api import Page, expect
 from pytest_django.live_server_helper import LiveServer
 
-from portal.web.graph import layout
+from portal.web.graph import tab
 from tests import factories
 from tests.e2e.conftest import NARROW, WIDE, Complaints
 from wms.core.models import User
@@ -113,7 +113,7 @@ def test_a_group_opens_in_place_and_closes_by_its_button(
     complaints: Complaints,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(layout, "WHOLE", (3, 3))
+    monkeypatch.setattr(tab, "WHOLE", (3, 3))
     people = factories.people()
     dag = factories.running_dag(people.alice, node_count=6)
     login(people.alice)
@@ -134,8 +134,8 @@ def test_the_cells_of_a_large_dag_are_walked_by_keyboard(
     complaints: Complaints,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(layout, "WHOLE", (1, 1))
-    monkeypatch.setattr(layout, "FOLDED", (2, 2))
+    monkeypatch.setattr(tab, "WHOLE", (1, 1))
+    monkeypatch.setattr(tab, "FOLDED", (2, 2))
     people = factories.people()
     dag = _failed_chain(people)
     login(people.alice)
@@ -165,7 +165,7 @@ def test_a_folded_graph_is_accessible(
     monkeypatch: pytest.MonkeyPatch,
     viewport: dict[str, int],
 ) -> None:
-    monkeypatch.setattr(layout, "WHOLE", (1, 1))
+    monkeypatch.setattr(tab, "WHOLE", (1, 1))
     people = factories.people()
     dag = _failed_chain(people)
     login(people.alice)

@@ -10,7 +10,7 @@ from django.contrib.admin import ModelAdmin
 from django.test import RequestFactory
 from django.urls import reverse
 
-from portal.admin.site import site as admin_site
+from portal.admin.admin_site import site as admin_site
 from portal.web.dags.page import TABS
 from tests.e2e.account_data import account_pages
 from tests.e2e.cluster_data import clusters

@@ -10,10 +10,10 @@ from django.db.models import Count, F, Q
 from django.test import Client
 from django.utils import timezone
 
-from examples.load.flows import Life, play_all
+from examples.load.accounts_and_sites import SHIFTER
 from examples.load.loading import load
-from examples.load.places import SHIFTER
 from examples.load.scale import Scale
+from examples.load.simulation import Life, play_all
 from tests import factories
 from wms.core.models import InboxEntry, User
 from wms.dags.engine.rebuild import rebuild_dag

@@ -6,8 +6,8 @@ import pytest
 
 from matching.plurals import counted, pilots_are
 from matching.pressure.capacity import ResourceVector
+from matching.pressure.job_division import Need
 from matching.pressure.plan import Bounds, QueueState, Scopes, plan
-from matching.pressure.shares import Need
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from matching.pressure.capacity import ResourceVector
 from matching.pressure.formulas import FrontendLimits, Slots, exact_share, max_run, min_idle
-from matching.pressure.model import closed_loop
+from matching.pressure.job_division import JobGroup, Need, QueueOffer, share_out
 from matching.pressure.plan import Bounds, QueueState, Scopes, plan
-from matching.pressure.shares import JobGroup, Need, QueueOffer, share_out
+from matching.pressure.simulation import closed_loop
 
 NAMES = ("a", "b", "c", "d")
 CAPACITIES = st.builds(

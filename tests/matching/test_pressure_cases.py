@@ -12,9 +12,9 @@ import pytest
 
 from matching import core_seconds
 from matching.pressure import formulas as pressure
-from matching.pressure import lifecycle as pressure_lifecycle
-from matching.pressure import model as pressure_model
+from matching.pressure import held_pilots as pressure_lifecycle
 from matching.pressure import removal as pressure_removal
+from matching.pressure import simulation as pressure_model
 from wms.pilots.agent.session import lifetime_rules
 
 CASES = Path(__file__).with_name("pressure_cases.json")

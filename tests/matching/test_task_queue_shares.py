@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from matching.task_queues.shares import Feedback, Group, Pool, corrected, parts
+from matching.task_queues.priority_shares import Feedback, Group, Pool, corrected, parts
 
 GROUPS = {"prod": Group(6000.0, has_job_sharing=True), "physics": Group(1000.0)}
 present = st.sets(

@@ -9,7 +9,7 @@ import pytest
 from django.db import transaction
 from django.test import Client
 
-from tests.portal import asking, bodies, permissions
+from tests.portal import bodies, outcomes, permissions
 from tests.portal.admin.filling import TYPED, filled
 from tests.portal.routes import Route, routes
 from tests.portal.world import World, small_world
@@ -57,7 +57,7 @@ class Written:
 def _write(world: World, route: Route, method: str) -> Written:
     client = Client(raise_request_exception=False)
     client.force_login(world.people.ada)
-    address = asking.address(world, route)
+    address = outcomes.address(world, route)
     body: dict[str, Any] = bodies.BODIES.get(route.name, dict)()
     if route.name in TYPED:
         body = filled(client, address, route.name) | _references(world, route.name)

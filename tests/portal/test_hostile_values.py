@@ -18,9 +18,9 @@ from django.test import Client
 
 from tests import factories
 from tests.portal import hostile
-from tests.portal.asking import address
 from tests.portal.bodies import BODIES
 from tests.portal.hostile import quoted
+from tests.portal.outcomes import address
 from tests.portal.permissions import POST, PUT, rule_of
 from tests.portal.pilot_api.pilot_client import ENDED, NODE, OFFER
 from tests.portal.routes import Route, routes

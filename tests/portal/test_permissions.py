@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.portal.asking import address, client_of, send
 from tests.portal.bodies import BODIES
+from tests.portal.outcomes import address, client_of, send
 from tests.portal.permissions import DELETE, GET, POST, PUT, ROLES, rule_of
 from tests.portal.routes import Route, routes
 from tests.portal.world import World, small_world

@@ -11,7 +11,7 @@ from fnmatch import fnmatchcase
 import pytest
 
 from tests import factories
-from tests.portal import asking, bodies
+from tests.portal import bodies, outcomes
 from tests.portal import permissions as tables
 from tests.portal.routes import Route, routes
 from tests.portal.world import World, small_world
@@ -116,12 +116,12 @@ def test_everything_is_open_at_the_own_site_and_nothing_at_another(
     }[method]  # fmt: skip
     asked = [route for route in routes() if method == "GET" or tables.rule_of(common, route)]
 
-    client, outcomes = asking.client_of(world, role), {}
+    client, seen = outcomes.client_of(world, role), {}
     for route in asked:
         body = bodies.BODIES.get(route.name, dict)() if method in {"POST", "PUT"} else {}
-        outcomes[route.name] = asking.send(client, method, asking.address(world, route), body)
+        seen[route.name] = outcomes.send(client, method, outcomes.address(world, route), body)
 
-    assert outcomes == {route.name: _expected(own, common, route, role) for route in asked}
+    assert seen == {route.name: _expected(own, common, route, role) for route in asked}
 
 
 def test_no_rule_of_an_own_site_is_without_its_address() -> None:

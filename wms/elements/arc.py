@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 from wms.elements import arc_helper
 from wms.elements.arc_description import ACTIVITY_NAME, LOG, SCRIPT, batch_description
 from wms.elements.helper_process import ask
+from wms.elements.pilot_secrets import checked, with_secret
 from wms.elements.protocol import (
     BatchState,
     Capacity,
@@ -26,7 +27,6 @@ from wms.elements.protocol import (
     by_index,
 )
 from wms.elements.runner import LONGEST_TIMEOUT_S, CommandRunner, LocalRunner, TimeLimit
-from wms.elements.scripts import checked, with_secret
 from wms.elements.settings import Settings, SettingsReader
 
 _KEYS = (

@@ -16,6 +16,7 @@ from pathlib import Path
 from secrets import token_hex
 
 from wms.elements import host_shell
+from wms.elements.pilot_secrets import checked
 from wms.elements.protocol import (
     BatchState,
     Capacity,
@@ -32,7 +33,6 @@ from wms.elements.runner import (
     LocalRunner,
     TimeLimit,
 )
-from wms.elements.scripts import checked
 from wms.elements.settings import Settings, SettingsReader
 from wms.elements.ssh import runner_from
 

@@ -19,6 +19,7 @@ from typing import Any
 
 from wms.elements import htcondor_helper
 from wms.elements.helper_process import ask
+from wms.elements.pilot_secrets import checked, with_secrets
 from wms.elements.protocol import BatchState, Capacity, PilotState, Refused, by_index
 from wms.elements.runner import (
     LONGEST_TIMEOUT_S,
@@ -27,7 +28,6 @@ from wms.elements.runner import (
     TimeLimit,
     clean_environment,
 )
-from wms.elements.scripts import checked, with_secrets
 from wms.elements.settings import Settings, SettingsReader
 
 _KEYS = ("collector", "schedd", "token_directory", "commands", "cores", "timeout_s")

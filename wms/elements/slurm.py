@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 
+from wms.elements.pilot_secrets import checked
 from wms.elements.protocol import (
     BatchState,
     Capacity,
@@ -24,7 +25,6 @@ from wms.elements.protocol import (
     by_index,
 )
 from wms.elements.runner import LONGEST_TIMEOUT_S, CommandRunner, Completed, TimeLimit
-from wms.elements.scripts import checked
 from wms.elements.settings import Settings, SettingsReader
 from wms.elements.ssh import runner_from
 

@@ -41,9 +41,9 @@ from wms.dags.negotiation import requests as demand
 from wms.dags.negotiation.cycle import read_offers
 from wms.dags.reading.selectors import find_dag
 from wms.dags.states import DAG_TERMINAL, DagState
+from wms.explain.ad_changes import WhatIfChanges, changed_offers, checked
 from wms.explain.needs import NeedsExplanation, explain_needs
 from wms.explain.queue_changes import SiteJobs, changed_needs, jobs_for_site, queue_changes
-from wms.explain.what_if import WhatIfChanges, changed_offers, checked
 from wms.jobs.binding.scopes import needs_now
 from wms.jobs.models import Job
 from wms.jobs.selectors import find_job

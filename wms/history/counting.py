@@ -14,7 +14,7 @@ from typing import Any
 
 from django.db import connection
 
-from matching.round_robin import SPREAD_RATIO
+from matching.round_robin_archives import SPREAD_RATIO
 from wms.history.operations import MinuteCount, store_counts
 from wms.history.sql import COUNT_EVENTS, COUNT_MATCHES, COUNT_WAITED, FIND_SETTLED
 

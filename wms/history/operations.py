@@ -13,7 +13,7 @@ from typing import Any
 
 from django.db import connection, transaction
 
-from matching.round_robin import ARCHIVES
+from matching.round_robin_archives import ARCHIVES
 from wms.history.models import Series
 from wms.history.sql import FOLD_BINS, STORE_COUNTS, STORE_SAMPLES
 

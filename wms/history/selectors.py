@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from django.db import connection
 
-from matching.round_robin import ARCHIVES, Resolution, archive_named
+from matching.round_robin_archives import ARCHIVES, Resolution, archive_named
 from wms.history.sql import READ_BINS, READ_POINTS
 
 

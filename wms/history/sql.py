@@ -149,9 +149,9 @@ WHERE event.created_at >= %(since)s AND event.created_at < %(until)s
 GROUP BY 1, 2, 3, 4
 """
 
-# A job waits from when it joined a TaskQueue last. Classes are those of `matching.round_robin`. By
-# hand for the join of one earlier event. The events are found by `jobevent_by_time`, the earlier
-# ones by the index of the jobs.
+# A job waits from when it joined a TaskQueue last. Classes are those of
+# `matching.round_robin_archives`. By hand for the join of one earlier event. The events are found
+# by `jobevent_by_time`, the earlier ones by the index of the jobs.
 COUNT_WAITED = """
 SELECT minute, class, count(*), sum(waited), min(waited), max(waited)
 FROM (

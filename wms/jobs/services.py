@@ -20,8 +20,8 @@ from wms.core.stale import refuse_stale
 from wms.core.transitions import Applied
 from wms.jobs import operations
 from wms.jobs.attempts import rescheduling
+from wms.jobs.job_changes import change_open_jobs
 from wms.jobs.models import Attempt, Job, JobEvent
-from wms.jobs.open_changes import change_open_jobs
 from wms.jobs.policy import require_steering
 from wms.jobs.states import WITH_PILOT, JobCause
 

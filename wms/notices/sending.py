@@ -22,7 +22,6 @@ from django.db.models import F, Min, Q, Sum
 
 from wms.core.errors import InvalidInput
 from wms.notices import packing, webhooks
-from wms.notices.addresses import parsed
 from wms.notices.conf import Conf, conf
 from wms.notices.fanout import notify_user
 from wms.notices.messages import Message, headers_of, json_of, subject_of, text_of, type_of
@@ -30,6 +29,7 @@ from wms.notices.models import Channel, Delivery, Notice, Outgoing, Rule, Subjec
 from wms.notices.occurrences import Audience, Occurrence, Subject
 from wms.notices.policy import visible_ids
 from wms.notices.signing import check_of, secret_of
+from wms.notices.webhook_addresses import parsed
 from wms.notices.webhooks import SendResult, WebhookCall
 
 log = structlog.get_logger(__name__)

@@ -18,7 +18,6 @@ from wms.core.errors import Conflict, InvalidInput, NotFound, TooMany
 from wms.core.loops import wake_loop
 from wms.core.models import User
 from wms.dags.reading.selectors import find_dag
-from wms.notices.addresses import parsed
 from wms.notices.conf import conf
 from wms.notices.fanout import SEND_TASK
 from wms.notices.models import Channel, Delivery, Notice, Rule, Subscription
@@ -27,6 +26,7 @@ from wms.notices.policy import require_person, require_rule
 from wms.notices.selectors import find_channel, find_subscription
 from wms.notices.sending import drop_waiting
 from wms.notices.signing import check_of, new_nonce, secret_of
+from wms.notices.webhook_addresses import parsed
 from wms.sites.selectors import find_visible_site
 
 MAX_SUBSCRIPTIONS = 500

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from wms.notices.addresses import HostRefused, Target, checked_addresses
 from wms.notices.signing import signature
+from wms.notices.webhook_addresses import HostRefused, Target, checked_addresses
 
 #: One step of the network may take so long, and all of a call.
 STEP_S = 5.0

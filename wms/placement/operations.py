@@ -26,7 +26,7 @@ from wms.jobs.models import Workspace, WorkspaceFile
 from wms.placement import lifecycle
 from wms.placement.models import PlacementAttempt, PlacementRequest
 from wms.placement.policy import require_steering
-from wms.placement.requests import pair_of, parse_request, scheme_of
+from wms.placement.request_ad import pair_of, parse_request, scheme_of
 from wms.placement.states import TERMINAL, WAITING, RequestState
 
 #: The task that carries out what is due.

@@ -26,7 +26,7 @@ from wms.placement.modules.protocol import (
     TransferTask,
 )
 from wms.placement.operations import PLACEMENT_TASK, Started
-from wms.placement.requests import with_scheme
+from wms.placement.request_ad import with_scheme
 
 log = structlog.get_logger(__name__)
 #: A worker that is to stop must not go on taking requests: after so long another message does.

@@ -1,6 +1,6 @@
 """Fences and networks of payloads that a queue can choose, and its fence in force under `auto`.
 
-Also the column of the fence that `auto` was settled on (`wms.sites.auto_fence`).
+Also the column of the fence that `auto` was settled on (`wms.sites.fence_settling`).
 """
 
 from __future__ import annotations

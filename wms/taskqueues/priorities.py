@@ -13,7 +13,14 @@ from typing import Any
 from django.db import connection, transaction
 
 from matching.negotiation.fairshare import BEST_PRIORITY
-from matching.task_queues.shares import LEAST_PRIORITY, Feedback, Group, Pool, parts, pool_of
+from matching.task_queues.priority_shares import (
+    LEAST_PRIORITY,
+    Feedback,
+    Group,
+    Pool,
+    parts,
+    pool_of,
+)
 from matching.task_queues.weighted_draws import JOB_WEIGHTS
 from wms.accounting import selectors as accounting
 from wms.core.inbox import announce

@@ -69,8 +69,8 @@ DELETE FROM taskqueues_ticket AS t USING gone WHERE t.task_queue_id = gone.id
 """
 
 # A pool's part is spread in proportion to the sum of the jobs' weights. The parts come from
-# `matching.task_queues.shares`; owner 0 stands for all owners of a group with job sharing. Emptied
-# TaskQueues have the least priority until they are removed.
+# `matching.task_queues.priority_shares`; owner 0 stands for all owners of a group with job sharing.
+# Emptied TaskQueues have the least priority until they are removed.
 _PRICED = """
 WITH pool AS (
     SELECT * FROM unnest(%(groups)s::text[], %(owners)s::bigint[], %(parts)s::float8[])

@@ -15,7 +15,7 @@ from rest_framework.request import Request
 from portal.api.dags.shapes import DagDetailSerializer
 from portal.api.shapes import FindingSerializer
 from portal.middleware.uploads import uploads
-from portal.shared.submissions import SubmissionParts, read_options, submission_of
+from portal.shared.dag_submissions import SubmissionParts, read_options, submission_of
 from wms.core.errors import Finding, InvalidInput
 from wms.dags.language.origin import read_origin
 from wms.dags.models import Dag

@@ -25,7 +25,7 @@ from portal.api.problems import CONTENT_TYPE, warnings_and_statistics
 from portal.api.uploads import TakesFiles
 from portal.lists.filters import DagFilter
 from portal.middleware.download_slots import sent_from_a_slot
-from portal.shared.dag_files import send_export
+from portal.shared.dag_exports import send_export
 from wms.core.actors import Actor
 from wms.core.heavy import heavy_place
 from wms.core.models import Role

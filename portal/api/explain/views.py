@@ -19,7 +19,7 @@ from portal.api.explain.shapes import (
 )
 from wms.core.models import User
 from wms.explain import answers as explaining
-from wms.explain.what_if import WhatIfChanges
+from wms.explain.ad_changes import WhatIfChanges
 
 
 class Explain(APIView):

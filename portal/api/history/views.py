@@ -17,13 +17,13 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from matching.round_robin import ARCHIVES
+from matching.round_robin_archives import ARCHIVES
 from portal.api.base import AcceptsAnything, refusals
 from portal.api.history.shapes import HistorySerializer, PaneDataSerializer, PaneSerializer
-from portal.history.drawing import Drawn, as_json, read_pane, read_to_draw, write_csv
 from portal.history.figures import figure_of
 from portal.history.marks import marks_of
 from portal.history.palettes import Scheme
+from portal.history.pane_data import Drawn, as_json, read_pane, read_to_draw, write_csv
 from portal.history.panes import find_pane, panes
 from portal.history.reports import report_of
 from portal.history.windows import (

@@ -6,8 +6,8 @@ from datetime import datetime, timedelta
 
 from django import forms
 
-from wms.notices.addresses import MAX_URL
 from wms.notices.models import Channel, Rule
+from wms.notices.webhook_addresses import MAX_URL
 
 
 class TokenForm(forms.Form):

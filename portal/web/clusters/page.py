@@ -13,7 +13,7 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.utils.http import urlencode
 
-from portal.web.shared.offers import Refused, offers_of
+from portal.web.shared.action_forms import Refused, offers_of
 from portal.web.shared.pages import render_page
 from wms.actions.clusters import CLUSTERS
 from wms.jobs.clusters.efficiency import efficiency_of

@@ -10,7 +10,7 @@ from django.shortcuts import redirect
 from django.views.decorators.http import require_http_methods, require_safe
 
 from portal.web.clusters.page import show_cluster
-from portal.web.shared.offers import ActionForm, Refused
+from portal.web.shared.action_forms import ActionForm, Refused
 from portal.web.shared.pages import page
 from portal.web.shared.stale_forms import while_seen
 from wms.actions.clusters import CLUSTERS

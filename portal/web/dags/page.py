@@ -23,10 +23,10 @@ from portal.web.dags.tabs import (
     scripts_tab,
 )
 from portal.web.dags.timeline import timeline_tab
-from portal.web.graph.layout import graph_tab
 from portal.web.graph.level_map import levels_tab
+from portal.web.graph.tab import graph_tab
 from portal.web.nodes.table import nodes_tab
-from portal.web.shared.offers import Offer, Refused, offers_of
+from portal.web.shared.action_forms import Offer, Refused, offers_of
 from portal.web.shared.pages import REFRESH_S, is_part, render_page
 from portal.web.templatetags.pilotage import span
 from wms.actions.dags import DAGS

@@ -13,7 +13,7 @@ from django import forms
 from django.http import HttpRequest
 
 from portal.middleware.uploads import Upload, uploads
-from portal.shared.submissions import SubmissionParts
+from portal.shared.dag_submissions import SubmissionParts
 from portal.web.shared.forms import ReasonForm
 from portal.web.shared.nonces import page_key
 from portal.web.shared.stale_forms import version_of

@@ -11,7 +11,7 @@ from django.shortcuts import redirect
 from django.views.decorators.http import require_http_methods, require_safe
 
 from portal.middleware.download_slots import sent_from_a_slot
-from portal.shared.dag_files import send_export
+from portal.shared.dag_exports import send_export
 from portal.web.dags.run_forms import LimitsForm, RescueForm, RunOptionsForm, resumption_of
 from portal.web.shared.findings import Quoted, quoted
 from portal.web.shared.forms import ReasonForm

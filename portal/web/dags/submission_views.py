@@ -14,7 +14,7 @@ from django.views.decorators.http import require_http_methods
 from django_htmx.http import HttpResponseClientRedirect
 
 from portal.middleware.uploads import keeps_names
-from portal.shared.submissions import submission_of
+from portal.shared.dag_submissions import submission_of
 from portal.web.dags.run_forms import RunOptionsForm, read_submit_form
 from portal.web.shared.findings import SHOWN, quoted
 from portal.web.shared.nonces import fresh_nonce

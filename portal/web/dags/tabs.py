@@ -11,7 +11,7 @@ from django.utils import timezone
 from portal.shared.drawings import drawing_of
 from portal.shared.state_badges import BADGES
 from portal.web.dags.reading import DagReading
-from portal.web.dags.run_page import facts_of, records_of
+from portal.web.dags.run_facts import facts_of, records_of
 from portal.web.graph.level_map import level_map
 from portal.web.lists.paging import page_of
 from portal.web.shared.downloads import is_picture

@@ -19,8 +19,8 @@ from portal.web.dags.timeline_rows import MOST_ROWS, Row, nodes_drawn, rows_of_n
 from portal.web.nodes.selection import NodeSelection, chosen_rows, search_nodes, selection_of
 from wms.dags.models import Node
 from wms.dags.reading.drawing import Drawing
+from wms.dags.reading.drawing_analysis import NodeTimes, longest_path
 from wms.dags.reading.drawing_states import DRAWN
-from wms.dags.reading.drawing_walks import NodeTimes, longest_path
 from wms.dags.states import DAG_TERMINAL, NODE_TERMINAL
 
 #: More levels than this share rows.

@@ -10,7 +10,7 @@ from django import forms
 from matching.ads.ad_cost import check_cost
 from matching.ads.classads import MAX_AD_BYTES, AdError, parse_expression
 from wms.core.errors import Finding, InvalidInput
-from wms.explain.what_if import WhatIfChanges
+from wms.explain.ad_changes import WhatIfChanges
 
 #: Subjects of a question; exactly one is given.
 SUBJECTS = ("dag", "job", "task_queue", "site", "ad")

@@ -25,9 +25,9 @@ from wms.core.models import User
 from wms.dags.reading.selectors import dags_of_jobs, find_dag, listed_dags
 from wms.dags.states import DagState
 from wms.explain import answers as explaining
+from wms.explain.ad_changes import WhatIfChanges
 from wms.explain.answers import DagAnswer
 from wms.explain.queue_changes import NEEDS, OFFERS, SiteJobs
-from wms.explain.what_if import WhatIfChanges
 from wms.jobs.selectors import find_job
 from wms.sites.selectors import visible_sites
 from wms.sites.standing import standings

@@ -19,8 +19,8 @@ from portal.web.shared.pages import page
 from wms.core.errors import InvalidInput, NotFound
 from wms.dags.models import Node
 from wms.dags.reading.drawing import FORMAT
+from wms.dags.reading.drawing_analysis import neighbours_of
 from wms.dags.reading.drawing_states import changes_since, read_version
-from wms.dags.reading.drawing_walks import neighbours_of
 from wms.dags.reading.selectors import find_dag
 
 _BINARY = "application/octet-stream"

@@ -11,10 +11,10 @@ from datetime import UTC, datetime, tzinfo
 from typing import Any
 
 from portal.history.captions import sentence_of
-from portal.history.drawing import DrawnLine, read_pane, read_to_draw
 from portal.history.figures import figure_json, styles_of, template_of
 from portal.history.marks import marks_of
 from portal.history.palettes import Scheme
+from portal.history.pane_data import DrawnLine, read_pane, read_to_draw
 from portal.history.panes import FIXED, Pane, PaneKind
 from portal.history.windows import FUNCTIONS, Window
 from wms.core.models import User

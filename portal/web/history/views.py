@@ -12,12 +12,12 @@ from django.utils.cache import patch_vary_headers
 from django.views.decorators.gzip import gzip_page
 from django.views.decorators.http import require_safe
 
-from matching.round_robin import ARCHIVES
+from matching.round_robin_archives import ARCHIVES
 from portal.history.panes import find_pane, panes
 from portal.history.windows import FUNCTIONS, WindowForm, window_of
 from portal.personal.zones import zone_named
 from portal.web.history.charts import chart_data, chart_table
-from portal.web.history.windows import Timeline
+from portal.web.history.range_links import Timeline
 from portal.web.shared.pages import page
 from wms.history.annotations import annotations_between
 from wms.sites.selectors import visible_sites

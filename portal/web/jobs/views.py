@@ -17,7 +17,7 @@ from matching.task_queues.needs import Needs
 from portal.shared.readable_logs import log_kinds
 from portal.web.jobs.directives import directive_facts
 from portal.web.jobs.needs import facts_of
-from portal.web.shared.offers import ActionForm, Refused, offers_of
+from portal.web.shared.action_forms import ActionForm, Refused, offers_of
 from portal.web.shared.pages import page, render_page
 from portal.web.shared.stale_forms import seen_by
 from wms.actions.jobs import JOBS

@@ -9,7 +9,7 @@ from django.views.decorators.http import require_safe
 from portal.web.explain.answers import cut
 from portal.web.history.charts import PANELS
 from portal.web.lists.paging import page_of
-from portal.web.matching.records import PHASES, cycle_lines
+from portal.web.matching.cycle_bars import PHASES, cycle_lines
 from portal.web.shared.pages import page, render_page
 from wms.dags.negotiation.records import (
     busy_cycles,

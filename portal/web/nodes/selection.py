@@ -15,8 +15,8 @@ from django.utils import timezone
 from portal.shared.drawings import drawing_of, ends_by
 from wms.core.errors import NotFound
 from wms.dags.models import Dag, Node
+from wms.dags.reading.drawing_analysis import longest_path, most_blocking_nodes
 from wms.dags.reading.drawing_states import DRAWN, States
-from wms.dags.reading.drawing_walks import longest_path, most_blocking_nodes
 from wms.dags.states import NODE_TERMINAL, NodeState
 
 #: Questions that the table of nodes answers, with the words of their links.

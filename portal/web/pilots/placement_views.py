@@ -10,7 +10,7 @@ from django.shortcuts import redirect
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_safe
 
-from portal.web.shared.offers import ActionForm, Refused, offers_of
+from portal.web.shared.action_forms import ActionForm, Refused, offers_of
 from portal.web.shared.pages import page, render_page
 from portal.web.shared.stale_forms import while_seen
 from wms.actions.actions import Action

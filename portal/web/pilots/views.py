@@ -16,7 +16,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 
 from portal.shared.ranged_downloads import send_in_pieces
 from portal.shared.slots import slot_of
-from portal.web.shared.offers import ActionForm, Offer, Refused, offers_of
+from portal.web.shared.action_forms import ActionForm, Offer, Refused, offers_of
 from portal.web.shared.pages import page, render_page
 from portal.web.shared.stale_forms import while_seen
 from wms.actions.actions import Action

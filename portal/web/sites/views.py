@@ -16,7 +16,7 @@ from portal.shared.efficiency import EfficiencyQuery
 from portal.shared.site_lines import matched_at
 from portal.web.jobs.needs import offer_of, reserved_for
 from portal.web.records.waste import WasteLine, shown_lines
-from portal.web.shared.offers import ActionForm, Offer, Refused, offers_of
+from portal.web.shared.action_forms import ActionForm, Offer, Refused, offers_of
 from portal.web.shared.pages import page, render_page
 from portal.web.shared.stale_forms import seen_by
 from portal.web.sites.suspects import suspect_lines

@@ -20,11 +20,11 @@ from plotly import io
 from plotly.graph_objects import Figure, Scatter
 from plotly.offline import get_plotlyjs_version
 
-from matching.round_robin import Resolution, archive_named
+from matching.round_robin_archives import Resolution, archive_named
 from portal.history.clocks import Clock
-from portal.history.drawing import Column, Drawn, DrawnLine
 from portal.history.figures import figure_json, figure_of
 from portal.history.palettes import PALETTES, Scheme
+from portal.history.pane_data import Column, Drawn, DrawnLine
 from portal.history.panes import PaneLine, find_pane
 from portal.history.windows import Window
 from wms.history.annotations import Annotation

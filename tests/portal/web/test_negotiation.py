@@ -11,7 +11,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from portal.web.lists.paging import PAGE_SIZE
-from portal.web.matching.records import cycle_lines
+from portal.web.matching.cycle_bars import cycle_lines
 from tests import factories
 from tests.portal.web.markup import text_of
 from wms.dags.models import NegotiationCycle

@@ -18,7 +18,7 @@ from wms.dags.engine.rebuild import rebuild_dag
 from wms.dags.lifecycle import TOPICS
 from wms.dags.models import Dag, Node, ScriptRun
 from wms.dags.negotiation import cycle as negotiation
-from wms.dags.scripts.service import end_run
+from wms.dags.scripts.run_leases import end_run
 from wms.jobs.attempts.ending import PayloadEnd, end_attempt
 from wms.jobs.models import Attempt, Job
 from wms.jobs.operations import bind_to_pilot

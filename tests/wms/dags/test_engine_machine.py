@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 
 from tests import factories
-from tests.wms.dags.model import ModelNode, dags, outcome
+from tests.wms.dags.reference_model import ModelNode, dags, outcome
 from wms.core.actors import Actor
 from wms.core.models import InboxEntry
 from wms.core.statemachine import Increment
 from wms.dags.engine import cycle as engine
 from wms.dags.engine.rebuild import rebuild_dag
 from wms.dags.models import Node, ScriptRun
-from wms.dags.scripts.service import end_run
+from wms.dags.scripts.run_leases import end_run
 from wms.dags.services.dags import change_limits, hold_dags, release_dags
 from wms.dags.states import DAG_TERMINAL
 from wms.dags.submission.submit import DagSubmission, submit_dag

@@ -13,7 +13,7 @@ from wms.dags.language.size_limits import MAX_FINDINGS
 from wms.dags.language.spec import DagSpec, NodeSpec, SourceLocation
 from wms.dags.models import Dag
 from wms.dags.states import NodeKind
-from wms.dags.submission.warnings import dag_warnings
+from wms.dags.submission.description_warnings import dag_warnings
 from wms.jobs.description.submit_file import MAX_COMMANDS, parse_submit_file
 from wms.sites.vocabulary import Vocabulary
 

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from wms.core.errors import InvalidInput
-from wms.dags.engine import inner_nodes
+from wms.dags.engine import nodes_without_jobs
 from wms.dags.models import Dag, Node
 from wms.dags.rescue import rescue_files
 from wms.dags.submission import workspaces
@@ -55,9 +55,9 @@ def test_a_save_point_that_is_too_large_is_refused(workspace):
 
 
 def test_a_placement_request_that_is_too_large_is_refused(alice, workspace):
-    pretend_size(workspace, inner_nodes.MAX_REQUEST_BYTES + 1)
+    pretend_size(workspace, nodes_without_jobs.MAX_REQUEST_BYTES + 1)
     dag = Dag.objects.create(name="a.dag", owner=alice, workspace=workspace)
     node = Node.objects.create(dag=dag, name="A", ordinal=0, features={"source": "d/file"})
 
     with pytest.raises(InvalidInput, match="at most 1048576"):
-        inner_nodes._request_text(dag, node)
+        nodes_without_jobs._request_text(dag, node)

@@ -21,6 +21,7 @@ from wms.dags.models import Dag, MatchRecord
 from wms.dags.negotiation import cycle as negotiation
 from wms.dags.services.dags import hold_dags
 from wms.explain import answers as explaining
+from wms.explain.ad_changes import WhatIfChanges
 from wms.explain.answers import (
     AvoidedSite,
     Turn,
@@ -30,7 +31,6 @@ from wms.explain.answers import (
     answer_for_site,
     answer_for_task_queue,
 )
-from wms.explain.what_if import WhatIfChanges
 from wms.sites.ads import publish_ads
 
 NODE = "JOB A step.sub"

@@ -11,7 +11,7 @@ from django.db import connection
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from matching.round_robin import ARCHIVES, Resolution, archive_named, quantile
+from matching.round_robin_archives import ARCHIVES, Resolution, archive_named, quantile
 from tests import factories
 from wms.core.models import User
 from wms.dags.models import NegotiationCycle

@@ -12,7 +12,7 @@ from django.utils import timezone
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from matching.round_robin import ARCHIVES, Archive, archive_named
+from matching.round_robin_archives import ARCHIVES, Archive, archive_named
 from wms.history import operations as services
 from wms.history.models import Bin, Series
 from wms.history.operations import MinuteCount, store_counts, store_samples

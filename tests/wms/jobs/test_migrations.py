@@ -12,7 +12,7 @@ from django.utils import timezone
 from matching.task_queues.needs import Needs
 from wms.core.actors import Actor
 from wms.core.models import User
-from wms.jobs.content import unnamed
+from wms.jobs.content import unnamed_contents
 from wms.jobs.models import Attempt, Blob, Job, JobDescription
 from wms.jobs.operations import hold_jobs, release_jobs
 from wms.jobs.selectors import held_in_pilot
@@ -76,8 +76,8 @@ def test_contents_that_are_stored_already_are_in_use_and_stay(alice: User) -> No
     after.migrate(after.loader.graph.leaf_nodes("jobs"))
 
     now = timezone.now()
-    assert unnamed.mark_next(now=now, after="") == ("", 0)
-    assert unnamed.delete_unnamed(now=now + timedelta(days=2)) == (0, 0)
+    assert unnamed_contents.mark_next(now=now, after="") == ("", 0)
+    assert unnamed_contents.delete_unnamed(now=now + timedelta(days=2)) == (0, 0)
     assert Blob.objects.get().unnamed_since is None
 
 

@@ -14,7 +14,7 @@ from django.utils import timezone
 
 from wms.core.conf import conf
 from wms.core.models import User
-from wms.jobs.content import unnamed
+from wms.jobs.content import unnamed_contents
 from wms.jobs.content.blobs import blob_path, open_blob, store_bytes
 from wms.jobs.models import Blob, Workspace, WorkspaceFile
 from wms.jobs.operations import create_workspace
@@ -25,16 +25,16 @@ LATER = NOW + timedelta(hours=25)
 
 def marked(*contents: bytes) -> list[Blob]:
     stored = [store_bytes(content) for content in contents]
-    assert unnamed.mark_unnamed([each.pk for each in stored], now=NOW) == len(stored)
+    assert unnamed_contents.mark_unnamed([each.pk for each in stored], now=NOW) == len(stored)
     return stored
 
 
 def test_a_content_that_nothing_names_goes_a_day_after_that_was_found(db: None) -> None:
     [blob] = marked(b"alone")
 
-    assert unnamed.delete_unnamed(now=NOW + timedelta(hours=23)) == (0, 0)
+    assert unnamed_contents.delete_unnamed(now=NOW + timedelta(hours=23)) == (0, 0)
     assert blob_path(blob.pk).exists()
-    assert unnamed.delete_unnamed(now=LATER) == (1, 5)
+    assert unnamed_contents.delete_unnamed(now=LATER) == (1, 5)
     assert not Blob.objects.exists()
     assert not blob_path(blob.pk).exists()
 
@@ -43,15 +43,15 @@ def test_a_content_that_is_named_is_never_marked(alice: User) -> None:
     blob = store_bytes(b"in use")
     create_workspace(alice, {"a": blob})
 
-    assert unnamed.mark_unnamed([blob.pk], now=NOW) == 0
-    assert unnamed.mark_next(now=NOW, after="") == ("", 0)
+    assert unnamed_contents.mark_unnamed([blob.pk], now=NOW) == 0
+    assert unnamed_contents.mark_next(now=NOW, after="") == ("", 0)
 
 
 def test_a_content_that_is_named_again_loses_its_mark_and_stays(alice: User) -> None:
     [blob] = marked(b"again")
     create_workspace(alice, {"a": blob})
 
-    assert unnamed.delete_unnamed(now=LATER) == (0, 0)
+    assert unnamed_contents.delete_unnamed(now=LATER) == (0, 0)
     blob.refresh_from_db()
     assert blob.unnamed_since is None
     assert blob_path(blob.pk).exists()
@@ -64,7 +64,7 @@ def test_an_upload_takes_the_mark_of_its_content_away() -> None:
     blob = store_bytes(b"again")
 
     assert blob.unnamed_since is not None
-    assert unnamed.delete_unnamed(now=LATER) == (0, 0)
+    assert unnamed_contents.delete_unnamed(now=LATER) == (0, 0)
     assert Blob.objects.get().unnamed_since is None
 
 
@@ -75,10 +75,8 @@ def test_an_upload_inside_a_transaction_keeps_its_content_until_the_end() -> Non
     with transaction.atomic():
         blob = store_bytes(b"again")
         with ThreadPoolExecutor(1) as other:
-            assert other.submit(_in_own_session, unnamed.delete_unnamed, now=LATER).result() == (
-                0,
-                0,
-            )
+            swept = other.submit(_in_own_session, unnamed_contents.delete_unnamed, now=LATER)
+            assert swept.result() == (0, 0)
 
     assert blob_path(blob.pk).exists()
 
@@ -89,7 +87,7 @@ def test_an_upload_that_waits_for_a_sweep_makes_row_and_file_anew() -> None:
 
     with ThreadPoolExecutor(1) as other:
         with transaction.atomic():
-            assert unnamed.delete_unnamed(now=LATER) == (1, 5)
+            assert unnamed_contents.delete_unnamed(now=LATER) == (1, 5)
             upload = other.submit(_in_own_session, store_bytes, b"again")
             _wait_until_somebody_waits()
         upload.result()
@@ -113,32 +111,32 @@ def test_files_without_a_row_go_too_once_they_are_a_day_old(db: None) -> None:
     Blob.objects.all().delete()
     path, folder = blob_path(blob.pk), int(blob.pk[:2], 16)
 
-    assert unnamed.mark_strays(now=NOW, folder=folder) == 0
+    assert unnamed_contents.mark_strays(now=NOW, folder=folder) == 0
     os.utime(path, (0, 0))
-    assert unnamed.mark_strays(now=NOW, folder=folder + 1) == 0
-    assert unnamed.mark_strays(now=NOW, folder=folder + 256) == 1
-    assert unnamed.delete_unnamed(now=LATER) == (1, 5)
+    assert unnamed_contents.mark_strays(now=NOW, folder=folder + 1) == 0
+    assert unnamed_contents.mark_strays(now=NOW, folder=folder + 256) == 1
+    assert unnamed_contents.delete_unnamed(now=LATER) == (1, 5)
     assert not path.exists()
 
 
 def test_a_walk_comes_to_every_content_in_portions(
     db: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(unnamed, "_LOOKED_AT", 2)
+    monkeypatch.setattr(unnamed_contents, "_LOOKED_AT", 2)
     keys = sorted(store_bytes(bytes([n])).pk for n in range(5))
 
-    after, marks = unnamed.mark_next(now=NOW, after="")
+    after, marks = unnamed_contents.mark_next(now=NOW, after="")
     assert (after, marks) == (keys[1], 2)
-    after, marks = unnamed.mark_next(now=NOW, after=after)
+    after, marks = unnamed_contents.mark_next(now=NOW, after=after)
     assert (after, marks) == (keys[3], 2)
-    assert unnamed.mark_next(now=NOW, after=after) == ("", 1)
+    assert unnamed_contents.mark_next(now=NOW, after=after) == ("", 1)
 
 
 def test_every_foreign_key_to_contents_is_looked_at_and_can_be(db: None) -> None:
     """One without an index would read its table for each content, one without a constraint none."""
     relations = {
         f"{each.related_model._meta.label}.{each.field.name}": each.field
-        for each in unnamed.naming_relations()
+        for each in unnamed_contents.naming_relations()
     }
 
     assert {
@@ -201,7 +199,7 @@ def _files() -> set[str]:
 def _sweep(start: threading.Barrier) -> None:
     start.wait()
     for _ in range(3):
-        unnamed.delete_unnamed(now=LATER)
+        unnamed_contents.delete_unnamed(now=LATER)
 
 
 def _upload(

@@ -11,7 +11,7 @@ import pytest
 from tests.wms.notices import receivers
 from tests.wms.notices.receivers import Hook
 from wms.notices import webhooks
-from wms.notices.addresses import parsed
+from wms.notices.webhook_addresses import parsed
 from wms.notices.webhooks import TIMED_OUT, WebhookCall, post
 
 ALLOWED = ("127.0.0.1",)

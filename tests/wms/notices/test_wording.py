@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.wms.notices import receivers
-from wms.notices.addresses import HostRefused, parsed
+from wms.notices.webhook_addresses import HostRefused, parsed
 from wms.notices.webhooks import SendResult, WebhookCall, post
 
 

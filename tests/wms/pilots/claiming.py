@@ -19,6 +19,7 @@ from wms.core.models import User
 from wms.jobs.operations import JobSpec, create_workspace, submit_jobs
 from wms.pilots.models import Pilot
 from wms.pilots.protocol import registration
+from wms.pilots.protocol.attempt_refs import AttemptRef
 from wms.pilots.protocol.claims import ClaimAnswer, claim_job
 from wms.pilots.protocol.heartbeats import (
     Credential,
@@ -26,7 +27,6 @@ from wms.pilots.protocol.heartbeats import (
     HeartbeatMessage,
     record_heartbeat,
 )
-from wms.pilots.protocol.references import AttemptRef
 from wms.sites.models import Queue
 from wms.sites.selectors import queue_offer, with_identity
 

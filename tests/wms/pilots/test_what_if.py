@@ -13,6 +13,7 @@ from matching.negotiation.explanation import MatchVerdict
 from matching.task_queues.needs import Needs
 from wms.core.errors import InvalidInput
 from wms.core.models import User
+from wms.explain.ad_changes import WhatIfChanges
 from wms.explain.answers import answer_for_site, answer_for_task_queue
 from wms.explain.needs import explain_needs
 from wms.explain.queue_changes import (
@@ -22,7 +23,6 @@ from wms.explain.queue_changes import (
     jobs_for_site,
     queue_changes,
 )
-from wms.explain.what_if import WhatIfChanges
 from wms.jobs.models import Job
 from wms.sites.models import Queue, Site
 from wms.taskqueues.models import TaskQueue

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.wms.plans.explaining import dag_of, run
+from tests.wms.plans.query_plans import dag_of, run
 from wms.core.models import User
 from wms.dags.models import Dag
 from wms.history.models import Series

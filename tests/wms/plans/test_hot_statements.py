@@ -13,7 +13,7 @@ from psycopg.types.json import Jsonb
 from matching.task_queues.resources import Resource
 from matching.task_queues.weighted_draws import Law
 from tests.wms.dags.driving import NOW
-from tests.wms.plans.explaining import dag_of, explain, rows_read, run, scanned_whole
+from tests.wms.plans.query_plans import dag_of, explain, rows_read, run, scanned_whole
 from wms.core.actors import Actor
 from wms.core.models import User
 from wms.core.statemachine import OwnValues

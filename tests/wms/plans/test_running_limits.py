@@ -7,7 +7,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from tests.wms.dags.driving import NOW
-from tests.wms.plans.explaining import explain, rows_read, run, scanned_whole
+from tests.wms.plans.query_plans import explain, rows_read, run, scanned_whole
 from wms.core.actors import Actor
 from wms.core.models import User
 from wms.jobs import sql

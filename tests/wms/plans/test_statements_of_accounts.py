@@ -6,7 +6,7 @@ from datetime import UTC, date, datetime, timedelta
 
 import pytest
 
-from tests.wms.plans.explaining import explain, indexes, rows_read, run, scanned_whole, written
+from tests.wms.plans.query_plans import explain, indexes, rows_read, run, scanned_whole, written
 from wms.accounting import sql as accounting
 from wms.accounting.core_seconds import _COUNTS, _KINDS
 from wms.accounting.models import Submitter

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.wms.plans.explaining import explain, rows_read, run, scanned_whole
+from tests.wms.plans.query_plans import explain, rows_read, run, scanned_whole
 from wms.jobs.clusters import sql as clusters
 from wms.jobs.models import JobEvent
 

@@ -4,10 +4,10 @@ from datetime import timedelta
 
 from django.utils import timezone
 
-from tests.wms.plans.explaining import explain, run, scanned_whole
+from tests.wms.plans.query_plans import explain, run, scanned_whole
 from wms.core.models import User
 from wms.jobs import sql
-from wms.jobs.content import unnamed
+from wms.jobs.content import unnamed_contents
 from wms.jobs.models import Blob, Workspace
 
 LATER = timezone.now() + timedelta(days=2)
@@ -28,7 +28,7 @@ def test_what_names_contents_is_found_by_indexes(alice: User) -> None:
     run("ANALYZE jobs_workspacefile")
     keys = list(Blob.objects.order_by("pk").values_list("pk", flat=True)[:500])
 
-    bare = Blob.objects.filter(~unnamed._is_named(), pk__in=keys).query.sql_with_params()
+    bare = Blob.objects.filter(~unnamed_contents._is_named(), pk__in=keys).query.sql_with_params()
     due = Blob.objects.filter(unnamed_since__lt=LATER).order_by("unnamed_since")[:500]
 
     for statement, parameters in (bare, due.query.sql_with_params()):

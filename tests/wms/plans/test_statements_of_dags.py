@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from tests.wms.plans.explaining import dag_of, explain, rows_read, run, scanned_whole
+from tests.wms.plans.query_plans import dag_of, explain, rows_read, run, scanned_whole
 from wms.core import sql as core
 from wms.core.models import User
 from wms.dags.engine import sql as engine

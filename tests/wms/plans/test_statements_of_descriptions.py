@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from tests.wms.plans.explaining import explain, run, scanned_whole
+from tests.wms.plans.query_plans import explain, run, scanned_whole
 from wms.core.models import User
 from wms.jobs import sql
 

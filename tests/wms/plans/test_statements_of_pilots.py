@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from tests import factories
-from tests.wms.plans.explaining import explain, rows_read, run, scanned_whole
+from tests.wms.plans.query_plans import explain, rows_read, run, scanned_whole
 from wms.jobs import sql as jobs
 from wms.jobs.models import Attempt, JobDescription, Workspace
 from wms.pilots.models import Pilot

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from tests.wms.plans.explaining import explain, indexes, rows_read, run, scanned_whole, written
+from tests.wms.plans.query_plans import explain, indexes, rows_read, run, scanned_whole, written
 from wms.bulk import sql as bulk
 from wms.bulk.models import BulkOperation
 from wms.core.models import User

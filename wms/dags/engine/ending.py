@@ -15,14 +15,14 @@ from django.db.models import Q
 from wms.core.inbox import announce
 from wms.core.models import InboxEntry
 from wms.dags import lifecycle
-from wms.dags.engine.inner_nodes import inner_dags
 from wms.dags.engine.node_clusters import cluster_jobs
 from wms.dags.engine.node_work import not_provisioned, requests_of_nodes
+from wms.dags.engine.nodes_without_jobs import inner_dags
 from wms.dags.engine.round import NodeOutcome, Round
 from wms.dags.lifecycle import INNER_TOPIC
 from wms.dags.models import Dag, Node, NodeTimer, ScriptRun
 from wms.dags.rescue.rescue_files import write_rescue_of
-from wms.dags.scripts.service import cancel_runs
+from wms.dags.scripts.run_leases import cancel_runs
 from wms.dags.states import (
     COUNTED_KINDS,
     DAG_TERMINAL,

@@ -7,8 +7,8 @@ its FINAL node.
 from __future__ import annotations
 
 from wms.dags import lifecycle
-from wms.dags.engine.inner_nodes import go_on_at_site
 from wms.dags.engine.node_work import work_of
+from wms.dags.engine.nodes_without_jobs import go_on_at_site
 from wms.dags.engine.round import NodeOutcome, Round
 from wms.dags.engine.settling import begin
 from wms.dags.models import Node

@@ -15,7 +15,7 @@ from functools import partial
 from typing import NamedTuple
 
 from matching.negotiation.deadline import Deadline
-from wms.dags.language import arcs, modifiers, nodes, scripts, settings, splices, variables
+from wms.dags.language import arcs, modifiers, nodes, script_command, settings, splices, variables
 from wms.dags.language.faults import ConsequentFault, DagTooLarge, Fault, ReadingStopped
 from wms.dags.language.graph_shape import graph_statistics
 from wms.dags.language.lexer import SourceText, is_comment, keyword
@@ -58,7 +58,7 @@ _SECOND_PASS: dict[str, _Command] = {
     "PRIORITY": modifiers.priority,
     "RETRY": modifiers.retry,
     "SAVE_POINT_FILE": modifiers.save_point_file,
-    "SCRIPT": scripts.script,
+    "SCRIPT": script_command.script,
     "SET_JOB_ATTR": settings.set_job_attr,
     "TIMEOUT": modifiers.timeout,
     "TOLERANCE": modifiers.tolerance,

@@ -22,7 +22,7 @@ from wms.dags.engine.node_work import work_of
 from wms.dags.engine.round import Round
 from wms.dags.models import Dag, Node, ScriptRun
 from wms.dags.scripts.macros import JobEnds, expand_arguments
-from wms.dags.scripts.service import SCRIPTS_TASK
+from wms.dags.scripts.run_leases import SCRIPTS_TASK
 from wms.dags.states import DagState, DagStatus, ScriptKind, ScriptState
 from wms.jobs.models import JobEvent
 

@@ -10,9 +10,9 @@ from datetime import datetime
 from celery import shared_task
 
 from wms.core import loops
-from wms.dags.scripts import running, service
+from wms.dags.scripts import run_leases, script_service
 from wms.dags.scripts.conf import script_conf
-from wms.dags.scripts.service import SCRIPTS_TASK
+from wms.dags.scripts.run_leases import SCRIPTS_TASK
 
 #: Seconds of a run besides its script: files before and after, a database that is away.
 _BESIDES_S = 3600
@@ -20,8 +20,8 @@ _BESIDES_S = 3600
 
 def _reap_and_wake(now: datetime) -> loops.CycleReport:
     """End runs whose service was lost, and wake a service for those that wait."""
-    lost = service.end_lost_runs(now)
-    waits = service.has_free_runs(now)
+    lost = run_leases.end_lost_runs(now)
+    waits = run_leases.has_free_runs(now)
     if waits:
         loops.wake(SCRIPTS_TASK)
     return {"lost": len(lost), "waiting": waits}
@@ -37,7 +37,7 @@ REAPER = loops.register(
 @shared_task(name=SCRIPTS_TASK, acks_late=False, time_limit=int(script_conf().wall_s) + _BESIDES_S)
 def run_scripts() -> None:
     """Run granted scripts; a lost message is replaced by the reaper's next cycle."""
-    running.run_granted()
+    script_service.run_granted()
 
 
 @shared_task(name=REAPER.task, soft_time_limit=55, time_limit=60)

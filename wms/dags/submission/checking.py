@@ -26,7 +26,7 @@ from wms.dags.submission.dag_description import DagDescription, read_description
 from wms.dags.submission.node_checks import check_nodes
 from wms.dags.submission.unknown_references import unknown_references, uses_references
 from wms.jobs.description.submit_file import SubmitFile, parse_submit_file
-from wms.placement.requests import parse_request
+from wms.placement.request_ad import parse_request
 from wms.sites.vocabulary import advertised_names, current_vocabulary
 from wms.taskqueues.task_queue_policy import task_queue_policy
 

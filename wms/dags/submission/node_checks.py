@@ -19,8 +19,8 @@ from wms.dags.language.size_limits import MAX_FINDINGS
 from wms.dags.language.spec import DagSpec, NodeSpec
 from wms.dags.states import NodeKind
 from wms.dags.submission.command_locations import command_text, location_of_command
+from wms.dags.submission.description_warnings import dag_warnings
 from wms.dags.submission.time_warnings import LongestDurations, time_warnings
-from wms.dags.submission.warnings import dag_warnings
 from wms.jobs.description.needs import MAX_DIFFERENT_NEEDS
 from wms.jobs.description.rendering import CannotRender, Identity, NodeContext, Renderer
 from wms.jobs.description.retry_changes import change_fault

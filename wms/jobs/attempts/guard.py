@@ -12,7 +12,7 @@ import structlog
 from django.db import transaction
 
 from wms.core.actors import Actor
-from wms.core.database.unstorable import PERMANENT_ERRORS, UNSTORABLE_VALUES, told
+from wms.core.database.permanent_errors import PERMANENT_ERRORS, UNSTORABLE_VALUES, told
 from wms.core.errors import Conflict, NotFound
 from wms.jobs import lifecycle, prepared_statements
 from wms.jobs.attempts.rescheduling import reschedule_jobs

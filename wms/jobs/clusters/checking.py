@@ -26,7 +26,7 @@ from wms.jobs.clusters.rendering import ClusterRenderer, Overrides
 from wms.jobs.clusters.undefined_names import undefined_names
 from wms.jobs.clusters.warnings import cluster_warnings
 from wms.jobs.description.commands import refusal
-from wms.jobs.description.given import CannotRender, Identity
+from wms.jobs.description.renderer_inputs import CannotRender, Identity
 from wms.jobs.description.submit_file import SubmitFile, parse_submit_file
 from wms.jobs.models import Cluster
 from wms.jobs.specs import JobSpec

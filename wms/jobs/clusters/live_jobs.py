@@ -16,8 +16,8 @@ from wms.jobs import operations as jobs
 from wms.jobs.clusters.lifecycle import MATERIALISER
 from wms.jobs.clusters.rendering import Overrides
 from wms.jobs.clusters.states import TOPIC, ClusterState
+from wms.jobs.job_changes import change_open_jobs
 from wms.jobs.models import Cluster, Job
-from wms.jobs.open_changes import change_open_jobs
 from wms.jobs.states import TERMINAL, JobCause, JobState
 
 #: Jobs that are changed in one transaction.

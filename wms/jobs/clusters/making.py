@@ -22,9 +22,9 @@ from wms.jobs.clusters.parameters.tables import stored_tables
 from wms.jobs.clusters.rendering import ClusterRenderer, Overrides
 from wms.jobs.clusters.states import TOPIC, ClusterState
 from wms.jobs.content.blobs import open_blob
-from wms.jobs.description.given import CannotRender
 from wms.jobs.description.job_fields import text_length
 from wms.jobs.description.needs import MAX_DIFFERENT_NEEDS
+from wms.jobs.description.renderer_inputs import CannotRender
 from wms.jobs.models import Cluster, ClusterFault
 from wms.jobs.operations import submission
 from wms.jobs.specs import JobSpec

@@ -14,10 +14,10 @@ from matching.descriptions.macros import Budget
 from wms.core.errors import PilotageError
 from wms.jobs.clusters.parameters.tables import Place, Tables, row_values
 from wms.jobs.description.compiled_description import CompiledDescription
-from wms.jobs.description.given import CannotRender, CommandSet, Identity, SiteValues
 from wms.jobs.description.job_ad import RETRY
 from wms.jobs.description.job_fields import check_size
 from wms.jobs.description.job_paths import JobPaths
+from wms.jobs.description.renderer_inputs import CannotRender, CommandSet, Identity, SiteValues
 from wms.jobs.description.stages import stages_of
 from wms.jobs.description.submit_file import SubmitFile
 from wms.jobs.specs import JobSpec, SharedValues

@@ -35,8 +35,8 @@ def store_blob(
 
     The file appears under its name only when it is complete. The caller names the content, by a
     foreign key, in the same transaction or soon: what nothing names is removed after a day
-    (`wms.jobs.content.unnamed`). Raises TooLarge beyond the limit and InvalidInput when the content
-    has not the expected hash; then nothing is kept.
+    (`wms.jobs.content.unnamed_contents`). Raises TooLarge beyond the limit and InvalidInput when
+    the content has not the expected hash; then nothing is kept.
     """
     base = conf().blobs_dir
     (base / "incoming").mkdir(parents=True, exist_ok=True, mode=0o700)

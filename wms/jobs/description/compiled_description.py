@@ -35,12 +35,18 @@ from wms.jobs.description.amounts import NUMBERS, attribute_text, is_plain, numb
 from wms.jobs.description.commands import DESTINATIONS, SYNONYMS, refusal, universe_fault
 from wms.jobs.description.commands import FIELDS as FIELD_COMMANDS
 from wms.jobs.description.file_names import url_fault
-from wms.jobs.description.given import CannotRender, Change, CommandSet, Identity, SiteValues
 from wms.jobs.description.job_ad import AttributeText, JobAds, depends_on_job_or_parents
 from wms.jobs.description.job_fields import FIELDS, JobField
 from wms.jobs.description.late_texts import EMPTY, checked_late, joined, late_part
 from wms.jobs.description.needs import COMMANDS as NEED_COMMANDS
 from wms.jobs.description.needs import is_need, read_needs
+from wms.jobs.description.renderer_inputs import (
+    CannotRender,
+    Change,
+    CommandSet,
+    Identity,
+    SiteValues,
+)
 from wms.jobs.description.templates import Fill, Filler, Values, filler, slot_of
 from wms.jobs.models.descriptions import DEFAULTS
 

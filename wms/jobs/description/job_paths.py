@@ -9,8 +9,8 @@ from typing import Any
 
 from wms.core.errors import PilotageError
 from wms.jobs.content.paths import checked_path, path_in
-from wms.jobs.description.given import CannotRender
 from wms.jobs.description.job_fields import checked_executable
+from wms.jobs.description.renderer_inputs import CannotRender
 from wms.jobs.directives import Directives
 from wms.jobs.specs import CLUSTER_MARK
 

@@ -18,11 +18,11 @@ from matching.task_queues.needs import Needs
 from wms.core.errors import PilotageError
 from wms.jobs.description.commands import FIELDS, SYNONYMS
 from wms.jobs.description.compiled_description import CompiledDescription
-from wms.jobs.description.given import CannotRender, CommandSet, Identity, SiteValues
 from wms.jobs.description.job_ad import GIVEN, PARENTS, RETRY, depends_on_job_or_parents
 from wms.jobs.description.job_fields import check_size, text_length
 from wms.jobs.description.job_paths import JobPaths
 from wms.jobs.description.queue_statement import MAX_JOBS, BadQueue, Files
+from wms.jobs.description.renderer_inputs import CannotRender, CommandSet, Identity, SiteValues
 from wms.jobs.description.retry_changes import changes_for_retry
 from wms.jobs.description.stages import Stage, stages_of
 from wms.jobs.description.submit_file import SubmitFile

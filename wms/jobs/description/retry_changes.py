@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 from functools import partial
 
-from wms.jobs.description.given import Change
+from wms.jobs.description.renderer_inputs import Change
 
 _AMOUNT = re.compile(r"\s*([0-9]{1,15}(?:\.[0-9]{1,9})?)\s*([KMGT]?B?)\s*\Z", re.IGNORECASE)
 _FACTOR = re.compile(r"[0-9]{1,6}(?:\.[0-9]{1,6})?\Z")

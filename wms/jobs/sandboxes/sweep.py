@@ -14,7 +14,7 @@ from django.db import transaction
 
 from wms.core.actors import Actor
 from wms.jobs.clusters import lifecycle
-from wms.jobs.content import unnamed
+from wms.jobs.content import unnamed_contents
 from wms.jobs.models import AttemptFile, Job, OutputLease
 from wms.jobs.sandboxes.files import KEPT_KINDS
 from wms.jobs.sandboxes.sizes import fold_bytes, note_bytes
@@ -38,8 +38,8 @@ def run_cycle(now: datetime, *, last: Mapping[str, Any]) -> dict[str, Any]:
     while time.monotonic() < until_s and fold_bytes():
         pass
     folder = int(last.get("folder", 0))
-    after, marked = unnamed.mark_next(now=now, after=str(last.get("after", "")))
-    strays = unnamed.mark_strays(now=now, folder=folder)
+    after, marked = unnamed_contents.mark_next(now=now, after=str(last.get("after", "")))
+    strays = unnamed_contents.mark_strays(now=now, folder=folder)
     deleted, freed_bytes = _delete_contents(now, until_s)
     return {
         "files": files,
@@ -48,7 +48,7 @@ def run_cycle(now: datetime, *, last: Mapping[str, Any]) -> dict[str, Any]:
         "contents": deleted,
         "freed_bytes": freed_bytes,
         "after": after,
-        "folder": (folder + 1) % unnamed.FOLDERS,
+        "folder": (folder + 1) % unnamed_contents.FOLDERS,
     }
 
 
@@ -87,7 +87,7 @@ def _remove_files(job_ids: list[int], now: datetime) -> tuple[int, int]:
     found = AttemptFile.objects.filter(attempt__job__in=job_ids)
     files = list(found.values_list("pk", "kind", "blob_id", "blob__size_bytes"))
     AttemptFile.objects.filter(pk__in=[file[0] for file in files]).delete()
-    unnamed.mark_unnamed({sha256 for _, _, sha256, _ in files}, now=now)
+    unnamed_contents.mark_unnamed({sha256 for _, _, sha256, _ in files}, now=now)
     sizes = [size for _, kind, _, size in files if kind in KEPT_KINDS]
     return len(sizes), sum(sizes)
 
@@ -95,7 +95,7 @@ def _remove_files(job_ids: list[int], now: datetime) -> tuple[int, int]:
 def _delete_contents(now: datetime, until_s: float) -> tuple[int, int]:
     number = freed_bytes = 0
     while True:
-        deleted, size_bytes = unnamed.delete_unnamed(now=now)
+        deleted, size_bytes = unnamed_contents.delete_unnamed(now=now)
         number, freed_bytes = number + deleted, freed_bytes + size_bytes
         if not deleted or time.monotonic() > until_s:
             return number, freed_bytes

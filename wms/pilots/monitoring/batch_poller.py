@@ -20,7 +20,7 @@ from django.db.models import Q
 
 from matching.plurals import counted
 from matching.pressure.formulas import LEASE_S, view_guard
-from matching.pressure.lifecycle import held_decision, queue_self_removal, stale_decision
+from matching.pressure.held_pilots import held_decision, queue_self_removal, stale_decision
 from wms.core.actors import Actor
 from wms.core.conf import conf
 from wms.core.database.locks import advisory_lock
@@ -31,7 +31,7 @@ from wms.jobs.models import Attempt
 from wms.jobs.states import JobCause
 from wms.pilots import lifecycle
 from wms.pilots.models import Pilot
-from wms.pilots.monitoring.faults import TurnClock, faults_contained, task_timeout_noted
+from wms.pilots.monitoring.fault_isolation import TurnClock, faults_contained, task_timeout_noted
 from wms.pilots.pressure.backoff import Kind, note_failure, note_success
 from wms.pilots.pressure.remover import cancel_pending
 from wms.pilots.pressure.submitter import queue_lock, record_native_ids

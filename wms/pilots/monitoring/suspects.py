@@ -23,7 +23,7 @@ from wms.core.audit import record_action
 from wms.core.errors import Conflict, NotFound, ReasonRequired
 from wms.core.models import User
 from wms.jobs.models import Attempt
-from wms.pilots.monitoring.node_trials import SiteTrials, trials_at, troubled_sites
+from wms.pilots.monitoring.node_results import SiteTrials, trials_at, troubled_sites
 from wms.pilots.protocol.refusals import Refusal
 from wms.pilots.suspect_models import SuspectedNode
 from wms.sites.models import Site

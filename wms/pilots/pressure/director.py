@@ -9,8 +9,8 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from matching.pressure.capacity import ResourceVector
+from matching.pressure.job_division import Identity, Need, QueueOffer, share_out
 from matching.pressure.plan import QueueState, Request, plan
-from matching.pressure.shares import Identity, Need, QueueOffer, share_out
 from matching.task_queues.resources import Resource
 from wms.core.loops import wake
 from wms.jobs.limits import reached_limits

@@ -18,7 +18,7 @@ import classad2
 
 from matching.ads.expressions import references
 from matching.pressure.capacity import ResourceVector
-from matching.pressure.shares import Identity, JobGroup
+from matching.pressure.job_division import Identity, JobGroup
 from matching.task_queues.needs import Needs
 from matching.task_queues.resources import (
     NEEDS_ATTRIBUTES,

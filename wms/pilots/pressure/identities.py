@@ -16,7 +16,7 @@ from typing import Any
 from django.db.models import Count
 
 from matching.plurals import pilots_are
-from matching.pressure.shares import Identity, Need
+from matching.pressure.job_division import Identity, Need
 from matching.task_queues.needs import Needs
 from wms.accounting.models import AccountingGroup
 from wms.core.models import User

@@ -23,7 +23,7 @@ from wms.core.actors import Actor
 from wms.elements.protocol import BatchState
 from wms.pilots import lifecycle
 from wms.pilots.models import Pilot
-from wms.pilots.monitoring.faults import faults_contained
+from wms.pilots.monitoring.fault_isolation import faults_contained
 from wms.pilots.pressure.identities import unneeded_pilots
 from wms.pilots.pressure_models import PressureRequest
 from wms.pilots.states import PilotState

@@ -25,7 +25,7 @@ from wms.core.statemachine import DatabaseTime
 from wms.elements.protocol import BatchState, Element, Refused
 from wms.pilots import lifecycle
 from wms.pilots.models import Pilot
-from wms.pilots.monitoring.faults import TurnClock, faults_contained, task_timeout_noted
+from wms.pilots.monitoring.fault_isolation import TurnClock, faults_contained, task_timeout_noted
 from wms.pilots.pressure.backoff import Kind, back_offs, described, note_failure, note_success
 from wms.pilots.pressure.identities import draw_owners
 from wms.pilots.pressure.remover import removal_due, remove_surplus, remove_unneeded

@@ -25,7 +25,7 @@ from wms.jobs.prepared_statements import attempts_of_claim
 from wms.jobs.states import JobCause
 from wms.pilots.models import Pilot
 from wms.pilots.monitoring import suspects
-from wms.pilots.protocol.references import AttemptRef
+from wms.pilots.protocol.attempt_refs import AttemptRef
 from wms.pilots.protocol.refusals import Refusal, RetryWhen, no_fit_refusal, rest_refusal
 from wms.pilots.protocol.registration import attempt_token, pilot_actor
 from wms.pilots.protocol.sql import BEGIN_CLAIM

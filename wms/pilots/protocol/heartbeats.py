@@ -22,7 +22,7 @@ from wms.jobs.attempts.guard import note_late
 from wms.jobs.attempts.progress import note_attributes
 from wms.jobs.models import Attempt
 from wms.pilots import lifecycle
-from wms.pilots.protocol.references import AttemptRef
+from wms.pilots.protocol.attempt_refs import AttemptRef
 from wms.pilots.protocol.sql import RECORD_HEARTBEAT
 from wms.pilots.states import TERMINAL, TOKEN_GRACE, PilotState
 

@@ -10,8 +10,8 @@ from django.utils import timezone
 from matching.task_queues.resources import Resource
 from wms.core.conf import conf
 from wms.pilots.models import Pilot
+from wms.pilots.protocol.attempt_refs import AttemptRef
 from wms.pilots.protocol.claims import ClaimAnswer, claim_job
-from wms.pilots.protocol.references import AttemptRef
 from wms.pilots.protocol.refusals import RetryWhen
 from wms.pilots.protocol.waiting_list import WAITING_LIST, WaitingSlot
 

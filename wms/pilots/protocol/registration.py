@@ -30,10 +30,10 @@ from wms.jobs.models import Attempt
 from wms.jobs.states import JobCause
 from wms.pilots import lifecycle
 from wms.pilots.models import Pilot
-from wms.pilots.protocol.references import AttemptRef
+from wms.pilots.protocol.attempt_refs import AttemptRef
 from wms.pilots.protocol.sql import FIND_PILOT
 from wms.pilots.states import TERMINAL, TOKEN_GRACE
-from wms.sites.auto_fence import settle_fence
+from wms.sites.fence_settling import settle_fence
 from wms.sites.models import Queue, Site
 
 #: Reasons for which pilots end by themselves; the last two are failures.

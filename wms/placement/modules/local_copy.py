@@ -22,7 +22,7 @@ from wms.jobs.content.blobs import open_blob, store_blob
 from wms.jobs.content.paths import path_in
 from wms.jobs.models import WorkspaceFile
 from wms.placement.modules.protocol import FAILED, ModuleFailed, TransferResult, TransferTask
-from wms.placement.requests import FileLocation, file_location
+from wms.placement.request_ad import FileLocation, file_location
 
 _CHUNK_BYTES = 4 * 1024 * 1024
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC

@@ -15,7 +15,7 @@ from django.utils import timezone
 
 from wms.core.models import User
 from wms.dags.models import Dag, Node, ScriptRun
-from wms.dags.scripts import running
+from wms.dags.scripts import script_service
 from wms.dags.scripts.conf import ScriptConf, script_conf
 from wms.dags.scripts.fence_choice import NoFence, fence_for
 from wms.dags.scripts.fences import Sandbox
@@ -150,7 +150,7 @@ def content(sha256: str) -> str:
 
 def done(run: ScriptRun) -> ScriptRun:
     """The run after the service has run everything that is granted."""
-    running.run_granted()
+    script_service.run_granted()
     return ScriptRun.objects.select_related("output").get(pk=run.pk)
 
 

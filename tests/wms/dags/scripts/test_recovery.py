@@ -22,13 +22,14 @@ from django.utils import timezone
 from tests.wms.dags.scripts.conftest import done, files_of, put, said
 from wms.core.loops import wake
 from wms.dags.models import ScriptRun
-from wms.dags.scripts import running, service
+from wms.dags.scripts import run_leases, script_service
 from wms.dags.scripts.slots import NoSlot, acquired_slot, make_folder
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("works")]
 
 SERVICE = (
-    "import django; django.setup(); from wms.dags.scripts import running; running.run_granted()"
+    "import django; django.setup();"
+    "from wms.dags.scripts.script_service import run_granted; run_granted()"
 )
 
 
@@ -102,10 +103,10 @@ def process(tmp_path: Path, *command: str) -> Iterator[subprocess.Popen[bytes]]:
 def test_a_cancelled_script_is_stopped_within_seconds_and_leaves_nothing(ask, dag):
     mark = f"5{os.getpid()}"
     run = ask(f"echo part >part; sleep {mark}")
-    thread = in_thread(running.run_granted)
+    thread = in_thread(script_service.run_granted)
     wait_for("the script runs", lambda: is_asleep(mark))
 
-    service.cancel_runs(dag.pk, reason="the DAG was removed", now=timezone.now())
+    run_leases.cancel_runs(dag.pk, reason="the DAG was removed", now=timezone.now())
     thread.join(timeout=15)
 
     assert not thread.is_alive()
@@ -126,9 +127,9 @@ def test_a_killed_service_takes_its_script_along_and_nobody_runs_it_again(ask, d
 
         wait_for("the script is gone", lambda: not is_asleep(mark))
     assert is_started(run)
-    assert running.run_granted() == 0
+    assert script_service.run_granted() == 0
 
-    service.end_lost_runs(timezone.now() + service.LEASE + timedelta(seconds=1))
+    run_leases.end_lost_runs(timezone.now() + run_leases.LEASE + timedelta(seconds=1))
 
     assert as_it_is(run).exit_code == -1003
     assert files_of(dag) == {}
@@ -138,7 +139,7 @@ def test_a_killed_service_takes_its_script_along_and_nobody_runs_it_again(ask, d
 def test_two_services_share_the_runs_and_run_each_once(ask, dag):
     runs = [ask(f"echo {number} >>log{number}; sleep 0.3") for number in range(8)]
 
-    threads = [in_thread(running.run_granted) for _ in range(2)]
+    threads = [in_thread(script_service.run_granted) for _ in range(2)]
     for thread in threads:
         thread.join(timeout=60)
 
@@ -151,7 +152,7 @@ def test_scripts_that_run_at_once_add_to_one_file(ask, dag):
     for number in range(4):
         ask(f"echo {number} >>log; sleep 0.5")
 
-    threads = [in_thread(running.run_granted) for _ in range(4)]
+    threads = [in_thread(script_service.run_granted) for _ in range(4)]
     for thread in threads:
         thread.join(timeout=60)
 
@@ -159,14 +160,15 @@ def test_scripts_that_run_at_once_add_to_one_file(ask, dag):
 
 
 def test_a_database_that_is_away_for_a_while_costs_no_end(ask, monkeypatch):
-    end_run, failures = service.end_run, iter([OperationalError("gone"), OperationalError("gone")])
+    end_run = run_leases.end_run
+    failures = iter([OperationalError("gone"), OperationalError("gone")])
 
     def unreliable(*arguments: Any, **more: Any) -> bool:
         for failure in failures:
             raise failure
         return end_run(*arguments, **more)
 
-    monkeypatch.setattr(service, "end_run", unreliable)
+    monkeypatch.setattr(run_leases, "end_run", unreliable)
 
     assert done(ask("exit 4")).exit_code == 4
 
@@ -175,11 +177,11 @@ def test_a_fault_of_our_own_ends_the_run_with_the_fault(ask, monkeypatch):
     def broken(*_: Any, **__: Any) -> None:
         raise RuntimeError("a bug")
 
-    monkeypatch.setattr(running, "run_process", broken)
+    monkeypatch.setattr(script_service, "run_process", broken)
     run = ask("echo")
 
     with pytest.raises(RuntimeError):
-        running.run_granted()
+        script_service.run_granted()
 
     assert as_it_is(run).exit_code == 1
     assert as_it_is(run).failure == "RuntimeError: a bug"
@@ -222,7 +224,7 @@ def test_workers_of_the_queue_run_what_is_granted(ask, dag, tmp_path):
     ):
 
         def have_ended() -> bool:
-            wake(service.SCRIPTS_TASK)
+            wake(run_leases.SCRIPTS_TASK)
             return all(as_it_is(run).state == "ended" for run in runs)
 
         wait_for("all have ended", have_ended, timeout_s=60)

@@ -8,7 +8,7 @@ from django.utils import timezone
 from tests.factories import pilot, run_job, turn
 from tests.wms.dags.scripts.conftest import files_of
 from wms.dags.models import ScriptRun
-from wms.dags.scripts import running
+from wms.dags.scripts import script_service
 from wms.placement import runner as placements
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("works")]
@@ -31,11 +31,11 @@ def test_a_script_writes_a_description_and_what_follows_is_placed(make_site, sub
     make_site()
     dag = submit(DAG, files=FILES)
     turn()
-    assert running.run_granted() == 1
+    assert script_service.run_granted() == 1
     turn()
     assert run_job(pilot()) is not None
     turn()
-    assert running.run_granted() == 1
+    assert script_service.run_granted() == 1
     turn()
     assert placements.run_due() == 1
     turn()

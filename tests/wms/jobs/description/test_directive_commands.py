@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.wms.jobs.description.test_rendering import render
-from wms.jobs.description.given import CannotRender
+from wms.jobs.description.renderer_inputs import CannotRender
 
 
 def test_commands_become_directives() -> None:

@@ -14,7 +14,7 @@ from wms.core.actors import Actor
 from wms.core.errors import Conflict, InvalidInput, NotPermitted, ReasonRequired
 from wms.core.models import AuditEntry, User
 from wms.jobs.clusters.services import remove_clusters
-from wms.jobs.content import unnamed
+from wms.jobs.content import unnamed_contents
 from wms.jobs.models import AttemptFile, Blob, Cluster, ClusterEvent, OutputLease
 from wms.jobs.sandboxes import sweep
 from wms.jobs.sandboxes.files import sandbox_files
@@ -182,7 +182,7 @@ def test_contents_go_a_day_later_but_for_those_that_others_name(alice: User) -> 
     marked = set(Blob.objects.exclude(unnamed_since=None).values_list("pk", flat=True))
     assert marked >= own
     assert not marked & shared
-    assert unnamed.delete_unnamed(now=timezone.now() + 2 * DAY)[0] == len(marked)
+    assert unnamed_contents.delete_unnamed(now=timezone.now() + 2 * DAY)[0] == len(marked)
 
 
 def test_a_cycle_removes_outputs_and_goes_on_where_the_last_one_was(alice: User) -> None:

@@ -16,7 +16,7 @@ from wms.jobs.attempts.ending import PayloadEnd, end_attempt
 from wms.jobs.models import Attempt
 from wms.pilots.models import Pilot
 from wms.pilots.monitoring.accounting import account_pilots
-from wms.pilots.protocol.references import AttemptRef
+from wms.pilots.protocol.attempt_refs import AttemptRef
 from wms.pilots.protocol.registration import end_pilot, pilot_actor
 
 TODAY = NOW.date()

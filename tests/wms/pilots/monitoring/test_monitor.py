@@ -14,8 +14,8 @@ from wms.core.errors import NotAuthenticated
 from wms.jobs.models import Attempt, Job
 from wms.pilots.models import Pilot
 from wms.pilots.monitoring import monitor
+from wms.pilots.protocol.attempt_refs import AttemptRef
 from wms.pilots.protocol.claims import Work, claim_job
-from wms.pilots.protocol.references import AttemptRef
 from wms.pilots.protocol.registration import (
     authenticate_pilot,
     end_pilot,

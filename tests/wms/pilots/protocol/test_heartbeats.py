@@ -15,7 +15,7 @@ from wms.jobs.models import Attempt, JobEvent
 from wms.jobs.services import peek_at_job
 from wms.pilots.models import Pilot, PilotEvent
 from wms.pilots.monitoring import monitor
-from wms.pilots.protocol.references import AttemptRef
+from wms.pilots.protocol.attempt_refs import AttemptRef
 from wms.pilots.protocol.registration import attempt_token, authenticate_pilot, end_pilot
 from wms.pilots.services import drain_pilot, remove_pilot, stop_after_job
 from wms.pilots.states import TOKEN_GRACE

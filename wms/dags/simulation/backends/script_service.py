@@ -15,7 +15,7 @@ from wms.dags.models import ScriptRun
 from wms.dags.scripts.debugging import debug_additions
 from wms.dags.scripts.process import FAILED_CODE, ProcessResult
 from wms.dags.scripts.publishing import NO_CHANGES, Changes
-from wms.dags.scripts.service import end_run, has_free_runs, start_run, take_run
+from wms.dags.scripts.run_leases import end_run, has_free_runs, start_run, take_run
 from wms.dags.simulation.backends.batch_system import BatchSystem
 from wms.dags.simulation.context import SimulationContext
 from wms.dags.simulation.trace import Run

@@ -23,7 +23,6 @@ from typing import IO
 from ..files.disk_usage import Entries
 from ..files.job_directories import FILE_NAME, JobDirectories
 from ..resources.limits import Limits
-from .accounts import AccountPool, PayloadAccount, folder_of_locks
 from .base import (
     Confinement,
     Enclosure,
@@ -39,6 +38,7 @@ from .base import (
 )
 from .host_view import PATH, program
 from .network import NODE, OPEN, Network
+from .unix_accounts import AccountPool, PayloadAccount, folder_of_locks
 
 ACCOUNT = "pilotage"
 MOST_ACCOUNTS = 1024

@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 
-from wms.pilots.agent.fence.accounts import SHARED
+from wms.pilots.agent.fence.unix_accounts import SHARED
 
 ROOT = Path(__file__).parents[5]
 #: An ordinary account that is on every system.

@@ -12,8 +12,8 @@ from tests.wms.pilots.agent.faulty_proxy import HANG_UP, LOSE_ANSWER, PASS
 from tests.wms.pilots.agent.fence.fencing import payload_accounts
 from wms.jobs.models import Attempt, Job
 from wms.pilots.agent.control import Control
-from wms.pilots.agent.fence.accounts import AccountPool, PayloadAccount, folder_of_locks
 from wms.pilots.agent.fence.base import NoFreeAccount
+from wms.pilots.agent.fence.unix_accounts import AccountPool, PayloadAccount, folder_of_locks
 from wms.pilots.protocol.waiting_list import WAITING_LIST
 from wms.sites.models import Queue
 

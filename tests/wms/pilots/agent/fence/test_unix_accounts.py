@@ -13,13 +13,13 @@ from pathlib import Path
 
 import pytest
 
-from wms.pilots.agent.fence.accounts import AccountPool, PayloadAccount, folder_of_locks
 from wms.pilots.agent.fence.base import FenceUnusable, NoFreeAccount
+from wms.pilots.agent.fence.unix_accounts import AccountPool, PayloadAccount, folder_of_locks
 
 _HOLD = """
 import sys, time
 from pathlib import Path
-from wms.pilots.agent.fence.accounts import AccountPool
+from wms.pilots.agent.fence.unix_accounts import AccountPool
 held = AccountPool(["one"], Path(sys.argv[1])).acquire()
 print("held", flush=True)
 time.sleep(600)
@@ -133,7 +133,7 @@ def test_a_folder_that_somebody_else_put_there_is_refused(
 ) -> None:
     place = tmp_path / "own"
     place.symlink_to(tmp_path)
-    monkeypatch.setattr("wms.pilots.agent.fence.accounts._OWN", str(place))
+    monkeypatch.setattr("wms.pilots.agent.fence.unix_accounts._OWN", str(place))
 
     with pytest.raises(FenceUnusable, match=str(place)):
         folder_of_locks(tmp_path / "none")

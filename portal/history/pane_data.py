@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 from operator import attrgetter
 from typing import Any
 
-from matching.round_robin import Resolution, quantile
+from matching.round_robin_archives import Resolution, quantile
 from portal.history.panes import Pane, PaneKind, PaneLine
 from portal.history.windows import Window
 from wms.history.counting import COUNTED_MINUTES

@@ -8,7 +8,7 @@ from typing import Any
 from django.db.models import Model, QuerySet
 
 from wms.accounting.models import AccountingGroup, ConcurrencyLimit, Submitter
-from wms.core.changes import changes_of
+from wms.core.audit_changes import changes_of
 from wms.core.models import ApiToken, AuditEntry, User
 from wms.dags.models import MatchmakingPolicy, SharedLimit
 from wms.jobs.models import RunningLimit

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from wms.core.errors import InvalidInput
-from wms.notices.addresses import HostRefused, Target, checked_addresses, parsed
+from wms.notices.webhook_addresses import HostRefused, Target, checked_addresses, parsed
 
 #: Loopback, private, link-local and the rest that the portal alone may reach, in many dresses.
 INSIDE = [

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from urllib.parse import urlencode
 
-from portal.history.drawing import stamp
+from portal.history.pane_data import stamp
 from portal.history.panes import Pane, panes, usual_panes
 from portal.history.windows import LONGEST, RANGES, USUAL_RANGE, Window
 

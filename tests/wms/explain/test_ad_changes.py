@@ -11,8 +11,8 @@ from matching.negotiation.explanation import explain, explain_site, with_changes
 from tests.matching.matchmaking import NOW, dag_ads, match, offer, request, site_ads
 from wms.core.models import User
 from wms.dags.models import Dag
+from wms.explain.ad_changes import WhatIfChanges, changed_offers
 from wms.explain.answers import answer_for_dag, answer_for_site
-from wms.explain.what_if import WhatIfChanges, changed_offers
 from wms.sites.ads import publish_ads
 from wms.sites.models import Site
 

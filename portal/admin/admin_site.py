@@ -19,11 +19,11 @@ from portal.admin.accounting import GroupAdmin, LimitAdmin, QuotaAdmin, Submitte
 from portal.admin.accounts import TokenAdmin, UserAdmin
 from portal.admin.audit import AuditAdmin
 from portal.admin.checks import NodeCheckAdmin
-from portal.admin.dags import SharedLimitAdmin
 from portal.admin.matchmaking import MatchmakingPolicyAdmin
 from portal.admin.pilot_limits import PilotLimitAdmin
 from portal.admin.roles import role_of, sites_of_user
 from portal.admin.self_test import self_test
+from portal.admin.shared_limits import SharedLimitAdmin
 from portal.admin.sites import DowntimeAdmin, QueueAdmin, SiteAdmin
 from portal.admin.task_queues import RunningLimitAdmin, TaskQueueAdmin, TaskQueuePolicyAdmin
 from portal.shared.passwords import OwnPasswordForm

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from matching.round_robin import (
+from matching.round_robin_archives import (
     ARCHIVES,
     SPREAD_RATIO,
     archive_named,

@@ -4,15 +4,15 @@ from array import array
 
 import pytest
 
-from wms.dags.reading import drawing_walks
+from wms.dags.reading import drawing_analysis
 from wms.dags.reading.drawing import Drawing, assign_positions
-from wms.dags.reading.drawing_states import DRAWN
-from wms.dags.reading.drawing_walks import (
+from wms.dags.reading.drawing_analysis import (
     estimate_node_times,
     longest_path,
     most_blocking_nodes,
     neighbours_of,
 )
+from wms.dags.reading.drawing_states import DRAWN
 
 #: Node 0 before 1 and 2, both before 3; node 4 alone.
 _ARCS = [(0, 1), (0, 2), (1, 3), (2, 3)]
@@ -81,8 +81,8 @@ def test_the_nodes_that_hold_up_most_come_first_and_those_that_wait_do_not_count
 
 
 def test_of_many_nodes_a_sample_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(drawing_walks, "_MAX_COUNTED", 10)
-    monkeypatch.setattr(drawing_walks, "_SAMPLE", 50)
+    monkeypatch.setattr(drawing_analysis, "_MAX_COUNTED", 10)
+    monkeypatch.setattr(drawing_analysis, "_SAMPLE", 50)
     drawing = _drawing(1001, [(0, node) for node in range(1, 1001)])
     codes = _codes("ready", *["waiting"] * 1000)
 

@@ -22,8 +22,8 @@ from portal.web.graph.state_bars import STACKED_CODES
 from wms.core.errors import NotFound
 from wms.dags.models import Dag, Node
 from wms.dags.reading.drawing import Drawing
+from wms.dags.reading.drawing_analysis import neighbours_of
 from wms.dags.reading.drawing_states import DRAWN
-from wms.dags.reading.drawing_walks import neighbours_of
 from wms.dags.states import NodeKind
 
 #: Nodes and arcs up to which a DAG is drawn whole, and folded.

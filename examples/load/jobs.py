@@ -12,10 +12,10 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from examples.load.fleet import Runner, Runners
-from examples.load.flows import STAGES, Flow, Life
-from examples.load.places import ACTOR, Place
-from examples.load.rows import NULL, Table, new_ids, plain, stamp
+from examples.load.accounts_and_sites import ACTOR, Place
+from examples.load.copying import NULL, Table, new_ids, plain, stamp
+from examples.load.pilots import Runner, Runners
+from examples.load.simulation import STAGES, Flow, Life
 from matching.task_queues.needs import Needs
 from wms.core.models import InboxEntry, User
 from wms.dags.lifecycle import JOB_TOPIC

@@ -12,11 +12,11 @@ from django.utils.text import capfirst
 
 from portal.admin.accounting import GroupForm, LimitForm, QuotaForm, SubmitterForm
 from portal.admin.checks import NodeCheckForm
-from portal.admin.dags import SharedLimitForm
 from portal.admin.examples import EXAMPLES
 from portal.admin.forms import CheckedForm
 from portal.admin.matchmaking import MatchmakingPolicyForm
 from portal.admin.pilot_limits import PilotLimitForm
+from portal.admin.shared_limits import SharedLimitForm
 from portal.admin.sites import DowntimeForm, QueueForm, SiteForm
 from portal.admin.task_queues import RunningLimitForm, TaskQueuePolicyForm
 

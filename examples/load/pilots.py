@@ -12,8 +12,8 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from examples.load.places import ACTOR, Place
-from examples.load.rows import Table, new_ids, plain, stamp
+from examples.load.accounts_and_sites import ACTOR, Place
+from examples.load.copying import Table, new_ids, plain, stamp
 from examples.load.scale import Scale
 from wms.core.models import InboxEntry
 from wms.pilots.lifecycle import FAILURE_TOPIC

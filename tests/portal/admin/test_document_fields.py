@@ -9,9 +9,9 @@ import pytest
 from django.conf import settings
 from django.test import Client
 
+from portal.admin.admin_site import site as administration
+from portal.admin.document_fields import FORMS, fields_of, render
 from portal.admin.examples import EXAMPLES
-from portal.admin.glossary import FORMS, fields_of, render
-from portal.admin.site import site as administration
 from tests import factories
 from wms.dags.models import MatchmakingPolicy
 from wms.dags.services.policies import check_policy

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wms.core.errors import InvalidInput
-from wms.placement.requests import FileLocation, file_location, pair_of, parse_request
+from wms.placement.request_ad import FileLocation, file_location, pair_of, parse_request
 
 GOOD = """[
   // the first file

@@ -9,7 +9,7 @@ from django.utils import timezone
 from tests.wms.dags.scripts.conftest import content, files_of, put
 from wms.core.models import InboxEntry
 from wms.dags.models import ScriptRun
-from wms.dags.scripts import publishing, running, service
+from wms.dags.scripts import publishing, run_leases, script_service
 from wms.dags.scripts.process import ProcessResult
 from wms.dags.scripts.publishing import Change, Changes
 from wms.jobs.content.blobs import store_bytes
@@ -23,52 +23,52 @@ def as_it_is(run: ScriptRun) -> ScriptRun:
     return ScriptRun.objects.get(pk=run.pk)
 
 
-def started(run: ScriptRun, now=NOW) -> service.LeasedRun:
-    taken = service.take_run(now)
+def started(run: ScriptRun, now=NOW) -> run_leases.LeasedRun:
+    taken = run_leases.take_run(now)
     assert taken is not None
     assert taken.run_id == run.pk
-    assert service.start_run(run.pk, taken.lease, now=now)
+    assert run_leases.start_run(run.pk, taken.lease, now=now)
     return taken
 
 
 def test_runs_are_taken_in_the_order_in_which_they_were_asked_for(ask):
     runs = [ask(), ask()]
 
-    taken = [service.take_run(NOW) for _ in range(3)]
+    taken = [run_leases.take_run(NOW) for _ in range(3)]
 
     assert [each and each.run_id for each in taken] == [runs[0].pk, runs[1].pk, None]
 
 
 def test_a_run_that_was_taken_and_not_started_goes_to_another_service(ask):
     run = ask()
-    first = service.take_run(NOW)
+    first = run_leases.take_run(NOW)
 
-    second = service.take_run(NOW + timedelta(seconds=61))
+    second = run_leases.take_run(NOW + timedelta(seconds=61))
 
     assert second.run_id == run.pk
-    assert not service.start_run(run.pk, first.lease, now=NOW)
-    assert service.start_run(run.pk, second.lease, now=NOW)
+    assert not run_leases.start_run(run.pk, first.lease, now=NOW)
+    assert run_leases.start_run(run.pk, second.lease, now=NOW)
 
 
 def test_a_run_that_was_started_is_never_taken_again(ask):
     run = ask()
     started(run)
 
-    assert service.take_run(NOW + timedelta(days=1)) is None
+    assert run_leases.take_run(NOW + timedelta(days=1)) is None
 
 
 def test_a_started_run_of_a_lost_service_ends_without_a_code_of_its_own(ask, dag):
     run = ask()
     taken = started(run)
 
-    assert service.end_lost_runs(NOW + timedelta(seconds=59)) == []
-    assert service.end_lost_runs(NOW + timedelta(seconds=61)) == [run.pk]
+    assert run_leases.end_lost_runs(NOW + timedelta(seconds=59)) == []
+    assert run_leases.end_lost_runs(NOW + timedelta(seconds=61)) == [run.pk]
 
     ended = as_it_is(run)
     assert (ended.state, ended.exit_code) == ("ended", -1003)
     assert "was lost" in ended.failure
     assert InboxEntry.objects.get().subject_id == run.pk
-    assert not service.end_run(run.pk, taken.lease, exit_code=0, now=NOW)
+    assert not run_leases.end_run(run.pk, taken.lease, exit_code=0, now=NOW)
     assert InboxEntry.objects.count() == 1
 
 
@@ -77,9 +77,9 @@ def test_signs_of_life_keep_a_run(ask):
     taken = started(run)
     later = NOW + timedelta(minutes=10)
 
-    assert service.renew_lease(run.pk, taken.lease, now=later)
+    assert run_leases.renew_lease(run.pk, taken.lease, now=later)
 
-    assert service.end_lost_runs(later) == []
+    assert run_leases.end_lost_runs(later) == []
 
 
 def test_an_end_is_written_once_with_all_that_belongs_to_it(ask, dag):
@@ -87,11 +87,11 @@ def test_an_end_is_written_once_with_all_that_belongs_to_it(ask, dag):
     taken = started(run)
     new = store_bytes(b"new").pk
 
-    is_end = service.end_run(
+    is_end = run_leases.end_run(
         run.pk, taken.lease, exit_code=7, failure="why", output=b"said", now=NOW,
         changes=Changes(files={"new": Change(new)}),
     )  # fmt: skip
-    again = service.end_run(run.pk, taken.lease, exit_code=0, now=NOW)
+    again = run_leases.end_run(run.pk, taken.lease, exit_code=0, now=NOW)
 
     assert (is_end, again) == (True, False)
     ended = as_it_is(run)
@@ -107,7 +107,7 @@ def test_only_who_has_the_lease_ends_a_run(ask):
     run = ask()
     started(run)
 
-    assert not service.end_run(run.pk, "another", exit_code=0, now=NOW)
+    assert not run_leases.end_run(run.pk, "another", exit_code=0, now=NOW)
     assert as_it_is(run).state == "running"
 
 
@@ -117,21 +117,21 @@ def test_runs_of_a_dag_are_cancelled_in_every_state(ask, dag):
 
     reason = "the DAG was removed"
 
-    cancelled = service.cancel_runs(dag.pk, reason=reason, now=NOW)
+    cancelled = run_leases.cancel_runs(dag.pk, reason=reason, now=NOW)
 
     assert cancelled == [running.pk, granted.pk, waiting.pk]
     for run in (running, granted, waiting):
         assert as_it_is(run).exit_code == -1002
         assert as_it_is(run).failure == reason
-    assert not service.renew_lease(running.pk, taken.lease, now=NOW)
-    assert not service.end_run(running.pk, taken.lease, exit_code=0, now=NOW)
+    assert not run_leases.renew_lease(running.pk, taken.lease, now=NOW)
+    assert not run_leases.end_run(running.pk, taken.lease, exit_code=0, now=NOW)
     assert not InboxEntry.objects.exists()
 
 
 def test_chosen_runs_are_cancelled_and_the_engine_is_told_if_wanted(ask):
     chosen, other = ask(), ask()
 
-    service.cancel_runs(run_ids=[chosen.pk], reason="enough", now=NOW, is_announced=True)
+    run_leases.cancel_runs(run_ids=[chosen.pk], reason="enough", now=NOW, is_announced=True)
 
     assert as_it_is(other).state == "granted"
     assert InboxEntry.objects.get().subject_id == chosen.pk
@@ -201,7 +201,9 @@ def test_an_end_whose_files_cannot_be_stored_is_written_without_them(ask, dag):
         cursor.execute("ALTER TABLE jobs_workspacefile ADD CHECK (path <> 'never')")
     changes = Changes(files={"never": Change(store_bytes(b"x").pk)})
 
-    running._record(taken, running.Outcome(ProcessResult(0, output=b"words"), changes))
+    script_service._record(
+        taken, script_service.Outcome(ProcessResult(0, output=b"words"), changes)
+    )
 
     ended = as_it_is(run)
     assert (ended.state, ended.exit_code) == ("ended", 1)

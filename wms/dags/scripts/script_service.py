@@ -14,19 +14,19 @@ import structlog
 from django.db import InterfaceError, OperationalError, connection
 from django.utils import timezone
 
-from wms.core.database.unstorable import PERMANENT_ERRORS, told
+from wms.core.database.permanent_errors import PERMANENT_ERRORS, told
 from wms.core.errors import InvalidInput, PilotageError
 from wms.core.loops import wake
 from wms.dags.engine.node_features import Script, features_of
 from wms.dags.models import ScriptRun
-from wms.dags.scripts import service
+from wms.dags.scripts import run_leases
 from wms.dags.scripts.conf import ScriptConf, script_conf
 from wms.dags.scripts.debugging import debug_additions, keeps_streams_apart
 from wms.dags.scripts.fence_choice import NoFence, fence_for
 from wms.dags.scripts.fences import Sandbox, search_path
 from wms.dags.scripts.process import FAILED_CODE, Command, Limits, ProcessResult, run_process
 from wms.dags.scripts.publishing import NO_CHANGES, Changes
-from wms.dags.scripts.service import SCRIPTS_TASK, LeasedRun
+from wms.dags.scripts.run_leases import SCRIPTS_TASK, LeasedRun
 from wms.dags.scripts.slots import NoSlot, Slot, acquired_slot
 from wms.dags.scripts.trees import WorkspaceTooLarge
 from wms.dags.scripts.workspace_copy import WorkspaceCopy
@@ -63,7 +63,7 @@ def run_granted() -> int:
 
 def _run_all(carry_out: Callable[[LeasedRun], object]) -> int:
     deadline, count = time.monotonic() + TAKING_S, 0
-    while (leased_run := service.take_run(timezone.now())) is not None:
+    while (leased_run := run_leases.take_run(timezone.now())) is not None:
         if count == 0:
             _wake_another()
         carry_out(leased_run)
@@ -75,7 +75,7 @@ def _run_all(carry_out: Callable[[LeasedRun], object]) -> int:
 
 
 def _wake_another() -> None:
-    if service.has_free_runs(timezone.now()):
+    if run_leases.has_free_runs(timezone.now()):
         wake(SCRIPTS_TASK)
 
 
@@ -100,7 +100,9 @@ class Heartbeat:
             return
         self._next = time.monotonic() + _HEARTBEAT_S
         try:
-            lives = service.renew_lease(self._taken.run_id, self._taken.lease, now=timezone.now())
+            lives = run_leases.renew_lease(
+                self._taken.run_id, self._taken.lease, now=timezone.now()
+            )
         except (OperationalError, InterfaceError):
             # The database is away. The script goes on; its lease lasts longer than a restart.
             connection.close()
@@ -134,7 +136,7 @@ def _outcome(run: ScriptRun, leased_run: LeasedRun, slot: Slot, conf: ScriptConf
         fence = fence_for(conf, Sandbox(copy.files, slot.tmp, slot.shm, slot.uid))
     except (PilotageError, NoFence, OSError) as error:
         return Outcome(ProcessResult(FAILED_CODE, f"It could not be started: {error}"))
-    if not service.start_run(leased_run.run_id, leased_run.lease, now=timezone.now()):
+    if not run_leases.start_run(leased_run.run_id, leased_run.lease, now=timezone.now()):
         raise RunSuperseded
     result = run_process(fence, _command(run, script), _limits(conf), heartbeat=heartbeat)
     return _with_files(run, script, result, copy, heartbeat)
@@ -161,7 +163,7 @@ def _record(leased_run: LeasedRun, outcome: Outcome) -> None:
     while True:
         result = outcome.result
         try:
-            is_end = service.end_run(
+            is_end = run_leases.end_run(
                 leased_run.run_id,
                 leased_run.lease,
                 exit_code=result.exit_code,
