@@ -119,6 +119,27 @@ def test_a_full_quota_is_told_in_the_form(people: SimpleNamespace, alice: Client
     assert (answer.status_code, answer.context["findings_total"]) == (409, 1)
 
 
+def test_a_full_quota_is_told_to_the_script_as_faults_are(
+    people: SimpleNamespace, alice: Client
+) -> None:
+    Quota.objects.create(user=people.alice, max_waiting_jobs=5)
+
+    answer = alice.post(
+        SUBMIT, {"executable": "/bin/true", "queue": "6"}, headers={"HX-Request": "true"}
+    )
+
+    assert (answer.status_code, answer.context["findings_total"]) == (400, 1)
+    assert b"<html" not in answer.content
+
+
+def test_who_has_no_free_place_keeps_the_form(alice: Client, settings: Any) -> None:
+    settings.PILOTAGE = {**settings.PILOTAGE, "MAX_HEAVY_REQUESTS_PER_USER": 0}
+
+    answer = alice.post(SUBMIT, {"executable": "/bin/true", "queue": "6"})
+
+    assert (answer.status_code, answer.context["findings_total"]) == (429, 1)
+
+
 def test_warnings_stay_on_the_page(people: SimpleNamespace, alice: Client) -> None:
     factories.site()
     alice.post(SUBMIT, {"executable": "/bin/true", "memory_mb": "9000000"})
