@@ -11,6 +11,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
 from tests import factories
+from tests.portal.web.markup import plain_text
 from tests.wms.jobs.clusters.samples import PLAIN, SYSTEM, cycle, go_on, submit
 from wms.accounting.models import Quota
 from wms.core.models import User
@@ -249,3 +250,15 @@ def test_the_list_of_clusters_is_filtered_and_exported(alice: Client, cluster: C
     assert [line.pk for line in listing.lines] == [cluster.pk]
     assert listing.bulk is not None
     assert f'"id": {cluster.pk}' in b"".join(export.streaming_content).decode()
+
+
+def test_numbers_and_values_are_written_as_people_read_them(
+    people: SimpleNamespace, alice: Client, cluster: Cluster
+) -> None:
+    steer(alice, cluster, "change", sites="T2, T1")
+    Cluster.objects.update(size=2_000_000)
+
+    page = plain_text(alice.get(f"/clusters/{cluster.pk}/").content.decode())
+
+    assert "0 of 2,000,000 done" in page
+    assert "sites: nothing T1, T2" in page
