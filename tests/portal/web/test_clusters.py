@@ -9,14 +9,16 @@ from typing import Any
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
+from django.utils import timezone
 
 from tests import factories
 from tests.portal.web.markup import plain_text
 from tests.wms.jobs.clusters.samples import PLAIN, SYSTEM, cycle, go_on, submit
+from tests.wms.jobs.sandboxes.samples import ended_cluster
 from wms.accounting.models import Quota
 from wms.core.models import User
 from wms.jobs import lifecycle
-from wms.jobs.models import Cluster, Job
+from wms.jobs.models import Cluster, Job, OutputLease
 from wms.taskqueues.operations import withdraw
 
 SUBMIT = "/jobs/submit/"
@@ -262,3 +264,25 @@ def test_numbers_and_values_are_written_as_people_read_them(
 
     assert "0 of 2,000,000 done" in page
     assert "sites: nothing T1, T2" in page
+
+
+def test_an_action_that_is_offered_no_more_says_why(alice: Client, cluster: Cluster) -> None:
+    fail_first(cluster)
+    steer(alice, cluster, "remove")
+
+    answer = steer(alice, cluster, "hold")
+
+    assert answer.status_code == 409
+    page = answer.content.decode()
+    assert "steer-rerun" in page
+    assert 'class="notice tone-bad" role="alert"' in page
+
+
+def test_gone_outputs_cannot_be_kept_longer(people: SimpleNamespace, alice: Client) -> None:
+    cluster = ended_cluster(people.alice, 1)
+    address = f"/clusters/{cluster.pk}/"
+    assert "steer-prolong-outputs" in alice.get(address).content.decode()
+
+    OutputLease.objects.update(removal_began_at=timezone.now())
+
+    assert "steer-prolong-outputs" not in alice.get(address).content.decode()
