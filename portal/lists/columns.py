@@ -164,7 +164,7 @@ CLUSTER_COLUMNS: Sequence[Column] = (
         style="wide",
     ),
     Column("owner", "Owner", _one("owner.username", "owner")),
-    Column("group", "Group", _from("accounting_group", group="name")),
+    Column("group", "Group", _from("accounting_group", group="name"), is_usual=False),
     Column("labels", "Labels", {"labels": lambda cluster: " ".join(cluster.labels)}),
     Column("since", "In its state since", _one("state_since"), is_usual=False),
     Column("created", "Submitted", _one("created_at", "submitted_at")),

@@ -11,7 +11,7 @@ from __future__ import annotations
 import codecs
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 from urllib.parse import unquote_to_bytes
 
@@ -24,6 +24,8 @@ from wms.core.errors import Finding
 MAX_INT8 = 2**63 - 1
 _MIN_INT8 = -(2**63)
 _NO_TEXT = re.compile("[\0\ud800-\udfff]")
+#: So many are told: of millions nobody reads more.
+MAX_FAULTS_OF_JSON = 200
 #: A longer name is told by its beginning.
 _NAME_TOLD = 100
 _NO_UTF8 = "is not UTF-8"
@@ -52,30 +54,41 @@ def faults_of_form(request: HttpRequest) -> list[Finding]:
 
 
 def faults_of_json(value: Any) -> list[Finding]:
-    """The faults of what was read from JSON, with their dotted places. Without recursion."""
-    faults = []
-    left: list[tuple[str, Any]] = [("", value)]
-    while left:
-        place, each = left.pop()
-        if fault := _fault_of_value(each):
-            faults.append(Finding(fault, field=place))
-        left += ((_inside(place, name), inner) for name, inner in _inner(each))
-        if isinstance(each, Mapping):
-            faults += [Finding(f"in a name: {fault}", field=place) for fault in _of_names(each)]
+    """The first faults of what was read from JSON, with their dotted places. Without recursion.
+
+    It takes no memory but for its depth: a body of megabytes can hold millions of values.
+    """
+    faults: list[Finding] = []
+    way: list[Any] = []
+    levels = [iter([("", value)])]
+    while levels and len(faults) < MAX_FAULTS_OF_JSON:
+        for name, each in levels[-1]:
+            if fault := _fault_of_value(each):
+                faults.append(Finding(fault, field=_place(way, name)))
+            if isinstance(each, dict) and (found := _of_names(each)):
+                place = _place(way, name)
+                faults += [Finding(f"in a name: {fault}", field=place) for fault in found]
+            if len(faults) >= MAX_FAULTS_OF_JSON:
+                break
+            if each and isinstance(each, dict | list):
+                way.append(name)
+                levels.append(_inner(each))
+                break
+        else:
+            levels.pop()
+            del way[-1:]
     return faults
 
 
-def _inner(value: Any) -> Iterable[tuple[Any, Any]]:
-    if isinstance(value, Mapping):
-        return value.items()
-    return enumerate(value) if isinstance(value, list) else ()
+def _inner(value: dict[str, Any] | list[Any]) -> Iterator[tuple[Any, Any]]:
+    return iter(value.items()) if isinstance(value, dict) else enumerate(value)
 
 
-def _inside(place: str, name: Any) -> str:
-    return ".".join(filter(None, (place, _shown_name(str(name)))))
+def _place(way: Sequence[Any], name: Any) -> str:
+    return ".".join(filter(None, (_shown_name(str(each)) for each in (*way, name))))
 
 
-def _of_names(value: Mapping[str, Any]) -> set[str]:
+def _of_names(value: dict[str, Any]) -> set[str]:
     return {fault for name in value if (fault := _fault_of_text(name))}
 
 

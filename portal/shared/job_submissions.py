@@ -22,6 +22,14 @@ DEFAULT_NAME = "job.sub"
 MAX_JSON_BYTES = 16 * 1024 * 1024
 
 
+def read_description(content: BinaryIO) -> bytes:
+    """A description that was sent, up to one byte more than any may have; it is rewound."""
+    content.seek(0)
+    found = content.read(MAX_JSON_BYTES + 1)
+    content.seek(0)
+    return found
+
+
 def description_of(content: bytes, *, name: str) -> str | dict[str, Any]:
     """Description in submit language, or the object of one in JSON, which begins with a brace.
 

@@ -31,16 +31,17 @@
     }
   }
 
-  // A box that ticks the whole page stands in the head of the table; it needs this script.
+  // A box that ticks the whole page stands in the head of the table, where a place is kept for it; it
+  // needs this script.
   function addPageBox() {
-    const head = region.querySelector("thead th");
-    if (!head || !boxes().length || document.getElementById("pick-page")) return;
+    const place = document.getElementById("pick-page-place");
+    if (!place || !boxes().length) return;
     const box = document.createElement("input");
     box.type = "checkbox";
     box.id = "pick-page";
     box.className = "form-check-input pick-page";
     box.setAttribute("aria-label", "Select all rows of this page");
-    head.prepend(box);
+    place.replaceWith(box);
   }
 
   region.addEventListener("change", (event) => {

@@ -1,5 +1,5 @@
 // Refreshes the region #live of a page: polls while the tab is visible, keeps scroll positions,
-// focus, opened details and ticked boxes, leaves the page alone while text is selected, and says when the data
+// focus, opened details, ticked boxes and what was typed, leaves the page alone while text is selected, and says when the data
 // are old. Without this script the page is simply as old as its last load.
 (function () {
   "use strict";
@@ -57,6 +57,9 @@
     kept = {
       open: [...region.querySelectorAll("details[id]")].map((box) => [box.id, box.open]),
       ticked: [...region.querySelectorAll("input[type=checkbox][id]:checked")].map((box) => box.id),
+      typed: [...region.querySelectorAll("input[id]:not([type=checkbox], [type=hidden])")]
+        .filter((field) => field.value !== field.defaultValue)
+        .map((field) => [field.id, field.value]),
       scrolled: [...region.querySelectorAll("[data-keep-scroll][id]")].map((box) => [
         box.id, box.scrollLeft, box.scrollTop,
       ]),
@@ -71,6 +74,10 @@
     for (const id of kept.ticked) {
       const box = document.getElementById(id);
       if (box) box.checked = true;
+    }
+    for (const [id, value] of kept.typed) {
+      const field = document.getElementById(id);
+      if (field) field.value = value;
     }
     for (const [id, left, top] of kept.scrolled) {
       const box = document.getElementById(id);

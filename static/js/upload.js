@@ -29,5 +29,23 @@
     findings.focus({ preventScroll: true });
     findings.scrollIntoView({ block: "nearest" });
   });
+  // Whatever else is answered is a page of its own, or nothing: the form stays, and says what it was.
+  function tell(words) {
+    const note = document.createElement("div");
+    note.className = "notice tone-bad";
+    note.setAttribute("role", "alert");
+    note.textContent = words;
+    findings.replaceChildren(note);
+    findings.scrollIntoView({ block: "nearest" });
+  }
+  form.addEventListener("htmx:responseError", (event) => {
+    const answer = new DOMParser().parseFromString(event.detail.xhr.responseText, "text/html");
+    const parts = answer.querySelectorAll(".refusal :is(h1, h1 + p)");
+    const words = [...parts].map((part) => part.textContent.trim()).join(": ");
+    tell(words || `The server answered with error ${event.detail.xhr.status}.`);
+  });
+  for (const failure of ["htmx:sendError", "htmx:timeout"]) {
+    form.addEventListener(failure, () => tell("No answer from the server. Send it again: it is stored once."));
+  }
   for (const told of form.querySelectorAll("[data-chosen]")) watch(told);
 })();

@@ -36,6 +36,22 @@ def _begun(page: Page) -> BulkOperation:
     return BulkOperation.objects.latest("pk")
 
 
+def test_the_head_of_a_list_stands_where_it_is_before_its_script_has_come(
+    page: Page, live_server: LiveServer, made: Production, login: Callable[[User], None]
+) -> None:
+    login(made.people.sam)
+    head = page.locator("thead a.sort").first
+    page.route("**/js/bulk*.js", lambda route: route.abort())
+    page.goto(live_server.url + reverse("web:jobs"))
+    before = head.bounding_box()
+
+    page.unroute("**/js/bulk*.js")
+    page.reload()
+
+    expect(page.locator("#pick-page")).to_be_visible()
+    assert head.bounding_box() == before
+
+
 def test_all_dags_of_a_user_are_held_by_filter_after_the_list_was_refreshed(
     dags: Page, made: Production, complaints: Complaints
 ) -> None:

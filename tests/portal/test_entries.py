@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import tracemalloc
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 from typing import Any
@@ -15,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from portal.middleware.errors import server_error
-from portal.middleware.storable import MAX_INT8, faults_of_json
+from portal.middleware.storable import MAX_FAULTS_OF_JSON, MAX_INT8, faults_of_json
 from tests import factories
 from tests.portal.pilot_api.pilot_client import ENDED, PilotClient
 from wms.accounting.models import AccountingGroup
@@ -210,6 +211,24 @@ def test_json_as_deep_as_it_can_be_read_is_looked_through_without_recursion() ->
         deep = [deep]
 
     assert len(faults_of_json(deep)) == 1
+
+
+def test_of_very_many_faults_of_json_the_first_are_told() -> None:
+    found = faults_of_json({"rows": [["a\0b"]] * 100_000})
+
+    assert [each.field for each in found[:2]] == ["rows.0.0", "rows.1.0"]
+    assert len(found) == MAX_FAULTS_OF_JSON
+
+
+def test_large_json_is_looked_through_without_a_copy_of_it() -> None:
+    large = {"rows": [1] * 200_000}
+    tracemalloc.start()
+
+    assert faults_of_json(large) == []
+
+    most_bytes = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert most_bytes < 100_000
 
 
 @pytest.mark.parametrize("address", ["/jobs/", "/api/v1/jobs/", "/pilot/v1/claim"])

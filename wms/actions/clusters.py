@@ -41,7 +41,7 @@ _MEMORY = Argument(
     "Memory in MB",
     ArgumentType.WHOLE,
     None,
-    "Empty: as it is described.",
+    "Empty: as it is.",
     in_api="Memory that each job asks for, in MB; by default as it is described.",
 )
 _NAMES_HELP = "Names with commas. Empty: as it is; a dash: no condition any more."
@@ -188,7 +188,7 @@ CLUSTERS = Kind(
         ),
         Action(
             "limits",
-            "Limits",
+            "Change limits",
             [of_state(CLUSTER_NOTES["change"])],
             one_alone(services.change_limits),
             page=OnPage(

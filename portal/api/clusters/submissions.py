@@ -20,6 +20,7 @@ from portal.shared.job_submissions import (
     description_of,
     files_of,
     json_object,
+    read_description,
 )
 from wms.core.errors import Finding, InvalidInput, TooLarge
 from wms.jobs.clusters.checking import MAX_TEXT_BYTES
@@ -76,7 +77,7 @@ def _of_form(request: Request, key: str | None) -> ClusterSubmission:
         raise InvalidInput(findings)
     [*given] = uploads(sent, "description")
     name = (given[0].name if given else "") or DEFAULT_NAME
-    content = given[0].content.read() if given else request.POST["description"].encode()
+    content = read_description(given[0].content) if given else request.POST["description"].encode()
     options = request.POST.get("options", "").strip()
     return ClusterSubmission(
         description=description_of(content, name=name),

@@ -13,7 +13,7 @@ from django import forms
 from django.http import HttpRequest
 
 from portal.middleware.uploads import Upload, uploads
-from portal.shared.job_submissions import DEFAULT_NAME, description_of, files_of
+from portal.shared.job_submissions import DEFAULT_NAME, description_of, files_of, read_description
 from portal.web.shared.nonces import page_key
 from wms.core.errors import Finding, InvalidInput
 from wms.core.models import User
@@ -152,8 +152,7 @@ def read_jobs_form(request: HttpRequest, form: JobsForm) -> SentJobs:
     typed = given.pop("description", "")
     upload = _only_one(described, typed, job)
     if upload is not None:
-        name, text = upload.name, upload.content.read()
-        upload.content.seek(0)
+        name, text = upload.name, read_description(upload.content)
     else:
         name, text = DEFAULT_NAME, typed.replace("\r\n", "\n").encode()
     description: str | Mapping[str, Any] = job if job else description_of(text, name=name)

@@ -13,8 +13,9 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.utils.http import urlencode
 
-from portal.web.shared.action_forms import Refused, offers_of
+from portal.web.shared.action_forms import Offer, Refused, offers_of
 from portal.web.shared.pages import render_page
+from wms.actions.cluster_outputs import PROLONG_OUTPUTS
 from wms.actions.clusters import CLUSTERS
 from wms.jobs.clusters.efficiency import efficiency_of
 from wms.jobs.clusters.selectors import (
@@ -29,7 +30,7 @@ from wms.jobs.clusters.selectors import (
 from wms.jobs.clusters.states import CLUSTER_TERMINAL
 from wms.jobs.clusters.submit import submission_warnings
 from wms.jobs.content.blobs import read_head
-from wms.jobs.models import Cluster
+from wms.jobs.models import Cluster, OutputLease
 from wms.jobs.sandboxes.leases import lease_of
 from wms.jobs.states import JobCause, JobState
 
@@ -68,6 +69,8 @@ def show_cluster(
     error = refused.error if refused else None
     progress = progress_of(cluster)
     events = list(events_of_cluster(cluster)[: _EVENTS_SHOWN + 1])
+    lease = lease_of(cluster.pk) if cluster.state in CLUSTER_TERMINAL else None
+    offers = _offers(request, cluster, lease, refused)
     faults = list(faults_of(cluster)[: _FAULTS_SHOWN + 1]) if cluster.faulty_count else []
     context = {
         "cluster": cluster,
@@ -82,18 +85,28 @@ def show_cluster(
         "reruns": reruns_of(cluster),
         "description": read_head(cluster.description_id, limit_bytes=_DESCRIPTION_BYTES),
         "description_cut": cluster.description.size_bytes > _DESCRIPTION_BYTES,
-        "lease": lease_of(cluster.pk) if cluster.state in CLUSTER_TERMINAL else None,
-        "offers": offers_of(
-            CLUSTERS.possible_on_page(request.user, cluster),
-            cluster.state,
-            lambda name: reverse("web:steer-cluster", args=[cluster.pk, name]),
-            refused=refused,
-        ),
-        "error": error,
+        "lease": lease,
+        "offers": offers,
+        # What is no longer offered has no form that could tell it.
+        "error": error if not any(offer.error for offer in offers) else None,
         "events": events[:_EVENTS_SHOWN],
         "events_cut": len(events) > _EVENTS_SHOWN,
     }
     return render_page(request, "cluster", context, status=error.status if error else 200)
+
+
+def _offers(
+    request: HttpRequest, cluster: Cluster, lease: OutputLease | None, refused: Refused | None
+) -> list[Offer]:
+    possible = CLUSTERS.possible_on_page(request.user, cluster)
+    if lease is not None and lease.removal_began_at is not None:
+        possible = [action for action in possible if action is not PROLONG_OUTPUTS]
+    return offers_of(
+        possible,
+        cluster.state,
+        lambda name: reverse("web:steer-cluster", args=[cluster.pk, name]),
+        refused=refused,
+    )
 
 
 def jobs_address(cluster: Cluster, **filters: Any) -> str:

@@ -16,7 +16,7 @@ from django_htmx.http import HttpResponseClientRedirect
 
 from portal.middleware.uploads import keeps_names
 from portal.web.clusters.forms import JobsForm, SentJobs, read_jobs_form
-from portal.web.shared.findings import SHOWN, quoted
+from portal.web.shared.findings import SHOWN, quoted, status_of
 from portal.web.shared.nonces import fresh_nonce
 from portal.web.shared.pages import page
 from wms.core.actors import Actor
@@ -49,8 +49,12 @@ def submit_jobs(request: HttpRequest) -> HttpResponse:
     if request.method != "POST":
         return _answer(request, form, Outcome())
     require_role(Actor.person(request.user), Role.USER, "submit jobs")
-    with heavy_place(request.user):
-        return _submitted(request, form)
+    try:
+        with heavy_place(request.user):
+            return _submitted(request, form)
+    except PilotageError as error:
+        # A quota, or no free place: what was typed and chosen stays.
+        return _answer(request, form, Outcome([Finding(str(error))], status=error.status))
 
 
 def _submitted(request: HttpRequest, form: JobsForm) -> HttpResponse:
@@ -69,9 +73,6 @@ def _submitted(request: HttpRequest, form: JobsForm) -> HttpResponse:
         return _answer(
             request, form, Outcome(error.findings, files=_files(sent), status=error.status)
         )
-    except PilotageError as error:
-        # A quota, or a place that is taken: what was typed stays.
-        return _answer(request, form, Outcome([Finding(str(error))], status=error.status))
     return _to_cluster(request, done)
 
 
@@ -116,4 +117,5 @@ def _answer(request: HttpRequest, form: JobsForm, outcome: Outcome) -> HttpRespo
     }
     # The faults alone are swapped in by the script, so that the chosen files stay chosen.
     template = "web/submit_findings.html" if request.htmx else "web/submit_jobs.html"
-    return render(request, template, context, status=outcome.status)
+    status = status_of(request, outcome.status)
+    return render(request, template, context, status=status)

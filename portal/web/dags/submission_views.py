@@ -16,11 +16,11 @@ from django_htmx.http import HttpResponseClientRedirect
 from portal.middleware.uploads import keeps_names
 from portal.shared.dag_submissions import submission_of
 from portal.web.dags.run_forms import RunOptionsForm, read_submit_form
-from portal.web.shared.findings import SHOWN, quoted
+from portal.web.shared.findings import SHOWN, quoted, status_of
 from portal.web.shared.nonces import fresh_nonce
 from portal.web.shared.pages import page
 from wms.core.actors import Actor
-from wms.core.errors import Finding, InvalidInput
+from wms.core.errors import Finding, InvalidInput, PilotageError
 from wms.core.heavy import heavy_place
 from wms.core.models import Role, User
 from wms.core.policy import has_role, require_role
@@ -42,11 +42,12 @@ class Outcome:
     findings: Sequence[Finding] = ()
     checked: CheckedDag | None = None
     submission: DagSubmission | None = None
+    refusal_status: int = InvalidInput.status
 
     @property
     def status(self) -> int:
         """HTTP status of the answer."""
-        return 400 if self.findings else 200
+        return self.refusal_status if self.findings else 200
 
 
 @keeps_names
@@ -58,8 +59,13 @@ def submit(request: HttpRequest) -> HttpResponse:
     if request.method != "POST":
         return _answer(request, options, Outcome())
     require_role(Actor.person(request.user), Role.USER, "submit DAGs")
-    with heavy_place(request.user):
-        return _submitted(request, options)
+    try:
+        with heavy_place(request.user):
+            return _submitted(request, options)
+    except PilotageError as error:
+        # A quota, or no free place: what was typed and chosen stays.
+        refused = Outcome([Finding(str(error))], refusal_status=error.status)
+        return _answer(request, options, refused)
 
 
 def _submitted(request: HttpRequest, options: RunOptionsForm) -> HttpResponse:
@@ -113,4 +119,5 @@ def _answer(request: HttpRequest, options: RunOptionsForm, outcome: Outcome) -> 
     }
     # The faults alone are swapped in by the script, so that the chosen files stay chosen.
     template = "web/submit_findings.html" if request.htmx else "web/submit.html"
-    return render(request, template, context, status=outcome.status)
+    status = status_of(request, outcome.status)
+    return render(request, template, context, status=status)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import BinaryIO
+
+from django.http import HttpRequest
 
 from wms.core.errors import Finding
 from wms.dags.submission.checking import read_text
@@ -35,6 +38,12 @@ def quoted(
             lines[finding.file] = read_text(stream, file=finding.file)[0].splitlines()
         found.append(_quote(finding, lines.get(finding.file, [])))
     return found
+
+
+def status_of(request: HttpRequest, status: int) -> int:
+    """Status of an answer that tells findings: of refusals the script shows 400 alone."""
+    is_refusal = status >= HTTPStatus.BAD_REQUEST
+    return HTTPStatus.BAD_REQUEST if request.htmx and is_refusal else status
 
 
 def _quote(finding: Finding, lines: Sequence[str]) -> Quoted:

@@ -154,6 +154,14 @@ def about(count: Count | int) -> str:
     return rounded(count.value) if count.is_estimate else f"{count.value:,}"
 
 
+@register.filter
+def spoken(value: Any) -> str:
+    """A value of a change as people read it."""
+    if value is None:
+        return "nothing"
+    return ", ".join(map(str, value)) or "no condition" if isinstance(value, list) else str(value)
+
+
 def rounded(value: int) -> str:
     """A number in two digits: `about 1.2 M`."""
     size, unit = next((pair for pair in _LARGE if value >= pair[0]), (1, ""))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Callable
 from types import SimpleNamespace
@@ -12,6 +13,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from rest_framework.test import APIClient
 
 from portal.api.clusters.shapes import DescriptionSerializer
+from portal.shared.job_submissions import MAX_JSON_BYTES, read_description
 from tests import factories
 from tests.portal.api.submissions import findings_in
 from wms.accounting.models import Quota
@@ -250,3 +252,16 @@ def test_the_description_is_kept_as_it_was_sent(alice: APIClient) -> None:
 
 def test_the_schema_has_every_member_of_a_description() -> None:
     assert set(DescriptionSerializer().fields) == MEMBERS | options.NAMES
+
+
+def test_of_a_description_no_more_is_read_than_it_may_have() -> None:
+    sent = io.BytesIO(bytes(MAX_JSON_BYTES + 1000))
+
+    assert len(read_description(sent)) == MAX_JSON_BYTES + 1
+    assert sent.tell() == 0
+
+
+def test_a_limit_may_be_written_with_blanks(alice: APIClient) -> None:
+    answer = alice.post(URL, ECHO | {"max_idle": " " * 30 + "5"}, format="json")
+
+    assert (answer.status_code, answer.json()["max_idle"]) == (201, 5)

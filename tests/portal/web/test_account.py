@@ -364,5 +364,5 @@ def test_the_tab_of_quotas_tells_what_is_used_of_each(
 
     page = text_of(_text(browser_of(people.alice).get(ACCOUNT, {"tab": "quotas"})), "quotas")
 
-    for words in ("user alice", "group physics", "100 B", "2 KiB", "77", "12345"):
+    for words in ("user alice", "group physics", "100 B", "2 KiB", "77", "12,345"):
         assert words in page

@@ -9,13 +9,16 @@ from typing import Any
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
+from django.utils import timezone
 
 from tests import factories
+from tests.portal.web.markup import plain_text
 from tests.wms.jobs.clusters.samples import PLAIN, SYSTEM, cycle, go_on, submit
+from tests.wms.jobs.sandboxes.samples import ended_cluster
 from wms.accounting.models import Quota
 from wms.core.models import User
 from wms.jobs import lifecycle
-from wms.jobs.models import Cluster, Job
+from wms.jobs.models import Cluster, Job, OutputLease
 from wms.taskqueues.operations import withdraw
 
 SUBMIT = "/jobs/submit/"
@@ -117,6 +120,27 @@ def test_a_full_quota_is_told_in_the_form(people: SimpleNamespace, alice: Client
     answer = alice.post(SUBMIT, {"executable": "/bin/true", "queue": "6"})
 
     assert (answer.status_code, answer.context["findings_total"]) == (409, 1)
+
+
+def test_a_full_quota_is_told_to_the_script_as_faults_are(
+    people: SimpleNamespace, alice: Client
+) -> None:
+    Quota.objects.create(user=people.alice, max_waiting_jobs=5)
+
+    answer = alice.post(
+        SUBMIT, {"executable": "/bin/true", "queue": "6"}, headers={"HX-Request": "true"}
+    )
+
+    assert (answer.status_code, answer.context["findings_total"]) == (400, 1)
+    assert b"<html" not in answer.content
+
+
+def test_who_has_no_free_place_keeps_the_form(alice: Client, settings: Any) -> None:
+    settings.PILOTAGE = {**settings.PILOTAGE, "MAX_HEAVY_REQUESTS_PER_USER": 0}
+
+    answer = alice.post(SUBMIT, {"executable": "/bin/true", "queue": "6"})
+
+    assert (answer.status_code, answer.context["findings_total"]) == (429, 1)
 
 
 def test_warnings_stay_on_the_page(people: SimpleNamespace, alice: Client) -> None:
@@ -228,3 +252,37 @@ def test_the_list_of_clusters_is_filtered_and_exported(alice: Client, cluster: C
     assert [line.pk for line in listing.lines] == [cluster.pk]
     assert listing.bulk is not None
     assert f'"id": {cluster.pk}' in b"".join(export.streaming_content).decode()
+
+
+def test_numbers_and_values_are_written_as_people_read_them(
+    people: SimpleNamespace, alice: Client, cluster: Cluster
+) -> None:
+    steer(alice, cluster, "change", sites="T2, T1")
+    Cluster.objects.update(size=2_000_000)
+
+    page = plain_text(alice.get(f"/clusters/{cluster.pk}/").content.decode())
+
+    assert "0 of 2,000,000 done" in page
+    assert "sites: nothing T1, T2" in page
+
+
+def test_an_action_that_is_offered_no_more_says_why(alice: Client, cluster: Cluster) -> None:
+    fail_first(cluster)
+    steer(alice, cluster, "remove")
+
+    answer = steer(alice, cluster, "hold")
+
+    assert answer.status_code == 409
+    page = answer.content.decode()
+    assert "steer-rerun" in page
+    assert 'class="notice tone-bad" role="alert"' in page
+
+
+def test_gone_outputs_cannot_be_kept_longer(people: SimpleNamespace, alice: Client) -> None:
+    cluster = ended_cluster(people.alice, 1)
+    address = f"/clusters/{cluster.pk}/"
+    assert "steer-prolong-outputs" in alice.get(address).content.decode()
+
+    OutputLease.objects.update(removal_began_at=timezone.now())
+
+    assert "steer-prolong-outputs" not in alice.get(address).content.decode()

@@ -5,12 +5,14 @@ import zipfile
 from collections.abc import Callable
 from types import SimpleNamespace
 
+import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 from django.urls import reverse
 
 from tests import factories
 from tests.portal.web.markup import text_of
+from wms.accounting.models import Quota
 from wms.core.models import User
 from wms.dags.models import Dag
 from wms.jobs.models import WorkspaceFile
@@ -133,6 +135,18 @@ def test_the_script_gets_the_faults_alone_and_then_the_way_to_the_dag(alice: Cli
     assert faulty.status_code == 400
     assert b"<html" not in faulty.content
     assert good.headers["HX-Redirect"] == reverse("web:dag", args=[Dag.objects.get().pk])
+
+
+@pytest.mark.parametrize(("htmx", "status"), [(False, 409), (True, 400)])
+def test_a_full_quota_is_told_in_the_form(
+    people: SimpleNamespace, alice: Client, htmx: bool, status: int
+) -> None:
+    Quota.objects.create(user=people.alice, max_waiting_jobs=1)
+
+    answer = _send(alice, factories.dag_text(2), htmx=htmx)
+
+    assert (answer.status_code, answer.context["findings_total"]) == (status, 1)
+    assert not Dag.objects.exists()
 
 
 def test_a_viewer_is_told_that_submitting_is_not_for_them(

@@ -294,7 +294,11 @@ def _add_table(
     source: str,
     columns: Sequence[str],
 ) -> None:
-    cut = _text(parameters.get("slice") or "")
+    given = parameters.get("slice")
+    cut = "" if given is None else given
+    if not isinstance(cut, str) or _CONTROL.search(cut):
+        made.fault("must be a slice such as [10:20]", "parameters.slice")
+        return
     if cut and not (cut.startswith("[") and cut.endswith("]")):
         made.fault("must be a slice such as [10:20]", "parameters.slice")
         return

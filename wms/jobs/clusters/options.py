@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.utils import timezone
@@ -25,6 +25,8 @@ NAMES = frozenset(
 )  # fmt: skip
 MAX_LABELS = 20
 MAX_LIMIT = 1_000_000
+#: Later ones are mistakes; the latest that there are cannot be shown in all time zones.
+MAX_DEADLINE = timedelta(days=36_500)
 _LABEL = re.compile("[^\\s,\x00-\x1f\x7f\ud800-\udfff]{1,64}\\Z")
 _CONTROL = re.compile("[\x00-\x1f\x7f\ud800-\udfff]")
 
@@ -87,15 +89,23 @@ def _deadline(value: object, _owner: User) -> dict[str, Any]:
         at = parse_datetime(value)
     if at is None or timezone.is_naive(at):
         raise ValueError("must be a time with its zone, such as 2031-05-01T12:00:00Z")
-    if at <= timezone.now():
+    return {"deadline": check_deadline(at)}
+
+
+def check_deadline(at: datetime) -> datetime:
+    """A deadline with its zone. Raises ValueError."""
+    now = timezone.now()
+    if at <= now:
         raise ValueError("has passed")
-    return {"deadline": at}
+    if at > now + MAX_DEADLINE:
+        raise ValueError(f"is more than {MAX_DEADLINE.days // 365} years ahead")
+    return at
 
 
 def check_limit(value: object) -> int:
     """A limit of materialisation. Raises ValueError."""
     if isinstance(value, str) and value.strip().isascii() and value.strip().isdigit():
-        value = int(value[:20])
+        value = int(value.strip()[:20])
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MAX_LIMIT:
         raise ValueError(f"must be a whole number from 1 to {MAX_LIMIT}")
     return value

@@ -7,7 +7,7 @@ permission, and checks changes of priority, sites and memory.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -20,13 +20,16 @@ from wms.core.audit import record_actions
 from wms.core.errors import Conflict, Finding, InvalidInput, NotFound, ReasonRequired
 from wms.core.transitions import Applied
 from wms.jobs.clusters import lifecycle
-from wms.jobs.clusters.options import check_limit
+from wms.jobs.clusters.options import check_deadline, check_limit
 from wms.jobs.clusters.states import CLUSTER_ALIVE, ClusterCause
 from wms.jobs.models import Cluster
 from wms.jobs.policy import require_steering
 from wms.jobs.services import MAX_PRIORITY
 
 _PERSON = ClusterCause.PERSON
+_CHECKS: Mapping[str, Callable[[Any], object]] = {
+    "max_idle": check_limit, "max_materialize": check_limit, "deadline": check_deadline,
+}  # fmt: skip
 
 
 @transaction.atomic
@@ -129,8 +132,7 @@ def change_limits(
     }
     for name, value in changes.items():
         setattr(cluster, name, value)
-    if changes:
-        cluster.save(update_fields=list(changes))
+    cluster.save(update_fields=list(changes))
     _noted([cluster], [cluster], {cluster.pk: {**told, "reason": reason.strip()}}, actor=actor,
            reason=reason)  # fmt: skip
     return cluster
@@ -211,15 +213,14 @@ def _announce(action: str, applied: Applied, actor: Actor, reason: str) -> None:
 
 
 def _check_limits(changes: Mapping[str, Any]) -> None:
+    if not changes:
+        raise InvalidInput.of("nothing is to be changed")
     faults = []
-    for name in ("max_idle", "max_materialize"):
+    for name, value in changes.items():
         try:
-            if name in changes:
-                check_limit(changes[name])
+            _CHECKS[name](value)
         except ValueError as error:
             faults.append(Finding(str(error), field=name))
-    if "deadline" in changes and changes["deadline"] <= timezone.now():
-        faults.append(Finding("has passed", field="deadline"))
     if faults:
         raise InvalidInput(faults)
 

@@ -13,7 +13,7 @@ from typing import Any, BinaryIO
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from portal.shared.job_submissions import description_of, json_object
+from portal.shared.job_submissions import MAX_JSON_BYTES, description_of, json_object
 from wms.core.actors import Actor
 from wms.core.errors import Finding, InvalidInput, PilotageError
 from wms.core.models import User
@@ -73,8 +73,9 @@ def _read(options: dict[str, Any], opened: ExitStack) -> ClusterSubmission:
         os.path.relpath(file, path.parent): opened.enter_context(file.open("rb"))
         for file in options["files"]
     }
+    content = opened.enter_context(path.open("rb")).read(MAX_JSON_BYTES + 1)
     return ClusterSubmission(
-        description=description_of(path.read_bytes(), name=path.name),
+        description=description_of(content, name=path.name),
         options=json_object(given, field="options") if given else {},
         files=files,
         description_name=path.name,

@@ -88,6 +88,15 @@ def test_limits_have_bounds(alice: User, name: str, value: int) -> None:
     assert [each.field for each in refused.value.findings] == [name]
 
 
+def test_limits_that_are_not_given_are_no_change(alice: User) -> None:
+    cluster = cluster_of(alice)
+
+    with pytest.raises(InvalidInput):
+        services.change_limits(cluster.pk, actor=Actor.person(alice), reason="x")
+
+    assert not AuditEntry.objects.filter(action="change cluster").exists()
+
+
 def test_an_ended_cluster_is_changed_no_more(alice: User) -> None:
     cluster = cluster_of(alice)
     services.remove_clusters([cluster.pk], actor=Actor.person(alice), reason="x")
