@@ -105,11 +105,19 @@ def check_cluster(
     return checked
 
 
-def stored_description(language: str, text: bytes, *, file: str = "") -> SubmitFile:
-    """The description of a stored cluster."""
+def stored_description(language: str, text: bytes) -> SubmitFile:
+    """The description of a stored cluster. Raises CannotRender where it can be read no more."""
+    faults: list[Finding] = []
     if language == Cluster.Language.JSON:
-        return parse_submit_file(read_json(json.loads(text)).text, file=file, most_jobs=MAX_SIZE)
-    return parse_submit_file(text.decode(), file=file, most_jobs=MAX_SIZE)
+        made = read_json(json.loads(text), is_stored=True)
+        given, faults = made.text, made.findings
+    else:
+        given = text.decode()
+    description = parse_submit_file(given, file="", most_jobs=MAX_SIZE)
+    # None was there when it was accepted. To go on would make other jobs than it describes.
+    for fault in (*faults, *description.findings):
+        raise CannotRender(f"its description cannot be read: {fault}")
+    return description
 
 
 def _parsed(

@@ -36,8 +36,12 @@ class _Bad(ValueError):
 
 @dataclass(slots=True)
 class JsonDescription:
-    """A description as submit language, with the members of its lines, and its rows."""
+    """A description as submit language, with the members of its lines, and its rows.
 
+    With `is_stored`, its rows are in the cluster's table, and it has none itself.
+    """
+
+    is_stored: bool = False
     lines: list[str] = field(default_factory=list)
     members: list[str] = field(default_factory=list)
     rows: list[str] | None = None
@@ -65,9 +69,12 @@ class JsonDescription:
         return Finding(finding.message, field=self.members[finding.line - 1])
 
 
-def read_json(values: Mapping[str, Any]) -> JsonDescription:
-    """The description of these members. Never raises: faults are in `findings`, by member."""
-    made = JsonDescription()
+def read_json(values: Mapping[str, Any], *, is_stored: bool = False) -> JsonDescription:
+    """The description of these members. Never raises: faults are in `findings`, by member.
+
+    `is_stored` tells that it is what `without_rows` has left of one.
+    """
+    made = JsonDescription(is_stored)
     for member in values:
         if member not in MEMBERS:
             made.fault("there is no such member", str(member)[:80])
@@ -299,7 +306,7 @@ def _add_table(
         made.fault("must be a slice such as [10:20]", "parameters.slice")
         return
     if source == "rows":
-        made.rows = _rows(made, parameters["rows"], columns)
+        made.rows = [] if made.is_stored else _rows(made, parameters["rows"], columns)
         made.add(ROWS, f"{begin} from {cut} {ROWS}")
     elif source == "file":
         made.add("parameters.file", f"{begin} from {cut} {_text(parameters['file'])}")
