@@ -12,8 +12,10 @@ import pytest
 from django.db import connections
 from django.utils import timezone
 
-from tests.wms.jobs.clusters.samples import PLAIN, processes, submit
-from wms.core.errors import Conflict
+from tests.wms.jobs.clusters.samples import PLAIN, SYSTEM, processes, submit
+from wms.accounting.models import Quota
+from wms.accounting.services import save_quota
+from wms.core.errors import Conflict, QuotaExceeded
 from wms.core.models import User
 from wms.jobs.clusters import materialiser
 from wms.jobs.models import Cluster, Job
@@ -73,6 +75,21 @@ def test_one_submission_that_is_sent_twice_at_once_is_stored_once() -> None:
 
     assert len({cluster.pk for cluster in made}) == 1
     assert (Cluster.objects.count(), Job.objects.count()) == (1, 5)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_one_submission_that_is_sent_twice_at_once_takes_the_last_of_a_quota_once() -> None:
+    alice = User.objects.create_user("alice", role="user")
+    save_quota(Quota(user=alice, max_clusters=1), actor=SYSTEM)
+
+    def send() -> Cluster:
+        return submit(alice, f"{PLAIN}queue\n", idempotency_key="k").cluster
+
+    made = at_once(send, send, send)
+
+    assert len({cluster.pk for cluster in made}) == 1
+    with pytest.raises(QuotaExceeded):
+        submit(alice, f"{PLAIN}queue\n", idempotency_key="another")
 
 
 @pytest.mark.django_db(transaction=True)
