@@ -39,6 +39,7 @@ _MOST_STEPS = 8 * 1024
 _VERDICT = "Verdict"
 #: A payload is run again by its expressions at most this often.
 MOST_PAYLOAD_FAILURES = 1000
+_OF_RETRIES = frozenset({"retry_until", "success_exit_code"})
 _LONGEST_CODE = 18
 _LONGEST_REASON = 1000
 
@@ -145,6 +146,11 @@ def _of_attempt(attempt: Attempt) -> dict[str, Any]:
     if attempt.max_rss_mb is not None:
         values |= {"MemoryUsage": round(attempt.max_rss_mb)}
     return values
+
+
+def has_retries(job: Job) -> bool:
+    """Whether a command for retries is given: then `on_exit_remove` can but end them."""
+    return bool(job.max_retries or not _OF_RETRIES.isdisjoint(job.periodic or {}))
 
 
 def retries_end(job: Job, ad: JobAd, exit_code: int | None) -> bool:
