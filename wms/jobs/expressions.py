@@ -17,9 +17,9 @@ import classad2
 
 from matching.ads.ad_cost import check_cost
 from matching.ads.classads import AdError, build_ad, evaluate, parse_expression
-from wms.jobs.attempts.hold_codes import hold_code
+from wms.jobs.attempts.hold_codes import SUBCODE, hold_code
 from wms.jobs.models import Attempt, Job
-from wms.jobs.states import JobState
+from wms.jobs.states import JobCause, JobState
 
 #: HTCondor's numbers of states; a job that waits with a pilot is idle there.
 _JOB_STATUS = {
@@ -133,6 +133,9 @@ class JobAd:
         if job.state == JobState.HELD:
             values["HoldReason"] = job.state_reason
             values["HoldReasonCode"] = hold_code(job.state_cause)
+            # Where something else holds it, what is kept is of an earlier hold.
+            is_own = job.state_cause == JobCause.EXPRESSION
+            values[SUBCODE] = job.attributes.get(SUBCODE, 0) if is_own else 0
         if self.attempt is not None:
             values |= _of_attempt(self.attempt)
         return values | (self.ending.values() if self.ending is not None else {})
