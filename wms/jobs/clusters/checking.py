@@ -26,6 +26,7 @@ from wms.jobs.clusters.undefined_names import undefined_names
 from wms.jobs.clusters.warnings import cluster_warnings
 from wms.jobs.description.commands import refusal
 from wms.jobs.description.given import CannotRender, Identity
+from wms.jobs.description.needs import MAX_DIFFERENT_NEEDS
 from wms.jobs.description.submit_file import SubmitFile, parse_submit_file
 from wms.jobs.models import Cluster
 from wms.jobs.specs import JobSpec
@@ -242,6 +243,10 @@ class _Check:
         specs = self._render(renderer, processes)
         if checked.is_eager:
             checked.specs = specs
+            if len({spec.needs for spec in specs}) > MAX_DIFFERENT_NEEDS:
+                # Made later, they come as others of them end.
+                message = f"its jobs have more than {MAX_DIFFERENT_NEEDS} different needs"
+                checked.findings.append(Finding(message, field="eager"))
         if not checked.findings:
             self._check_files(specs)
             checked.warnings += cluster_warnings(checked.description, specs, self._places)

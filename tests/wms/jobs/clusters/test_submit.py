@@ -7,6 +7,7 @@ import pytest
 from tests.wms.jobs.clusters.samples import submit
 from wms.core.errors import InvalidInput
 from wms.core.models import User
+from wms.jobs.clusters import checking
 from wms.jobs.models import Cluster, Job
 
 TRUE = "executable = /bin/true\n"
@@ -110,3 +111,17 @@ def test_they_cannot_be_where_they_are_needed_before(alice: User) -> None:
         submit(alice, f"{TRUE}request_memory = $$(Memory)\nqueue\n")
 
     assert [each.line for each in refused.value.findings] == [2]
+
+
+def test_jobs_made_at_once_have_not_too_many_different_needs(
+    alice: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(checking, "MAX_DIFFERENT_NEEDS", 2)
+    description = "executable = /bin/true\nrequest_memory = $(m)\nqueue m from t\n"
+
+    submit(alice, description, {"t": "1\n2\n2\n"}, options={"eager": True})
+    with pytest.raises(InvalidInput) as refused:
+        submit(alice, description, {"t": "1\n2\n3\n"}, options={"eager": True})
+
+    assert [each.field for each in refused.value.findings] == ["eager"]
+    assert submit(alice, description, {"t": "1\n2\n3\n"}, options={"eager": False}).is_new
