@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.wms.jobs.clusters.samples import submit
+from tests.wms.jobs.clusters.samples import go_on, submit
 from wms.core.errors import InvalidInput
 from wms.core.models import User
 from wms.jobs.clusters import checking
@@ -125,3 +125,30 @@ def test_jobs_made_at_once_have_not_too_many_different_needs(
 
     assert [each.field for each in refused.value.findings] == ["eager"]
     assert submit(alice, description, {"t": "1\n2\n3\n"}, options={"eager": False}).is_new
+
+
+@pytest.mark.parametrize("eager", [True, False])
+def test_a_row_of_which_macros_leave_nothing_is_a_row_all_the_same(
+    alice: User, eager: bool
+) -> None:
+    rows = [f"r{number}" for number in range(1_200)]
+    rows[3:5] = ["$(nothing)", "$(remark)"]
+    lines = ["executable = /bin/true", "nothing =", "remark = #x", "arguments = $(a)"]
+    text = "\n".join([*lines, "queue a from (", *rows, ")"]) + "\n"
+
+    cluster = go_on(submit(alice, text, options={"eager": eager}).cluster)
+
+    jobs = Job.objects.filter(cluster_id=cluster.pk).select_related("description")
+    made = [job.arguments for job in jobs.order_by("process")]
+    assert made[2:6] == [["r2"], [], ["#x"], ["r5"]]
+    assert (len(made), made[-1]) == (1_200, ["r1199"])
+
+
+@pytest.mark.parametrize("row", ["$(nothing)", "$(remark)"])
+def test_a_row_of_many_values_of_which_macros_leave_none_is_a_fault(alice: User, row: str) -> None:
+    lines = ["executable = /bin/true", "nothing =", "remark = # x", "queue a, b from (", "1 2", row]
+
+    with pytest.raises(InvalidInput) as refused:
+        submit(alice, "\n".join([*lines, ")"]) + "\n")
+
+    assert [each.line for each in refused.value.findings] == [4]
