@@ -14,6 +14,7 @@ from typing import Any
 
 from matching.ads.classads import quote
 from wms.core.errors import Finding
+from wms.jobs.clusters.options import COMMANDS
 from wms.jobs.clusters.parameters.tables import CELL_END
 
 #: Stands in the queue statement for the rows that came with the description.
@@ -246,7 +247,7 @@ def _add_commands(made: JsonDescription, given: object) -> None:
     if not isinstance(given, Mapping):
         made.fault("must be an object", "commands")
         return
-    taken = {name.lower() for name, _ in _MEMBERS.values()}
+    taken = {*COMMANDS, *(name.lower() for name, _ in _MEMBERS.values())}
     for name, value in given.items():
         member, lowered = f"commands.{str(name)[:80]}", str(name).lower()
         if not _ATTRIBUTE.match(str(name)) or lowered in _NO_COMMANDS:

@@ -88,6 +88,7 @@ def test_anything_is_checked_or_refused_with_its_place(
         ({"attributes": {"A": "1 +"}}, "attributes.A"),
         ({"commands": {"queue": "5"}}, "commands.queue"),
         ({"commands": {"priority": "5"}}, "commands.priority"),
+        ({"commands": {"accounting_group": "a"}}, "commands.accounting_group"),
         ({"commands": {"periodic_hold": "a =="}}, "commands.periodic_hold"),
         ({"queue": 0}, "queue"),
         ({"queue": 10**12}, "queue"),

@@ -152,3 +152,33 @@ def test_a_row_of_many_values_of_which_macros_leave_none_is_a_fault(alice: User,
         submit(alice, "\n".join([*lines, ")"]) + "\n")
 
     assert [each.line for each in refused.value.findings] == [4]
+
+
+def test_commands_that_are_options_may_have_macros(alice: User) -> None:
+    text = (
+        "executable = /bin/true\nkind = masses\nn = 3\nbatch_name = $(kind)-$(Cluster)\n"
+        "max_idle = 1$(n)\nqueue\n"
+    )
+
+    cluster = submit(alice, text).cluster
+
+    assert (cluster.name, cluster.max_idle) == (f"masses-{cluster.pk}", 13)
+
+
+@pytest.mark.parametrize(
+    "command", ["batch_name = n$(Process)", "accounting_group = $(a)", "max_idle = $(a)"]
+)
+def test_commands_that_are_options_have_no_value_of_a_job(alice: User, command: str) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        submit(alice, f"executable = /bin/true\n{command}\nqueue a in (1 2)\n")
+
+    assert [each.line for each in refused.value.findings] == [2]
+
+
+def test_files_of_a_checkpoint_that_depend_on_the_site_are_a_fault(alice: User) -> None:
+    text = "executable = /bin/true\ncheckpoint_exit_code = 85\ntransfer_output_files = $$(Name)\n"
+
+    with pytest.raises(InvalidInput):
+        submit(alice, f"{text}queue\n")
+
+    submit(alice, f"{text}transfer_checkpoint_files = state\nqueue\n")
