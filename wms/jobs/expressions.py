@@ -18,9 +18,9 @@ import classad2
 
 from matching.ads.ad_cost import check_cost
 from matching.ads.classads import AdError, build_ad, evaluate, parse_expression
-from wms.jobs.attempts.hold_codes import hold_code
+from wms.jobs.attempts.hold_codes import SUBCODE, hold_code
 from wms.jobs.models import Attempt, Job
-from wms.jobs.states import JobState
+from wms.jobs.states import JobCause, JobState
 
 #: HTCondor's numbers of states; a job that waits with a pilot is idle there.
 _JOB_STATUS = {
@@ -40,6 +40,7 @@ _MOST_STEPS = 8 * 1024
 _VERDICT = "Verdict"
 #: A payload is run again by its expressions at most this often.
 MOST_PAYLOAD_FAILURES = 1000
+_OF_RETRIES = frozenset({"retry_until", "success_exit_code"})
 _LONGEST_CODE = 18
 _LONGEST_REASON = 1000
 
@@ -133,6 +134,9 @@ class JobAd:
         if job.state == JobState.HELD:
             values["HoldReason"] = job.state_reason
             values["HoldReasonCode"] = hold_code(job.state_cause)
+            # Where something else holds it, what is kept is of an earlier hold.
+            is_own = job.state_cause == JobCause.EXPRESSION
+            values[SUBCODE] = job.attributes.get(SUBCODE, 0) if is_own else 0
         if self.attempt is not None:
             values |= _of_attempt(self.attempt)
         return values | (self.ending.values() if self.ending is not None else {})
@@ -146,6 +150,11 @@ def _of_attempt(attempt: Attempt) -> dict[str, Any]:
     if attempt.max_rss_mb is not None:
         values |= {"MemoryUsage": round(attempt.max_rss_mb)}
     return values
+
+
+def has_retries(job: Job) -> bool:
+    """Whether a command for retries is given: then `on_exit_remove` can but end them."""
+    return bool(job.max_retries or not _OF_RETRIES.isdisjoint(job.periodic or {}))
 
 
 def retries_end(job: Job, ad: JobAd, exit_code: int | None) -> bool:

@@ -31,9 +31,13 @@ LIMIT_S = 15.0
 _BATCH = 1000
 _LONGEST_TOLD = 200
 _COLUMNS = (
-    "state", "state_since", "state_reason", "created_at", "cluster_id", "process",
+    "state", "state_since", "state_reason", "state_cause", "created_at", "cluster_id", "process",
     "attempt_number", "payload_failures", "hold_count", "priority", *DESCRIBED_COLUMNS,
 )  # fmt: skip
+#: Jobs that are held with something larger are released with that alone.
+_HELD_WITH_OTHERS = frozenset({JobCause.DAG_HELD, JobCause.CLUSTER_HELD})
+#: A job that was held so often goes round in a circle, and its expression releases it no more.
+MOST_HOLDS = 10_000
 
 
 def run_cycle(now: datetime, *, after: int = 0) -> dict[str, Any]:
@@ -76,7 +80,7 @@ def _decisions(jobs: Sequence[Job], now: datetime) -> Mapping[_Decision, dict[in
         ad = JobAd(job, attempt, now)
         if decision := _overdue(job, attempt, now):
             decided[decision][job.pk] = 0
-        elif action := _action(ad, is_held=job.state == JobState.HELD):
+        elif action := _action(job, ad):
             expression = (job.periodic or {})[action][:_LONGEST_TOLD]
             reason = ad.text(f"{action}_reason") or f"periodic_{action} is true: {expression}"
             decided[_Decision(action, reason)][job.pk] = ad.whole_number(f"{action}_subcode")
@@ -94,10 +98,15 @@ def _overdue(job: Job, attempt: Attempt | None, now: datetime) -> _Decision | No
     return _Decision("hold", reason, JobCause.JOB_DURATION)
 
 
-def _action(ad: JobAd, *, is_held: bool) -> str:
+def _action(job: Job, ad: JobAd) -> str:
     """Action of the first expression that is true, in HTCondor's order; or an empty string."""
-    first = "release" if is_held else "hold"
-    return next((each for each in (first, "remove") if ad.is_true(each)), "")
+    if job.state != JobState.HELD:
+        possible = ["hold", "remove"]
+    elif job.state_cause in _HELD_WITH_OTHERS or job.hold_count >= MOST_HOLDS:
+        possible = ["remove"]
+    else:
+        possible = ["release", "remove"]
+    return next((each for each in possible if ad.is_true(each)), "")
 
 
 def _carry_out(decision: _Decision, subcodes: Mapping[int, int], report: dict[str, Any]) -> None:

@@ -108,6 +108,38 @@ def test_on_exit_remove_sends_even_a_success_back_into_the_queue(job: Job) -> No
     assert state(job)[0] == "done"
 
 
+@pytest.mark.parametrize("remove", ["true", "ExitCode == 3"])
+def test_on_exit_remove_ends_retries_when_it_is_true(job: Job, remove: str) -> None:
+    having(job, max_retries=5, periodic={"on_exit_remove": remove})
+
+    end(take(), exit_code=3)
+
+    assert state(job)[0] == "failed"
+
+
+def test_on_exit_remove_does_not_keep_a_job_whose_retries_are_over(job: Job) -> None:
+    having(job, max_retries=1, periodic={"on_exit_remove": "false"}, output_files=[])
+
+    end(take(), exit_code=3)
+    assert state(job)[0] == "waiting"
+    end(take(), exit_code=3)
+
+    assert state(job)[0] == "failed"
+
+
+@pytest.mark.parametrize(
+    "given", [{"max_retries": 3}, {"periodic": {"retry_until": "9", "on_exit_remove": "false"}}]
+)
+def test_on_exit_remove_does_not_keep_a_success_where_there_are_retries(
+    job: Job, given: dict[str, Any]
+) -> None:
+    having(job, **{"periodic": {"on_exit_remove": "false"}, "output_files": [], **given})
+
+    end(take(), exit_code=0)
+
+    assert state(job)[0] == "done"
+
+
 def test_what_the_pilot_stopped_has_no_signal_of_its_own(job: Job) -> None:
     end(take(), exit_code=None, signal=15, reason="wall clock limit of 5 s")
 

@@ -12,9 +12,10 @@ from matching.task_queues.needs import Needs
 from wms.core.actors import Actor
 from wms.core.models import User
 from wms.jobs.models import Attempt, Job, JobEvent
-from wms.jobs.operations import create_workspace, submit_jobs
-from wms.jobs.periodic_expressions import run_cycle
+from wms.jobs.operations import create_workspace, hold_jobs, submit_jobs
+from wms.jobs.periodic_expressions import MOST_HOLDS, run_cycle
 from wms.jobs.specs import JobSpec
+from wms.jobs.states import JobCause
 from wms.taskqueues.models import WaitingJob
 
 pytestmark = pytest.mark.django_db
@@ -67,3 +68,61 @@ def test_a_job_may_begin_held(alice: User) -> None:
 
     assert (job.state, job.state_cause) == ("held", "begun_held")
     assert not WaitingJob.objects.exists()
+
+
+@pytest.mark.parametrize("by", ["expression", "person"])
+def test_the_subcode_of_an_earlier_hold_counts_for_no_later_one(alice: User, by: str) -> None:
+    job = submitted(
+        alice,
+        periodic={
+            "hold": f"NumHolds < {2 if by == 'expression' else 1}",
+            "hold_subcode": "NumHolds == 0 ? 42 : 0",
+            "release": "NumHolds == 1 && HoldReasonSubCode == 42",
+            "remove": "NumHolds == 2 && HoldReasonSubCode == 0",
+        },
+    )
+    run_cycle(timezone.now())
+    run_cycle(timezone.now())
+    assert (Job.objects.get().state, Job.objects.get().hold_count) == ("waiting", 1)
+
+    if by == "person":
+        hold_jobs([job.pk], actor=SYSTEM, reason="x", cause=JobCause.PERSON)
+    else:
+        run_cycle(timezone.now())
+    run_cycle(timezone.now())
+
+    assert Job.objects.get().state == "killed"
+
+
+@pytest.mark.parametrize("cause", [JobCause.CLUSTER_HELD, JobCause.DAG_HELD])
+def test_a_job_that_is_held_with_others_is_not_released_by_its_expression(
+    alice: User, cause: JobCause
+) -> None:
+    job = submitted(alice, periodic={"release": "true"})
+    hold_jobs([job.pk], actor=SYSTEM, reason="x", cause=cause, is_announced=False)
+
+    run_cycle(timezone.now())
+
+    assert Job.objects.get().state == "held"
+
+
+def test_a_job_that_goes_round_in_a_circle_stays_held(alice: User) -> None:
+    job = submitted(alice, periodic={"hold": "true", "release": "true"})
+    Job.objects.filter(pk=job.pk).update(hold_count=MOST_HOLDS - 2)
+
+    found = []
+    for _ in range(4):
+        run_cycle(timezone.now())
+        found.append(Job.objects.get().state)
+
+    assert found == ["held", "waiting", "held", "held"]
+
+
+def test_held_jobs_are_looked_at_with_few_queries(
+    alice: User, django_assert_max_num_queries: Any
+) -> None:
+    held = [submitted(alice, periodic={"release": "HoldReasonCode == 9"}).pk for _ in range(5)]
+    hold_jobs(held, actor=SYSTEM, reason="x", cause=JobCause.PERSON)
+
+    with django_assert_max_num_queries(2):
+        run_cycle(timezone.now())

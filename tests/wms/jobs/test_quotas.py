@@ -54,7 +54,7 @@ def group_of(name: str, *members: User) -> AccountingGroup:
     return group
 
 
-def dag_of(owner: User, nodes: int = 1, *, group: str = "") -> Dag:
+def dag_of(owner: User, nodes: int = 1, *, group: str = "", key: str | None = None) -> Dag:
     return submit_dag(
         DagSubmission(
             dag_name="a.dag",
@@ -62,6 +62,7 @@ def dag_of(owner: User, nodes: int = 1, *, group: str = "") -> Dag:
             files={"x.sub": io.BytesIO(SUBMIT_FILE)},
             description_name="a.sub" if group else "",
             description_text=f"accounting_group = {group}\n" if group else "",
+            idempotency_key=key,
         ),
         owner=owner,
         actor=Actor.person(owner),
@@ -323,3 +324,13 @@ def test_there_is_one_quota_of_a_holder_and_none_of_user_and_group(people: Simpl
     for user, group in ((people.alice, None), (None, None), (people.alice, physics)):
         with pytest.raises(InvalidInput):
             quota(user, group)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_one_dag_that_is_sent_twice_at_once_takes_the_last_place_once() -> None:
+    alice = factories.people().alice
+    quota(alice, max_clusters=1)
+
+    in_threads(*[partial(dag_of, alice, key="k")] * 3)
+
+    assert Dag.objects.count() == 1

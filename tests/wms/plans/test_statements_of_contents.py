@@ -4,11 +4,12 @@ from datetime import timedelta
 
 from django.utils import timezone
 
-from tests.wms.plans.query_plans import explain, run, scanned_whole
+from tests.wms.plans.query_plans import explain, indexes, rows_read, run, scanned_whole
 from wms.core.models import User
 from wms.jobs import sql
 from wms.jobs.content import unnamed_contents
-from wms.jobs.models import Blob, Workspace
+from wms.jobs.models import Blob, OutputLease, Workspace
+from wms.jobs.sandboxes import sweep
 
 LATER = timezone.now() + timedelta(days=2)
 
@@ -53,3 +54,23 @@ def test_sizes_of_outputs_are_added_up_by_the_index_of_new_ones(alice: User) -> 
     steps = explain(sql.FOLD_OUTPUT_BYTES, {"most": 500})
 
     assert not scanned_whole(steps, "jobs_outputbytes")
+
+
+def test_jobs_whose_outputs_go_next_are_read_without_the_others(alice: User) -> None:
+    workspace = Workspace.objects.create(owner=alice)
+    run(
+        """
+        INSERT INTO jobs_job (name, owner_id, workspace_id, state, state_reason, description_id,
+            max_attempts, attempt_number, topic, topic_key, cluster_id, process)
+        SELECT 'a', %s, %s, 'done', '', 0, 1, 1, 'cluster', n / 30000, n / 30000, n %% 30000
+        FROM generate_series(30000, 89999) AS n
+        """,
+        [alice.pk, workspace.pk],
+    )
+    run("ANALYZE jobs_job")
+    jobs = sweep._jobs_left(OutputLease(cluster_id=1, removed_before=20_000))
+
+    steps = explain(*jobs[:500].query.sql_with_params())
+
+    assert indexes(steps) == {"job_of_cluster_once"}
+    assert rows_read(steps, "jobs_job") == 500

@@ -18,7 +18,7 @@ from wms.accounting.services import ensure_submitter
 from wms.core.actors import Actor
 from wms.core.audit import record_action
 from wms.core.conf import conf
-from wms.core.errors import Finding, InvalidInput
+from wms.core.errors import Finding, InvalidInput, QuotaExceeded
 from wms.core.models import Role, User
 from wms.core.policy import require_role
 from wms.dags.language.origin import TOP, Origin
@@ -86,8 +86,9 @@ def submit_dag(submission: DagSubmission, *, owner: User, actor: Actor) -> Dag:
     blobs = _store_files(submission)
     try:
         return _store(submission, checked, blobs, owner=owner, actor=actor)
-    except IntegrityError:
-        # The same request, sent twice at once: the other one was first.
+    except (IntegrityError, QuotaExceeded):
+        # The same request, sent twice at once: the other one was first, and has the key, and maybe
+        # the last of a quota.
         known = _submitted_before(submission, owner)
         if known is None:
             raise

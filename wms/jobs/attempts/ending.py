@@ -38,6 +38,7 @@ from wms.jobs.expressions import (
     MOST_PAYLOAD_FAILURES,
     JobAd,
     PayloadExit,
+    has_retries,
     retries_end,
     success_code,
 )
@@ -285,11 +286,13 @@ def _rerun_reason(job: Job, ad: JobAd, end: PayloadEnd, failure: str) -> str:
     if end.stopped_by == _StoppedBy.PILOT_TIME:
         # No pilot has time for it.
         return ""
-    if ad.is_false("on_exit_remove"):
-        if tried > MOST_PAYLOAD_FAILURES:
+    if not has_retries(job):
+        if not ad.is_false("on_exit_remove") or tried > MOST_PAYLOAD_FAILURES:
             return ""
         return f"on_exit_remove is false{f': {failure}' if failure else ''}"
-    if not failure or tried > job.max_retries or retries_end(job, ad, end.exit_code):
+    # Each of these is an end, as in HTCondor, which joins them by an "or".
+    is_over = not failure or tried > job.max_retries or ad.is_true("on_exit_remove")
+    if is_over or retries_end(job, ad, end.exit_code):
         return ""
     return f"{failure}; retry {tried} of {job.max_retries}"
 

@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from django.db.models import Q
+
 from wms.jobs.models import Job
 from wms.jobs.states import JobCause
 from wms.taskqueues import operations as taskqueues
@@ -56,11 +58,15 @@ def note_subcodes(subcodes: Mapping[int, int]) -> None:
 
     The caller has opened a transaction, in which it holds them next.
     """
-    if not any(subcodes.values()):
+    told = [pk for pk, subcode in subcodes.items() if subcode]
+    # With those whose last hold had one that counts no more.
+    others = Q(pk__in=told) | Q(own__attributes__has_key=SUBCODE)
+    changed = list(Job.objects.filter(others, pk__in=subcodes).values_list("pk", flat=True))
+    if not changed:
         return
     # As the hold itself begins: who claims them takes its locks in this order.
-    taskqueues.withdraw(list(subcodes))
-    jobs = Job.objects.filter(pk__in=subcodes).select_related("description").order_by("pk")
+    taskqueues.withdraw(changed)
+    jobs = Job.objects.filter(pk__in=changed).select_related("description").order_by("pk")
     for job in jobs.select_for_update(of=("self",)):
         if subcodes[job.pk] != job.attributes.get(SUBCODE, 0):
             job.give_attributes({SUBCODE: subcodes[job.pk]})

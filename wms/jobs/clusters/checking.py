@@ -13,19 +13,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO
 
+from matching.descriptions.macros import Flattener, MacroError
 from matching.negotiation.deadline import Deadline
 from wms.core.conf import conf
 from wms.core.errors import Finding
 from wms.core.models import User
 from wms.jobs.clusters.finding_places import Places
 from wms.jobs.clusters.json_description import read_json, without_rows
-from wms.jobs.clusters.options import NAMES, ClusterOptions, read_options
+from wms.jobs.clusters.options import COMMANDS, NAMES, ClusterOptions, read_options
 from wms.jobs.clusters.parameters.new_tables import MAX_SIZE, NewTable, make_tables
 from wms.jobs.clusters.parameters.tables import Place, Tables
 from wms.jobs.clusters.rendering import ClusterRenderer, Overrides
 from wms.jobs.clusters.undefined_names import undefined_names
 from wms.jobs.clusters.warnings import cluster_warnings
 from wms.jobs.description.commands import refusal
+from wms.jobs.description.needs import MAX_DIFFERENT_NEEDS
 from wms.jobs.description.renderer_inputs import CannotRender, Identity
 from wms.jobs.description.submit_file import SubmitFile, parse_submit_file
 from wms.jobs.models import Cluster
@@ -38,14 +40,6 @@ MAX_EAGER_SIZE = 100_000
 MAX_FINDINGS = 200
 #: Submit descriptions are text that people write; larger ones are a mistake.
 MAX_TEXT_BYTES = 1024 * 1024
-#: Commands of a description that are options of its cluster.
-_COMMANDS = {
-    "batch_name": "name",
-    "job_batch_name": "name",
-    "accounting_group": "group",
-    "max_idle": "max_idle",
-    "max_materialize": "max_materialize",
-}
 #: Rows that are looked at in any case, from the first to the last.
 _SAMPLES = 100
 
@@ -96,7 +90,7 @@ def check_cluster(
 
     `files` are those that come with it, by path; `file` names the description in findings.
     """
-    checked, places, rows = _parsed(description, options, owner, file)
+    checked, places, rows = _parsed(description, options, owner, cluster_id, file)
     if not checked.findings:
         _check_tables(checked, places, files, rows)
     if not checked.findings:
@@ -106,18 +100,32 @@ def check_cluster(
     return checked
 
 
-def stored_description(language: str, text: bytes, *, file: str = "") -> SubmitFile:
-    """The description of a stored cluster."""
+def stored_description(language: str, text: bytes) -> SubmitFile:
+    """The description of a stored cluster. Raises CannotRender where it can be read no more."""
+    faults: list[Finding] = []
     if language == Cluster.Language.JSON:
-        return parse_submit_file(read_json(json.loads(text)).text, file=file, most_jobs=MAX_SIZE)
-    return parse_submit_file(text.decode(), file=file, most_jobs=MAX_SIZE)
+        made = read_json(json.loads(text), is_stored=True)
+        given, faults = made.text, made.findings
+    else:
+        given = text.decode()
+    description = parse_submit_file(given, file="", most_jobs=MAX_SIZE)
+    # None was there when it was accepted. To go on would make other jobs than it describes.
+    for fault in (*faults, *description.findings):
+        raise CannotRender(f"its description cannot be read: {fault}")
+    return description
 
 
 def _parsed(
-    description: str | Mapping[str, Any], options: Mapping[str, Any], owner: User, file: str
+    description: str | Mapping[str, Any],
+    options: Mapping[str, Any],
+    owner: User,
+    cluster_id: int,
+    file: str,
 ) -> tuple[CheckedCluster, Places, list[str] | None]:
     if isinstance(description, str):
-        read, faults = read_options(_with_commands(description, options, file), owner=owner)
+        given, faults = _with_commands(description, options, cluster_id, file)
+        read, found = read_options(given, owner=owner)
+        faults += found
         text, rows, places = description, None, Places(file)
         language, stored = Cluster.Language.SUBMIT, description.encode(errors="surrogateescape")
     else:
@@ -153,15 +161,30 @@ def _text_fault(text: str) -> str:
     return ""
 
 
-def _with_commands(text: str, options: Mapping[str, Any], file: str) -> dict[str, Any]:
-    """Options, and those that the description's commands give instead."""
-    commands = parse_submit_file(text, file=file, most_jobs=MAX_SIZE).commands
-    given = {
-        option: commands[name].strip().strip('"')
-        for name, option in _COMMANDS.items()
-        if commands.get(name, "").strip() and "$" not in commands[name]
-    }
-    return {**given, **options}
+def _with_commands(
+    text: str, options: Mapping[str, Any], cluster_id: int, file: str
+) -> tuple[dict[str, Any], list[Finding]]:
+    """Options, and those that the description's commands give instead; faults of these."""
+    places = Places(file)
+    places.description = description = parse_submit_file(text, file=file, most_jobs=MAX_SIZE)
+    number = str(cluster_id)
+    known = Flattener({"cluster": number, "clusterid": number, **description.commands})
+    given: dict[str, str] = {}
+    faults: list[Finding] = []
+    for name, option in COMMANDS.items():
+        if option in options or not description.commands.get(name, "").strip():
+            continue
+        try:
+            template = known.value(name)
+        except MacroError as error:
+            faults.append(places.of_command(f"{name}: {error}", [name]))
+            continue
+        if all(isinstance(part, str) for part in template):
+            given[option] = "".join(map(str, template)).strip().strip('"')
+        else:
+            message = f"{name}: it is one for all jobs, and no value of a job can stand in it"
+            faults.append(places.of_command(message, [name]))
+    return {**given, **options}, faults
 
 
 def _check_tables(
@@ -235,6 +258,10 @@ class _Check:
         specs = self._render(renderer, processes)
         if checked.is_eager:
             checked.specs = specs
+            if len({spec.needs for spec in specs}) > MAX_DIFFERENT_NEEDS:
+                # Made later, they come as others of them end.
+                message = f"its jobs have more than {MAX_DIFFERENT_NEEDS} different needs"
+                checked.findings.append(Finding(message, field="eager"))
         if not checked.findings:
             self._check_files(specs)
             checked.warnings += cluster_warnings(checked.description, specs, self._places)

@@ -14,6 +14,7 @@ from typing import Any
 
 from matching.ads.classads import quote
 from wms.core.errors import Finding
+from wms.jobs.clusters.options import COMMANDS
 from wms.jobs.clusters.parameters.tables import CELL_END
 
 #: Stands in the queue statement for the rows that came with the description.
@@ -36,8 +37,12 @@ class _Bad(ValueError):
 
 @dataclass(slots=True)
 class JsonDescription:
-    """A description as submit language, with the members of its lines, and its rows."""
+    """A description as submit language, with the members of its lines, and its rows.
 
+    With `is_stored`, its rows are in the cluster's table, and it has none itself.
+    """
+
+    is_stored: bool = False
     lines: list[str] = field(default_factory=list)
     members: list[str] = field(default_factory=list)
     rows: list[str] | None = None
@@ -65,9 +70,12 @@ class JsonDescription:
         return Finding(finding.message, field=self.members[finding.line - 1])
 
 
-def read_json(values: Mapping[str, Any]) -> JsonDescription:
-    """The description of these members. Never raises: faults are in `findings`, by member."""
-    made = JsonDescription()
+def read_json(values: Mapping[str, Any], *, is_stored: bool = False) -> JsonDescription:
+    """The description of these members. Never raises: faults are in `findings`, by member.
+
+    `is_stored` tells that it is what `without_rows` has left of one.
+    """
+    made = JsonDescription(is_stored)
     for member in values:
         if member not in MEMBERS:
             made.fault("there is no such member", str(member)[:80])
@@ -239,7 +247,7 @@ def _add_commands(made: JsonDescription, given: object) -> None:
     if not isinstance(given, Mapping):
         made.fault("must be an object", "commands")
         return
-    taken = {name.lower() for name, _ in _MEMBERS.values()}
+    taken = {*COMMANDS, *(name.lower() for name, _ in _MEMBERS.values())}
     for name, value in given.items():
         member, lowered = f"commands.{str(name)[:80]}", str(name).lower()
         if not _ATTRIBUTE.match(str(name)) or lowered in _NO_COMMANDS:
@@ -303,7 +311,7 @@ def _add_table(
         made.fault("must be a slice such as [10:20]", "parameters.slice")
         return
     if source == "rows":
-        made.rows = _rows(made, parameters["rows"], columns)
+        made.rows = [] if made.is_stored else _rows(made, parameters["rows"], columns)
         made.add(ROWS, f"{begin} from {cut} {ROWS}")
     elif source == "file":
         made.add("parameters.file", f"{begin} from {cut} {_text(parameters['file'])}")

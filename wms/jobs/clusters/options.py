@@ -29,6 +29,14 @@ MAX_LIMIT = 1_000_000
 MAX_DEADLINE = timedelta(days=36_500)
 _LABEL = re.compile("[^\\s,\x00-\x1f\x7f\ud800-\udfff]{1,64}\\Z")
 _CONTROL = re.compile("[\x00-\x1f\x7f\ud800-\udfff]")
+#: Commands of a description that are options of its cluster.
+COMMANDS = {
+    "batch_name": "name",
+    "job_batch_name": "name",
+    "accounting_group": "group",
+    "max_idle": "max_idle",
+    "max_materialize": "max_materialize",
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from wms.core.loops import wake_loop
 from wms.jobs.clusters import lifecycle
 from wms.jobs.clusters.live_jobs import jobs_of
 from wms.jobs.clusters.services import checked_changes, locked_clusters
+from wms.jobs.clusters.states import CLUSTER_ALIVE
 from wms.jobs.content.blobs import store_bytes
 from wms.jobs.models import Blob, Cluster, ClusterTable
 from wms.jobs.quotas import check_quota
@@ -39,11 +40,17 @@ def rerun_cluster(
 
     The jobs keep their numbers, and so all values of their rows; they share the workspace. Raises
     NotFound, NotPermitted, ReasonRequired, InvalidInput, QuotaExceeded, and Conflict where none
-    has failed.
+    has failed, or a rerun of them has not ended: a request that comes twice runs no job twice.
     """
     [cluster] = locked_clusters([cluster_id], actor)
     if not reason.strip():
         raise ReasonRequired("rerun")
+    going_on = cluster.reruns.filter(state__in=CLUSTER_ALIVE).order_by("pk").first()
+    if going_on is not None:
+        raise Conflict(
+            f"Failed jobs of cluster {cluster_id} run again already, as cluster {going_on.pk}: "
+            "remove that, or wait for its end."
+        )
     given = (priority, sites, banned_sites, memory_mb)
     changes = {} if all(each is None for each in given) else checked_changes(*given)
     states = [JobState.FAILED.value, *([JobState.KILLED.value] if with_killed else [])]

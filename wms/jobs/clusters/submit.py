@@ -21,7 +21,7 @@ from wms.accounting.services import ensure_submitter
 from wms.core.actors import Actor
 from wms.core.audit import record_action
 from wms.core.conf import conf
-from wms.core.errors import Conflict, Finding, InvalidInput
+from wms.core.errors import Conflict, Finding, InvalidInput, QuotaExceeded
 from wms.core.loops import wake_loop
 from wms.core.models import Role, User
 from wms.core.policy import require_role
@@ -95,8 +95,9 @@ def submit_cluster(submission: ClusterSubmission, *, owner: User, actor: Actor) 
         cluster = _store(
             cluster_id, submission, checked, blobs, owner=owner, actor=actor, body=body_sha256
         )
-    except IntegrityError:
-        # The same request, sent twice at once: the other one was first.
+    except (IntegrityError, QuotaExceeded):
+        # The same request, sent twice at once: the other one was first, and has the key, and maybe
+        # the last of a quota.
         known = _submitted_before(submission, owner, body_sha256)
         if known is None:
             raise

@@ -69,6 +69,7 @@ OTHERWISE = {
     "when_to_transfer_output": "outputs come with a success, stdout and stderr with every end",
     "when_to_transfer": "outputs come with a success, stdout and stderr with every end",
     "transfer_executable": "an executable with an absolute path is the worker node's",
+    "transfer_input": "the file of input always comes with the job",
     "transfer_output": "stdout always comes back",
     "transfer_error": "stderr always comes back",
     "stream_output": _LIVE,
@@ -115,6 +116,7 @@ _FOLLOWED = {
     "when_to_transfer_output": frozenset({"on_exit", "on_success"}),
     "when_to_transfer": frozenset({"on_exit", "on_success"}),
     "transfer_executable": _YES,
+    "transfer_input": _YES,
     "transfer_output": _YES,
     "transfer_error": _YES,
     "stream_input": _NO,
@@ -239,7 +241,6 @@ WITHOUT_EFFECT = {
     "manifest": "what a job left is shown with its attempts",
     "run_as_owner": "payloads run in the account of the pilot, fenced off",
     "want_io_proxy": "files come before the payload begins, and go when it has ended",
-    "transfer_input": "the payload has no standard input",
     "suspend_job_at_exec": "payloads are not suspended",
     "mount_under_scratch": "the payload has a directory of its own",
 }  # fmt: skip

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from matching.descriptions.output_remaps import parse_remaps
+from matching.descriptions.substitution import refers_to_site
 from wms.jobs.content.paths import checked_path
 from wms.jobs.description.file_names import checked_name, output_list
 from wms.jobs.description.needs import whole
@@ -93,6 +94,10 @@ def _checkpoint_files(texts: Texts) -> tuple[str, ...]:
             raise ValueError("transfer_checkpoint_files needs a checkpoint_exit_code")
         return ()
     names = output_list(text or texts.get("transfer_output_files", ""))
+    if any(map(refers_to_site, names)):
+        raise ValueError(
+            "files of checkpoints cannot depend on the site: name them in transfer_checkpoint_files"
+        )
     if not names:
         raise ValueError("checkpoint_exit_code needs files in transfer_checkpoint_files")
     return tuple(name.rstrip("/") for name in names)

@@ -27,6 +27,9 @@ _MAX_TEXT_LENGTH = 128 * 1024
 _MAX_ATTRIBUTES_LENGTH = 64 * 1024
 _WALL_LIMIT_S = 86_400
 _MAX_RETRIES = 1000
+_DEFAULT_RETRIES = 2
+#: Commands beside `max_retries` that ask for retries.
+_OF_RETRIES = ("retry_until", "success_exit_code")
 #: The commands whose expressions decide about a job, by what they do.
 VERDICTS = {
     "periodic_hold": "hold",
@@ -131,9 +134,10 @@ def _retries(texts: Texts) -> int:
     most = whole(texts, "max_retries", 0)
     if most > _MAX_RETRIES:
         raise ValueError(f"max_retries must be from 0 to {_MAX_RETRIES}, not {most}")
-    if not most and "retry_until" in texts and "max_retries" not in texts:
+    is_said = bool(texts.get("max_retries", "").strip())
+    if not is_said and any(texts.get(name, "").strip() for name in _OF_RETRIES):
         # As many as HTCondor tries where nothing is said.
-        return 2
+        return _DEFAULT_RETRIES
     return most
 
 
@@ -174,7 +178,7 @@ FIELDS = (
         ("allowed_execute_duration",),
         lambda texts: whole(texts, "allowed_execute_duration", _WALL_LIMIT_S),
     ),
-    JobField("max_retries", ("max_retries", "retry_until"), _retries),
+    JobField("max_retries", ("max_retries", *_OF_RETRIES), _retries),
     JobField("periodic", tuple(VERDICTS), _policy_expressions),
     JobField("directives", directive_commands.COMMANDS, directive_commands.read_directives),
 )

@@ -11,9 +11,11 @@ from datetime import datetime
 from typing import Any
 
 from django.db import transaction
+from django.db.models import QuerySet
 
 from wms.core.actors import Actor
 from wms.jobs.clusters import lifecycle
+from wms.jobs.clusters.states import TOPIC
 from wms.jobs.content import unnamed_contents
 from wms.jobs.models import AttemptFile, Job, OutputLease
 from wms.jobs.sandboxes.files import KEPT_KINDS
@@ -59,11 +61,14 @@ def remove_next(now: datetime) -> tuple[int, int] | None:
     None when there is nothing to remove.
     """
     over = OutputLease.objects.filter(kept_until__lt=now, removed_at=None).order_by("kept_until")
-    lease = over.select_for_update(of=("self",), skip_locked=True).first()
+    # With its cluster, which everybody locks before the lease, and which an event of it locks.
+    locked = over.select_related("cluster").select_for_update(
+        of=("self", "cluster"), skip_locked=True
+    )
+    lease = locked.first()
     if lease is None:
         return None
-    of_cluster = Job.objects.filter(cluster_id=lease.pk, process__gte=lease.removed_before)
-    jobs = list(of_cluster.order_by("process").values_list("pk", "process")[:_JOBS_AT_ONCE])
+    jobs = list(_jobs_left(lease).values_list("pk", "process")[:_JOBS_AT_ONCE])
     files, size_bytes = _remove_files([pk for pk, _ in jobs], now)
     note_bytes(lease.pk, -size_bytes)
     lease.removal_began_at = lease.removal_began_at or now
@@ -77,6 +82,13 @@ def remove_next(now: datetime) -> tuple[int, int] | None:
         lifecycle.note("remove_outputs", {lease.pk: facts}, actor=SWEEPER)
     lease.save()
     return files, size_bytes
+
+
+def _jobs_left(lease: OutputLease) -> QuerySet[Job]:
+    """Jobs whose files are still there, in their order; by `job_of_cluster_once`."""
+    # The topic is a condition of that index: without it, all jobs of the cluster are sorted.
+    jobs = Job.objects.filter(topic=TOPIC, cluster_id=lease.pk)
+    return jobs.filter(process__gte=lease.removed_before).order_by("process")
 
 
 def _remove_files(job_ids: list[int], now: datetime) -> tuple[int, int]:

@@ -8,13 +8,18 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.wms.jobs.clusters.samples import submit
+from tests.wms.jobs.clusters.samples import cycle, go_on, submit
+from wms.core.actors import Actor
 from wms.core.errors import InvalidInput
 from wms.core.models import User
 from wms.jobs.clusters.checking import check_cluster
 from wms.jobs.clusters.json_description import _MEMBERS, read_json
 from wms.jobs.clusters.options import NAMES
+from wms.jobs.clusters.rerun import rerun_cluster
+from wms.jobs.clusters.states import ClusterCause, ClusterState
+from wms.jobs.content.blobs import store_bytes
 from wms.jobs.models import Cluster, Job
+from wms.jobs.services import kill_jobs
 
 _TEXTS = st.one_of(
     st.text(max_size=8),
@@ -83,6 +88,7 @@ def test_anything_is_checked_or_refused_with_its_place(
         ({"attributes": {"A": "1 +"}}, "attributes.A"),
         ({"commands": {"queue": "5"}}, "commands.queue"),
         ({"commands": {"priority": "5"}}, "commands.priority"),
+        ({"commands": {"accounting_group": "a"}}, "commands.accounting_group"),
         ({"commands": {"periodic_hold": "a =="}}, "commands.periodic_hold"),
         ({"queue": 0}, "queue"),
         ({"queue": 10**12}, "queue"),
@@ -141,6 +147,48 @@ def test_many_rows_become_a_content_of_their_own(alice: User) -> None:
     assert (table.items, table.row_count) == (None, 1_500)
     job = Job.objects.get(cluster_id=cluster.pk, process=7)
     assert job.environment == {"A": "v15", "B": " 15"}
+
+
+def test_jobs_that_are_made_later_have_the_values_of_their_rows(alice: User) -> None:
+    description = {
+        "executable": "/bin/true",
+        "arguments": ["$(a)", "$(b)"],
+        "parameters": {"rows": [{"a": f"v{n}", "b": n} for n in range(2_100)]},
+    }
+    cluster = go_on(submit(alice, description, options={"max_idle": 5_000}).cluster)
+
+    assert cluster.next_process == 2_100
+    jobs = Job.objects.filter(cluster_id=cluster.pk).select_related("description")
+    assert {job.process: job.arguments for job in jobs} == {
+        n: [f"v{n}", str(n)] for n in range(2_100)
+    }
+
+
+def test_jobs_that_run_again_have_the_values_of_their_rows(alice: User) -> None:
+    description = {
+        "executable": "/bin/true",
+        "arguments": ["$(a)"],
+        "parameters": {"columns": ["a"], "rows": [["x"], ["y"]]},
+    }
+    cluster = submit(alice, description).cluster
+    killed, alices = Job.objects.get(cluster_id=cluster.pk, process=1), Actor.person(alice)
+    kill_jobs([killed.pk], actor=alices, reason="x")
+
+    rerun = go_on(rerun_cluster(cluster.pk, actor=alices, reason="again", with_killed=True))
+
+    [job] = Job.objects.filter(cluster_id=rerun.pk)
+    assert (job.process, job.arguments) == (1, ["y"])
+
+
+def test_a_cluster_whose_description_can_be_read_no_more_is_held(alice: User) -> None:
+    description = {"executable": "/bin/true", "queue": 3}
+    cluster = submit(alice, description, options={"eager": False}).cluster
+    Cluster.objects.update(description=store_bytes(b'{"executable": [], "queue": 3}'))
+
+    cycle(cluster)
+
+    assert (cluster.state, cluster.state_cause) == (ClusterState.HELD, ClusterCause.MATERIALISER)
+    assert not Job.objects.exists()
 
 
 def test_other_commands_of_submit_language_are_given_by_their_names(alice: User) -> None:

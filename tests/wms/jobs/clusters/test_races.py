@@ -12,11 +12,16 @@ import pytest
 from django.db import connections
 from django.utils import timezone
 
-from tests.wms.jobs.clusters.samples import PLAIN, processes, submit
-from wms.core.errors import Conflict
+from tests.wms.jobs.clusters.samples import PLAIN, SYSTEM, processes, submit
+from wms.accounting.models import Quota
+from wms.accounting.services import save_quota
+from wms.core.errors import Conflict, QuotaExceeded
 from wms.core.models import User
 from wms.jobs.clusters import materialiser
+from wms.jobs.clusters.rerun import rerun_cluster
+from wms.jobs.clusters.services import remove_clusters
 from wms.jobs.models import Cluster, Job
+from wms.jobs.services import kill_jobs
 
 
 def at_once(*calls: Callable[[], Any]) -> list[Any]:
@@ -73,6 +78,41 @@ def test_one_submission_that_is_sent_twice_at_once_is_stored_once() -> None:
 
     assert len({cluster.pk for cluster in made}) == 1
     assert (Cluster.objects.count(), Job.objects.count()) == (1, 5)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_one_submission_that_is_sent_twice_at_once_takes_the_last_of_a_quota_once() -> None:
+    alice = User.objects.create_user("alice", role="user")
+    save_quota(Quota(user=alice, max_clusters=1), actor=SYSTEM)
+
+    def send() -> Cluster:
+        return submit(alice, f"{PLAIN}queue\n", idempotency_key="k").cluster
+
+    made = at_once(send, send, send)
+
+    assert len({cluster.pk for cluster in made}) == 1
+    with pytest.raises(QuotaExceeded):
+        submit(alice, f"{PLAIN}queue\n", idempotency_key="another")
+
+
+@pytest.mark.django_db(transaction=True)
+def test_failed_jobs_that_two_run_again_at_once_run_once() -> None:
+    alice = User.objects.create_user("alice", role="user")
+    cluster = submit(alice, f"{PLAIN}queue 2\n").cluster
+    jobs = list(Job.objects.filter(cluster_id=cluster.pk).values_list("pk", flat=True))
+    kill_jobs(jobs, actor=SYSTEM, reason="x")
+
+    def rerun() -> Cluster | None:
+        try:
+            return rerun_cluster(cluster.pk, actor=SYSTEM, reason="x", with_killed=True)
+        except Conflict:
+            return None
+
+    made = at_once(rerun, rerun)
+
+    [again] = [each for each in made if each is not None]
+    remove_clusters([again.pk], actor=SYSTEM, reason="x")
+    assert rerun() is not None
 
 
 @pytest.mark.django_db(transaction=True)

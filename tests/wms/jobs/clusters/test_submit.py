@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from tests.wms.jobs.clusters.samples import submit
+from tests.wms.jobs.clusters.samples import go_on, submit
 from wms.core.errors import InvalidInput
 from wms.core.models import User
+from wms.jobs.clusters import checking
 from wms.jobs.models import Cluster, Job
 
 TRUE = "executable = /bin/true\n"
@@ -110,3 +111,74 @@ def test_they_cannot_be_where_they_are_needed_before(alice: User) -> None:
         submit(alice, f"{TRUE}request_memory = $$(Memory)\nqueue\n")
 
     assert [each.line for each in refused.value.findings] == [2]
+
+
+def test_jobs_made_at_once_have_not_too_many_different_needs(
+    alice: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(checking, "MAX_DIFFERENT_NEEDS", 2)
+    description = "executable = /bin/true\nrequest_memory = $(m)\nqueue m from t\n"
+
+    submit(alice, description, {"t": "1\n2\n2\n"}, options={"eager": True})
+    with pytest.raises(InvalidInput) as refused:
+        submit(alice, description, {"t": "1\n2\n3\n"}, options={"eager": True})
+
+    assert [each.field for each in refused.value.findings] == ["eager"]
+    assert submit(alice, description, {"t": "1\n2\n3\n"}, options={"eager": False}).is_new
+
+
+@pytest.mark.parametrize("eager", [True, False])
+def test_a_row_of_which_macros_leave_nothing_is_a_row_all_the_same(
+    alice: User, eager: bool
+) -> None:
+    rows = [f"r{number}" for number in range(1_200)]
+    rows[3:5] = ["$(nothing)", "$(remark)"]
+    lines = ["executable = /bin/true", "nothing =", "remark = #x", "arguments = $(a)"]
+    text = "\n".join([*lines, "queue a from (", *rows, ")"]) + "\n"
+
+    cluster = go_on(submit(alice, text, options={"eager": eager}).cluster)
+
+    jobs = Job.objects.filter(cluster_id=cluster.pk).select_related("description")
+    made = [job.arguments for job in jobs.order_by("process")]
+    assert made[2:6] == [["r2"], [], ["#x"], ["r5"]]
+    assert (len(made), made[-1]) == (1_200, ["r1199"])
+
+
+@pytest.mark.parametrize("row", ["$(nothing)", "$(remark)"])
+def test_a_row_of_many_values_of_which_macros_leave_none_is_a_fault(alice: User, row: str) -> None:
+    lines = ["executable = /bin/true", "nothing =", "remark = # x", "queue a, b from (", "1 2", row]
+
+    with pytest.raises(InvalidInput) as refused:
+        submit(alice, "\n".join([*lines, ")"]) + "\n")
+
+    assert [each.line for each in refused.value.findings] == [4]
+
+
+def test_commands_that_are_options_may_have_macros(alice: User) -> None:
+    text = (
+        "executable = /bin/true\nkind = masses\nn = 3\nbatch_name = $(kind)-$(Cluster)\n"
+        "max_idle = 1$(n)\nqueue\n"
+    )
+
+    cluster = submit(alice, text).cluster
+
+    assert (cluster.name, cluster.max_idle) == (f"masses-{cluster.pk}", 13)
+
+
+@pytest.mark.parametrize(
+    "command", ["batch_name = n$(Process)", "accounting_group = $(a)", "max_idle = $(a)"]
+)
+def test_commands_that_are_options_have_no_value_of_a_job(alice: User, command: str) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        submit(alice, f"executable = /bin/true\n{command}\nqueue a in (1 2)\n")
+
+    assert [each.line for each in refused.value.findings] == [2]
+
+
+def test_files_of_a_checkpoint_that_depend_on_the_site_are_a_fault(alice: User) -> None:
+    text = "executable = /bin/true\ncheckpoint_exit_code = 85\ntransfer_output_files = $$(Name)\n"
+
+    with pytest.raises(InvalidInput):
+        submit(alice, f"{text}queue\n")
+
+    submit(alice, f"{text}transfer_checkpoint_files = state\nqueue\n")

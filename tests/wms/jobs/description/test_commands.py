@@ -103,6 +103,7 @@ def test_every_command_counts_or_is_told(name: str, words: str) -> None:
         "when_to_transfer = ALWAYS",
         "leave_in_queue = JobStatus == 4",
         "transfer_executable = false",
+        "transfer_input = false",
         "transfer_output = false",
         "transfer_error = false",
         "stream_input = true",

@@ -225,6 +225,23 @@ def test_what_decides_about_the_job_goes_with_it() -> None:
     assert (spec.max_retries, spec.needs.disk_mb, spec.priority) == (3, 2930, 4)
 
 
+@pytest.mark.parametrize(
+    ("lines", "retries"),
+    [
+        ("retry_until = 4", 2),
+        ("success_exit_code = 7", 2),
+        ("success_exit_code = 7\nmax_retries = 0", 0),
+        ("success_exit_code =", 0),
+    ],
+)
+def test_other_commands_for_retries_alone_allow_as_many_as_htcondor(
+    lines: str, retries: int
+) -> None:
+    (spec,) = render(f"{lines}\nqueue")
+
+    assert spec.max_retries == retries
+
+
 _VALUES = st.text(alphabet="ab$()x: ", max_size=6).filter(lambda text: "$" not in text)
 
 

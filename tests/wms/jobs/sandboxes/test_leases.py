@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 
 import pytest
@@ -10,13 +12,14 @@ from django.utils import timezone
 
 from tests.wms.jobs.clusters.samples import go_on
 from tests.wms.jobs.sandboxes.samples import cluster_of, end, ended_cluster, job_of, take_next
+from tests.wms.taskqueues.claiming import in_threads
 from wms.core.actors import Actor
 from wms.core.errors import Conflict, InvalidInput, NotPermitted, ReasonRequired
 from wms.core.models import AuditEntry, User
 from wms.jobs.clusters.services import remove_clusters
 from wms.jobs.content import unnamed_contents
 from wms.jobs.models import AttemptFile, Blob, Cluster, ClusterEvent, OutputLease
-from wms.jobs.sandboxes import sweep
+from wms.jobs.sandboxes import services, sweep
 from wms.jobs.sandboxes.files import sandbox_files
 from wms.jobs.sandboxes.leases import (
     OutputsRemoved,
@@ -194,3 +197,33 @@ def test_a_cycle_removes_outputs_and_goes_on_where_the_last_one_was(alice: User)
     second = sweep.run_cycle(after + 2 * DAY, last=first)
     assert (second["files"], second["contents"], second["freed_bytes"]) == (0, 2, 8)
     assert second["folder"] == first["folder"] + 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_sweep_and_who_prolongs_at_once_do_not_wait_in_a_circle(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    alice = User.objects.create_user("alice", role="user")
+    cluster = ended_cluster(alice, 1)
+    OutputLease.objects.update(kept_until=timezone.now() - DAY)
+    has_locked, is_swept = threading.Event(), threading.Event()
+    checked_end = services._checked_end
+
+    def end_after_the_sweep(days: int, now: datetime) -> datetime:
+        has_locked.set()
+        is_swept.wait(1)
+        return checked_end(days, now)
+
+    def sweep_meanwhile() -> None:
+        has_locked.wait(5)
+        sweep.remove_next(timezone.now())
+        is_swept.set()
+
+    monkeypatch.setattr(services, "_checked_end", end_after_the_sweep)
+    in_threads(
+        partial(prolong_outputs, [cluster.pk], days=9, actor=Actor.person(alice), reason="x"),
+        sweep_meanwhile,
+    )
+
+    assert days_left(cluster) == 9
+    assert AttemptFile.objects.exists()

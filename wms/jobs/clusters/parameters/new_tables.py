@@ -12,7 +12,7 @@ from typing import BinaryIO
 from matching.descriptions.macros import Budget, MacroError, Scopes, parse_template
 from wms.core.errors import Finding
 from wms.jobs.clusters.json_description import ROWS
-from wms.jobs.clusters.parameters.row_checks import MAX_SPECIAL, scan_table
+from wms.jobs.clusters.parameters.row_checks import MAX_FAULTS, MAX_SPECIAL, scan_table
 from wms.jobs.clusters.parameters.row_index import CHUNK_BYTES, IndexBuilder, RowIndex, row_of
 from wms.jobs.clusters.parameters.tables import (
     MAX_KEPT_CHARACTERS,
@@ -120,6 +120,14 @@ def _of_lines(
     faults = [
         Finding(f"row {(each.line or 1) - 1}: {each.message}", line=queue.line)
         for each in scan.faults
+    ]
+    if len(queue.names) == 1:
+        # The kind whose lines are all rows: a macro may leave nothing of one, or a `#` before it.
+        return _kept(queue, first_process, count, items, Kind.WORDS), faults
+    bare = (place for place, item in enumerate(items) if not row_of(item.encode()))
+    faults += [
+        Finding(f"row {place}: its macros leave no values", line=queue.line)
+        for place in islice(bare, MAX_FAULTS)
     ]
     return _kept(queue, first_process, count, items, scan.kind), faults
 
