@@ -18,6 +18,9 @@ from matching.task_queues.impossible_requirements import never_true
 #: Upper ends of the CPU time segments in seconds (DIRAC TaskQueue matching, 2009).
 CPU_SEGMENTS_S = (500, 5_000, 50_000, 300_000)
 
+#: The tag of pilots that start containers; a job with an image carries it.
+CONTAINER_TAG = "apptainer"
+
 #: The largest number of each kind that is believed.
 MOST = {
     "cpu_time_s": 2**31 - 1,

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from matching.task_queues.needs import MOST
+from matching.task_queues.needs import CONTAINER_TAG, MOST
 from matching.task_queues.resources import NODE_NUMBERS, NODE_TEXTS, Resource
 from portal.pilot_api.bodies import MAX_AMOUNT, Fields
 from wms.jobs.attempts.ending import PayloadEnd
@@ -106,17 +106,20 @@ def _read_resource(fields: Fields, pilot: Pilot) -> Resource:
 
     Whoever holds a pilot's token cannot draw jobs that the queue was not made for, nor those of
     another identity than the pilot was submitted with. Only the name of the platform is the node's,
-    where the queue leaves it open; and a pilot may take fewer jobs, by requiring more tags.
+    where the queue leaves it open; and a pilot may take fewer jobs, by requiring more tags, and
+    takes those with images only where it says that it starts containers.
     """
     offer = queue_offer(pilot.queue)
     offered = _read_amounts(fields)
     platform = fields.text("platform", max_length=64)
-    fields.texts("tags")
+    # What only a pilot can know of its node: whether it starts containers.
+    unproved = {CONTAINER_TAG}.difference(fields.texts("tags"))
     required = {*offer.required_tags, *fields.texts("required_tags")}
     mine = replace(
         offer,
         **{name: min(offered[name], getattr(offer, name)) for name in offered},
         platform=offer.platform or platform,
+        tags=tuple(tag for tag in offer.tags if tag not in unproved),
         required_tags=tuple(sorted(required)),
     )
     return with_identity(mine, pilot.owner, pilot.owner_group)
@@ -146,6 +149,7 @@ def read_end(fields: Fields) -> PayloadEnd:
         stopped_by=read_stopped_by(fields),
         usage=_numbers(fields, "usage", _USAGE),
         folders=_read_folders(fields),
+        is_image_at_fault=fields.has("is_image_at_fault") and fields.flag("is_image_at_fault"),
     )
 
 
@@ -229,5 +233,6 @@ def _directives_json(job: Job) -> dict[str, Any]:
     return {
         **({"stdin": directives.stdin_name} if directives.stdin_name else {}),
         **({"kill_grace_s": directives.kill_grace_s} if directives.kill_grace_s else {}),
+        **({"image": directives.container_image} if directives.container_image else {}),
         **({"checkpoint": checkpoint} if directives.checkpoint_exit_code is not None else {}),
     }

@@ -35,10 +35,12 @@ _FILES = {
         "pilot:x:501:501::/var/home/pilot:/bin/sh\n"
         "nobody:x:65534:65534::/:/usr/sbin/nologin\n"
     ),
-    "etc/group": "root:x:0:\ncondor:x:500:\npilot:x:501:\nnogroup:x:65534:\n",
+    "etc/group": "root:x:0:\ncondor:x:500:\npilot:x:501:\ntty:x:5:\nnogroup:x:65534:\n",
     "etc/nsswitch.conf": "passwd: files\ngroup: files\nhosts: files\n",
     "etc/hosts": "127.0.0.1 localhost submit.example.org\n",
     "etc/resolv.conf": "",
+    # Apptainer shows it to all containers.
+    "etc/localtime": "",
 }
 #: The accounts in `etc/passwd` by which daemons and jobs run.
 CONDOR_UID, PILOT_UID = 500, 501

@@ -126,7 +126,7 @@ def _attempt_at(attempts: Iterable[Attempt], at: datetime) -> Attempt | None:
 
 
 def _likely_category_of_job(cause: str, tried: Attempt | None) -> Category:
-    if cause in {JobCause.INPUTS, JobCause.OUTPUTS}:
+    if cause in {JobCause.INPUTS, JobCause.OUTPUTS, JobCause.IMAGE}:
         return Category.DATA
     if tried is None:
         return Category.UNKNOWN

@@ -24,7 +24,7 @@ class Directives:
     longer than its wall limit. A payload that ends with `checkpoint_exit_code` leaves
     `checkpoint_files` and is started again from them. `notification` tells when the owner hears of
     its end; `is_held` lets it begin held. `kill_grace_s` is the time between the polite signal and
-    the hard one.
+    the hard one. The payload runs in a container of `container_image`, if there is one.
     """
 
     stdin_name: str = ""
@@ -36,6 +36,7 @@ class Directives:
     notification: str = ""
     is_held: bool = False
     kill_grace_s: int = 0
+    container_image: str = ""
 
     @classmethod
     def of(cls, stored: Mapping[str, Any] | None) -> Directives:
@@ -63,6 +64,11 @@ class Directives:
 
 
 NO_DIRECTIVES = Directives()
+
+
+def is_image_file(image: str) -> bool:
+    """Whether an image is a file of the workspace, not a path of the node or an address."""
+    return bool(image) and not image.startswith("/") and "://" not in image
 
 
 def fails_at_wall_limit(stored: Mapping[str, Any] | None) -> dict[str, Any] | None:

@@ -35,6 +35,7 @@ class JobCause(models.TextChoices):
     PAYLOAD = "payload", "its payload failed"
     INPUTS = "inputs", "input files are missing"
     OUTPUTS = "outputs", "output files did not come"
+    IMAGE = "image", "no container can be started from its image"
     UNRUNNABLE = "unrunnable", "it cannot be run as it is described"
     UNSTORABLE = "unstorable", "what its pilot told of it cannot be stored"
     UNDEFINED = "undefined", "its site does not define a value that it uses"

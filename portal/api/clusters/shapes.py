@@ -70,6 +70,7 @@ class DescriptionSerializer(serializers.Serializer[Any]):
     stdout = _text()
     stderr = _text()
     directory = _text()
+    container_image = _text()
     cores = _number()
     max_cores = _number()
     memory_mb = _number()

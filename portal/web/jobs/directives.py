@@ -1,4 +1,4 @@
-"""Directives of a job as facts on its page: standard input, new names, limits, checkpoint."""
+"""Directives of a job as facts on its page: input, image, new names, limits, checkpoint."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ def directive_facts(job: Job) -> list[NeedFact]:
     code = given.checkpoint_exit_code
     facts = [
         NeedFact("Standard input", given.stdin_name),
+        NeedFact("Container image", given.container_image, is_broad=True),
         NeedFact("Outputs with new names", remaps, is_broad=True),
         NeedFact("Held when it is with a pilot for", _time(given.duration_limit_s)),
         NeedFact("At its wall-clock limit", "held" if given.is_held_at_wall_limit else ""),

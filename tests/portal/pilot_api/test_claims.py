@@ -192,6 +192,24 @@ def test_a_pilot_may_take_only_jobs_with_more_tags_than_its_queue_demands(
     assert registered.claim(required_tags=["test"])["job"] == tagged
 
 
+def test_a_job_with_an_image_goes_only_to_a_pilot_that_starts_containers(
+    registered: PilotClient, make_job: Callable[..., int]
+) -> None:
+    Queue.objects.update(tags=["apptainer"])
+    job = make_job(tags=["apptainer"])
+
+    assert registered.claim() is None
+    assert registered.claim(claim="ab" * 16, tags=["apptainer"])["job"] == job
+
+
+def test_a_pilot_that_starts_containers_gets_no_job_with_an_image_behind_another_queue(
+    registered: PilotClient, make_job: Callable[..., int]
+) -> None:
+    make_job(tags=["apptainer"])
+
+    assert registered.claim(tags=["apptainer"]) is None
+
+
 def test_a_claim_whose_job_was_given_back_gets_no_second_one(
     registered: PilotClient, make_job: Callable[..., int]
 ) -> None:

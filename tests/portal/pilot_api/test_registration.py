@@ -26,6 +26,7 @@ def test_registration_tells_the_terms(fresh: PilotClient, settings: Any) -> None
         "limits": {"wall_s": 86400, "memory_mb": 2000},
         "hold_after_failure_s": 1200,
         "shared_folders": [],
+        "has_containers": False,
     }
 
 

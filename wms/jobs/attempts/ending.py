@@ -55,7 +55,8 @@ _StoppedBy = Attempt.StoppedBy
 class PayloadEnd:
     """The end of a payload, as its pilot reports it.
 
-    `reason` is set when the payload was stopped, and `stopped_by` tells by whom.
+    `reason` is set when the payload was stopped, and `stopped_by` tells by whom, or when it could
+    not be started; `is_image_at_fault` tells that its container could not.
     `usage` is what it used in all, in seconds and MB. `folders` are the announced outputs that are
     folders, with the number of files in each.
     """
@@ -70,12 +71,13 @@ class PayloadEnd:
     stopped_by: str = ""
     usage: Mapping[str, float] = field(default_factory=dict)
     folders: Mapping[str, int] = field(default_factory=dict)
+    is_image_at_fault: bool = False
 
     def facts(self) -> dict[str, Any]:
         """Facts of the job's event, without signals that the pilot itself has sent."""
         facts = {name: value for name, value in asdict(self).items() if value not in (None, "", ())}
         # The attempt tells the rest of what it used.
-        for name in ("usage", "wall_s", "max_rss_mb", "folders"):
+        for name in ("usage", "wall_s", "max_rss_mb", "folders", "is_image_at_fault"):
             facts.pop(name, None)
         if self.reason:
             facts.pop("signal", None)
@@ -102,6 +104,8 @@ class PayloadEnd:
         """The cause of that failure."""
         if self.stopped_by == _StoppedBy.PILOT_TIME:
             return JobCause.PILOT_TIME
+        if self.is_image_at_fault and self.reason:
+            return JobCause.IMAGE
         is_own = self.reason or self.signal is not None or self.exit_code != success_code
         return JobCause.PAYLOAD if is_own else JobCause.OUTPUTS
 

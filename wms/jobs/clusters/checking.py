@@ -26,7 +26,6 @@ from wms.jobs.clusters.parameters.tables import Place, Tables
 from wms.jobs.clusters.rendering import ClusterRenderer, Overrides
 from wms.jobs.clusters.undefined_names import undefined_names
 from wms.jobs.clusters.warnings import cluster_warnings
-from wms.jobs.description.commands import refusal
 from wms.jobs.description.needs import MAX_DIFFERENT_NEEDS
 from wms.jobs.description.renderer_inputs import CannotRender, Identity
 from wms.jobs.description.submit_file import SubmitFile, parse_submit_file
@@ -236,9 +235,6 @@ class _Check:
         checked, options = self._checked, self._checked.options
         unknown = undefined_names(checked.description)
         checked.findings += [self._places.of_command(message, names) for message, names in unknown]
-        named = {*checked.description.commands}
-        refused = {name: refusal(name) for name in sorted(named) if refusal(name)}
-        checked.findings += [self._places.of_command(why, [n]) for n, why in refused.items()]
         try:
             renderer = ClusterRenderer(
                 checked.description,

@@ -197,6 +197,7 @@ _MEMBERS: Mapping[str, tuple[str, Callable[[object], str]]] = {
     "stdout": ("output", _text),
     "stderr": ("error", _text),
     "directory": ("initialdir", _text),
+    "container_image": ("container_image", _text),
     "cores": ("request_cpus", _number),
     "memory_mb": ("request_memory", _number),
     "gpus": ("request_gpus", _number),

@@ -1,4 +1,4 @@
-"""Table of submit commands: those with a meaning here, refused ones, and warnings about others.
+"""Table of submit commands: those with a meaning here, and warnings about others.
 
 Also synonyms of commands, and the universes whose jobs can run.
 """
@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping
 
 from matching.task_queues.weighted_draws import MAX_JOB_PRIORITY
+from wms.jobs.description.container_images import COMMANDS as IMAGES
 from wms.jobs.description.needs import COMMANDS as NEEDS
 from wms.jobs.description.needs import read_priority
 
@@ -24,7 +25,7 @@ FIELDS = frozenset(
         "periodic_hold_subcode", "periodic_release_reason", "periodic_remove_reason",
         "on_exit_hold_reason", "on_exit_hold_subcode", "input", "transfer_output_remaps",
         "allowed_job_duration", "checkpoint_exit_code", "transfer_checkpoint_files",
-        "notification", "hold", "kill_sig_timeout", *NEEDS.values(),
+        "notification", "hold", "kill_sig_timeout", *IMAGES, *NEEDS.values(),
     }
 )  # fmt: skip
 #: Other names for some of these.
@@ -50,7 +51,7 @@ _LIVE = "both streams are seen in the portal while the payload runs"
 _KEPT = "kept with the job as an attribute"
 #: Commands whose purpose is met otherwise here, whatever they say: how.
 OTHERWISE = {
-    "universe": "vanilla, local and scheduler run in a pilot; others are faults",
+    "universe": "vanilla, local, scheduler, container and docker run in a pilot; others are faults",
     "log": _BY_PORTAL,
     "log_xml": _BY_PORTAL,
     "dagman_log": _BY_PORTAL,
@@ -144,12 +145,7 @@ DESTINATIONS = frozenset({"output_destination", "transfer_output_remaps"})
 _NO_CREDENTIALS = "jobs are given no credentials; the payload must get its own"
 _RETRY_WITH = "use RETRY ... WITH request_memory*=2 in the DAG file"
 _OF_UNIVERSE = "it belongs to a universe that pilots do not run"
-_NO_CONTAINERS = "pilots start no containers; start it in the executable"
-#: Commands without which a job would be another one: faults.
-REFUSED = {
-    "container_image": "pilots start no containers; start it in the executable",
-    "docker_image": "pilots start no containers; start it in the executable",
-}
+_OF_DOCKER = "Apptainer starts all containers, as container_image says"
 #: HTCondor's commands that people rely on and that do nothing here, and what to do instead.
 WITHOUT_EFFECT = {
     "concurrency_limits_expr": "use concurrency_limits",
@@ -162,14 +158,14 @@ WITHOUT_EFFECT = {
     "erase_output_and_error_on_restart": "every attempt keeps its own output",
     "noop_job_exit_code": "use NOOP in the DAG file",
     "noop_job_exit_signal": "use NOOP in the DAG file",
-    "container_target_dir": _NO_CONTAINERS,
-    "container_service_names": _NO_CONTAINERS,
-    "transfer_container": _NO_CONTAINERS,
-    "docker_network_type": _NO_CONTAINERS,
-    "docker_pull_policy": _NO_CONTAINERS,
-    "docker_override_entrypoint": _NO_CONTAINERS,
-    "docker_send_credentials": _NO_CONTAINERS,
-    "mount_image": _NO_CONTAINERS,
+    "container_target_dir": "in a container too the payload begins in its own directory, /job",
+    "container_service_names": "payloads have no ports of their own",
+    "transfer_container": "the form of container_image says where it is",
+    "docker_network_type": _OF_DOCKER,
+    "docker_pull_policy": _OF_DOCKER,
+    "docker_override_entrypoint": "the executable is started, and no entry point",
+    "docker_send_credentials": _NO_CREDENTIALS,
+    "mount_image": "use container_image",
     "jar_files": _OF_UNIVERSE,
     "java_vm_args": _OF_UNIVERSE,
     "fetch_files": _OF_UNIVERSE,
@@ -249,8 +245,8 @@ FAMILIES = {
     "gpus_m": "use requirements",
     "require_": "use requirements",
     "request_": "no such resource is known here; use +Tags",
-    "docker_": "pilots start no containers; start it in the executable",
-    "container_": "pilots start no containers; start it in the executable",
+    "docker_": _OF_DOCKER,
+    "container_": "container_image alone says how a container is started",
     "cron_": "jobs begin when a pilot takes them",
     "deferral_": "jobs begin when a pilot takes them",
     "encrypt_": "files are sent over HTTPS",
@@ -265,7 +261,7 @@ FAMILIES = {
     "azure_": _OF_UNIVERSE,
     "cloud_label_": _OF_UNIVERSE,
 }
-KNOWN = FIELDS | SYNONYMS.keys() | OTHERWISE.keys() | WITHOUT_EFFECT.keys() | REFUSED.keys()
+KNOWN = FIELDS | SYNONYMS.keys() | OTHERWISE.keys() | WITHOUT_EFFECT.keys()
 _CLOSE = 0.8
 
 #: Universes that a pilot cannot run, and why; the others run as `vanilla`.
@@ -276,8 +272,9 @@ _UNIVERSES = {
     "12": "",
     "scheduler": "",
     "7": "",
-    "container": "its image would not be used: pilots start no containers",
-    "docker": "its image would not be used: pilots start no containers",
+    # With an image; without one they are faults of that.
+    "container": "",
+    "docker": "",
     "parallel": "a job has one pilot, and cannot span several nodes",
     "11": "a job has one pilot, and cannot span several nodes",
     "mpi": "a job has one pilot, and cannot span several nodes",
@@ -301,17 +298,11 @@ def universe_fault(text: str) -> str:
     return f"universe {text.strip()[:80]}: {why}" if why else ""
 
 
-def refusal(name: str) -> str:
-    """Reason why no job can have a command; empty for others."""
-    return f"{name} cannot be had here: {REFUSED[name]}" if name in REFUSED else ""
-
-
 def command_warning(name: str) -> str:
     """Warning about a command without a meaning here; empty for other commands."""
     if name in WITHOUT_EFFECT:
         return f"{name} has no effect here: {WITHOUT_EFFECT[name]}"
     if name in KNOWN:
-        # What is refused is told as a fault.
         return ""
     better = _nearest(name, sorted(FIELDS))
     family = next((begin for begin in FAMILIES if name.startswith(begin)), "")
@@ -329,6 +320,8 @@ def value_warning(name: str, commands: Mapping[str, str]) -> str:
         return ""
     if name in {"priority", "prio"}:
         return _priority_warning(text)
+    if name == "docker_image":
+        return f"{name} counts as container_image = docker://...: {_OF_DOCKER}"
     if name in _FOLLOWED:
         is_local = name == "transfer_executable" and _is_absolute(commands.get("executable", ""))
         if "$" in text or text.lower() in _FOLLOWED[name] or is_local:

@@ -32,13 +32,13 @@ from matching.descriptions.substitution import (
 from matching.task_queues.needs import BadNeeds, Needs
 from wms.core.errors import PilotageError
 from wms.jobs.description.amounts import NUMBERS, attribute_text, is_plain, number_text
-from wms.jobs.description.commands import DESTINATIONS, SYNONYMS, refusal, universe_fault
+from wms.jobs.description.commands import DESTINATIONS, SYNONYMS, universe_fault
 from wms.jobs.description.commands import FIELDS as FIELD_COMMANDS
 from wms.jobs.description.file_names import url_fault
 from wms.jobs.description.job_ad import AttributeText, JobAds, depends_on_job_or_parents
 from wms.jobs.description.job_fields import FIELDS, JobField
 from wms.jobs.description.late_texts import EMPTY, checked_late, joined, late_part
-from wms.jobs.description.needs import COMMANDS as NEED_COMMANDS
+from wms.jobs.description.needs import READ as NEED_COMMANDS
 from wms.jobs.description.needs import is_need, read_needs
 from wms.jobs.description.renderer_inputs import (
     CannotRender,
@@ -52,7 +52,6 @@ from wms.jobs.models.descriptions import DEFAULTS
 
 #: Names whose values differ among the jobs of a node.
 _JOB_INDEX_NAMES = frozenset({"process", "procid"})
-_NEEDS = tuple(NEED_COMMANDS.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +101,7 @@ class CompiledDescription:
         )
         budget = Budget(STEPS_OF_DESCRIPTION)
         self._commands, attributes = self._texts(source, budget)
-        self._needed = [self._commands[name] for name in _NEEDS if name in self._commands]
+        self._needed = [self._commands[name] for name in NEED_COMMANDS if name in self._commands]
         self._needed_attributes = {n: text for n, text in attributes.items() if is_need(n)}
         read_elsewhere = FIELD_COMMANDS | _macros_of(source)
         kept = {name: text for name, text in self._commands.items() if name not in read_elsewhere}
@@ -300,10 +299,6 @@ class CompiledDescription:
         fault = universe_fault(text.fixed or "") if text is not None else ""
         if fault:
             raise CannotRender(fault, "universe")
-        for name, given in self._commands.items():
-            # Told when it is submitted: what was taken before runs on.
-            if self._site_values is None and (fault := refusal(name)) and given.fixed != "":
-                raise CannotRender(fault, name)
 
     def _read_field(
         self,

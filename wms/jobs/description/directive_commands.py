@@ -1,6 +1,7 @@
 """Reader of a job's directives: HTCondor commands that become `Directives`, each with its checks.
 
-They are standard input, output remaps, time limits, checkpoints, notification, hold and kill time.
+They are standard input, output remaps, time limits, checkpoints, notification, hold, kill time and
+the image of a container.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Any
 from matching.descriptions.output_remaps import parse_remaps
 from matching.descriptions.substitution import refers_to_site
 from wms.jobs.content.paths import checked_path
+from wms.jobs.description import container_images
 from wms.jobs.description.file_names import checked_name, output_list
 from wms.jobs.description.needs import whole
 from wms.jobs.directives import NOTIFICATIONS, Directives, announced_as
@@ -37,6 +39,7 @@ def read_directives(texts: Texts) -> dict[str, Any] | None:
         notification=_notification(texts),
         is_held=flag(texts, "hold"),
         kill_grace_s=_grace_s(texts),
+        container_image=container_images.image_name(texts),
     ).as_json()
 
 
@@ -44,7 +47,7 @@ def read_directives(texts: Texts) -> dict[str, Any] | None:
 COMMANDS = (
     "input", "transfer_output_remaps", "transfer_output_files", "allowed_job_duration",
     "allowed_execute_duration", "checkpoint_exit_code", "transfer_checkpoint_files",
-    "notification", "hold", "kill_sig_timeout",
+    "notification", "hold", "kill_sig_timeout", "universe", *container_images.COMMANDS,
 )  # fmt: skip
 
 

@@ -15,7 +15,7 @@ from matching.ads.ad_cost import check_cost
 from matching.ads.classads import parse_expression
 from matching.descriptions import environments
 from wms.jobs.content.paths import MAX_PATH_BYTES, path_in
-from wms.jobs.description import directive_commands
+from wms.jobs.description import container_images, directive_commands
 from wms.jobs.description.file_names import file_list, optional_path, output_list, url_fault
 from wms.jobs.description.needs import read_priority, whole
 from wms.jobs.specs import JobSpec
@@ -127,7 +127,8 @@ def _length_of(texts: Mapping[str, Any]) -> int:
 def _inputs(texts: Texts) -> tuple[str, ...]:
     # HTCondor fetches some of them once for several jobs; to a job it is all the same.
     names = chain(*(file_list(texts.get(name, "")) for name in _INPUTS))
-    return tuple(dict.fromkeys(filter(None, (*names, directive_commands.stdin_name(texts)))))
+    more = directive_commands.stdin_name(texts), container_images.workspace_image(texts)
+    return tuple(dict.fromkeys(filter(None, (*names, *more))))
 
 
 def _retries(texts: Texts) -> int:
@@ -161,7 +162,7 @@ FIELDS = (
     JobField("executable", ("executable", "shell"), _executable),
     JobField("arguments", ("arguments", "shell"), _arguments),
     JobField("environment", ("environment",), _environment),
-    JobField("input_files", (*_INPUTS, "input"), _inputs),
+    JobField("input_files", (*_INPUTS, "input", *container_images.COMMANDS), _inputs),
     JobField(
         "output_files",
         ("transfer_output_files",),

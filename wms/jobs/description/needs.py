@@ -1,7 +1,7 @@
 """Reader of a job's needs (cores, memory, sites, tags, ...) in submit commands and +attributes.
 
-Also of its priority, and of amounts of memory and disk. Attributes are ClassAd expressions,
-evaluated within a bound.
+A job with an image of a container needs a pilot that starts some. Also of its priority, and of
+amounts of memory and disk. Attributes are ClassAd expressions, evaluated within a bound.
 """
 
 from __future__ import annotations
@@ -18,8 +18,9 @@ from matching.ads.ad_cost import check_cost
 from matching.ads.classads import AdError, build_ad, evaluate, parse_expression
 from matching.negotiation.fairshare import parse_limits
 from matching.task_queues.limit_words import limit_word
-from matching.task_queues.needs import BadNeeds, Needs
+from matching.task_queues.needs import CONTAINER_TAG, BadNeeds, Needs
 from matching.task_queues.weighted_draws import MAX_JOB_PRIORITY
+from wms.jobs.description import container_images
 
 #: The commands that say what a job needs.
 COMMANDS = {
@@ -30,6 +31,8 @@ COMMANDS = {
     "limits": "concurrency_limits",
     "requirements": "requirements",
 }
+#: All commands that the needs are read from.
+READ = (*COMMANDS.values(), *container_images.COMMANDS)
 _LISTS = {
     "sites": "Sites",
     "banned_sites": "BannedSites",
@@ -79,7 +82,7 @@ def read_needs(
 
     Raises BadNeeds, whose message and `fields` have the names that the description uses.
     """
-    given = {name: commands[name] for name in COMMANDS.values() if name in commands}
+    given = {name: commands[name] for name in READ if name in commands}
     named = {name.lower(): text for name, text in attributes.items() if is_need(name)}
     written = sum(map(len, [*given.values(), *named.values()]))
     read = _read_again if written <= _LONGEST_REMEMBERED else _read
@@ -94,13 +97,10 @@ def _read(
     segments_s: tuple[int, ...],
 ) -> Needs:
     try:
-        return Needs.of(
-            owner,
-            owner_group=group,
-            segments_s=segments_s,
-            **_of_commands(dict(commands)),
-            **_of_attributes(dict(attributes)),
-        )
+        values = _of_commands(dict(commands)) | _of_attributes(dict(attributes))
+        if container_images.has_image(dict(commands)):
+            values["tags"] = [*values.get("tags", ()), CONTAINER_TAG]
+        return Needs.of(owner, owner_group=group, segments_s=segments_s, **values)
     except BadNeeds as error:
         names = [written_name(name) for name in error.fields]
         message = str(error)

@@ -18,6 +18,7 @@ from uuid import UUID
 from django.db import transaction
 from django.utils.crypto import salted_hmac
 
+from matching.task_queues.needs import CONTAINER_TAG
 from wms.accounting.models import AccountingGroup
 from wms.core.actors import Actor
 from wms.core.conf import conf
@@ -56,7 +57,10 @@ _FIND_PILOT = one_line(
 
 @dataclass(frozen=True, slots=True)
 class RegistrationAnswer:
-    """Answer to a registration: settings of the pilot's queue; times in seconds."""
+    """Answer to a registration: settings of the pilot's queue; times in seconds.
+
+    Where the queue `has_containers` the pilot tries whether it can start some.
+    """
 
     heartbeat_s: float
     poll_s: float
@@ -67,6 +71,7 @@ class RegistrationAnswer:
     limits: Mapping[str, float]
     hold_after_failure_s: int
     shared_folders: Sequence[Mapping[str, Any]]
+    has_containers: bool
 
 
 def secret_digest(secret: str) -> str:
@@ -142,6 +147,7 @@ def _terms(queue: Queue) -> RegistrationAnswer:
         limits=limits,
         hold_after_failure_s=queue.hold_after_failure_s,
         shared_folders=queue.shared_folders,
+        has_containers=CONTAINER_TAG in queue.tags,
     )
 
 

@@ -12,11 +12,9 @@ from wms.jobs.description.commands import (
     FIELDS,
     KNOWN,
     OTHERWISE,
-    REFUSED,
     SYNONYMS,
     WITHOUT_EFFECT,
     command_warning,
-    refusal,
 )
 
 _TABLE = Path("docs/reference/submit-commands.md").read_text()
@@ -66,14 +64,14 @@ def test_the_table_says_what_becomes_of_each_command() -> None:
         expected = {
             "same": known in FIELDS,
             "other": known in FIELDS | OTHERWISE.keys(),
-            "refused": known in WITHOUT_EFFECT.keys() | REFUSED.keys(),
+            "refused": known in WITHOUT_EFFECT,
         }
         assert expected[here], name
 
 
 def test_what_is_refused_is_told() -> None:
     for name, here in _ROWS.items() - {("queue", "other")}:
-        is_told = bool(command_warning(name) or refusal(SYNONYMS.get(name, name)))
+        is_told = bool(command_warning(name))
         assert is_told == (here == "refused"), name
 
 

@@ -81,7 +81,7 @@ def test_a_line_for_the_shell_takes_the_place_of_an_executable(submit) -> None:
         ("retry_request_memory", "has no effect here: use RETRY ... WITH request_memory*=2"),
         ("request_licences", "has no effect here: no such resource is known here; use +Tags"),
         ("gpus_minimum_memory", "has no effect here: use requirements"),
-        ("docker_network_type", "has no effect here: pilots start no containers"),
+        ("docker_network_type", "has no effect here: Apptainer starts all containers"),
         ("vm_memory", "has no effect here: it belongs to a universe that pilots do not run"),
         ("rank", "has no effect here: jobs do not choose among pilots"),
         ("request_memry", "means nothing here; request_memory does"),

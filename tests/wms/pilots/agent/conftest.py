@@ -77,6 +77,10 @@ class World:
     queue: Queue
     alice: User
     agents: list[RunningAgent] = field(default_factory=list)
+    #: Command of the agents' Python, where they run in another node than this host, and their
+    #: account there.
+    python: Sequence[str] = (sys.executable,)
+    uid: int = 0
 
     def submit(
         self,
@@ -148,9 +152,11 @@ class World:
             "manifest_sha256": sha256 or manifest_sha256,
             "used_s": 0.0,
         }
+        for path in (work_dir, *work_dir.rglob("*")) if self.uid else ():
+            os.chown(path, self.uid, self.uid)
         with log_file.open("wb") as log:
             process = subprocess.Popen(
-                [sys.executable, "-I", str(program)],
+                [*self.python, "-I", str(program)],
                 stdin=subprocess.PIPE,
                 stdout=log,
                 stderr=log,

@@ -43,6 +43,8 @@ class Confinement:
     has_own_network: bool = False
     #: Addresses in a network of its own that lead out.
     listens_at: Sequence[tuple[str, int]] = ()
+    #: Account that it changes to, where it is root's.
+    account: int | None = None
     has_no_capabilities: bool = False
     #: Filters of system calls: what a guard is asked of, and what is denied.
     watched: bytes = b""
@@ -56,7 +58,8 @@ class LaunchPlan:
     """Launch of a payload's first program; in `argv`, names of `files` stand for their descriptors.
 
     It is started confined by `confinement`. With `inner_confinement` it is a fence that starts the
-    program of that confinement (see `confinement_command`), and `stdin` is for what comes after.
+    program of that confinement (see `confinement_command`), and `stdin` is for what comes after, or
+    it becomes `program`.
     `guard` is the method of the network guard, `uid` the payload's account where the supervisor's
     is root's, `portal` what a relay leads to. `helpers` are the levels of processes that belong to
     the fence; `signal_argv` is what signals the payload where the pilot itself may not, with
@@ -71,6 +74,8 @@ class LaunchPlan:
     confinement: Confinement | None = None
     guard: str = ""
     inner_confinement: Confinement | None = None
+    #: `argv`, `environment`, `directory` and most `processes` of a program.
+    program: Mapping[str, Any] | None = None
     uid: int | None = None
     portal: tuple[str, int] | None = None
     helpers: int = 0
@@ -113,6 +118,11 @@ class Enclosure:
         if path == name:
             return name
         return f"{self.home}/{os.path.relpath(path, os.path.realpath(self.directories.sandbox))}"
+
+    @property
+    def has_node_system(self) -> bool:
+        """Whether the payload sees the node's programs under their paths."""
+        return True
 
     def hides(self, path: str) -> bool:
         """Tell whether a file of the node cannot be seen inside."""
@@ -188,9 +198,9 @@ def outer_confinement(network: Network, addresses: Sequence[str]) -> Confinement
     return replace(confinement, **_watching(network.guard))
 
 
-def inner_confinement(network: Network, denied: bytes) -> Confinement:
+def inner_confinement(network: Network, denied: bytes, account: int | None = None) -> Confinement:
     """Confinement behind a fence that is another's program. Raises OSError."""
-    confinement = Confinement(has_no_capabilities=True, denied=denied)
+    confinement = Confinement(has_no_capabilities=True, denied=denied, account=account)
     return replace(confinement, **_watching(network.guard))
 
 
@@ -201,9 +211,9 @@ def _watching(method: str) -> dict[str, Any]:
     return {"watched": watched, "may_connect": method != network_guard.CONNECTS}
 
 
-def confinement_command(python: str) -> list[str]:
+def confinement_command(python: Sequence[str]) -> list[str]:
     """Command of the first program behind a fence that is another's program."""
-    return [python, "-I", "-S", "-c", program_of("supervisor.confinement")]
+    return [*python, "-I", "-S", "-c", program_of("supervisor.confinement")]
 
 
 def denied_calls_filter() -> bytes:

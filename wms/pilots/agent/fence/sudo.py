@@ -177,7 +177,7 @@ class _SudoEnclosure(Enclosure):
         self, command: Sequence[str], environment: Mapping[str, str], limits: Limits
     ) -> LaunchPlan:
         return LaunchPlan(
-            argv=[*self._as_account, *confinement_command(self._inside.python)],
+            argv=[*self._as_account, *confinement_command([self._inside.python])],
             environment={"PATH": PATH},
             directory="/",
             stdin=shell_script(command, environment, self.home, limits.processes),

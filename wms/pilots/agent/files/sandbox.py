@@ -58,8 +58,11 @@ def on_node(directory: Path, executable: str) -> str:
     return executable if is_absolute else str(inside(directory, executable))
 
 
-def why_not_executable(path: str) -> str:
-    """Reason why a file cannot be executed, of the usual ones; empty where none is found."""
+def why_not_executable(path: str, *, sees_node: bool = True) -> str:
+    """Reason why a file cannot be executed, of the usual ones; empty where none is found.
+
+    Where it does not see the node its interpreter is another system's.
+    """
     name = os.path.basename(path)
     try:
         with open(path, "rb") as file:
@@ -76,7 +79,7 @@ def why_not_executable(path: str) -> str:
         why = "its lines end as in Windows, so that its first line names no interpreter"
         return f"cannot start {name}: {why}"
     words = first[2:].split()
-    if words and not os.path.exists(words[0]):
+    if sees_node and words and not os.path.exists(words[0]):
         line = first.decode("utf-8", "replace").strip()
         return (
             f"cannot start {name}: its first line names an interpreter that does not exist here: "

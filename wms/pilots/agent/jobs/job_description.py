@@ -59,6 +59,8 @@ class Job:
     #: From the polite signal to the hard one; 0: as its queue has it.
     kill_grace_s: float = 0.0
     checkpoint: Checkpoint = Checkpoint()
+    #: Image of the container that it runs in: a path of the node, an input, or an address.
+    image: str = ""
     #: The credential for messages about this attempt alone; empty: the pilot's own is used.
     token: str = field(default="", repr=False)
 
@@ -89,6 +91,7 @@ class Job:
             checkpoint=(
                 Checkpoint.from_json(data["checkpoint"]) if data.get("checkpoint") else Checkpoint()
             ),
+            image=str(data.get("image") or ""),
             token=str(data.get("token") or ""),
         )
 

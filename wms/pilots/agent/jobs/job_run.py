@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import errno
 import logging
-import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from ..control import Control, Waker
-from ..fence.base import Enclosure, Fence, Reservation
+from ..fence.base import Enclosure, Fence, FenceUnusable, LaunchPlan, Reservation
 from ..files import sandbox
 from ..files.job_directories import JobDirectories, SharedFolder, attempt_directory
 from ..payload import execution
@@ -34,11 +33,11 @@ from ..server.report_delivery import REASON_LENGTH, AttachedFields, Upload, boun
 from ..server.report_spool import ReportSpool
 from ..server.start_report import StartReport
 from ..server.stream_upload import StreamUploader
+from .images import Images
 from .job_description import AttachedClaim, Input, Job
 from .outputs import JobOutputs
+from .payload_command import payload_command, payload_environment
 
-#: Variables of the pilot's environment that a payload sees; the job's own come on top.
-PASSED_ON = ("PATH", "LANG", "LC_ALL", "TZ")
 DOWNLOAD_TRIES = 3
 #: So long a checkpoint waits for the server.
 CHECKPOINT_RETRY_S = 60.0
@@ -76,6 +75,7 @@ class RunContext:
     work_dir: Path
     control: Control
     fence: Fence
+    images: Images
     limits: Limits
     spool: ReportSpool
     cgroups: Cgroups
@@ -168,6 +168,7 @@ class JobRun:
             "stopped_by": outcome.stopped_by,
             "reason": "; ".join(filter(None, [outcome.reason, *results.problems]))[:REASON_LENGTH],
             "missing_outputs": bounded_names([*self._missing_checkpoint, *results.missing]),
+            **({"is_image_at_fault": True} if outcome.is_image_at_fault else {}),
             **({"folders": results.folders_json()} if results.folders else {}),
         }
         log.info("job %d attempt %d ended: %s", *self._job.key, ended)
@@ -198,19 +199,31 @@ class JobRun:
     def _prepare_and_execute(self) -> execution.Outcome:
         try:
             self._directories.make()
-            enclosure = self._context.fence.enclose(self._directories, self._reservation)
+            enclosure = self._enclose()
             try:
                 return self._lay_out_and_execute(enclosure)
             finally:
                 enclosure.close()
         except sandbox.BadPath as error:
             return execution.Outcome.not_started(str(error))
-        except (OSError, NodeFault, RuntimeError) as error:
-            # The last one: no thread is left.
+        except (OSError, NodeFault, RuntimeError, FenceUnusable) as error:
+            # The third one: no thread is left.
             raise NotRun(f"this node failed: {error}") from error
+
+    def _enclose(self) -> Enclosure:
+        """Enclose the job behind the fence, or in a container of its image."""
+        if self._job.image:
+            return self._context.images.enclose(self._directories, self._job.image)
+        return self._context.fence.enclose(self._directories, self._reservation)
 
     def _lay_out_and_execute(self, enclosure: Enclosure) -> execution.Outcome:
         self._fetch_inputs()
+        if self._job.image:
+            ended = self._context.images.prepare(
+                self._job.image, self._directories, self._limits, self._run_to_fetch
+            )
+            if ended is not None:
+                return ended
         executable = enclosure.executable(self._job.executable)
         self._check_still_wanted()
         started = StartReport(
@@ -222,7 +235,7 @@ class JobRun:
                 return execution.Outcome.not_started(problem)
             enclosure.enter()
             try:
-                return self._execute(self._command(executable, enclosure), enclosure)
+                return self._execute(payload_command(self._job, executable, enclosure), enclosure)
             finally:
                 enclosure.leave(self._job.outputs)
         finally:
@@ -266,7 +279,9 @@ class JobRun:
         path = sandbox.on_node(self._directories.sandbox, self._job.executable)
         if path == self._job.executable and enclosure.hides(path):
             return f"cannot start {path}: it is not visible behind the fence {enclosure.name}"
-        return sandbox.why_not_executable(path)
+        if path == self._job.executable and not enclosure.has_node_system:
+            return ""
+        return sandbox.why_not_executable(path, sees_node=enclosure.has_node_system)
 
     def _execute(self, command: list[str], enclosure: Enclosure) -> execution.Outcome:
         log.info("job %d attempt %d (%s) starts", *self._job.key, self._job.name)
@@ -322,7 +337,7 @@ class JobRun:
         assert self._meter is not None
         with self._context.cgroups.group(self._directories.home.name, self._limits) as group:
             outcome = execution.run_payload(
-                enclosure.plan(command, self._environment(enclosure), self._limits),
+                enclosure.plan(command, payload_environment(self._job, enclosure), self._limits),
                 stdout=self._stdout,
                 stderr=self._stderr,
                 limits=self._limits,
@@ -337,34 +352,26 @@ class JobRun:
             killed = group.why_killed()
         if killed and not outcome.reason:
             outcome = replace(outcome, reason=killed, stopped_by=execution.WATCHDOG)
+        if self._job.image:
+            outcome = self._context.images.judged(outcome, self._stderr)
         return outcome
 
-    def _command(self, executable: str, enclosure: Enclosure) -> list[str]:
-        """Command of the payload, with its standard input if it has one."""
-        command = [executable, *self._job.arguments]
-        if not self._job.stdin:
-            return command
-        # Fences give a payload nothing to read: the shell opens the file, and becomes the payload.
-        path = f"{enclosure.home}/{self._job.stdin}"
-        return ["/bin/sh", "-c", 'exec <"$0" && exec "$@"', path, *command]
-
-    def _environment(self, enclosure: Enclosure) -> dict[str, str]:
-        passed_on = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
-        network = enclosure.network
-        return {
-            **passed_on,
-            "HOME": enclosure.home,
-            "TMPDIR": enclosure.tmp,
-            "PILOTAGE_JOB": str(self._job.job),
-            "PILOTAGE_ATTEMPT": str(self._job.attempt),
-            "PILOTAGE_JOB_ATTRIBUTES": enclosure.attributes_file,
-            "PILOTAGE_CORES": str(self._job.share.cores),
-            "PILOTAGE_MEMORY_MB": str(self._job.share.memory_mb),
-            "PILOTAGE_GPUS": str(self._job.share.gpus),
-            **({"PILOTAGE_PORTAL": network.server_url} if network.portal else {}),
-            "OMP_NUM_THREADS": str(self._job.share.cores),
-            **self._job.environment,
-        }
+    def _run_to_fetch(
+        self, plan: LaunchPlan, measured: Enclosure, limits: Limits, said: Path
+    ) -> execution.Outcome:
+        """Run a program that fetches something for the job: it may use what memory it needs."""
+        limits = replace(limits, memory_mb=None, cpu_s=None)
+        return execution.run_payload(
+            plan,
+            stdout=said,
+            stderr=said,
+            limits=limits,
+            meter=Meter(measured, [said], limits),
+            attempt=self._job.key,
+            control=self._control,
+            waker=self._waker,
+            deadline=self._deadline(),
+        )
 
     def _report(
         self,

@@ -54,6 +54,10 @@ class RunningJobs:
         """First fault that kept a job from being run or reported."""
         return self._faults[0] if self._faults else None
 
+    def tags(self) -> list[str]:
+        """Tags with which the pilot claims: what it has proved of its node."""
+        return self._context.images.tags()
+
     def is_empty(self) -> bool:
         """Tell whether no job is at hand."""
         return not self._jobs

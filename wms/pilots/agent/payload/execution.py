@@ -70,6 +70,9 @@ class Outcome:
     written_mb: float = 0.0
     reason: str = ""
     stopped_by: str = ""
+    #: Otherwise the fence that was to start it has ended.
+    is_inside: bool = True
+    is_image_at_fault: bool = False
 
     @classmethod
     def not_started(cls, reason: str) -> Outcome:
@@ -158,7 +161,11 @@ def _start_supervisor(plan: LaunchPlan, out: int, err: int, cgroup: str) -> Supe
         "inner_confinement": (
             None
             if plan.inner_confinement is None
-            else {**asdict(plan.inner_confinement), "stdin": plan.stdin}
+            else {
+                **asdict(plan.inner_confinement),
+                "stdin": plan.stdin,
+                "program": None if plan.program is None else dict(plan.program),
+            }
         ),
         "guard": plan.guard,
         "uid": plan.uid,
@@ -341,6 +348,7 @@ def _outcome(
         written_mb=float(answer.get("written_blocks", 0)) / _BLOCKS_PER_MB,
         reason=reason,
         stopped_by=stop.by,
+        is_inside=plan.inner_confinement is None or bool(answer.get("is_inside", True)),
     )
 
 

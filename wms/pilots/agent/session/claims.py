@@ -147,7 +147,7 @@ class Claimer:
             "gpus": free.gpus,
             "disk_mb": min(free.disk_mb, node.free_disk_mb(self._work_dir)),
             "platform": node.platform_name(),
-            "tags": [],
+            "tags": self._running_jobs.tags(),
             "required_tags": [],
         }
 

@@ -1,18 +1,23 @@
-"""Choice of the pilot's fence for payloads: the queue's or `auto`, tried on this node."""
+"""Choice of the pilot's fence for payloads: the queue's or `auto`, tried on this node.
+
+Also the trial of containers for jobs with images.
+"""
 
 from __future__ import annotations
 
 import logging
 import shutil
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 from ..control import Control
 from ..fence import network
 from ..fence.apptainer import ApptainerFence
-from ..fence.base import Fence, FenceUnusable
+from ..fence.base import Enclosure, Fence, FenceUnusable
 from ..fence.bwrap import BwrapFence
+from ..fence.container import Containers, ImageEnclosure
 from ..fence.network import Network
 from ..fence.sudo import SudoFence
 from ..files.job_directories import JobDirectories
@@ -23,6 +28,10 @@ from ..resources.limits import Limits
 AUTO = "auto"
 _TRIAL = ("/bin/sh", "-c", ': >trial && : >"$TMPDIR/trial"')
 _TRIAL_S = 30.0
+#: The same in a container, by the node's own Python: no other program is there.
+_TRIAL_IN_IMAGE = "import os; [open(f'{each}/trial', 'w') for each in ('.', os.environ['TMPDIR'])]"
+
+_E = TypeVar("_E", bound=Enclosure)
 
 log = logging.getLogger("pilot")
 
@@ -65,25 +74,46 @@ def _working(name: str, work_dir: Path, wanted: Network) -> Fence:
     try:
         fence = makers[name](wanted)
         if name != "none":
-            _try(fence, work_dir)
+            _try(fence.enclose, lambda enclosure: _TRIAL, work_dir)
     except OSError as error:
         raise FenceUnusable(str(error)) from error
     return fence
 
 
-def _try(fence: Fence, work_dir: Path) -> None:
-    """Run a trial program behind a fence. Raises FenceUnusable, OSError."""
+def working_containers(work_dir: Path, fence: Fence) -> Containers:
+    """What starts containers on this node, tried. Raises FenceUnusable."""
+    try:
+        containers = Containers(work_dir, fence.network, fence.name)
+        try_containers(containers, work_dir)
+    except OSError as error:
+        raise FenceUnusable(str(error)) from error
+    return containers
+
+
+def try_containers(containers: Containers, work_dir: Path) -> None:
+    """Start a container with a trial program. Raises FenceUnusable, OSError."""
+
+    def enclose(directories: JobDirectories) -> ImageEnclosure:
+        return containers.enclose(directories, str(containers.trial_image))
+
+    _try(enclose, lambda enclosure: [*enclosure.python, "-c", _TRIAL_IN_IMAGE], work_dir)
+
+
+def _try(
+    enclose: Callable[[JobDirectories], _E], command: Callable[[_E], Sequence[str]], work_dir: Path
+) -> None:
+    """Run a trial program in an enclosure. Raises FenceUnusable, OSError."""
     home = Path(tempfile.mkdtemp(prefix="trial-", dir=work_dir))
     try:
         directories = JobDirectories(home)
         directories.make()
-        enclosure = fence.enclose(directories)
+        enclosure = enclose(directories)
         try:
             enclosure.enter()
             control = Control()
             limits = Limits(wall_s=_TRIAL_S)
             outcome = execution.run_payload(
-                enclosure.plan(_TRIAL, {"TMPDIR": enclosure.tmp}, limits),
+                enclosure.plan(command(enclosure), {"TMPDIR": enclosure.tmp}, limits),
                 stdout=home / "stdout",
                 stderr=home / "stderr",
                 limits=limits,

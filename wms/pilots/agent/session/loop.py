@@ -10,12 +10,14 @@ import os
 import random
 import secrets
 from dataclasses import dataclass
+from functools import partial
 
 from .. import node
 from ..control import Control, Waker
 from ..fence.base import Fence, FenceUnusable
 from ..fence.host_view import is_below
 from ..fence.network import Network
+from ..jobs.images import Images
 from ..jobs.job_run import NotRun, RunContext
 from ..jobs.running_jobs import RunningJobs
 from ..resources.cgroups import Cgroups, own_group
@@ -34,6 +36,7 @@ from ..server.report_spool import ReportSpool
 from .claims import Claimer, ClaimResult
 from .fence_selection import AUTO, best_fence, fence_named
 from .heartbeat import Heartbeats
+from .image_selection import images_of
 from .node_validation import NodeValidation
 from .pilot_config import PilotConfig
 from .pilot_lifetime import PilotLifetime
@@ -156,11 +159,17 @@ class Agent:
             self._validation.keep_slot(settings.hold_after_failure_s - lifetime.elapsed_s())
             return self._end_of_unfit()
         self._heartbeat_thread.network = fence.network.name
+        try:
+            images = images_of(
+                settings, fence, self._config.work_dir, partial(self._validation.tell, self._client)
+            )
+        except (Unavailable, Rejected, BadAnswer) as error:
+            return _ended_by(error)
         self._validation.start()
         running_jobs = RunningJobs(
             self._slot,
             new_client=lambda waker: self._new_client(waker=waker),
-            context=self._context(settings, fence, lifetime),
+            context=self._context(settings, fence, images, lifetime),
         )
         self._running_jobs = running_jobs
         self._claimer = Claimer(
@@ -206,7 +215,7 @@ class Agent:
         return fence_named(name, self._config.work_dir, wanted)
 
     def _context(
-        self, settings: QueueSettings, fence: Fence, lifetime: PilotLifetime
+        self, settings: QueueSettings, fence: Fence, images: Images, lifetime: PilotLifetime
     ) -> RunContext:
         cgroups = Cgroups(own_group())
         cgroups.set_up()
@@ -214,6 +223,7 @@ class Agent:
             work_dir=self._config.work_dir,
             control=self._control,
             fence=fence,
+            images=images,
             limits=Limits.of(settings.limits),
             spool=self._spool,
             cgroups=cgroups,

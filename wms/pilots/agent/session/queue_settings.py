@@ -23,6 +23,8 @@ class QueueSettings:
     network: str
     limits: Mapping[str, Any]
     shared_folders: tuple[SharedFolder, ...]
+    #: Jobs with an image may come where this node can start containers.
+    has_containers: bool = False
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> QueueSettings:
@@ -40,4 +42,5 @@ class QueueSettings:
                 SharedFolder(str(each["path"]), bool(each.get("is_writable")))
                 for each in data.get("shared_folders") or ()
             ),
+            has_containers=bool(data.get("has_containers")),
         )

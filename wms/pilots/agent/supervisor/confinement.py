@@ -1,9 +1,9 @@
 """Confinement of a process before it becomes a payload or a script; it cannot be undone.
 
-Own keys, own network, no capabilities, filters of system calls, Landlock. Done in the supervisor's
-child before the fence is set up; behind fences that are programs of others it is the first program
-inside, with its order on its standard input. Descriptors for the network guard and the portal relay
-go to the supervisor through a socket. Also applied to the scripts of DAG nodes.
+Own keys, own network, another account, no capabilities, filters of system calls, Landlock. Done in
+the supervisor's child before the fence is set up; behind fences that are programs of others it is
+the first program inside, with its order on its standard input. Descriptors for the network guard
+and the portal relay go to the supervisor through a socket. Also applied to scripts of DAG nodes.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import errno
 import fcntl
 import marshal
 import os
+import resource
 import socket
 import struct
 import sys
@@ -22,8 +23,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-#: Names of the descriptors that are sent to the supervisor.
-GUARD, RELAY = b"guard", b"relay"
+#: Names of the descriptors that are sent to the supervisor, and what says without one that this
+#: process is confined and goes on.
+GUARD, RELAY, READY = b"guard", b"relay", b"ready"
 
 PR_SET_DUMPABLE = 4
 _PR_CAPBSET_DROP, _PR_SET_NO_NEW_PRIVS, _PR_CAP_AMBIENT = 24, 38, 47
@@ -55,15 +57,38 @@ class _Filter(ctypes.Structure):
 
 
 def main() -> None:
-    """Read an order, confine this process, become the shell that the order is for."""
+    """Read an order, confine this process, become the shell or program that the order is for."""
     try:
         channel = socket.socket(fileno=0)
         order = marshal.loads(_received(channel, int(_received(channel, 8), 16)))
         confine(order, channel)
+        channel.sendall(READY)
+        if order["program"] is not None:
+            os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+            _become_program(order["program"])
         os.dup2(memory_file(order["stdin"].encode(errors="surrogateescape")), 0)
         os.execve("/bin/sh", ["/bin/sh", "-s"], dict(os.environ))
     except (OSError, EOFError, ValueError) as error:
         sys.exit(f"the way behind the fence: {error}")
+
+
+def _become_program(program: dict[str, Any]) -> None:
+    """Become a program with exactly its environment, in its directory."""
+    if program["processes"] is not None:
+        most = int(program["processes"])
+        resource.setrlimit(resource.RLIMIT_NPROC, (most, most))
+    os.chdir(program["directory"])
+    os.umask(0o022)
+    argv = program["argv"]
+    try:
+        os.execve(argv[0], argv, program["environment"])
+    except FileNotFoundError:
+        # As shells do it.
+        sys.stderr.write(f"{argv[0]}: not found, or an interpreter that it needs is not\n")
+        sys.exit(127)
+    except (OSError, ValueError) as error:
+        sys.stderr.write(f"{argv[0]}: {error}\n")
+        sys.exit(126)
 
 
 def _have_own_keys() -> None:
@@ -105,8 +130,7 @@ def confine(order: dict[str, Any], channel: socket.socket | None = None) -> None
         _leave_network()
         for index, (host, port) in enumerate(order["listens_at"]):
             _send(channel, RELAY, _listening(host, port, index).detach())
-    if order["has_no_capabilities"]:
-        _drop_capabilities()
+    _give_up_rights(order)
     if order["watched"] or order["denied"]:
         prctl(_PR_SET_NO_NEW_PRIVS, 1)
         _close_to_others(may_connect=order["may_connect"])
@@ -192,6 +216,20 @@ def empty_bounding_set() -> None:
     """Empty the bounding set: no program started from now on gets capabilities."""
     for number in range(_MOST_CAPABILITIES):
         _libc.prctl(_PR_CAPBSET_DROP, *map(ctypes.c_ulong, (number, 0, 0, 0)))
+
+
+def _give_up_rights(order: dict[str, Any]) -> None:
+    if order["account"] is not None:
+        _change_account(order["account"])
+    if order["has_no_capabilities"]:
+        _drop_capabilities()
+
+
+def _change_account(number: int) -> None:
+    empty_bounding_set()
+    os.setgroups([])
+    os.setresgid(number, number, number)
+    os.setresuid(number, number, number)
 
 
 def _drop_capabilities() -> None:

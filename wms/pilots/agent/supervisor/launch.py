@@ -32,8 +32,11 @@ def tell(answer: dict[str, object]) -> None:
     os.write(1, b"%08x" % len(content) + content)
 
 
-def start(order: dict[str, Any]) -> int:
-    """Start the first program and return its process number; raise the OSError of its exec."""
+def start(order: dict[str, Any]) -> tuple[int, Attendant]:
+    """Start the first program; return its process number and who attends to its confinement.
+
+    Raises the OSError of its exec.
+    """
     reader, writer = os.pipe()
     ours, theirs = socket.socketpair()
     supervisor = os.getpid()
@@ -58,29 +61,46 @@ def start(order: dict[str, Any]) -> int:
         os.waitpid(pid, 0)
         number, _, text = problem.decode(errors="replace").partition(" ")
         raise OSError(int(number), text)
-    threading.Thread(target=_attend, args=(ours, order), daemon=True).start()
-    return pid
+    attendant = Attendant(ours, order)
+    attendant.start()
+    return pid, attendant
 
 
-def _attend(channel: socket.socket, order: dict[str, Any]) -> None:
-    """Send the order for the inner confinement; start guard and relay as the confinements ask."""
-    try:
-        if order["inner_confinement"] is not None:
-            content = marshal.dumps(order["inner_confinement"])
-            channel.sendall(b"%08x" % len(content) + content)
-        while True:
-            name, descriptors, _, _ = socket.recv_fds(channel, _NAME_BYTES, 1)
-            if not name:
-                return
-            if name == confinement.GUARD:
-                NetworkGuard(descriptors[0], order["guard"], order["uid"]).begin()
-            else:
-                PortalRelay(socket.socket(fileno=descriptors[0]), *order["portal"]).begin()
-    except OSError:
-        # The fence has ended; what it said is in the payload's stderr.
-        return
-    finally:
-        channel.close()
+class Attendant(threading.Thread):
+    """Thread that sends the order for the inner confinement, and starts guard and relay.
+
+    It ends when the channel is closed by all who had it.
+    """
+
+    def __init__(self, channel: socket.socket, order: dict[str, Any]) -> None:
+        super().__init__(daemon=True)
+        self._channel = channel
+        self._order = order
+        #: The payload's own program was about to be started, behind all that the fence is.
+        self.is_inside = False
+
+    def run(self) -> None:
+        """Do as the confinements ask."""
+        order = self._order
+        try:
+            if order["inner_confinement"] is not None:
+                content = marshal.dumps(order["inner_confinement"])
+                self._channel.sendall(b"%08x" % len(content) + content)
+            while True:
+                name, descriptors, _, _ = socket.recv_fds(self._channel, _NAME_BYTES, 1)
+                if not name:
+                    return
+                if name == confinement.READY:
+                    self.is_inside = True
+                elif name == confinement.GUARD:
+                    NetworkGuard(descriptors[0], order["guard"], order["uid"]).begin()
+                else:
+                    PortalRelay(socket.socket(fileno=descriptors[0]), *order["portal"]).begin()
+        except OSError:
+            # The fence has ended; what it said is in the payload's stderr.
+            return
+        finally:
+            self._channel.close()
 
 
 def _become(order: dict[str, Any], supervisor: int, channel: socket.socket) -> None:

@@ -37,6 +37,7 @@ _PR_SET_CHILD_SUBREAPER = 36
 _STOP_ROUNDS = 50
 _SHORT_PAUSE_S = 0.005
 _LONG_PAUSE_S = 0.2
+_LAST_WORD_S = 1.0
 _MOST_DESCRIPTORS = 64
 _SENT_TO_ALL = ("SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2")
 
@@ -97,11 +98,14 @@ def _supervise() -> None:
     for descriptor in order["descriptors"]:
         os.set_inheritable(descriptor, False)
     try:
-        leader = start(order)
+        leader, attendant = start(order)
     except OSError as error:
         answer: dict[str, object] = {"errno": error.errno, "problem": error.strerror}
     else:
-        answer = {"status": _Supervision(order, orders, leader, wake_up).to_the_end()}
+        status = _Supervision(order, orders, leader, wake_up).to_the_end()
+        # What the fence's programs had to say has been sent: they have ended.
+        attendant.join(_LAST_WORD_S)
+        answer = {"status": status, "is_inside": attendant.is_inside}
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     answer.update(
         cpu_s=used.ru_utime + used.ru_stime,

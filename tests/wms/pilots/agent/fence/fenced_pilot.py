@@ -8,18 +8,21 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sys
 import threading
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from wms.pilots.agent.control import Control
-from wms.pilots.agent.fence.base import Fence, FenceUnusable
+from wms.pilots.agent.fence.base import Enclosure, Fence, FenceUnusable, LaunchPlan
 from wms.pilots.agent.fence.network import Network
 from wms.pilots.agent.files import sandbox
-from wms.pilots.agent.files.job_directories import JobDirectories
-from wms.pilots.agent.payload.execution import run_payload
+from wms.pilots.agent.files.job_directories import JobDirectories, SharedFolder
+from wms.pilots.agent.jobs.images import Images
+from wms.pilots.agent.payload.execution import Outcome, run_payload
 from wms.pilots.agent.payload.meter import Meter
 from wms.pilots.agent.resources.limits import Limits
 from wms.pilots.agent.session import fence_selection
@@ -40,10 +43,21 @@ def main() -> None:
     except FenceUnusable as error:
         sys.stdout.write(json.dumps({"fails": str(error)}))
         return
+    images = None
+    if "image" in task:
+        try:
+            containers = fence_selection.working_containers(work_dir, fence)
+        except FenceUnusable as error:
+            sys.stdout.write(json.dumps({"fails": str(error)}))
+            return
+        trial = partial(fence_selection.try_containers, containers, work_dir)
+        images = InImage(Images(work_dir, containers, trial), task["image"], task["shared"])
     results: list[Any] = [None] * len(task["payloads"])
 
     def run(number: int) -> None:
-        results[number] = run_one(fence, work_dir / f"job-{number}", task["payloads"][number])
+        results[number] = run_one(
+            fence, work_dir / f"job-{number}", task["payloads"][number], images
+        )
 
     threads = [threading.Thread(target=run, args=(n,)) for n in range(len(results))]
     for thread in threads:
@@ -53,13 +67,30 @@ def main() -> None:
     sys.stdout.write(json.dumps({"results": results}))
 
 
-def run_one(fence: Fence, home: Path, payload: dict[str, Any]) -> dict[str, Any]:
+@dataclass(frozen=True)
+class InImage:
+    """The image that all payloads run in, and folders that they share with the node."""
+
+    images: Images
+    image: str
+    shared: list[str]
+
+
+def run_one(
+    fence: Fence, home: Path, payload: dict[str, Any], inside: InImage | None
+) -> dict[str, Any]:
     limits = Limits(**{"wall_s": 60.0, **payload["limits"]})
-    directories = JobDirectories(home)
+    shared = () if inside is None else tuple(map(SharedFolder, inside.shared))
+    directories = JobDirectories(home, shared=shared)
     directories.make()
     for name, content in payload["inputs"].items():
         (directories.sandbox / name).write_text(content)
-    enclosure = fence.enclose(directories)
+    for name, place in payload["copied"].items():
+        shutil.copy(place, directories.sandbox / name)
+    if inside is None:
+        enclosure = fence.enclose(directories)
+    else:
+        enclosure = inside.images.enclose(directories, inside.image)
     enclosure.executable("run.sh")
     enclosure.enter()
     environment = {
@@ -72,8 +103,24 @@ def run_one(fence: Fence, home: Path, payload: dict[str, Any]) -> dict[str, Any]
         **payload["environment"],
     }
     control = Control()
+
+    def fetch(plan: LaunchPlan, measured: Enclosure, limits: Limits, said: Path) -> Outcome:
+        return run_payload(
+            plan,
+            stdout=said,
+            stderr=said,
+            limits=limits,
+            meter=Meter(measured, [said], limits),
+            attempt=(1, 1),
+            control=control,
+            waker=control.waker,
+        )
+
+    for stream in ("stdout", "stderr"):
+        (home / stream).touch()
+    ended = inside.images.prepare(inside.image, directories, limits, fetch) if inside else None
     try:
-        outcome = run_payload(
+        outcome = ended or run_payload(
             enclosure.plan([enclosure.executable("run.sh"), "marker"], environment, limits),
             stdout=home / "stdout",
             stderr=home / "stderr",
@@ -83,6 +130,8 @@ def run_one(fence: Fence, home: Path, payload: dict[str, Any]) -> dict[str, Any]
             control=control,
             waker=control.waker,
         )
+        if inside is not None and ended is None:
+            outcome = inside.images.judged(outcome, home / "stderr")
         enclosure.leave(payload["outputs"])
     finally:
         enclosure.close()
@@ -96,6 +145,8 @@ def run_one(fence: Fence, home: Path, payload: dict[str, Any]) -> dict[str, Any]
             if (directories.sandbox / name).is_file()
         },
     }
+    if inside is not None:
+        told["tags"] = inside.images.tags()
     sandbox.remove(home)
     return {**told, "is_removed": not home.exists()}
 

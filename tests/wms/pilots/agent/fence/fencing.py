@@ -19,6 +19,8 @@ from typing import Any
 
 import pytest
 
+from tests.batch_systems.apptainer import apptainer_node, inside
+from tests.batch_systems.services import Unavailable
 from wms.pilots.agent.fence.unix_accounts import SHARED
 
 ROOT = Path(__file__).parents[5]
@@ -39,12 +41,15 @@ class Payload:
     inputs: dict[str, str] = field(default_factory=dict)
     environment: dict[str, str] = field(default_factory=dict)
     outputs: tuple[str, ...] = ()
+    #: Files of the node that are inputs too.
+    copied: dict[str, str] = field(default_factory=dict)
 
     def as_json(self) -> dict[str, Any]:
         return {
             "limits": self.limits,
             "inputs": {"run.sh": f"#!/bin/sh\n{self.script}\n", **self.inputs},
             "environment": self.environment,
+            "copied": self.copied,
             "outputs": list(self.outputs),
         }
 
@@ -58,6 +63,11 @@ class Fencing:
     work_dir: Path
     network: str = "auto"
     server_url: str = ""
+    #: Folder of the node that it runs in; else on this host.
+    node: Path | None = None
+    #: Image that the payloads run in, and folders that they see.
+    image: str | None = None
+    shared: tuple[str, ...] = ()
 
     def run(self, script: str, **given: Any) -> dict[str, Any]:
         """Run one payload and return what the pilot tells of it."""
@@ -72,6 +82,8 @@ class Fencing:
             "work_dir": str(self.work_dir),
             "payloads": [each.as_json() for each in payloads],
         }
+        if self.image is not None:
+            task |= {"image": self.image, "shared": self.shared}
         shutil.rmtree(self.work_dir, ignore_errors=True)
         self.work_dir.mkdir(mode=0o700)
         is_other = os.geteuid() == 0 and self.account != "root"
@@ -79,11 +91,17 @@ class Fencing:
             shutil.chown(self.work_dir, self.account)
         python = SYSTEM_PYTHON if is_other else sys.executable
         number = pwd.getpwnam(self.account) if is_other else None
+        entering: list[str] = []
+        if self.node is not None:
+            uid = number.pw_uid if number else 0
+            entering = inside(self.node, [self.work_dir.parent], uid=uid)
+            number, python = None, "python3"
+        copied = is_other or self.node is not None
         done = subprocess.run(
-            [python, "-m", "tests.wms.pilots.agent.fence.fenced_pilot"],
+            [*entering, python, "-m", "tests.wms.pilots.agent.fence.fenced_pilot"],
             input=json.dumps(task).encode(),
             capture_output=True,
-            cwd=_readable_copy(self.work_dir.parent / "code") if is_other else ROOT,
+            cwd=_readable_copy(self.work_dir.parent / "code") if copied else ROOT,
             env={"PATH": os.environ["PATH"], "LANG": "C.UTF-8"},
             user=number.pw_uid if number else None,
             group=number.pw_gid if number else None,
@@ -113,7 +131,10 @@ def _readable_copy(folder: Path) -> Path:
     return folder
 
 
-KINDS = ("bwrap of root", "bwrap of a user", "sudo of root", "sudo of a user", "apptainer")
+KINDS = (
+    "bwrap of root", "bwrap of a user", "sudo of root", "sudo of a user",
+    "apptainer of root", "apptainer of a user",
+)  # fmt: skip
 
 
 @pytest.fixture(params=KINDS)
@@ -126,9 +147,15 @@ def fencing(request: pytest.FixtureRequest, fence_programs: None) -> Iterator[Fe
     if fence == "sudo" and is_root:
         request.getfixturevalue("payload_accounts")
     account = "root" if of == "root" else USER
+    node = None
+    if fence == "apptainer" and shutil.which("apptainer") is None:
+        try:
+            node = apptainer_node()
+        except Unavailable as error:
+            pytest.skip(str(error))
     folder = Path(tempfile.mkdtemp(prefix="pilotage-fence-", dir="/var/tmp"))
     folder.chmod(0o755)
-    yield Fencing(fence, account, folder / "work")
+    yield Fencing(fence, account, folder / "work", node=node)
     shutil.rmtree(folder, ignore_errors=True)
 
 

@@ -112,8 +112,8 @@ def session():
     return libc.syscall(keyctl, 0, -3, 0)
 libc.syscall(keyctl, 1, None)
 before = session()
-confinement.confine(dict(has_own_keys=True, has_own_network=False, has_no_capabilities=False,
-    watched=b"", denied=b""))
+confinement.confine(dict(has_own_keys=True, has_own_network=False, account=None,
+    has_no_capabilities=False, watched=b"", denied=b""))
 print(before > 0, session() > 0, session() != before)
 """
 

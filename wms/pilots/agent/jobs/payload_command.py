@@ -1,0 +1,45 @@
+"""Command and environment of a payload, as its enclosure shows it the node or its image."""
+
+from __future__ import annotations
+
+import os
+
+from ..fence.base import Enclosure
+from ..fence.container import IMAGE_PATH
+from .job_description import Job
+
+#: Variables of the pilot's environment that a payload sees; the job's own come on top.
+PASSED_ON = ("PATH", "LANG", "LC_ALL", "TZ")
+
+
+def payload_command(job: Job, executable: str, enclosure: Enclosure) -> list[str]:
+    """Command of the payload, with its standard input if it has one."""
+    command = [executable, *job.arguments]
+    if not job.stdin:
+        return command
+    # Fences give a payload nothing to read: the shell opens the file, and becomes the payload.
+    path = f"{enclosure.home}/{job.stdin}"
+    return ["/bin/sh", "-c", 'exec <"$0" && exec "$@"', path, *command]
+
+
+def payload_environment(job: Job, enclosure: Enclosure) -> dict[str, str]:
+    """Variables of the payload; the job's own go before these."""
+    passed_on = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
+    if not enclosure.has_node_system:
+        # What the node's say does not hold in the image.
+        passed_on = {"PATH": IMAGE_PATH}
+    network = enclosure.network
+    return {
+        **passed_on,
+        "HOME": enclosure.home,
+        "TMPDIR": enclosure.tmp,
+        "PILOTAGE_JOB": str(job.job),
+        "PILOTAGE_ATTEMPT": str(job.attempt),
+        "PILOTAGE_JOB_ATTRIBUTES": enclosure.attributes_file,
+        "PILOTAGE_CORES": str(job.share.cores),
+        "PILOTAGE_MEMORY_MB": str(job.share.memory_mb),
+        "PILOTAGE_GPUS": str(job.share.gpus),
+        **({"PILOTAGE_PORTAL": network.server_url} if network.portal else {}),
+        "OMP_NUM_THREADS": str(job.share.cores),
+        **job.environment,
+    }
