@@ -51,10 +51,23 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark every test by what it needs; slow tests start first."""
+    """Mark every test by what it needs, and put the tests into the order of `_turn`."""
     for item in items:
         mark(item)
-    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+    items.sort(key=_turn)
+
+
+def _turn(item: pytest.Item) -> tuple[bool, bool, bool]:
+    """Sort key: tests that compute before those that wait, in both the long ones first.
+
+    Each worker begins with a stretch of its own, so that one of them waits while others compute,
+    and no long test is the last one.
+    """
+    return (
+        any(map(item.get_closest_marker, ("browser", "batch", "process", "scenario"))),
+        item.get_closest_marker("scenario") is None,
+        item.get_closest_marker("slow") is None,
+    )
 
 
 def pytest_collection_finish() -> None:
