@@ -1,4 +1,4 @@
-"""Conjuncts of an ad's Requirements, each as a parsed expression that can be evaluated."""
+"""Conjuncts of an ad's Requirements, parsed, each with the names it looks up in both ads."""
 
 from __future__ import annotations
 

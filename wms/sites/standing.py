@@ -1,6 +1,7 @@
 """Standing of sites: whether they take new DAGs now, and if not, the kind and the reason.
 
-Also the status of a site in one word, and all queues with whether pilots may be sent to each.
+Also how many new matches its failures leave a site in this period, the status of a site in one
+word, and all queues with whether pilots may be sent to each.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
-"""Script service: takes granted runs one by one, prepares files, runs scripts, records their ends.
+"""Script service: takes granted runs one by one, runs each script fenced, records end and changes.
 
-It renews the lease of a run meanwhile, and stops a script that was cancelled.
+A script runs in a copy of its workspace; what it changed there is stored with its end. Meanwhile
+the lease of the run is renewed, and a script whose run was cancelled or ended by others is
+stopped. A call takes runs for some seconds, and wakes another worker while there are more.
 """
 
 from __future__ import annotations

@@ -1,7 +1,9 @@
-"""Scan of a table of parameters in one pass: its index, faults of its rows, and special rows.
+"""Scan of a table of parameters in one pass: separator, index, faults and special rows.
 
-Chunks are compared as a whole, by what is left of them without plain characters, so that millions
-of rows are checked in seconds. Only chunks with something special are read line by line.
+The first row tells if commas or blanks separate. A special row has characters, or `..` or `//`,
+that may go wrong in a command: its jobs are looked at besides the samples. Chunks are compared as
+a whole, by what is left of them without plain characters, so that millions of rows are checked in
+seconds. Only chunks with something special are read line by line.
 """
 
 from __future__ import annotations
