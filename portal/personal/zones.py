@@ -1,4 +1,4 @@
-"""Time zone in which a page shows times, times as text in it, and the list of zones to choose.
+"""Time zone in which a page shows times, times as text in it, zones to choose, and zones by name.
 
 The zone belongs to the current answer: `shown_in` sets it for the templates rendered inside. It is
 not Django's current time zone, in which forms would read input.

@@ -1,4 +1,4 @@
-"""Pilot API before the first claim: files of the agent by hash, unfit nodes, node check results."""
+"""Pilot API before the first claim: agent files by hash, reports of unfit nodes, node checks."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """Cache of DAG drawings: layouts, states, times and counts of nodes, for page and API.
 
-Without a cache they are computed anew. What depends on node states is cached until the next event
-of the DAG. Large new DAGs are laid out ahead of requests.
+Times are start and end, expected ones of nodes that have not ended. Without a cache all is computed
+anew. What depends on node states is kept until the next event of the DAG. Large new DAGs are laid
+out ahead of requests.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Question of the efficiency page and endpoint: days, site and grouping; and its answer."""
+"""Query of the efficiency page and endpoint: days, site and grouping; and its answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Form to change one's own password, for the account page and the administration."""
+"""Form to change one's own password, for the account page and the administration.
+
+A wrong old password counts for the login throttle.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Download responses with the sandboxes of a job or a cluster as one tar, for pages and API."""
+"""Download responses with the sandboxes of a job or a cluster as one tar, for pages and API.
+
+Each holds one of the user's few slots for downloads while it is sent; without one it is refused.
+"""
 
 from __future__ import annotations
 

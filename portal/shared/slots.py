@@ -1,4 +1,7 @@
-"""Slot of a pilot: cores, memory, GPUs and disk offered, given, held by jobs, and free."""
+"""Slot of a pilot: what its queue offers, the batch system gave, open attempts hold, and is free.
+
+Each in cores, memory, GPUs and disk.
+"""
 
 from __future__ import annotations
 

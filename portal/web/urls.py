@@ -1,4 +1,4 @@
-"""URL patterns of the web pages, with login, logout, downloads and the data for scripts."""
+"""URL patterns of the web pages, with login, logout, downloads and the data that browsers fetch."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Services on bulk operations: freeze a selection as preview, confirm, stop, retry what failed.
 
 They check permissions and the limits of a user, and write the audit; the control loop in
-`wms.bulk.execution` acts on the objects.
+`wms.bulk.execution` acts on the objects. A new preview deletes the user's superfluous old ones.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
 """Audit trail of people's actions: writes its entries, and selects those that a user may read.
 
+An entry is written in the transaction of the action, and counts as activity for the control loops.
 Also the object that an entry is about (DAG, job, site, ...), found in the words of its target, and
 the id of the HTTP request that is being answered.
 """

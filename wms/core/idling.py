@@ -1,7 +1,8 @@
 """Idle detection: control loops run less often while nothing happens in the installation.
 
 The sign of activity is one time in the cache: of the last event, of a person's action, and of the
-last cycle that found something to do. Without the cache every loop keeps its period.
+last cycle that found something to do. Without the cache every loop keeps its period. Also how near
+a due time must be to count as activity.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Control loops: registry, one cycle under a lock with its report stored, and wake-ups.
 
 A loop is periodic work that is correct when skipped, repeated, or started twice at once. Also the
-report of a loop's last cycle, and the wake-up of any Celery task.
+report of a loop's last cycle, and the wake-up of any Celery task: without a broker, the next period
+does the work.
 """
 
 from __future__ import annotations

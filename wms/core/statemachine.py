@@ -1,7 +1,8 @@
 """State machine: moves rows to a state if theirs allows it, and writes an event for each.
 
-One statement moves thousands; rows in another state are skipped. Also the first event of new
-objects, events that change no state, and the announcement of events in inboxes.
+One statement moves thousands, and sets other columns with the state; rows in another state are
+skipped. Also the first event of new objects, events that change no state, the announcement of
+events in inboxes, and the deletion, with a move, of rows attached to the objects.
 """
 
 from __future__ import annotations

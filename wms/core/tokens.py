@@ -1,6 +1,7 @@
 """API tokens `plt_<prefix>_<secret>`: made, shown once, stored as a hash, checked, revoked.
 
-Also the tokens of one user. Users manage their own, admins those of all.
+A check notes the time of use. Also the tokens of one user. Users manage their own, admins those of
+all.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Views of the account page: tabs, tokens, password, default filters, subscriptions, channels."""
+"""Views of the account page: tabs, tokens, password, default filters, subscriptions, channels.
+
+A new token or webhook secret is shown once; a new password ends the user's other sessions.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Data of one DAG that several tabs of its page share, each read once per request."""
+"""Data of one DAG that several tabs of its page share, each read once per request.
+
+The row with policy and subscription, states of nodes, levels, counts, and shared limits.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Contexts of the tabs overview, events, scripts, files and rescue of the DAG page."""
+"""Template contexts of the tabs overview, events, scripts, files and rescue of the DAG page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Pages of failure groups: list, matrix of sites and causes, one group, and decisions about it."""
+"""Pages of failure groups: list, matrix of sites and causes, one group, and decisions about it.
+
+The decisions are mute, resolve, reopen and categorise.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Views that send the graph of a large DAG to its script: positions, states and names, in binary.
+"""Views that send the graph of a large DAG to the browser: positions, states and names, in binary.
 
 Also changes of states since a version, and facts of one node as JSON.
 """

@@ -1,4 +1,4 @@
-"""History charts on pages: JSON of a figure for the chart script, caption, and table of bins.
+"""History charts on pages: JSON of a figure for the browser, caption, and table of bins.
 
 Also the charts that other pages show.
 """

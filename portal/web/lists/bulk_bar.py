@@ -1,4 +1,7 @@
-"""Bulk action bar above the rows of a list: token of the rows shown, and possible actions."""
+"""Bulk action bar above the rows of a list: possible actions, and a token for all rows of the list.
+
+The token stands for all pages of the filtered list, as it is at this moment.
+"""
 
 from __future__ import annotations
 

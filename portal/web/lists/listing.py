@@ -1,4 +1,7 @@
-"""List page: filtered rows, counts by state and by value with links, paging, live refresh."""
+"""List page of any kind: filtered rows, counts by state and by value with links, paging, refresh.
+
+It opens with the user's own filter. The counts of a state are those of the list its link leads to.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Paging of long lists by keyset: the last page is as fast as the first.
 
-Also by number, for lists in a fixed order, and the addresses of other pages.
+Also by number, for lists in a fixed order, and the addresses of other pages and other filters.
 """
 
 from __future__ import annotations

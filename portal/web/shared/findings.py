@@ -1,4 +1,7 @@
-"""Faults of DAG files and other inputs for pages, each with the quoted source line."""
+"""Faults of DAG files and other inputs for pages, each with the quoted source line.
+
+Also the HTTP status of a page that tells faults.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Refusal of stale forms: an action fails if its object changed since the form was shown."""
+"""Refusal of stale forms: an action fails if its object changed since the form was shown.
+
+A change is seen by the object's state, or by a version made of its values; they are compared while
+the row is locked for the action.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Template filters for drawings of a DAG: differences of numbers, counts by name, lengths."""
+"""Template filters for drawings of a DAG: rest of a number, count by name, extent of stretches."""
 
 from __future__ import annotations
 

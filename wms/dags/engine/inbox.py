@@ -1,6 +1,7 @@
 """Inbox of a DAG, read by the engine: entries about jobs, scripts, inner DAGs and placements.
 
-They become outcomes of nodes; the ends of plain nodes are settled at once.
+They are deleted as they are read, in the transaction of the round. They become outcomes of nodes;
+the ends of plain nodes are settled at once.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Start of nodes without unfinished parents, when a DAG begins, resumes or is provisioned.
 
-A provisioner comes first, then services and the nodes of the graph; of a DAG that is ending only
-its FINAL node.
+A PROVISIONER node comes first, alone until it is ready, then SERVICE nodes and those of the graph;
+of a DAG that is ending only its FINAL node.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Throttles on submission: how many ready nodes of a DAG may be submitted now, and which.
 
-By the limits of the DAG, of its categories, and those shared by DAGs. Also the columns of ready
-nodes that are read for submission, and the DAGs that limits keep back.
+By the limits of the DAG, of its categories, and those shared by DAGs, whose rows are locked for
+that. Also why there is no capacity, the columns of ready nodes that are read for submission, and
+the DAGs that limits keep back.
 """
 
 from __future__ import annotations
