@@ -1,4 +1,4 @@
-"""Directives of a job: stdin, output remaps, durations, checkpoints, notification, hold, kill time.
+"""Directives of a job: stdin, output remaps, time limits, checkpoints, notification, hold, image.
 
 Values of the submit description for its run that are no needs, files or expressions; kept as JSON
 with only what is given. Also the announced output (a file, or a folder) that a file belongs to, and

@@ -1,7 +1,7 @@
 """Control loop of `periodic_hold`, `periodic_release` and `periodic_remove` of jobs.
 
 Evaluates these expressions and holds, releases or removes the jobs. Also holds jobs that have been
-with a pilot for longer than their own limit.
+with a pilot for longer than their `allowed_job_duration`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Quotas of users and groups on waiting jobs, clusters and stored bytes: use, and refusal beyond.
 
-Also the register of counters by which other apps add to the use, and the summing up of the entries
-of stored bytes.
+A check against quotas locks them until its transaction ends, so that two never take the last place
+together. Also the register of counters by which other apps add to the use, and the summing up of
+the entries of stored bytes.
 """
 
 from __future__ import annotations

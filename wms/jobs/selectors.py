@@ -1,7 +1,7 @@
 """Selectors of jobs, their attempts, events, logs, streams and files, and of files of workspaces.
 
 Also what open attempts hold of a pilot (cores, memory, disk, GPUs), jobs whose pauses are over, and
-the first site of a job as an expression for queries.
+a query expression for the first of the sites that a job names.
 """
 
 from __future__ import annotations

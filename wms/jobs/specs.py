@@ -1,6 +1,7 @@
 """Specification of a job to be submitted (`JobSpec`), and the values it shares with other jobs.
 
-Also what of it is stored with the job, and the JSON form and key (SHA-256) of what is stored once.
+Also what of it is stored with the job, the JSON form and key (SHA-256) of what is stored once, and
+the mark in its texts that stands for the number of its cluster.
 """
 
 from __future__ import annotations

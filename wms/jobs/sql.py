@@ -1,7 +1,7 @@
 """SQL of jobs: insert thousands with their descriptions, lock limits and scopes, count running.
 
-Also the statements of pilots' claims and reports, those of concurrency limits, and the folding of
-the sizes of outputs and of stored files.
+Scopes are the sites of jobs bound at the claim. Also the statements of pilots' claims and reports,
+those of concurrency limits, and the folding of the sizes of outputs and of stored files.
 """
 
 from __future__ import annotations

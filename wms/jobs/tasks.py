@@ -1,8 +1,8 @@
-"""Control loops of jobs and their Celery tasks: sweepers, periodic expressions, pauses, accounts.
+"""Control loops of jobs and their Celery tasks: sweepers, periodic expressions, pauses, accounting.
 
 The sweepers remove broken uploads and old streams, outputs whose lease is over and contents that
 nothing refers to; the materialiser makes the jobs of clusters; rescheduled jobs are queued again
-after their pauses.
+after their pauses; the usage of ended attempts and stored files is accounted.
 """
 
 from __future__ import annotations

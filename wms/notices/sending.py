@@ -2,7 +2,8 @@
 
 A delivery is claimed, sent without any transaction open, and then recorded. Whoever is killed
 between the last two has sent it and does not know: it is sent again, with the same id. A channel
-that fails backs off and is switched off in the end.
+that fails backs off; a webhook that takes nothing is switched off in the end, loses what waits in
+it, and its user gets a notice. What the user may not see any more is left out.
 """
 
 from __future__ import annotations

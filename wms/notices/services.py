@@ -1,4 +1,8 @@
-"""Services on a user's own subscriptions, channels (with webhook secrets) and read marks."""
+"""Services on a user's own subscriptions, channels (with webhook secrets) and read marks.
+
+Audited, but for read marks. Also a test message by a channel. A channel that is switched off loses
+what waits in it.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """Secrets of webhooks, and signatures of messages by them (HMAC).
 
-A secret is made of the portal's key and a nonce, so that no table holds it.
+A secret is made of the portal's key and a nonce, so that no table holds it. Also its check value,
+which is stored and reveals nothing of it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Selectors of pilots: lists, details, events, ends of logs, fences, counts by queue and state.
 
 A log that the pilot has not sent is asked of its batch system. Also the name of a pilot's worker
-node, and whether it is the only one known at its site.
+node, whether it is the only one known at its site, and queues on whose nodes a fence works.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Services on pilots: drain one, stop the pilot of a job after it, remove one at once.
 
-Permitted and audited.
+Permitted and audited. The jobs of a removed pilot wait again.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Operations on placement requests: submit, start and end attempts, leases, remove.
 
-Attempts whose leases have expired are ended, failed ones tried again after a pause. Time is always
-an argument, so that a simulation can drive all of it by a clock of its own.
+Files that an attempt brought appear in the workspace at its end. Attempts whose leases have expired
+are ended, failed ones tried again after a pause. Time is always an argument, so that a simulation
+can drive all of it by a clock of its own.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Advertisement of a site at run time, as with `condor_advertise`: checked, stored, invalidated."""
+"""Advertisement of a site at run time, as with `condor_advertise`: checked, stored, invalidated.
+
+Permitted and audited. One that is not newer than the last one, by its number, is refused.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Services on downtimes, in which a site gets nothing new: add, change, cancel."""
+"""Services on downtimes, in which a site gets nothing new: add, change, cancel.
+
+Permitted and audited; each change is an event of the site. Also the terms of a downtime (times,
+reason) as a value, with a version.
+"""
 
 from __future__ import annotations
 

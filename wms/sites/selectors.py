@@ -1,7 +1,7 @@
 """Selectors of sites, queues, downtimes and events of sites; what a queue's pilots offer to jobs.
 
-Also the element (batch system adapter) of a queue with its settings, and identities (owner, group)
-of private pilots with those that get no more work.
+Also the element (batch system adapter) of a queue with its settings, whether its pilots run on this
+host, and identities (owner, group) of private pilots with those that get no more work.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Models of TaskQueues, tickets of the draw, waiting jobs and their counts, and the policy."""
+"""Models of TaskQueues, tickets of the draw, waiting jobs and their counts, and the policy.
+
+The policy has the settings of all TaskQueues.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """Operations on TaskQueues: enqueue, move and withdraw jobs, claim one, remove empty queues.
 
-The claim draws TaskQueues until the pilot's ad meets the requirements and no limit refuses.
+The claim draws TaskQueues until the pilot's ad meets the requirements and no limit refuses. Jobs
+that begin to wait are announced to held claims; whoever changes waiting jobs withdraws them first.
 """
 
 from __future__ import annotations

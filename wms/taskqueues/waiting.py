@@ -1,7 +1,7 @@
 """Rows of waiting jobs and their counts: join, leave and take, each in one statement.
 
-Also the host that claims, to which jobs that have failed there are not given, and the folding of
-the counts' entries.
+Also the worker node (host) of a pilot that claims, to which jobs that have failed there are not
+given, and the folding of the counts' entries.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Names of files in submit descriptions: in the workspace, alone or in lists, and never a URL."""
+"""Names of files in submit descriptions, parsed and checked: inside the workspace, never a URL.
+
+Alone or in lists; an output whose name ends with a slash is the content of a folder.
+"""
 
 from __future__ import annotations
 

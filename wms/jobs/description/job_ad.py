@@ -1,6 +1,7 @@
-"""Job ad before submission: gives the attributes that an expression of a description refers to.
+"""Job ad before submission: the attributes that an expression of a description refers to.
 
-None where some are not known yet, as before the match. Also the names that such an ad may have.
+None where some of them are not known yet, as before the match. Also the names that such an ad may
+have, and whether a text depends on a job's number or on the parents of its node.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Reader of a job's needs (cores, memory, sites, tags, ...) in submit commands and +attributes.
 
-A job with an image of a container needs a pilot that starts some. Also of its priority, and of
-amounts of memory and disk. Attributes are ClassAd expressions, evaluated within a bound.
+A job with an image of a container needs a pilot that starts some. Also of its priority, of whole
+numbers, and of amounts of memory and disk; the names that descriptions have for needs, and the most
+different needs of one DAG or cluster. Attributes are ClassAd expressions, evaluated within a bound.
 """
 
 from __future__ import annotations

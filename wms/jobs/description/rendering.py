@@ -1,7 +1,8 @@
 """Renderer: makes the jobs of a node from its submit description, with all macros expanded.
 
-A node with several `queue` statements or a count gets a list of jobs. Checks before the match get
-the fields of its first jobs.
+Macros refer to the node and its state, such as its retry (`NodeContext`). A node with several
+`queue` statements or a count gets a list of jobs. Checks before the match get the fields of its
+first jobs.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Texts of any size with random access to their bytes, and the gaps in them.
 
 A position is the same byte for ever: missing bytes are a gap, and their positions never stand for
-anything else.
+anything else. Also the parts between gaps, and a text in chunks, with a line in place of each gap.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Batch poller: asks a queue's batch system for the states of its pilots, and acts on them.
 
-Ends pilots that are gone, cancels held and stuck ones, finds those of submissions whose answer was
-lost, and lets the batch system forget ended ones. A doubtful answer is not acted upon. The batch
-system only explains; a pilot that is heard lives, whatever is said of it.
+Ends pilots that are gone, whose jobs wait again, cancels held and stuck ones, finds those of
+submissions whose answer was lost, and lets the batch system forget ended ones. Failures, of answers
+or of starts, make the queue back off. A doubtful answer is not acted upon. The batch system only
+explains; a pilot that is heard lives, whatever is said of it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Monitor, the control loop of pilots: stalls silent ones, frees their jobs, wakes batch polls."""
+"""Monitor, the control loop of pilots: stalls silent ones with their jobs, wakes batch polls.
+
+Pilots that stay silent fail, and others get their jobs; later where no pilot at all is heard.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Director, a control loop: plans how many pilots should wait at each queue, wakes submitters."""
+"""Director, a control loop: plans how many pilots should wait at each queue, wakes submitters.
+
+Stores the plan as requests, and asks no batch system anything. Each waiting job counts for one
+queue only.
+"""
 
 from __future__ import annotations
 

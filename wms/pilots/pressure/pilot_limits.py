@@ -1,4 +1,7 @@
-"""Services on pilot limits, which bound the pilots of many queues together: check, save, delete."""
+"""Services on pilot limits, which bound the pilots of many queues together: check, save, delete.
+
+Permitted and audited. A limit counts from the director's next cycle on, and ends no pilot.
+"""
 
 from __future__ import annotations
 

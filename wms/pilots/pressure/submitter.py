@@ -1,7 +1,8 @@
 """Submitter: the turn of a queue, which tops up waiting pilots to the request, or removes some.
 
-Turns of one queue never overlap, and no turn waits for that of another queue. Also the submission
-of one batch, the ids of its pilots in the batch system, and the lock of a queue.
+Turns of one queue never overlap, and no turn waits for that of another queue. What a turn did is
+stored with the request; a fault makes the queue back off. Also the submission of one batch, the ids
+of its pilots in the batch system, and the lock of a queue.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Node checks: services on those that administrators added, and results that pilots report.
 
-Also the report of an unfit node, selectors of checks and results, and the removal of old results.
+Also the report of an unfit node, which ends its pilot, selectors of checks and results, and the
+removal of old results.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""Claim of a pilot: a job that fits, bound to the pilot, or the reason why there is none."""
+"""Claim of a pilot: a job that fits, bound to the pilot, or the reason why there is none.
+
+Asked again under the same key it gives the same job. A drawn job without its input files fails, one
+without values of the site is held. On a suspected node the job is noted as a trial.
+"""
 
 from __future__ import annotations
 

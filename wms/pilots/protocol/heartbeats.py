@@ -1,6 +1,7 @@
-"""Heartbeat of a pilot: recorded, a stalled pilot recovered, commands in the answer.
+"""Heartbeat of a pilot: recorded with usage and attributes of its jobs, commands in the answer.
 
-Thousands of pilots send them, so one without attributes or commands costs one statement.
+A stalled pilot is recovered with its jobs. Thousands of pilots send heartbeats, so one without
+attributes or commands costs one statement.
 """
 
 from __future__ import annotations

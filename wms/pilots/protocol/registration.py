@@ -1,7 +1,8 @@
 """Registration of a pilot, its authentication (secret, token, attempt tokens), and its good-bye.
 
 The answer to a registration has the settings of the queue; the fence that works on the node settles
-a queue's `auto`.
+a queue's `auto`. The good-bye ends the pilot, and its open jobs wait again. Also the actor of what
+a pilot does itself.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Transfer module for `file:` addresses: copies within a workspace, and from and to listed folders.
+"""Transfer module for `file:` addresses: copies within a workspace, and from and to host folders.
 
-The folders are on the portal's host. The checksum is made while the file is read, and that of the
-copy compared with it; the copy appears under its name only when it is complete. In the listed
-folders no symbolic link is followed.
+The settings list these folders of the portal's host; in them no symbolic link is followed. The
+checksum is made while the file is read, and that of the copy compared with it; the copy appears
+under its name only when it is complete.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A `Fence` is chosen once for a pilot; it makes an `Enclosure` for each job. The enclosure has the
 paths that a payload sees, and the `LaunchPlan` of the program that starts the payload inside. Also
-what fences have in common: confinement, limits of processes, change of owners.
+what fences have in common: errors, confinement, limits of processes, scripts, change of owners.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Parts of the host that are shown inside a fence, as options of bubblewrap; what is hidden.
 
 They are the system's folders, read-only, and shared ones. Used by the fences of payloads
-(bubblewrap, Apptainer) and of the scripts of nodes. Also finds the program of a fence.
+(bubblewrap, Apptainer) and of the scripts of nodes. Also the paths of a job's own folders inside,
+and the path of a fence's program.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Network of payloads: the policy of a queue, and what of it is in force on this node."""
+"""Network of payloads: the one that a queue wants, and what of it is in force on this node."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The node's own Python inside a container of another system, where none need be.
+"""The node's own Python inside a container of another system, which may have none.
 
 Its folders are shown at a hidden place, and its dynamic loader is told where the libraries are:
 nothing of the image is loaded.

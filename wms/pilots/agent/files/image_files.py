@@ -1,4 +1,7 @@
-"""Files of images in the format of Apptainer (SIF): what their headers say is in them."""
+"""Files of images in the format of Apptainer (SIF): why no container may be made of one.
+
+Their headers tell: an image with other file systems in it than its own read-only one is refused.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """Delivery of one report of a job to the server, after the files that belong to it.
 
-Files that the server refuses are named in the report; a job whose end it refuses is given back.
+Files that the server refuses are named in the report; a job whose end it refuses is given back. A
+claim may go with a report that is sent at once.
 """
 
 from __future__ import annotations

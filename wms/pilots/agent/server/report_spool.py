@@ -1,4 +1,7 @@
-"""Spool of reports on ended jobs: kept on disk, and sent again until the server answers."""
+"""Spool of reports on ended jobs: kept on disk, and sent again until the server answers.
+
+Also the attempts whose reports wait here.
+"""
 
 from __future__ import annotations
 

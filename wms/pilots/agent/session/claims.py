@@ -1,4 +1,7 @@
-"""Claims of the pilot: free resources offered to the server, jobs in its answers, pauses."""
+"""Claims of the pilot: free resources offered to the server, jobs in its answers, pauses.
+
+Also the claim for what the end of a job frees, which goes with the job's report.
+"""
 
 from __future__ import annotations
 

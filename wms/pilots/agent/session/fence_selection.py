@@ -1,6 +1,7 @@
 """Choice of the pilot's fence for payloads: the queue's or `auto`, tried on this node.
 
-Also the trial of containers for jobs with images.
+`auto` is bubblewrap where it works, else no fence. Also the trial of containers for jobs with
+images.
 """
 
 from __future__ import annotations

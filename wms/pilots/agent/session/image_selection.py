@@ -1,4 +1,7 @@
-"""Whether the pilot takes jobs with images: a container is tried on its node."""
+"""Trial of a container on the pilot's node, which decides whether the pilot takes jobs with images.
+
+It gives the pilot's `Images`, and tells the server the result.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """Node validation: the pilot runs its node checks before the first job, and later beside jobs.
 
-Also sends the results, and keeps the slot of an unfit node for a while.
+A check that fails makes the pilot drain. Also sends the results, and those of other trials, and
+keeps the slot of an unfit node for a while.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Clock of one pilot's lifetime: until when it takes jobs, when it ends itself or has to end.
 
-It applies `lifetime_rules`.
+It applies `lifetime_rules`, and terminates a pilot whose time is over.
 """
 
 from __future__ import annotations
