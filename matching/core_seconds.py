@@ -1,4 +1,4 @@
-"""Core-seconds of one pilot: useful work of its jobs and four kinds of waste, in per mille.
+"""Core-seconds of one pilot: its lifetime and useful work, and four kinds of waste in per mille.
 
 Core-seconds are exact for pilots of many cores with mixed jobs, where seconds alone are not.
 """

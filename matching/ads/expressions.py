@@ -1,4 +1,8 @@
-"""Analysis of a ClassAd expression's text: attributes it refers to, dependencies, conjuncts."""
+"""Analysis of a ClassAd expression's text: attributes it refers to, dependencies, conjuncts.
+
+Dependencies are attributes of its own ad, directly or through others, and names that are looked up
+in the other ad.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
 """Functions of submit descriptions: `$INT(x,%03d)`, `$CHOICE(n,a,b)`, `$Fn(file)` and others.
 
 Arguments and results are HTCondor's; where it would leave a garbled text, FunctionError is raised.
-Macros in the arguments are expanded before. Also values of constant expressions (`constant`), which
-arguments may name a value (`looked_up`), and random draws that can be repeated.
+Macros in the arguments are expanded before; an argument that is not known yet (`UNKNOWN`) makes
+the result unknown. Also values of constant expressions (`constant`), which arguments may name a
+value (`looked_up`), and random draws that can be repeated.
 """
 
 from __future__ import annotations

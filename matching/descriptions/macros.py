@@ -4,9 +4,9 @@ Names are case-insensitive. A value is looked up when a job is made of the descr
 assignment wins, wherever it stands) and may contain macros itself. A name without a value, or with
 an empty one, becomes its default, or nothing. Where a value uses its own name, the earlier value of
 that name is meant. `$(DOLLAR)` is a dollar sign that begins no macro.
-`Scopes` expands all macros, `Flattener` only what a description itself defines. `Budget` limits
-the length and work of an expansion. `$INT(name)` and its like are functions:
-`matching.descriptions.macro_functions`. `$$(...)` and `$ENV(...)` are references, which
+`Scopes` expands all macros, from layers of values; `Flattener` only what a description itself
+defines. `Budget` limits the length and work of an expansion. `$INT(name)` and its like are
+functions: `matching.descriptions.macro_functions`. `$$(...)` and `$ENV(...)` are references, which
 `matching.descriptions.substitution` expands later; macros inside of them are expanded here.
 """
 

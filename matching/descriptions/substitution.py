@@ -4,8 +4,8 @@
 of an expression on the job's own ad and the site's. Syntax and meaning are HTCondor's, with
 `$ENV(NAME:default)`, `$$(Attr:default)` and `$$(DOLLARDOLLAR)`. Macros, whose values may use
 references, are expanded before, by `matching.descriptions.macros`. References are expanded once,
-from left to right: inserted values are not expanded again. Also lists the references of a text and
-finds their faults.
+from left to right: inserted values are not expanded again. Also tells whether a text has macros or
+references, lists its references, and finds their faults.
 """
 
 from __future__ import annotations

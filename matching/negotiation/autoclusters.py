@@ -1,7 +1,7 @@
 """Autoclusters of idle DAGs, as in HTCondor: equal significant attributes are evaluated once.
 
-Holds the ad of a request for a site, the attributes that sites look up in it, and the numbering of
-requests by autocluster.
+Holds the ad of a request, the common ad of an autocluster with its acceptance and Rank of a site,
+the attributes that sites look up in it, and the numbering of requests by autocluster.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Division of waiting jobs among queues, each job counted once, and the pilots they then need.
 
-Where pilots have owners, the need is also divided by whose jobs they are.
+Jobs of higher priority choose first. Where pilots have owners, the need is also divided by whose
+jobs they are.
 """
 
 from __future__ import annotations

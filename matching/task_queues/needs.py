@@ -1,6 +1,7 @@
 """Needs of a job (cores, memory, site, tags, ...), checked; jobs with equal ones share a TaskQueue.
 
-Also the CPU segments into which CPU times are rounded up.
+Also the largest amounts that are allowed, the CPU segments into which CPU times are rounded up,
+and the tag of pilots that start containers.
 """
 
 from __future__ import annotations

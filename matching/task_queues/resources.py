@@ -1,7 +1,8 @@
 """Resources that a pilot or queue offers to jobs, and the reasons why it cannot take some.
 
-Also whether a job's requirements are true there, the ads of pilot and job for that, names of the
-facts that pilots tell of their nodes, and the kinds of jobs that running limits count.
+Also why no pilot is sent for some, whether a job's requirements are true there, the ads of pilot
+and job for that, names of the facts that pilots tell of their nodes, and the kinds of jobs that
+running limits count.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Admin pages of fair share: accounting groups, submitters, quotas, concurrency limits.
 
-Also the base admins of all objects that may be deleted, and of limits that site administrators
-set.
+Also the base admins of all objects that may be deleted with a reason, and of limits that site
+administrators set.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Admin pages of sites (with YAML exchange, standing and ads), queues, and downtimes.
+"""Admin pages of sites (YAML exchange, ads, whether they take DAGs), queues, and downtimes.
 
 Also links to the explain page, on which a site is tested.
 """

@@ -1,7 +1,7 @@
 """Cursor pagination of API lists: latest first, as sorted, in file order, by process, or by name.
 
-It is equally fast at any position of a long list, and stable under inserts. Also checks page size
-and cursor.
+It is equally fast at any position of a long list, and stable under inserts. An order that no index
+has is refused for too many rows. Also checks page size and cursor.
 """
 
 from __future__ import annotations

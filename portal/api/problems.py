@@ -1,6 +1,7 @@
 """Exception handler of the REST API: errors as problem details (RFC 9457) with findings.
 
-Also warnings and statistics of a checked DAG as members of an answer.
+It rolls back the transaction of the request. Also warnings and statistics of a checked DAG as
+members of an answer.
 """
 
 from __future__ import annotations

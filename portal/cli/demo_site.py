@@ -1,6 +1,7 @@
 """Configuration of the demo: sites of the example production, its operator account and API token.
 
-What exists is left as it is, so that a change made in the portal survives the next demo.
+What exists is left as it is, so that a change made in the portal survives the next demo. Password
+and token are kept in private files of the state directory.
 """
 
 from __future__ import annotations

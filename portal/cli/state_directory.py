@@ -1,6 +1,6 @@
-"""State directory (`var` or $PILOTAGE_VAR): its path, logs, run files, and whether it is migrated.
+"""State directory (`var` or $PILOTAGE_VAR): paths of logs, run files, mark of migrated tables.
 
-Independent of Django, since the settings read files there.
+Also the path of the checkout (`BASE`). Independent of Django, since the settings read files there.
 """
 
 from __future__ import annotations

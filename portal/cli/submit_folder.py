@@ -1,6 +1,6 @@
-"""DAG files in a directory on disk, read for commands as a submission would send them.
+"""Directory with DAG files, as a submission would send it, for commands that read it from disk.
 
-Also the command-line options that name files and parameters.
+Also the command-line options that name it and from where its file names are looked up.
 """
 
 from __future__ import annotations

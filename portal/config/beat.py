@@ -1,6 +1,7 @@
 """Scheduler of Celery beat for the control loops, with at most one waiting message for each.
 
-Each loop is asked for once in its period, less often while the installation is idle.
+Each loop is asked for at the start and once in its period, less often while the installation is
+idle.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Temporary PostgreSQL server for one command, with a database copied from a prepared template.
 
-The template has all tables. The copy is in memory where possible, does not wait for a disk, and is
-removed at the end. Also the environment variables by which a command uses it.
+The template has all tables; it is made at first use and kept. The copy is in memory where possible,
+does not wait for a disk, and is removed at the end. Also the environment variables by which a
+command uses it.
 """
 
 from __future__ import annotations

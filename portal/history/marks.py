@@ -1,6 +1,7 @@
 """Marks of downtimes and changes in a history figure: lines, fields, and numbered flags.
 
-Changes are those of configuration, and of sites that are closed and opened.
+Changes are those of configuration, and of sites that are closed and opened; only what the user may
+see is marked.
 """
 
 from __future__ import annotations

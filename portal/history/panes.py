@@ -1,4 +1,7 @@
-"""Panes (charts) of the history page: series of each, kind of its bins, and how they are drawn."""
+"""Panes (charts) of the history page: series of each, kind of its bins, and how they are drawn.
+
+Also which panes are shown by default.
+"""
 
 from __future__ import annotations
 

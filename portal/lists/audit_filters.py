@@ -1,4 +1,8 @@
-"""Filter of the list of audit entries: by actor, action, object, time and reason."""
+"""Filter of the list of audit entries: by actor, action, object, time and reason.
+
+Without an object, an actor or a request, reasons are searched in the latest entries only; a note
+says so.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """Base class of list filters: rows, their order and pages, and parameters checked for storing.
 
 Pages are read from a border on; if no index has the order, only the latest rows are sorted. Also
-conditions that help PostgreSQL's planner, such as ids instead of times.
+notes on rows that were not searched, whether a word passes a filter, and conditions that help
+PostgreSQL's planner, such as ids instead of times.
 """
 
 from __future__ import annotations

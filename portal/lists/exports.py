@@ -2,7 +2,8 @@
 
 Times are in UTC, whatever zone the page shows. A file has at most MAX_LINES lines, and of a partly
 sorted list only the sorted lines; an incomplete file says so in its name, in the HTTP header
-X-Is-Cut, and in JSON before the first line.
+X-Is-Cut, and in JSON before the first line. In CSV, an apostrophe precedes a text that a
+spreadsheet would take for a formula.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Filter of failure groups, for page, API and dashboard: by message, site, time and decision."""
+"""Filter of failure groups, for page, API and dashboard: by message, site, time and decision.
+
+Only groups with failures in the chosen time pass; without one it is the last day.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Filter fields of lists, and the syntax of their values in addresses, API and saved filters.
+"""Filters of lists by a column, their form fields, and the syntax of values in addresses and API.
 
 `a` or `a,b` or the parameter twice: any of these. `!a`: not that. `5..9`, `5..`, `..9`: a range.
 Times are ISO dates and times, in UTC unless they say otherwise, or `24h`, `7d`: so long ago.

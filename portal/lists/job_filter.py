@@ -1,6 +1,7 @@
 """Filter of the list of jobs, of which there are so many that every condition needs an index.
 
-Also the filter by the DAG that something was made for.
+Parts of names have none: without a DAG, a cluster or a number, the latest jobs only are searched,
+and a note says so. Also the filter by the DAG that something was made for.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A list sends a signed token along with its rows: its filter, the time, the number of rows, and the
 user. Whoever sends it back means exactly what was shown. A second token confirms the preview of an
-operation.
+operation. Also the rows that pass the filter of an operation now.
 """
 
 from __future__ import annotations

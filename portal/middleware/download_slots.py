@@ -1,4 +1,7 @@
-"""Download slots: a streamed response holds a slot of its user until all of it is sent."""
+"""Download slots: a streamed response holds a slot of its user until all of it is sent.
+
+Slots are few: without a free one the download is refused (Busy).
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Login throttle: wrong passwords, counted in the cache by account and by address.
 
 An attempt is counted before the password is checked, and taken back when it was right: parallel
-attempts are bounded like consecutive ones. Also the middleware that answers one too many (429),
-and the address of a client behind a trusted proxy.
+attempts are bounded like consecutive ones. Without the cache nobody is locked out. Also the
+middleware that answers one too many (429), and the address of a client behind a trusted proxy.
 """
 
 from __future__ import annotations

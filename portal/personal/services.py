@@ -1,4 +1,7 @@
-"""Services on saved filters, and on preferences: default filter, columns, theme, zone, density."""
+"""Services on saved filters, and on preferences: default filter, columns, theme, zone, density.
+
+Changes of shared filters are audited.
+"""
 
 from __future__ import annotations
 

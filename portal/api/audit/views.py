@@ -1,4 +1,7 @@
-"""Endpoint of the audit trail: list of audited actions with filters."""
+"""Endpoint of the audit trail: list of audited actions with filters.
+
+Operators read all of it, others what concerns them or objects that everybody may see.
+"""
 
 from __future__ import annotations
 

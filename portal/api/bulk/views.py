@@ -1,4 +1,7 @@
-"""Endpoints of bulk operations: list, detail, preview, confirmation, items, stop, retry."""
+"""Endpoints of bulk operations: list, detail, preview, confirmation, items, stop, retry.
+
+A retry is a new preview, of the objects that failed or that a stop left.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Endpoints of clusters: list, detail, jobs, faulty rows, events, description; check of jobs.
 
-Also the base of endpoints to which jobs are submitted.
+Also the base of endpoints to which jobs are submitted, with its bodies and key in the schema.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Endpoints of failure groups: list, detail, and the actions mute, resolve, reopen, categorise."""
+"""Endpoints of failure groups: list, detail, and the actions mute, resolve, reopen, categorise.
+
+The list has groups with failures in the last day, unless another time is asked for.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Endpoints of jobs: submit, list, detail, standard output and error, and actions such as kill."""
+"""Endpoints of jobs: submit, list, detail, standard output and error, and actions such as kill.
+
+Submitted jobs, even a single one, are stored as a cluster, which is the answer.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Serializers of saved filters (shown, to be saved, to be changed); the field of parameters."""
+"""Serializers of saved filters (shown, to be saved, to be changed); field of filter parameters."""
 
 from __future__ import annotations
 

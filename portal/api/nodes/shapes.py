@@ -1,4 +1,4 @@
-"""Serializers of DAG nodes, their work, events, obstacles, script runs, and results of actions."""
+"""Serializers of DAG nodes, their work, what they wait for, events, script runs, action results."""
 
 from __future__ import annotations
 

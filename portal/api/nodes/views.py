@@ -1,6 +1,6 @@
 """Endpoints of DAG nodes: list, detail, events, jobs, script runs with output, and actions.
 
-Actions change nodes that are named: rerun, mark, change their rules.
+Actions change nodes that are named: rerun, mark as done or failed, change their rules.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Serializers of sites: queues, ad, advertisement, throttle, standing, events, downtimes.
+"""Serializers of sites: queues, ad, advertisement, throttle, events, downtimes.
 
-Also of worker nodes under suspicion, and of failed node checks.
+Also of whether a site takes new DAGs, worker nodes under suspicion, and failed node checks.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Command that follows a DAG which runs under HTCondor: reads its job event log into the portal."""
+"""Command that follows a DAG which runs under HTCondor: stores it, then reads its job event log.
+
+It reads on until the DAG has ended, or once; later it can go on where it stopped.
+"""
 
 from __future__ import annotations
 
