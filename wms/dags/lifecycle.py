@@ -1,7 +1,8 @@
 """State changes of DAGs by their state machine, with events, and the end of their matches.
 
 Also the names of the engine's inboxes and messages to it, the events of which people are notified,
-and names of tasks to wake. State changes of nodes are in `wms.dags.engine.transitions`.
+names of tasks to wake, and the columns of a DAG without a site. State changes of nodes are in
+`wms.dags.engine.transitions`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Operations on DAGs for services and loops: hold, take back from a site, recall stray jobs.
 
-Stray jobs came back to TaskQueues of a site that their DAG has left: they are killed, and their
-nodes are ready again. Permission is checked by the callers. A hold or take-back applies to inner
-DAGs as well.
+A hold holds their waiting jobs as well. A take-back kills jobs or lets running ones finish, makes
+their nodes ready again, and has the site avoided for a time. Both apply to inner DAGs, too. Stray
+jobs came back to TaskQueues of a site that their DAG has left: they are killed, and their nodes are
+ready again. Permission is checked by the callers.
 """
 
 from __future__ import annotations

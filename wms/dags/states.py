@@ -1,7 +1,7 @@
 """States of DAGs and their nodes, transitions between them, and causes of states.
 
-Also what is bound to a site (DAG or job), how a DAG ends, kinds of nodes and scripts, states of
-script runs, and DAGMan's status codes.
+Also what is bound to a site (DAG or job), how a DAG ends, kinds of nodes and which of them count
+for its outcome, kinds of scripts, states of script runs, and DAGMan's status codes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Reader of an element's settings in a queue: a value of the right type, or `BadSettings`."""
+"""Reader of an element's settings in a queue: a value of the right type, or `BadSettings`.
+
+Unknown settings are refused, too.
+"""
 
 from __future__ import annotations
 

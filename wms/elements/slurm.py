@@ -1,9 +1,10 @@
 """Element (batch system adapter) of Slurm: pilots as jobs of a partition.
 
-Slurm's commands are run here or over `ssh`. Only text in columns that we ask for ourselves is
-read: the JSON of `squeue` differs between versions. What has ended stays in `squeue` for the
-site's MinJobAge, which is 300 s by default; the pilots report their end themselves, so that is
-enough. The element's settings in a queue are read and checked here, too.
+Slurm's commands are run here or over `ssh`. A pilot is an array of one task, with the id
+`JOB_TASK`; its log is a file there. Only text in columns that we ask for ourselves is read: the
+JSON of `squeue` differs between versions. What has ended stays in `squeue` for the site's
+MinJobAge, which is 300 s by default; the pilots report their end themselves, so that is enough. The
+element's settings in a queue are read and checked here, too.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 The plan says of each row whether it is created, changed, unchanged or refused, and which fields
 change. The preview does what the import does, in a transaction that is rolled back; its token names
-the plan, and an import of another plan is refused. What the document does not name is left as it
-is.
+the plan, and an import of another plan is refused. Each row is checked, permitted and audited as
+one that is changed by hand. What the document does not name is left as it is.
 """
 
 from __future__ import annotations

@@ -2,7 +2,8 @@
 
 Rules apply one after another to what the ones before them left: each puts a placeholder such as
 `<n>` for what it finds, drops it, or keeps it from the rules that follow. This goes on until
-nothing changes any more, so that the text of a text is that text.
+nothing changes any more, so that the text of a text is that text. A budget limits the searches for
+each message.
 """
 
 from __future__ import annotations

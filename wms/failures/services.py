@@ -1,7 +1,7 @@
 """Services on failure groups (mute, resolve, reopen, categorise) and on normalisation rules.
 
 Changes are checked for permission and audited; a rule that is stored or deleted begins the
-regrouping of all failures.
+regrouping of all failures, and is refused where others changed the rules since.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """States of failure groups (active, muted, resolved, regressed) and their transitions.
 
-Events among NOTES change no state.
+Also the states that want a person's attention. Events among NOTES change no state.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Checks of job events against DAGMan's table of bad events, without database access.
 
-They tell whether an event is used, used or ignored with a warning, or an error that ends the DAG.
-Allowed bad events are a sum of flags, as in `DAGMAN_ALLOW_EVENTS`.
+They tell, by the events that a process has had, whether a further one is used, used or ignored with
+a warning, or an error that ends the DAG; and what a process lacks that gets no more. Allowed bad
+events are a sum of flags, as in `DAGMAN_ALLOW_EVENTS`.
 """
 
 from __future__ import annotations

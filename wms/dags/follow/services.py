@@ -1,7 +1,7 @@
 """Services on followed DAGs, which an external HTCondor runs: store, begin, read log chunks.
 
-A chunk of the job event log moves the nodes, and may end the DAG. A chunk may be sent again: bytes
-that were applied are skipped.
+A chunk of the job event log moves the nodes, and may end the DAG, as failed where the log makes no
+sense. A chunk may be sent again: bytes that were applied are skipped.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Reader of CONFIG files: DAGMan's settings as options of a run, with faults and warnings."""
+"""Reader of CONFIG files: DAGMan's settings as options of a run, with faults and warnings.
+
+DAGMAN_USE_STRICT sets the level by which warnings become faults.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """Faults and warnings of DAG files: exceptions, and their collection, each once, in order.
 
-Parsing goes on with the next line after a fault, unless a limit is exceeded. A warning becomes a
-fault by the level of DAGMAN_USE_STRICT. Also the message for a check that takes too long.
+Parsing goes on with the next line after a fault, unless a limit is exceeded. A fault that only
+follows from another one is dropped. A warning becomes a fault by the level of DAGMAN_USE_STRICT.
+Also the message for a check that takes too long.
 """
 
 from __future__ import annotations

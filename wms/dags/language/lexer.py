@@ -1,4 +1,4 @@
-"""Lexer of DAG files: logical lines, words, quotes and comments.
+"""Lexer of DAG files: logical lines, words, canonical keywords, quotes, comments.
 
 Words are separated by blanks, tabs and carriage returns. Quotes of both kinds group, and only
 inside of them a backslash escapes. A comment takes a whole line. A backslash at a line's end joins

@@ -1,6 +1,7 @@
-"""State of the DAG parser: nodes, arcs, names by scope, limits used, and the current line.
+"""State of the DAG parser: nodes, arcs, splices, names by scope, limits used, and the current line.
 
-Commands look up nodes by name through it, and read files of the submission, within the limits.
+Through it commands look up nodes by name, read files of the submission within the limits, and give
+warnings.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""Parser of DAG files, with the table of all commands; every fault has its file and line.
+"""Parser of one DAG's files, with the table of all commands; every fault has its file and line.
 
 Each file is read in two passes, as DAGMan does: first the lines that define nodes or concern the
 file as a whole, then all others in their order. So a PARENT or RETRY line may stand above the JOB
 line that it names. INCLUDE belongs to the second pass, and reads its file in two passes in turn.
+Faults are returned with the DAG; a cycle of nodes is one.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Limits on the size of a DAG and its files: text, lines, findings, names, splices, nodes, arcs.
 
-Also on retries, rescues, VARS of a node, and ENV SET.
+Also on retries, rescues, attempts of a data placement, VARS of a node, and ENV SET.
 """
 
 from __future__ import annotations

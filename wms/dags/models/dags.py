@@ -1,4 +1,8 @@
-"""Models of DAGs, their events, and their matches with sites."""
+"""Models of DAGs, their events, and their matches with sites.
+
+A DAG's row also has its files, the options of its run, its outer DAG and previous run, and counters
+of its nodes, which change in the transactions that move the nodes.
+"""
 
 from __future__ import annotations
 

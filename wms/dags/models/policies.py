@@ -1,4 +1,7 @@
-"""Models of the matchmaking policy (one row) and of the records of negotiation cycles."""
+"""Models of the matchmaking policy (one row) and of the records of negotiation cycles.
+
+The policy is on rematches of DAGs, and on the half-life of submitters' priorities.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Negotiation of DAGs whose jobs are bound at the claim: which sites accept them, evaluated anew.
 
-Those that are idle begin as soon as a site accepts them; of those that run, the waiting jobs move
-where the sites have changed.
+Those that are idle begin as soon as a site accepts them and no limit is reached; of those that run,
+the waiting jobs move where the sites have changed.
 """
 
 from __future__ import annotations

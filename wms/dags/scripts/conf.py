@@ -1,7 +1,7 @@
-"""Settings of the script service, with their types and units.
+"""Settings of the script service, with their types and units: fences, network, limits, folder.
 
-Scripts are the PRE, POST and HOLD scripts of nodes. Also the folder for their copies of workspaces
-on this host.
+Scripts are the PRE, POST and HOLD scripts of nodes. The folder on this host is for their copies of
+workspaces.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""DEBUG option of a script: the text appended to its debug file, a banner and the output."""
+"""DEBUG option of a script: the text to append to its debug file, a banner and the output.
+
+The output is that of both streams, or of one, which is then kept apart.
+"""
 
 from __future__ import annotations
 

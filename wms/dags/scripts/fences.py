@@ -2,7 +2,8 @@
 
 `bwrap`: a file system of its own, in which only the system's folders and its workspace exist, and
 namespaces of its own. `account`: an account of its own, which root can give it. `none`: no
-separation; only where the settings allow it. Also the PATH and the Python of scripts.
+separation; only where the settings allow it. Also the folders and account of a script (`Sandbox`),
+its PATH, and the Python that starts it.
 """
 
 from __future__ import annotations

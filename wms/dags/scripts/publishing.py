@@ -1,8 +1,8 @@
 """Publication of a script's changes in its workspace, together with the end of its run.
 
 Every run has its own copy of the workspace, so two that run at once may change the same file. The
-later end wins, with one exception: where both only appended to a file, as to a log, both additions
-are kept.
+later end wins, with two exceptions: where both only appended to a file, as to a log, both additions
+are kept; and a file that one has changed is not removed by the other.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Rows of script runs for the script service: lease, heartbeat, end, cancellation, lost runs.
 
 A granted run is taken by the first service that asks, under a lease. After its start it is run
-nowhere else: if its service is lost, it ends without a code of its own.
+nowhere else: if its service is lost, it ends without a code of its own. What a script changed in
+its workspace is stored with its end, which is announced to the engine.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Safe opening, traversal and removal of folders in which a script has worked.
 
 Every step goes from an opened folder to a name in it, and no link is followed, so that links
-planted by a script have no effect, whoever runs the service.
+planted by a script have no effect, whoever runs the service. A traversal refuses folders that are
+too deep; a removal takes any depth.
 """
 
 from __future__ import annotations

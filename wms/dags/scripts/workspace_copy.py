@@ -2,8 +2,8 @@
 
 A slot has one copy, so one script at a time works in it, and none sees that of another workspace:
 all scripts of a slot share an account. Before a run new files are copied into it; after the run the
-changes of the script are collected. A copy that was changed in between, or whose last run has no
-recorded end, is thrown away.
+changes of the script are collected, within limits; what cannot be kept is deleted, with a note. A
+copy that was changed in between, or whose last run has no recorded end, is thrown away.
 """
 
 from __future__ import annotations

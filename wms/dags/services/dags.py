@@ -1,4 +1,4 @@
-"""Services on DAGs: hold, halt, release, rematch, remove, rescue, and change of limits.
+"""Services on DAGs: hold, halt, release, rematch, remove, rescue (run again), change of limits.
 
 With permission and audit. Also the lock of DAGs with their inner DAGs, the refusal of a second run
 of the same DAG files, and the options of a run that may be changed meanwhile.

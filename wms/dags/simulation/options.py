@@ -1,6 +1,7 @@
-"""Options of a simulated run, read from JSON: those of a run in the API, and triggers.
+"""Options of a simulated run, read from JSON: those of a run in the API, slots, and triggers.
 
-Triggers are actions on the DAG after the start of a job. Conformance cases may use option names of
+Triggers are actions on the DAG after the start of a job. Also the resume point, further DAG files,
+and whether a halted DAG and held jobs are released. Conformance cases may use option names of
 DAGMan as well.
 """
 

@@ -1,4 +1,7 @@
-"""Simulator: submits a DAG and runs the engine and the simulated backends by a virtual clock."""
+"""Simulator: submits a DAG and runs the engine and the simulated backends by a virtual clock.
+
+All of it happens in the caller's transaction. A refused submission has an outcome, too.
+"""
 
 from __future__ import annotations
 

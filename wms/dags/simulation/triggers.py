@@ -1,4 +1,8 @@
-"""Triggered actions of a simulation: halt, remove, hold and release the DAG, kill the engine."""
+"""Triggered actions of a simulation: halt, remove, hold and release the DAG, kill the engine.
+
+Each comes one second after the start of a job. A killed engine loses its next round; a halted DAG
+is released after a time if the options say so.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Use of quotas by DAGs: nodes that are still to make their jobs, and each DAG as a cluster.
+"""Use of quotas by DAGs: nodes that are still to make their jobs; a DAG counts as one cluster.
 
 Also the number of nodes of a new DAG that will make jobs.
 """

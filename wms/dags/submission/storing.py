@@ -1,7 +1,7 @@
 """Storage of a new DAG's nodes, arcs and submit descriptions: hundreds of thousands in seconds.
 
 Nodes and arcs are stored by COPY. Nodes that are done already, in the file or by a rescue, are
-marked.
+marked, with events; retries are those that the rescue has left. The counters of the DAG are set.
 """
 
 from __future__ import annotations

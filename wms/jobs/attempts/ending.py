@@ -1,8 +1,9 @@
 """End of an attempt as its pilot reports it: the job is done, fails, is held or runs again.
 
 It stores exit code and usage, publishes the outputs of a success, and reschedules a job that was
-stopped by pre-emption or by the end of its pilot's time. Also takes back a job that its pilot could
-not run (`return_job`).
+stopped by its pilot, by pre-emption or by the end of its pilot's time, for which it then asks for
+more. A retry avoids the host of the failure. A repeated report changes nothing. Also takes back a
+job that its pilot could not run (`return_job`).
 """
 
 from __future__ import annotations

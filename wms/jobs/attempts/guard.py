@@ -1,6 +1,7 @@
 """Guard of pilots' reports about attempts: ownership, late reports, unstorable values.
 
-Finds and locks the attempt that a report is about; ends one whose report can never be stored.
+Finds and locks the attempt that a report is about; ends one whose report can never be stored. A
+late report becomes an event of the job.
 """
 
 from __future__ import annotations

@@ -1,7 +1,9 @@
 """Rescheduling of jobs whose pilots fell silent, ended or gave them back, or that run again.
 
-Closes their attempts; they wait again at once or after a pause, or fail when their attempts are
-used up. Also marks jobs as stalled and recovered, and queues those whose pauses are over.
+Closes their attempts; they wait again at once or after a pause, and may avoid the place, or fail
+when their attempts are used up, or, by the settings, when a silent pilot may still run them. An
+attempt that was pre-empted costs none. Also marks jobs as stalled and recovered, and queues those
+whose pauses are over.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Scopes: the sites at which jobs may run that are bound to one by their claim.
+"""Scopes: the sites at which jobs may run that are bound to a single site only by their claim.
 
 The needs of such a job name no sites but those that its own description asks for; the sites of its
-scope come in when it joins a TaskQueue, so that they may change without its row. Also the stored
-sets of sites, which scopes share.
+scope come in when it joins a TaskQueue, so that they may change without its row. Also the needs
+under which it waits now, and the stored sets of sites, which scopes share.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Check of a submitted cluster as a whole, before anything of it is stored: faults and warnings.
 
-Also makes the jobs of a small (eager) cluster, reads the description of a stored one again, and
-gives the default name and the identity (owner, group) of its jobs.
+It makes all jobs of a small (eager) cluster; of a large one only samples and those of special rows
+are looked at. Also reads the description of a stored one again, and gives the default name and the
+identity (owner, group) of its jobs.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Making of a cluster's next jobs from the rows of its tables, within its limits.
 
 Also the storage of its jobs and of its faulty rows, the numbers of its jobs (all, or those of a
-rerun), and the renderer of a stored cluster.
+rerun), and the renderer of a stored cluster. The caller locks the cluster's row, and saves it.
 """
 
 from __future__ import annotations

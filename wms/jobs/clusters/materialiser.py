@@ -1,9 +1,10 @@
 """Materialiser: makes the jobs of clusters a few thousand ahead, and counts those that end.
 
-Also removes clusters after their deadlines, brings holds, removals and changes to live jobs, and
-completes clusters. One transaction per cluster and turn, under the lock of its row: inbox entries
-are deleted in the transaction that counts them, and `next_process` moves in the one that stores
-the jobs, so that each event counts once and each row becomes one job, whoever is killed when.
+Also removes clusters after their deadlines, brings holds, removals and changes to live jobs, holds
+clusters whose turn fails, completes others, and begins the lease of their outputs. One transaction
+per cluster and turn, under the lock of its row: inbox entries are deleted in the transaction that
+counts them, and `next_process` moves in the one that stores the jobs, so that each event counts
+once and each row becomes one job, whoever is killed when.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Renderer of clusters: makes the job of each row of the table from the submit description.
 
-Also the changes that people made for all jobs of a cluster (`Overrides`), applied to each.
+References to the site are left for the claim. Also the changes that people made for all jobs of a
+cluster (`Overrides`), applied to each.
 """
 
 from __future__ import annotations

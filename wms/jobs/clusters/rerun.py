@@ -1,4 +1,8 @@
-"""Rerun of the failed jobs of a cluster as a new one, with other memory, sites or priority."""
+"""Rerun of the failed jobs of a cluster as a new one, with other memory, sites or priority.
+
+Killed ones run again, too, if asked for. The jobs keep their numbers and share the workspace. While
+a rerun has not ended, another one is refused.
+"""
 
 from __future__ import annotations
 

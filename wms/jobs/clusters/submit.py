@@ -1,7 +1,8 @@
 """Submission of a cluster: it is checked and stored as a whole, or not at all.
 
-A repetition under an idempotency key gives the cluster stored first. Also the check alone, and the
-warnings of an accepted cluster.
+A small cluster has its jobs at once, a large one gets them later; quotas are kept. A repetition
+under an idempotency key gives, for some time, the cluster stored first. Also the check alone, and
+the warnings of an accepted cluster.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Warnings about an accepted cluster: needs that no queue meets today, commands without effect.
+"""Warnings about a submitted cluster: needs that nothing meets today, commands without effect.
 
 Also the reason why none of some queues can run a job with given needs.
 """

@@ -1,6 +1,7 @@
 """Store of file contents (blobs): each content once, under its SHA-256; written and read.
 
-Also the removal of uploads that were broken off.
+What no row names is removed after a day (`wms.jobs.content.unnamed_contents`). Also the removal of
+uploads that were broken off.
 """
 
 from __future__ import annotations

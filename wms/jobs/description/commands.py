@@ -1,6 +1,7 @@
 """Table of submit commands: those with a meaning here, and warnings about others.
 
-Also synonyms of commands, and the universes whose jobs can run.
+Also warnings about values that are not followed, synonyms of commands, and the universes whose jobs
+can run.
 """
 
 from __future__ import annotations

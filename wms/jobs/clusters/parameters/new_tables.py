@@ -1,4 +1,8 @@
-"""Tables of a cluster that is being submitted, from its queue statements and its files."""
+"""Tables of a cluster that is being submitted, from its queue statements, files and rows in JSON.
+
+With their faults, and the places of special rows, whose jobs are looked at besides the samples.
+Also the index of a content that has rows only.
+"""
 
 from __future__ import annotations
 

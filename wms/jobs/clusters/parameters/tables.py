@@ -1,6 +1,6 @@
 """Tables of parameters of a cluster: give the row of a job by its number, and the row's values.
 
-Rows are in memory, or read from a stored content by its index.
+Rows are in memory, up to a limit, or read from a stored content by its index.
 """
 
 from __future__ import annotations
