@@ -33,9 +33,8 @@ from wms.core.actors import Actor
 from wms.sites.services import QueueSpec, SiteSpec, configure_site
 actor = Actor.system("test")
 given = json.load(sys.stdin)
-for each in given:
-    queues = [QueueSpec(**queue) for queue in each["queues"]]
-    configure_site(SiteSpec(**each["site"]), queues, actor=actor)
+queues = [QueueSpec(**each) for each in given["queues"]]
+configure_site(SiteSpec(**given["site"]), queues, actor=actor)
 print(prepare_operator(StateDirectory.from_environment(), actor=actor).token)
 """
 
@@ -83,16 +82,9 @@ class RunningPortal:
 
 @contextmanager
 def running_portal(
-    var: Path,
-    site: Mapping[str, Any],
-    queues: Sequence[Mapping[str, Any]],
-    *others: Mapping[str, Any],
-    **settings: str,
+    var: Path, site: Mapping[str, Any], queues: Sequence[Mapping[str, Any]], **settings: str
 ) -> Iterator[RunningPortal]:
-    """A portal on the folder `var` with one site, or with `others`; it ends with the block.
-
-    Each of these has a `site` and its `queues`.
-    """
+    """A portal on the folder `var` with one site; it ends with the block."""
     before = dict(os.environ)
     environment = {name: v for name, v in before.items() if name not in FOREIGN}
     os.environ.clear()
@@ -100,14 +92,14 @@ def running_portal(
     try:
         place = StateDirectory(var)
         with ChildPortal(place) as portal:
-            token = _set_up([{"site": site, "queues": queues}, *others])
+            token = _set_up({"site": site, "queues": queues})
             yield RunningPortal(place, portal, token)
     finally:
         os.environ.clear()
         os.environ.update(before)
 
 
-def _set_up(given: Sequence[Mapping[str, Any]]) -> str:
+def _set_up(given: Mapping[str, Any]) -> str:
     done = subprocess.run(
         [sys.executable, "-c", _SET_UP],
         input=json.dumps(given), capture_output=True, text=True, check=False, timeout=60, cwd=BASE,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import tempfile
@@ -44,7 +45,16 @@ def test_a_job_a_sweep_and_a_dag_are_submitted_and_their_outputs_fetched(tmp_pat
         assert done.returncode == 0, done.stdout + done.stderr
         said = {path: (tmp_path / path).read_text() for path in ("hello.txt", "where.txt")}
         assert said["hello.txt"].startswith("hello from job 0 of cluster")
-        sites = {line.rpartition(" ")[2] for line in said["where.txt"].splitlines()}
-        assert len(sites) >= 2
+        lines = said["where.txt"].splitlines()
+        sites = {line.split()[0]: line.split()[-1] for line in lines}
+        assert len(set(sites.values())) >= 2
+        # What each job was given is of the site whose pilot ran it.
+        dag = json.loads((tmp_path / "spread.json").read_text())["id"]
+        assert client.get(f"dags/{dag}/")["site"] is None
+        for job in client.get(f"jobs/?dag={dag}")["results"]:
+            told = client.get(f"jobs/{job['id']}/")
+            node, name = told["arguments"]
+            ran_at = {each["site_name"] for each in told["attempts"] if not each["reason"]}
+            assert ran_at == {name} == {sites[node]}
         squares = [path.read_text() for path in tmp_path.glob("*/square.txt")]
         assert sorted(squares) == sorted(f"{n} {n * n}\n" for n in range(1, JOBS + 1))
