@@ -1,6 +1,7 @@
 // Refreshes the region #live of a page: polls while the tab is visible, keeps scroll positions,
-// focus, opened details, ticked boxes and what was typed, leaves the page alone while text is selected, and says when the data
-// are old. Without this script the page is simply as old as its last load.
+// focus, opened details, ticked boxes and what was typed, leaves the page alone while text is
+// selected or something is pressed, and says when the data are old. Without this script the page is
+// simply as old as its last load.
 (function () {
   "use strict";
   const MESSAGES_MS = 6000;
@@ -43,13 +44,21 @@
     if (alarm.textContent !== words) alarm.textContent = words;
   }
 
-  function isBeingRead() {
+  // A click is lost if what was pressed is exchanged before it is released.
+  let isPressed = false;
+  window.addEventListener("pointerdown", (event) => { isPressed = region.contains(event.target); });
+  for (const released of ["pointerup", "pointercancel"]) {
+    window.addEventListener(released, () => { isPressed = false; });
+  }
+
+  function isInUse() {
     const selection = window.getSelection();
-    return Boolean(selection && !selection.isCollapsed && region.contains(selection.anchorNode));
+    const isRead = selection && !selection.isCollapsed && region.contains(selection.anchorNode);
+    return isPressed || Boolean(isRead);
   }
 
   function ask() {
-    if (isPaused || document.hidden || isBeingRead()) return;
+    if (isPaused || document.hidden || isInUse()) return;
     htmx.trigger(region, "pilotage:refresh");
   }
 
@@ -90,7 +99,7 @@
   });
   region.addEventListener("htmx:beforeSwap", (event) => {
     if (event.detail.target !== region || !event.detail.shouldSwap) return;
-    if (isBeingRead()) event.detail.shouldSwap = false;
+    if (isInUse()) event.detail.shouldSwap = false;
     else etag = event.detail.xhr.getResponseHeader("ETag") || "";
     everyMs = Number(event.detail.xhr.getResponseHeader("X-Refresh-Every")) * 1000 || everyMs;
     remember();

@@ -63,6 +63,29 @@ def test_a_refresh_keeps_scroll_focus_and_chart(
     )
 
 
+#: Ask for the live part now; fulfilled when the answer has been dealt with.
+_REFRESH = """() => new Promise((resolve) => {
+  const live = document.querySelector('#live');
+  live.addEventListener('htmx:afterRequest', resolve, {once: true});
+  htmx.trigger(live, 'pilotage:refresh');
+}).then(() => true)"""
+
+
+def test_what_is_pressed_stays_until_it_is_released(
+    dashboard: Page, made: Production, complaints: Complaints
+) -> None:
+    """A click needs that both ends of it meet the same link."""
+    link = dashboard.locator("#tile-dag-idle")
+    link.hover()
+    dashboard.mouse.down()
+    factories.dag(made.people.bob, name="new.dag")
+
+    dashboard.evaluate(_REFRESH)
+    dashboard.mouse.up()
+
+    dashboard.wait_for_url("**/dags/?state=idle")
+
+
 # Looked at inside the page: a response that the test has heard of is not yet swapped in.
 _NOTE_ANSWERS = """() => {
   const live = document.querySelector('#live');

@@ -31,7 +31,11 @@ class Printed(FakeElement):
     def log(self, pilot_id: str, tail_bytes: int = 65536) -> str:
         self._enter("log")
         with connection.cursor() as cursor:
-            cursor.execute("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND granted")
+            # The server is shared with other tests, each with a database of its own.
+            cursor.execute(
+                "SELECT count(*) FROM pg_locks JOIN pg_database ON pg_database.oid = database"
+                " WHERE locktype = 'advisory' AND granted AND datname = current_database()"
+            )
             return f"{cursor.fetchone()[0]} reader"
 
 
