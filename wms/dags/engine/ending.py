@@ -1,8 +1,9 @@
-"""End of a DAG by success, failure, abort or removal: what runs is stopped, a rescue is written.
+"""End of a DAG by success, failure, abort or removal: what still runs is stopped.
 
-Inner DAGs are stopped too. Then the FINAL node runs, and the DAG's status and exit code are stored.
-A halted DAG ends once nothing of it runs. Also the decision whether a DAG ends now, and the removal
-of given inner DAGs.
+Inner DAGs are stopped too. Unless the DAG is a success, a rescue is written. How it will end is
+noted while its FINAL node runs, which decides the exit code and may make the DAG fail; then the
+status and the exit code are stored. A halted DAG ends once nothing of it runs. Also the decision
+whether a DAG ends now, and the removal of given inner DAGs.
 """
 
 from __future__ import annotations
