@@ -65,7 +65,7 @@ _Step = tuple[str, str, str, float, str]
 
 @dataclass(frozen=True)
 class Common:
-    """What all jobs of a DAG share; ids of the DAG and of its workspace."""
+    """Values that all jobs of a DAG share; ids of the DAG and of its workspace."""
 
     owner: User
     place: Place
@@ -249,7 +249,7 @@ def _own(place: int) -> str:
 
 
 def needs_of(owner: User, site: str) -> list[Needs]:
-    """What the jobs of each stage of a DAG at a site need."""
+    """Needs of the jobs of each stage of a DAG at a site."""
     sizes = ((500, 2000, 1), (50_000, 4000, 1), (5_000, 4000, 1), (50_000, 8000, 4), (500, 2000, 1))
     return [
         Needs.of(owner.username, cpu_time_s=cpu, memory_mb=memory, cores=cores, sites=[site])

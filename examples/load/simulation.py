@@ -68,7 +68,7 @@ class Flow:
 
     @property
     def nodes(self) -> int:
-        """How many there are."""
+        """Number of them."""
         return self.levels * self.width
 
     def node_name(self, place: int) -> str:
@@ -85,7 +85,7 @@ class Flow:
         return (above,) if beside == above else (above, beside)
 
     def count(self, state: int) -> int:
-        """How many nodes are in this state."""
+        """Number of nodes in this state."""
         return self.states.count(state)
 
     @property
@@ -96,7 +96,7 @@ class Flow:
 
 @dataclass(frozen=True)
 class _Habits:
-    """How long the jobs of a DAG wait and run, and how many of them fail."""
+    """Times that the jobs of a DAG wait and run, and the share of them that fails."""
 
     wait_s: float
     run_s: float

@@ -91,7 +91,7 @@ def _to_cluster(request: HttpRequest, done: SubmittedCluster) -> HttpResponse:
 
 
 def _files(sent: SentJobs | None) -> dict[str, BinaryIO]:
-    """What is quoted of: the description and the files that came with it."""
+    """Texts that findings quote: the description and the files that came with it."""
     if sent is None:
         return {}
     submission = sent.submission

@@ -12,7 +12,7 @@ _TOLD_OF = {"complete": "its success", "error": "its failure", "always": "its en
 
 
 def directive_facts(job: Job) -> list[NeedFact]:
-    """What the description says of the run; only what it says."""
+    """Directives of the run that the description gives, and no others."""
     given = Directives.of(job.directives)
     remaps = ", ".join(f"{name} as {new}" for name, new in given.output_remaps.items())
     code = given.checkpoint_exit_code
