@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import compress
+from operator import attrgetter, is_not
 from typing import Any
 
 from matching.task_queues.needs import Needs
@@ -23,12 +25,13 @@ CLUSTER_MARK = "\ue000"
 class SharedValues:
     """Values that many jobs have in common, as they are stored; see `JobDescription`.
 
-    `given` are the values from which they were made: jobs have the same objects.
+    `given` are the values from which they were made, those of all names of a description in their
+    order: jobs have the same objects.
     """
 
     content: Mapping[str, Any]
     key: bytes
-    given: Mapping[str, Any]
+    given: tuple[Any, ...]
 
     @classmethod
     def of(cls, values: Mapping[str, Any], of_row: Mapping[str, str] | None = None) -> SharedValues:
@@ -42,7 +45,8 @@ class SharedValues:
         }
         if of_row:
             content[OF_ROW] = dict(of_row)
-        return cls(content, key_of(content), values)
+        given = tuple(values.get(name, unsaid) for name, unsaid in _UNSAID.items())
+        return cls(content, key_of(content), given)
 
 
 def stored_form(name: str, value: Any) -> Any:
@@ -103,9 +107,11 @@ class JobSpec:
     def own_values(self, shared: SharedValues) -> dict[str, Any]:
         """The values that differ from the shared ones, as they are stored."""
         own: dict[str, Any] = {}
-        for name, default in _UNSAID.items():
-            value, given = getattr(self, name), shared.given.get(name, default)
-            if value is given or (name not in MAPS and value == given):
+        # The rest is of few jobs: what is the same object is passed over at the speed of C.
+        others = map(is_not, _described(self), shared.given)
+        for name, given in compress(zip(_UNSAID, shared.given, strict=True), others):
+            value = getattr(self, name)
+            if name not in MAPS and value == given:
                 continue
             stored = stored_form(name, value)
             if name in MAPS:
@@ -125,6 +131,16 @@ _UNSAID: Mapping[str, Any] = {
     name: None if name == "needs" else tuple(value) if isinstance(value, list) else value
     for name, value in DEFAULTS.items()
 }
+
+
+#: The values of a specification that a description may have, in the same order.
+_described: Callable[[JobSpec], tuple[Any, ...]] = attrgetter(*_UNSAID)
+
+
+def different_needs(specs: Iterable[JobSpec]) -> list[Needs]:
+    """The different needs of jobs, each once; most jobs of a list have the same object."""
+    objects = {id(spec.needs): spec.needs for spec in specs}
+    return list(dict.fromkeys(objects.values()))
 
 
 def _without_those_of_row(own: dict[str, Any], shared: SharedValues) -> dict[str, Any]:

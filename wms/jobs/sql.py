@@ -12,8 +12,19 @@ from wms.core.database.statements import one_line
 
 # By hand: the ORM knows no sequences. Ids are known before the rows are sent, so that nobody
 # waits for these. No table is read.
+# The numbers come as first and last of each stretch without a gap: mostly it is one.
 RESERVE_JOB_IDS = """
-SELECT nextval(pg_get_serial_sequence('jobs_job', 'id')) FROM generate_series(1, %s)
+SELECT min(id), max(id)
+FROM (
+    SELECT id, id - row_number() OVER (ORDER BY id) AS stretch
+    FROM (
+        SELECT nextval(sequence) AS id
+        FROM generate_series(1, %s),
+            (SELECT pg_get_serial_sequence('jobs_job', 'id')::regclass AS sequence OFFSET 0) AS named
+    ) AS reserved
+) AS numbered
+GROUP BY stretch
+ORDER BY min(id)
 """
 
 # By hand, as all that comes with thousands of jobs. By the unique index of the keys.

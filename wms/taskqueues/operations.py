@@ -12,7 +12,8 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import cache, partial
-from typing import Any
+from operator import attrgetter
+from typing import Any, NamedTuple
 
 from django.db import connection, transaction
 
@@ -41,8 +42,7 @@ _MOST_FAILED = 500
 _SEES_NEEDS = re.compile(r"\bmy\b|owner|accountinggroup|request|cputime\b|jobtype", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(NamedTuple):
     """A job to be enqueued."""
 
     job_id: int
@@ -68,12 +68,12 @@ def enqueue(entries: Collection[Entry]) -> None:
     """
     if not entries:
         return
-    keys = {needs: needs.key() for needs in {entry.needs for entry in entries}}
-    ids, made = _task_queues({key: needs for needs, key in keys.items()})
-    ordered = sorted(entries, key=lambda entry: entry.job_id)
+    ordered = sorted(entries, key=attrgetter("job_id"))
+    keys, needs_by_key = _keys(ordered)
+    ids, made = _task_queues(needs_by_key)
     waiting.join(
         [entry.job_id for entry in ordered],
-        [ids[keys[entry.needs]] for entry in ordered],
+        [ids[key] for key in keys],
         [entry.priority for entry in ordered],
         [entry.avoided_hosts for entry in ordered],
     )
@@ -91,12 +91,9 @@ def move(entries: Collection[Entry]) -> None:
     """
     if not entries:
         return
-    keys = {needs: needs.key() for needs in {entry.needs for entry in entries}}
-    ids, made = _task_queues({key: needs for needs, key in keys.items()})
-    columns = (
-        [entry.job_id for entry in entries],
-        [ids[keys[entry.needs]] for entry in entries],
-    )
+    keys, needs_by_key = _keys(entries)
+    ids, made = _task_queues(needs_by_key)
+    columns = [entry.job_id for entry in entries], [ids[key] for key in keys]
     with connection.cursor() as cursor:
         cursor.execute(MOVE_WAITING, list(map(whole_numbers, columns)))
         changed = {row[0] for row in cursor.fetchall()}
@@ -104,6 +101,18 @@ def move(entries: Collection[Entry]) -> None:
         issue_tickets(made)
     transaction.on_commit(partial(arrivals.publish, len(entries)), robust=True)
     transaction.on_commit(partial(remove_empty, changed.union(made)), robust=True)
+
+
+def _keys(entries: Collection[Entry]) -> tuple[list[str], dict[str, Needs]]:
+    """The key of each entry's needs, and the needs of each key.
+
+    Most jobs of a submission have one object for their needs: only different objects are compared.
+    """
+    objects = {id(entry.needs): entry.needs for entry in entries}
+    keys = {needs: needs.key() for needs in objects.values()}
+    key_of_object = {identity: keys[needs] for identity, needs in objects.items()}
+    by_key = {key: needs for needs, key in keys.items()}
+    return [key_of_object[id(entry.needs)] for entry in entries], by_key
 
 
 def _task_queues(needs_by_key: Mapping[str, Needs]) -> tuple[dict[str, int], list[int]]:

@@ -49,7 +49,7 @@ def within_scopes(entries: Sequence[tuple[Entry, Mapping[str, Any] | None]]) -> 
         return needs_within(needs, sites.get(scope_id, ()))
 
     return [
-        replace(entry, needs=bound(entry.needs, late["scope"]))
+        entry._replace(needs=bound(entry.needs, late["scope"]))
         if late and "scope" in late
         else entry
         for entry, late in entries

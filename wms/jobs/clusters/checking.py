@@ -31,7 +31,7 @@ from wms.jobs.description.needs import MAX_DIFFERENT_NEEDS
 from wms.jobs.description.renderer_inputs import CannotRender, Identity
 from wms.jobs.description.submit_file import SubmitFile, parse_submit_file
 from wms.jobs.models import Cluster
-from wms.jobs.specs import JobSpec
+from wms.jobs.specs import JobSpec, different_needs
 from wms.taskqueues.task_queue_policy import task_queue_policy
 
 #: Jobs that are made with the submission: of small clusters, and where that is asked for.
@@ -255,7 +255,7 @@ class _Check:
         specs = self._render(renderer, processes)
         if checked.is_eager:
             checked.specs = specs
-            if len({spec.needs for spec in specs}) > MAX_DIFFERENT_NEEDS:
+            if len(different_needs(specs)) > MAX_DIFFERENT_NEEDS:
                 # Made later, they come as others of them end.
                 message = f"its jobs have more than {MAX_DIFFERENT_NEEDS} different needs"
                 checked.findings.append(Finding(message, field="eager"))

@@ -53,9 +53,14 @@ class Overrides:
 
     def applied_to(self, spec: JobSpec) -> JobSpec:
         """The job with these."""
+        if self == _NO_OVERRIDES:
+            return spec
         if self.priority is not None:
             spec = replace(spec, priority=self.priority)
         return replace(spec, needs=replace(spec.needs, **self.needs)) if self.needs else spec
+
+
+_NO_OVERRIDES = Overrides()
 
 
 class ClusterRenderer:
@@ -74,7 +79,7 @@ class ClusterRenderer:
         overrides: Overrides | None = None,
     ) -> None:
         self._name = name
-        self._overrides = overrides or Overrides()
+        self._overrides = overrides or _NO_OVERRIDES
         number = str(cluster_id)
         self._given = {"cluster": number, "clusterid": number, SEED: f"{number}/", RETRY: "0"}
         self._stages = list(stages_of(description))
@@ -117,15 +122,14 @@ class ClusterRenderer:
     def _spec(self, place: Place, row: str, tables: Tables) -> JobSpec:
         compiled = self._compiled[place.statement]
         process, index = str(place.process), str(place.row)
-        values = {
-            **self._given,
+        values = self._given | {
             "process": process,
             "procid": process,
             "step": str(place.step),
             "row": index,
             "itemindex": index,
-            **row_values(self._names[place.statement], row, tables.kind(place.statement)),
         }
+        values |= row_values(self._names[place.statement], row, tables.kind(place.statement))
         budget = Budget()
         fields = compiled.fields(values, {}, budget)
         fields["attributes"] = compiled.attributes(values, {}, budget)

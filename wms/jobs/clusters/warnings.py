@@ -20,7 +20,7 @@ from wms.jobs.clusters.undefined_names import macros_in
 from wms.jobs.description.commands import SYNONYMS, command_warning, value_warning
 from wms.jobs.description.needs import written_name
 from wms.jobs.description.submit_file import SubmitFile
-from wms.jobs.specs import JobSpec
+from wms.jobs.specs import JobSpec, different_needs
 from wms.sites.selectors import enabled_queues, offered_resource
 from wms.sites.vocabulary import current_vocabulary
 
@@ -36,7 +36,7 @@ def cluster_warnings(
     description: SubmitFile, specs: Sequence[JobSpec], places: Places
 ) -> list[Finding]:
     """Warnings about a description and these jobs of it. A few queries."""
-    needs = list(dict.fromkeys(spec.needs for spec in specs))[:_MAX_NEEDS]
+    needs = different_needs(specs)[:_MAX_NEEDS]
     return [
         *map(places.located, description.warnings),
         *_of_commands(description, places),

@@ -157,10 +157,12 @@ class CompiledDescription:
 
     def attributes(
         self, values: Values, attributes: Mapping[str, str], budget: Budget
-    ) -> dict[str, Any]:
+    ) -> Mapping[str, Any]:
         """Attributes of the job whose fields were made last: commands that are no fields, and site
-        values that the job used.
+        values that the job used. Of jobs that have the same they are one object.
         """
+        if not (self._varying_attributes or attributes or self._match_values):
+            return self._fixed_attributes
         made = self._fixed_attributes.copy()
         for name, text in self._varying_attributes:
             made[name] = text.get(values, budget)
@@ -179,10 +181,11 @@ class CompiledDescription:
         common = {name: value for name, value in self._fixed.items() if name in DEFAULTS}
         if self._needs is not None and not any(map(is_need, attributes)):
             common["needs"] = self._needs
-        given = {self.attribute_names.get(name.lower(), name) for name in attributes}
-        common["attributes"] = {
-            name: value for name, value in self._fixed_attributes.items() if name not in given
-        }
+        common["attributes"] = self._fixed_attributes
+        if given := {self.attribute_names.get(name.lower(), name) for name in attributes}:
+            common["attributes"] = {
+                name: value for name, value in self._fixed_attributes.items() if name not in given
+            }
         return common
 
     def _texts(

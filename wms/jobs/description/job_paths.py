@@ -39,10 +39,10 @@ class JobPaths:
         Unknown fields may be missing. Raises CannotRender where a file of the job has no valid
         path, even with the longest cluster number.
         """
-        names_by_field = {name: fields.get(name, "") for name in _PATH_FIELDS}
-        if not (node_directory or names_by_field["directory"] or mentions_cluster):
+        if not (node_directory or fields.get("directory") or mentions_cluster):
             # Each by itself was looked at when it was read.
             return {}
+        names_by_field = {name: fields.get(name, "") for name in _PATH_FIELDS}
         known, workspace_paths = self._last
         if known != (node_directory, names_by_field):
             workspace_paths = _workspace_paths(names_by_field, node_directory)

@@ -313,11 +313,12 @@ class Renderer:
     ) -> JobSpec:
         context = node.context
         fields = compiled.fields(values, given, node.budget)
-        attributes = compiled.attributes(values, given, node.budget)
-        attributes["DAGNodeName"] = context.node_name
-        attributes["DAGManJobId"] = context.dag_id
-        attributes["DAGManNodeRetry"] = context.retry_number
-        fields["attributes"] = attributes
+        fields["attributes"] = {
+            **compiled.attributes(values, given, node.budget),
+            "DAGNodeName": context.node_name,
+            "DAGManJobId": context.dag_id,
+            "DAGManNodeRetry": context.retry_number,
+        }
         mentions = node.has_macros or not _CLUSTER_NAMES.isdisjoint(compiled.names)
         fields |= self._job_paths.workspace_paths(
             fields, context.directory, mentions_cluster=mentions

@@ -147,7 +147,7 @@ def new_ids(number: int) -> list[int]:
     """New ids of jobs, or of clusters, which share their numbers; rising."""
     with connection.cursor() as cursor:
         cursor.execute(RESERVE_JOB_IDS, [number])
-        return sorted(row[0] for row in cursor.fetchall())
+        return [pk for first, last in cursor.fetchall() for pk in range(first, last + 1)]
 
 
 def _filled(own: dict[str, Any], cluster_id: int) -> dict[str, Any]:

@@ -133,6 +133,8 @@ def _stored(row: ClusterTable) -> ParameterTable:
 
 def row_values(names: Sequence[str], row: str, kind: ClusterTable.Kind) -> dict[str, str]:
     """Values of the variables in a row, and of `item`, the row itself."""
+    if not names:
+        return {"item": row}
     values = dict.fromkeys(names, "")
     if kind == Kind.WORDS or len(names) == 1:
         cells = [row]
