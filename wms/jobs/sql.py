@@ -19,8 +19,9 @@ FROM (
     SELECT id, id - row_number() OVER (ORDER BY id) AS stretch
     FROM (
         SELECT nextval(sequence) AS id
-        FROM generate_series(1, %s),
-            (SELECT pg_get_serial_sequence('jobs_job', 'id')::regclass AS sequence OFFSET 0) AS named
+        FROM (
+            SELECT pg_get_serial_sequence('jobs_job', 'id')::regclass AS sequence OFFSET 0
+        ) AS named, generate_series(1, %s)
     ) AS reserved
 ) AS numbered
 GROUP BY stretch

@@ -82,9 +82,26 @@ class Migration(migrations.Migration):
                         help_text="JOB_SHARING: the share belongs to the group as a whole, and a private pilot of one member runs the jobs of all.",
                     ),
                 ),
+                (
+                    "members",
+                    models.ManyToManyField(
+                        blank=True,
+                        help_text="Who may submit in the name of the group.",
+                        related_name="accounting_groups",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
             ],
             options={
                 "ordering": ["name"],
+                "constraints": [
+                    models.CheckConstraint(
+                        condition=models.Q(("quota__gte", 0)), name="group_quota_positive"
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(("share__gt", 0)), name="group_share_positive"
+                    ),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -125,6 +142,11 @@ class Migration(migrations.Migration):
             ],
             options={
                 "ordering": ["name"],
+                "constraints": [
+                    models.CheckConstraint(
+                        condition=models.Q(("maximum__gte", 0)), name="limit_positive"
+                    )
+                ],
             },
         ),
         migrations.CreateModel(
@@ -147,6 +169,13 @@ class Migration(migrations.Migration):
                 ("attempts", models.PositiveIntegerField(default=0)),
                 ("pilots", models.PositiveIntegerField(default=0)),
             ],
+            options={
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=("day", "site_name", "owner_name"), name="daily_use_unique"
+                    )
+                ],
+            },
         ),
         migrations.CreateModel(
             name="Submitter",
@@ -184,72 +213,34 @@ class Migration(migrations.Migration):
                     "charged_at",
                     models.DateTimeField(db_default=django.db.models.functions.datetime.Now()),
                 ),
+                (
+                    "group",
+                    models.ForeignKey(
+                        blank=True,
+                        null=True,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="submitters",
+                        to="accounting.accountinggroup",
+                    ),
+                ),
+                (
+                    "user",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="submitters",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
             ],
-        ),
-        migrations.AddField(
-            model_name="accountinggroup",
-            name="members",
-            field=models.ManyToManyField(
-                blank=True,
-                help_text="Who may submit in the name of the group.",
-                related_name="accounting_groups",
-                to=settings.AUTH_USER_MODEL,
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="concurrencylimit",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("maximum__gte", 0)), name="limit_positive"
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="dailyuse",
-            constraint=models.UniqueConstraint(
-                fields=("day", "site_name", "owner_name"), name="daily_use_unique"
-            ),
-        ),
-        migrations.AddField(
-            model_name="submitter",
-            name="group",
-            field=models.ForeignKey(
-                blank=True,
-                null=True,
-                on_delete=django.db.models.deletion.CASCADE,
-                related_name="submitters",
-                to="accounting.accountinggroup",
-            ),
-        ),
-        migrations.AddField(
-            model_name="submitter",
-            name="user",
-            field=models.ForeignKey(
-                on_delete=django.db.models.deletion.CASCADE,
-                related_name="submitters",
-                to=settings.AUTH_USER_MODEL,
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="accountinggroup",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("quota__gte", 0)), name="group_quota_positive"
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="accountinggroup",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("share__gt", 0)), name="group_share_positive"
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="submitter",
-            constraint=models.UniqueConstraint(
-                fields=("user", "group"), name="submitter_unique", nulls_distinct=False
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="submitter",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("factor__gte", 1)), name="submitter_factor_at_least_one"
-            ),
+            options={
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=("user", "group"), name="submitter_unique", nulls_distinct=False
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(("factor__gte", 1)), name="submitter_factor_at_least_one"
+                    ),
+                ],
+            },
         ),
     ]

@@ -14,33 +14,6 @@ class Migration(migrations.Migration):
 
     operations = [
         migrations.CreateModel(
-            name="BulkItem",
-            fields=[
-                (
-                    "id",
-                    models.BigAutoField(
-                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
-                    ),
-                ),
-                ("object_id", models.BigIntegerField()),
-                (
-                    "outcome",
-                    models.CharField(
-                        choices=[
-                            ("pending", "pending"),
-                            ("done", "done"),
-                            ("skipped", "skipped"),
-                            ("failed", "failed"),
-                        ],
-                        db_default="pending",
-                        default="pending",
-                        max_length=8,
-                    ),
-                ),
-                ("reason", models.TextField(blank=True, db_default="", default="")),
-            ],
-        ),
-        migrations.CreateModel(
             name="BulkOperation",
             fields=[
                 (
@@ -107,7 +80,133 @@ class Migration(migrations.Migration):
                 ),
                 ("confirmed_at", models.DateTimeField(null=True)),
                 ("ended_at", models.DateTimeField(null=True)),
+                (
+                    "owner",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="bulk_operations",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                (
+                    "retry_of",
+                    models.ForeignKey(
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        related_name="retries",
+                        to="bulk.bulkoperation",
+                    ),
+                ),
             ],
+            options={
+                "indexes": [
+                    models.Index(fields=["owner", "id"], name="bulkoperation_by_owner"),
+                    models.Index(
+                        condition=models.Q(("state__in", frozenset(["confirmed", "running"]))),
+                        fields=["id"],
+                        name="bulkoperation_to_do",
+                    ),
+                    models.Index(fields=["state", "state_since"], name="bulkoperation_by_state"),
+                ],
+                "constraints": [
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            ("state__in", ["preview", "confirmed", "running", "stopped", "done"])
+                        ),
+                        name="bulkoperation_state_known",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            (
+                                "frozen_count__gte",
+                                django.db.models.expressions.CombinedExpression(
+                                    django.db.models.expressions.CombinedExpression(
+                                        models.F("done_count"), "+", models.F("skipped_count")
+                                    ),
+                                    "+",
+                                    models.F("failed_count"),
+                                ),
+                            )
+                        ),
+                        name="bulkoperation_counts_fit",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            ("state", "preview"), ("confirmed_at__isnull", False), _connector="OR"
+                        ),
+                        name="bulkoperation_was_confirmed",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            models.Q(("state__in", frozenset(["done", "stopped"])), _negated=True),
+                            ("ended_at__isnull", False),
+                            _connector="OR",
+                        ),
+                        name="bulkoperation_end_has_time",
+                    ),
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="BulkItem",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("object_id", models.BigIntegerField()),
+                (
+                    "outcome",
+                    models.CharField(
+                        choices=[
+                            ("pending", "pending"),
+                            ("done", "done"),
+                            ("skipped", "skipped"),
+                            ("failed", "failed"),
+                        ],
+                        db_default="pending",
+                        default="pending",
+                        max_length=8,
+                    ),
+                ),
+                ("reason", models.TextField(blank=True, db_default="", default="")),
+                (
+                    "operation",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="items",
+                        to="bulk.bulkoperation",
+                    ),
+                ),
+            ],
+            options={
+                "indexes": [
+                    models.Index(fields=["operation", "outcome", "id"], name="bulkitem_by_outcome"),
+                    models.Index(fields=["operation", "id"], name="bulkitem_by_operation"),
+                ],
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=("operation", "object_id"), name="bulkitem_once"
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            ("outcome__in", ["pending", "done", "skipped", "failed"])
+                        ),
+                        name="bulkitem_outcome_known",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            models.Q(("outcome__in", ["skipped", "failed"]), _negated=True),
+                            models.Q(("reason", ""), _negated=True),
+                            _connector="OR",
+                        ),
+                        name="bulkitem_refusal_has_reason",
+                    ),
+                ],
+            },
         ),
         migrations.CreateModel(
             name="BulkOperationEvent",
@@ -128,143 +227,19 @@ class Migration(migrations.Migration):
                     "created_at",
                     models.DateTimeField(db_default=django.db.models.functions.datetime.Now()),
                 ),
+                (
+                    "operation",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="events",
+                        to="bulk.bulkoperation",
+                    ),
+                ),
             ],
-        ),
-        migrations.AddField(
-            model_name="bulkoperation",
-            name="owner",
-            field=models.ForeignKey(
-                on_delete=django.db.models.deletion.PROTECT,
-                related_name="bulk_operations",
-                to=settings.AUTH_USER_MODEL,
-            ),
-        ),
-        migrations.AddField(
-            model_name="bulkoperation",
-            name="retry_of",
-            field=models.ForeignKey(
-                null=True,
-                on_delete=django.db.models.deletion.SET_NULL,
-                related_name="retries",
-                to="bulk.bulkoperation",
-            ),
-        ),
-        migrations.AddField(
-            model_name="bulkitem",
-            name="operation",
-            field=models.ForeignKey(
-                db_index=False,
-                on_delete=django.db.models.deletion.CASCADE,
-                related_name="items",
-                to="bulk.bulkoperation",
-            ),
-        ),
-        migrations.AddField(
-            model_name="bulkoperationevent",
-            name="operation",
-            field=models.ForeignKey(
-                on_delete=django.db.models.deletion.CASCADE,
-                related_name="events",
-                to="bulk.bulkoperation",
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="bulkoperation",
-            index=models.Index(fields=["owner", "id"], name="bulkoperation_by_owner"),
-        ),
-        migrations.AddIndex(
-            model_name="bulkoperation",
-            index=models.Index(
-                condition=models.Q(("state__in", frozenset(["confirmed", "running"]))),
-                fields=["id"],
-                name="bulkoperation_to_do",
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="bulkoperation",
-            index=models.Index(fields=["state", "state_since"], name="bulkoperation_by_state"),
-        ),
-        migrations.AddConstraint(
-            model_name="bulkoperation",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    ("state__in", ["preview", "confirmed", "running", "stopped", "done"])
-                ),
-                name="bulkoperation_state_known",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="bulkoperation",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    (
-                        "frozen_count__gte",
-                        django.db.models.expressions.CombinedExpression(
-                            django.db.models.expressions.CombinedExpression(
-                                models.F("done_count"), "+", models.F("skipped_count")
-                            ),
-                            "+",
-                            models.F("failed_count"),
-                        ),
-                    )
-                ),
-                name="bulkoperation_counts_fit",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="bulkoperation",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    ("state", "preview"), ("confirmed_at__isnull", False), _connector="OR"
-                ),
-                name="bulkoperation_was_confirmed",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="bulkoperation",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    models.Q(("state__in", frozenset(["done", "stopped"])), _negated=True),
-                    ("ended_at__isnull", False),
-                    _connector="OR",
-                ),
-                name="bulkoperation_end_has_time",
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="bulkitem",
-            index=models.Index(fields=["operation", "outcome", "id"], name="bulkitem_by_outcome"),
-        ),
-        migrations.AddIndex(
-            model_name="bulkitem",
-            index=models.Index(fields=["operation", "id"], name="bulkitem_by_operation"),
-        ),
-        migrations.AddConstraint(
-            model_name="bulkitem",
-            constraint=models.UniqueConstraint(
-                fields=("operation", "object_id"), name="bulkitem_once"
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="bulkitem",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("outcome__in", ["pending", "done", "skipped", "failed"])),
-                name="bulkitem_outcome_known",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="bulkitem",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    models.Q(("outcome__in", ["skipped", "failed"]), _negated=True),
-                    models.Q(("reason", ""), _negated=True),
-                    _connector="OR",
-                ),
-                name="bulkitem_refusal_has_reason",
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="bulkoperationevent",
-            index=models.Index(fields=["operation", "id"], name="bulkevent_by_operation"),
+            options={
+                "indexes": [
+                    models.Index(fields=["operation", "id"], name="bulkevent_by_operation")
+                ],
+            },
         ),
     ]

@@ -143,6 +143,17 @@ class Migration(migrations.Migration):
                 "verbose_name": "user",
                 "verbose_name_plural": "users",
                 "abstract": False,
+                "constraints": [
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            (
+                                "role__in",
+                                ["viewer", "user", "site_admin", "shifter", "operator", "admin"],
+                            )
+                        ),
+                        name="user_role_known",
+                    )
+                ],
             },
             managers=[
                 ("objects", django.contrib.auth.models.UserManager()),
@@ -334,14 +345,5 @@ class Migration(migrations.Migration):
                     )
                 ],
             },
-        ),
-        migrations.AddConstraint(
-            model_name="user",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    ("role__in", ["viewer", "user", "site_admin", "shifter", "operator", "admin"])
-                ),
-                name="user_role_known",
-            ),
         ),
     ]

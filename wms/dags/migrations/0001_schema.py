@@ -11,10 +11,10 @@ class Migration(migrations.Migration):
 
     dependencies = [
         ("accounting", "0001_schema"),
+        migrations.swappable_dependency(settings.AUTH_USER_MODEL),
         ("jobs", "0001_schema"),
         ("placement", "0001_schema"),
         ("sites", "0001_schema"),
-        migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
     operations = [
@@ -414,6 +414,67 @@ class Migration(migrations.Migration):
                     ),
                 ),
             ],
+            options={
+                "indexes": [
+                    models.Index(fields=["state", "id"], name="dag_by_state"),
+                    models.Index(fields=["site", "state"], name="dag_by_site_and_state"),
+                    models.Index(
+                        condition=models.Q(("looked_at__isnull", False)),
+                        fields=["looked_at"],
+                        name="dag_looked_at",
+                    ),
+                    models.Index(
+                        condition=models.Q(("ready_count__gt", 0), ("state", "running")),
+                        fields=["owner", "site"],
+                        name="dag_with_ready_nodes",
+                    ),
+                ],
+                "constraints": [
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            (
+                                "state__in",
+                                [
+                                    "idle",
+                                    "running",
+                                    "held",
+                                    "halted",
+                                    "completed",
+                                    "failed",
+                                    "removed",
+                                ],
+                            )
+                        ),
+                        name="dag_state_known",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            models.Q(("state", "running"), _negated=True),
+                            ("site__isnull", False),
+                            ("is_followed", True),
+                            _connector="OR",
+                        ),
+                        name="dag_running_has_site",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            models.Q(("state", "held"), _negated=True),
+                            models.Q(("state_reason", ""), _negated=True),
+                            _connector="OR",
+                        ),
+                        name="dag_held_has_reason",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            ("ending_event__in", ["", "complete", "fail", "remove"])
+                        ),
+                        name="dag_ending_known",
+                    ),
+                    models.UniqueConstraint(
+                        fields=("owner", "idempotency_key"), name="dag_submitted_once"
+                    ),
+                ],
+            },
         ),
         migrations.CreateModel(
             name="FollowedLog",
@@ -648,6 +709,40 @@ class Migration(migrations.Migration):
             ],
             options={
                 "ordering": ["ordinal"],
+                "indexes": [
+                    models.Index(fields=["dag", "ordinal"], name="node_by_dag_and_place"),
+                    models.Index(
+                        condition=models.Q(("ready_rank__isnull", False)),
+                        fields=["dag", "-priority", "ready_rank", "ordinal"],
+                        name="node_ready_queue",
+                    ),
+                    models.Index(
+                        condition=models.Q(("kind__in", ["final", "service", "provisioner"])),
+                        fields=["dag", "kind"],
+                        name="node_beside_others",
+                    ),
+                ],
+                "constraints": [
+                    models.UniqueConstraint(fields=("dag", "name"), name="node_name_unique"),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            (
+                                "state__in",
+                                [
+                                    "waiting",
+                                    "ready",
+                                    "pre_running",
+                                    "submitted",
+                                    "post_running",
+                                    "done",
+                                    "failed",
+                                    "futile",
+                                ],
+                            )
+                        ),
+                        name="node_state_known",
+                    ),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -698,6 +793,13 @@ class Migration(migrations.Migration):
                     ),
                 ),
             ],
+            options={
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=("log", "cluster", "part"), name="followed_cluster_unique"
+                    )
+                ],
+            },
         ),
         migrations.CreateModel(
             name="Edge",
@@ -729,6 +831,11 @@ class Migration(migrations.Migration):
                     ),
                 ),
             ],
+            options={
+                "constraints": [
+                    models.UniqueConstraint(fields=("parent", "child"), name="edge_unique")
+                ],
+            },
         ),
         migrations.AddField(
             model_name="dag",
@@ -802,6 +909,17 @@ class Migration(migrations.Migration):
                     ),
                 ),
             ],
+            options={
+                "indexes": [
+                    models.Index(fields=["dag", "id"], name="nodeevent_by_dag"),
+                    models.Index(fields=["node", "id"], name="nodeevent_by_node"),
+                    models.Index(
+                        condition=models.Q(("event__in", ["fail", "retry"])),
+                        fields=["dag", "created_at"],
+                        name="nodeevent_failures",
+                    ),
+                ],
+            },
         ),
         migrations.CreateModel(
             name="NodeTimer",
@@ -839,6 +957,9 @@ class Migration(migrations.Migration):
                     ),
                 ),
             ],
+            options={
+                "indexes": [models.Index(fields=["dag", "due_at"], name="timer_by_dag")],
+            },
         ),
         migrations.CreateModel(
             name="Rescue",
@@ -900,6 +1021,12 @@ class Migration(migrations.Migration):
             ],
             options={
                 "ordering": ["pk"],
+                "indexes": [
+                    models.Index(fields=["workspace", "dag_file", "number"], name="rescue_by_file")
+                ],
+                "constraints": [
+                    models.UniqueConstraint(fields=("workspace", "path"), name="rescue_path_unique")
+                ],
             },
         ),
         migrations.CreateModel(
@@ -999,6 +1126,43 @@ class Migration(migrations.Migration):
             ],
             options={
                 "ordering": ["pk"],
+                "indexes": [
+                    models.Index(fields=["node", "id"], name="script_by_node"),
+                    models.Index(
+                        condition=models.Q(("state", "ended"), _negated=True),
+                        fields=["dag", "kind", "state", "id"],
+                        name="script_not_ended",
+                    ),
+                    models.Index(
+                        condition=models.Q(("state__in", ["granted", "running"])),
+                        fields=["state", "id"],
+                        name="script_for_the_service",
+                    ),
+                ],
+                "constraints": [
+                    models.UniqueConstraint(
+                        condition=models.Q(
+                            models.Q(("state", "ended"), _negated=True),
+                            models.Q(("kind", "hold"), _negated=True),
+                        ),
+                        fields=("node",),
+                        name="node_has_one_script_at_a_time",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            ("state__in", ["waiting", "granted", "running", "ended"])
+                        ),
+                        name="script_state_known",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            models.Q(("state", "ended"), _negated=True),
+                            ("exit_code__isnull", False),
+                            _connector="OR",
+                        ),
+                        name="script_ended_has_code",
+                    ),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -1044,6 +1208,13 @@ class Migration(migrations.Migration):
             ],
             options={
                 "ordering": ["pk"],
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=("owner", "site", "category"),
+                        name="shared_limit_unique",
+                        nulls_distinct=False,
+                    )
+                ],
             },
         ),
         migrations.CreateModel(
@@ -1069,6 +1240,13 @@ class Migration(migrations.Migration):
                     ),
                 ),
             ],
+            options={
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=("dag", "name"), name="submit_description_unique"
+                    )
+                ],
+            },
         ),
         migrations.AddField(
             model_name="node",
@@ -1333,252 +1511,29 @@ class Migration(migrations.Migration):
                     ),
                 ),
             ],
-        ),
-        migrations.AddConstraint(
-            model_name="followedcluster",
-            constraint=models.UniqueConstraint(
-                fields=("log", "cluster", "part"), name="followed_cluster_unique"
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="edge",
-            constraint=models.UniqueConstraint(fields=("parent", "child"), name="edge_unique"),
-        ),
-        migrations.AddIndex(
-            model_name="dag",
-            index=models.Index(fields=["state", "id"], name="dag_by_state"),
-        ),
-        migrations.AddIndex(
-            model_name="dag",
-            index=models.Index(fields=["site", "state"], name="dag_by_site_and_state"),
-        ),
-        migrations.AddIndex(
-            model_name="dag",
-            index=models.Index(
-                condition=models.Q(("looked_at__isnull", False)),
-                fields=["looked_at"],
-                name="dag_looked_at",
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="dag",
-            index=models.Index(
-                condition=models.Q(("ready_count__gt", 0), ("state", "running")),
-                fields=["owner", "site"],
-                name="dag_with_ready_nodes",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="dag",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    (
-                        "state__in",
-                        ["idle", "running", "held", "halted", "completed", "failed", "removed"],
+            options={
+                "indexes": [
+                    models.Index(
+                        condition=models.Q(("request__isnull", False)),
+                        fields=["request"],
+                        name="node_by_request",
                     )
-                ),
-                name="dag_state_known",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="dag",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    models.Q(("state", "running"), _negated=True),
-                    ("site__isnull", False),
-                    ("is_followed", True),
-                    _connector="OR",
-                ),
-                name="dag_running_has_site",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="dag",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    models.Q(("state", "held"), _negated=True),
-                    models.Q(("state_reason", ""), _negated=True),
-                    _connector="OR",
-                ),
-                name="dag_held_has_reason",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="dag",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("ending_event__in", ["", "complete", "fail", "remove"])),
-                name="dag_ending_known",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="dag",
-            constraint=models.UniqueConstraint(
-                fields=("owner", "idempotency_key"), name="dag_submitted_once"
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="nodeevent",
-            index=models.Index(fields=["dag", "id"], name="nodeevent_by_dag"),
-        ),
-        migrations.AddIndex(
-            model_name="nodeevent",
-            index=models.Index(fields=["node", "id"], name="nodeevent_by_node"),
-        ),
-        migrations.AddIndex(
-            model_name="nodeevent",
-            index=models.Index(
-                condition=models.Q(("event__in", ["fail", "retry"])),
-                fields=["dag", "created_at"],
-                name="nodeevent_failures",
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="nodetimer",
-            index=models.Index(fields=["dag", "due_at"], name="timer_by_dag"),
-        ),
-        migrations.AddIndex(
-            model_name="rescue",
-            index=models.Index(fields=["workspace", "dag_file", "number"], name="rescue_by_file"),
-        ),
-        migrations.AddConstraint(
-            model_name="rescue",
-            constraint=models.UniqueConstraint(
-                fields=("workspace", "path"), name="rescue_path_unique"
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="scriptrun",
-            index=models.Index(fields=["node", "id"], name="script_by_node"),
-        ),
-        migrations.AddIndex(
-            model_name="scriptrun",
-            index=models.Index(
-                condition=models.Q(("state", "ended"), _negated=True),
-                fields=["dag", "kind", "state", "id"],
-                name="script_not_ended",
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="scriptrun",
-            index=models.Index(
-                condition=models.Q(("state__in", ["granted", "running"])),
-                fields=["state", "id"],
-                name="script_for_the_service",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="scriptrun",
-            constraint=models.UniqueConstraint(
-                condition=models.Q(
-                    models.Q(("state", "ended"), _negated=True),
-                    models.Q(("kind", "hold"), _negated=True),
-                ),
-                fields=("node",),
-                name="node_has_one_script_at_a_time",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="scriptrun",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("state__in", ["waiting", "granted", "running", "ended"])),
-                name="script_state_known",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="scriptrun",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    models.Q(("state", "ended"), _negated=True),
-                    ("exit_code__isnull", False),
-                    _connector="OR",
-                ),
-                name="script_ended_has_code",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="sharedlimit",
-            constraint=models.UniqueConstraint(
-                fields=("owner", "site", "category"),
-                name="shared_limit_unique",
-                nulls_distinct=False,
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="submitdescription",
-            constraint=models.UniqueConstraint(
-                fields=("dag", "name"), name="submit_description_unique"
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="node",
-            index=models.Index(fields=["dag", "ordinal"], name="node_by_dag_and_place"),
-        ),
-        migrations.AddIndex(
-            model_name="node",
-            index=models.Index(
-                condition=models.Q(("ready_rank__isnull", False)),
-                fields=["dag", "-priority", "ready_rank", "ordinal"],
-                name="node_ready_queue",
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="node",
-            index=models.Index(
-                condition=models.Q(("kind__in", ["final", "service", "provisioner"])),
-                fields=["dag", "kind"],
-                name="node_beside_others",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="node",
-            constraint=models.UniqueConstraint(fields=("dag", "name"), name="node_name_unique"),
-        ),
-        migrations.AddConstraint(
-            model_name="node",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    (
-                        "state__in",
-                        [
-                            "waiting",
-                            "ready",
-                            "pre_running",
-                            "submitted",
-                            "post_running",
-                            "done",
-                            "failed",
-                            "futile",
-                        ],
-                    )
-                ),
-                name="node_state_known",
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="nodework",
-            index=models.Index(
-                condition=models.Q(("request__isnull", False)),
-                fields=["request"],
-                name="node_by_request",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="nodework",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("inner_dag", None), ("request", None), _connector="OR"),
-                name="node_runs_one_thing",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="nodework",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("jobs_left__lte", models.F("job_count"))),
-                name="node_has_no_more_jobs_left_than_all",
-            ),
+                ],
+                "constraints": [
+                    models.CheckConstraint(
+                        condition=models.Q(("inner_dag", None), ("request", None), _connector="OR"),
+                        name="node_runs_one_thing",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(("jobs_left__lte", models.F("job_count"))),
+                        name="node_has_no_more_jobs_left_than_all",
+                    ),
+                ],
+            },
         ),
         # Room in each page, so that most changes of a node stay in it and need no index entries.
         migrations.RunSQL(
-            "ALTER TABLE dags_node SET (fillfactor = 70)",
-            "ALTER TABLE dags_node RESET (fillfactor)",
+            sql="ALTER TABLE dags_node SET (fillfactor = 70)",
+            reverse_sql="ALTER TABLE dags_node RESET (fillfactor)",
         ),
     ]

@@ -11,8 +11,8 @@ class Migration(migrations.Migration):
     initial = True
 
     dependencies = [
-        ("sites", "0001_schema"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
+        ("sites", "0001_schema"),
     ]
 
     operations = [
@@ -237,6 +237,94 @@ class Migration(migrations.Migration):
                     ),
                 ),
             ],
+            options={
+                "indexes": [
+                    models.Index(fields=["state", "id"], name="job_by_state"),
+                    models.Index(
+                        condition=models.Q(("not_before__isnull", False), ("state", "received")),
+                        fields=["not_before"],
+                        name="job_rescheduled",
+                    ),
+                    models.Index(fields=["topic", "topic_key", "state"], name="job_by_topic"),
+                    models.Index(
+                        condition=models.Q(("cluster_id", 0), _negated=True),
+                        fields=["cluster_id", "process"],
+                        name="job_by_cluster",
+                    ),
+                    models.Index(
+                        condition=models.Q(
+                            ("periodic__isnull", False),
+                            models.Q(("state__in", ["done", "failed", "killed"]), _negated=True),
+                        ),
+                        fields=["id"],
+                        name="job_with_periodic",
+                    ),
+                    models.Index(fields=["owner", "state", "id"], name="job_by_owner"),
+                    models.Index(
+                        condition=models.Q(("site_name", ""), _negated=True),
+                        fields=["site_name", "state", "id"],
+                        name="job_by_site",
+                    ),
+                    models.Index(fields=["created_at"], name="job_by_time"),
+                    models.Index(fields=["state", "state_since", "id"], name="job_by_last_change"),
+                    models.Index(
+                        fields=["name"], name="job_by_name", opclasses=["varchar_pattern_ops"]
+                    ),
+                    models.Index(
+                        condition=models.Q(("state_reason", ""), _negated=True),
+                        fields=["state", "id"],
+                        name="job_with_reason",
+                    ),
+                    models.Index(
+                        condition=models.Q(("attempt_number__gt", 1)),
+                        fields=["attempt_number"],
+                        name="job_tried_again",
+                    ),
+                ],
+                "constraints": [
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            (
+                                "state__in",
+                                [
+                                    "received",
+                                    "waiting",
+                                    "matched",
+                                    "running",
+                                    "stalled",
+                                    "held",
+                                    "done",
+                                    "failed",
+                                    "killed",
+                                ],
+                            )
+                        ),
+                        name="job_state_known",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            models.Q(
+                                ("state__in", ["matched", "running", "stalled", "done"]),
+                                _negated=True,
+                            ),
+                            ("attempt_number__gte", 1),
+                            _connector="OR",
+                        ),
+                        name="job_with_pilot_has_attempt",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(("priority__lte", 10)), name="job_priority_known"
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            models.Q(("state", "held"), _negated=True),
+                            models.Q(("state_reason", ""), _negated=True),
+                            _connector="OR",
+                        ),
+                        name="job_held_has_reason",
+                    ),
+                ],
+            },
         ),
         migrations.CreateModel(
             name="Attempt",
@@ -343,6 +431,38 @@ class Migration(migrations.Migration):
             ],
             options={
                 "ordering": ["number"],
+                "indexes": [
+                    models.Index(
+                        condition=models.Q(("outcome", "")),
+                        fields=["site_name", "job_type", "owner_group"],
+                        name="attempt_open_by_kind",
+                    ),
+                    models.Index(
+                        condition=models.Q(
+                            ("is_accounted", False), models.Q(("outcome", ""), _negated=True)
+                        ),
+                        fields=["id"],
+                        name="attempt_to_be_accounted",
+                    ),
+                ],
+                "constraints": [
+                    models.UniqueConstraint(fields=("job", "number"), name="attempt_number_unique"),
+                    models.UniqueConstraint(
+                        condition=models.Q(("outcome", "done")),
+                        fields=("job",),
+                        name="job_done_once",
+                    ),
+                    models.UniqueConstraint(
+                        condition=models.Q(("outcome", "")),
+                        fields=("job",),
+                        name="job_has_one_open_attempt",
+                    ),
+                    models.UniqueConstraint(
+                        condition=models.Q(("claim_key", ""), _negated=True),
+                        fields=("pilot_id", "claim_key"),
+                        name="claim_key_used_once",
+                    ),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -404,6 +524,17 @@ class Migration(migrations.Migration):
                     ),
                 ),
             ],
+            options={
+                "indexes": [
+                    models.Index(fields=["job", "id"], name="jobevent_by_job"),
+                    django.contrib.postgres.indexes.BrinIndex(
+                        autosummarize=True,
+                        fields=["created_at"],
+                        name="jobevent_by_time",
+                        pages_per_range=32,
+                    ),
+                ],
+            },
         ),
         migrations.CreateModel(
             name="RunningLimit",
@@ -454,6 +585,21 @@ class Migration(migrations.Migration):
             ],
             options={
                 "ordering": ["site__name", "job_type", "owner_group"],
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=("site", "job_type", "owner_group"),
+                        name="running_limit_unique",
+                        nulls_distinct=False,
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            ("maximum__isnull", False),
+                            ("min_interval_s__isnull", False),
+                            _connector="OR",
+                        ),
+                        name="running_limit_limits",
+                    ),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -493,6 +639,11 @@ class Migration(migrations.Migration):
                     ),
                 ),
             ],
+            options={
+                "constraints": [
+                    models.UniqueConstraint(fields=("attempt", "kind"), name="stream_unique")
+                ],
+            },
         ),
         migrations.CreateModel(
             name="Workspace",
@@ -569,6 +720,11 @@ class Migration(migrations.Migration):
             ],
             options={
                 "ordering": ["path"],
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=("workspace", "path"), name="workspace_path_unique"
+                    )
+                ],
             },
         ),
         migrations.CreateModel(
@@ -612,220 +768,5 @@ class Migration(migrations.Migration):
                     )
                 ],
             },
-        ),
-        migrations.AddIndex(
-            model_name="attempt",
-            index=models.Index(
-                condition=models.Q(("outcome", "")),
-                fields=["site_name", "job_type", "owner_group"],
-                name="attempt_open_by_kind",
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="attempt",
-            index=models.Index(
-                condition=models.Q(
-                    ("is_accounted", False), models.Q(("outcome", ""), _negated=True)
-                ),
-                fields=["id"],
-                name="attempt_to_be_accounted",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="attempt",
-            constraint=models.UniqueConstraint(
-                fields=("job", "number"), name="attempt_number_unique"
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="attempt",
-            constraint=models.UniqueConstraint(
-                condition=models.Q(("outcome", "done")), fields=("job",), name="job_done_once"
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="attempt",
-            constraint=models.UniqueConstraint(
-                condition=models.Q(("outcome", "")),
-                fields=("job",),
-                name="job_has_one_open_attempt",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="attempt",
-            constraint=models.UniqueConstraint(
-                condition=models.Q(("claim_key", ""), _negated=True),
-                fields=("pilot_id", "claim_key"),
-                name="claim_key_used_once",
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="jobevent",
-            index=models.Index(fields=["job", "id"], name="jobevent_by_job"),
-        ),
-        migrations.AddIndex(
-            model_name="jobevent",
-            index=django.contrib.postgres.indexes.BrinIndex(
-                autosummarize=True,
-                fields=["created_at"],
-                name="jobevent_by_time",
-                pages_per_range=32,
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="runninglimit",
-            constraint=models.UniqueConstraint(
-                fields=("site", "job_type", "owner_group"),
-                name="running_limit_unique",
-                nulls_distinct=False,
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="runninglimit",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    ("maximum__isnull", False), ("min_interval_s__isnull", False), _connector="OR"
-                ),
-                name="running_limit_limits",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="stream",
-            constraint=models.UniqueConstraint(fields=("attempt", "kind"), name="stream_unique"),
-        ),
-        migrations.AddIndex(
-            model_name="job",
-            index=models.Index(fields=["state", "id"], name="job_by_state"),
-        ),
-        migrations.AddIndex(
-            model_name="job",
-            index=models.Index(
-                condition=models.Q(("not_before__isnull", False), ("state", "received")),
-                fields=["not_before"],
-                name="job_rescheduled",
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="job",
-            index=models.Index(fields=["topic", "topic_key", "state"], name="job_by_topic"),
-        ),
-        migrations.AddIndex(
-            model_name="job",
-            index=models.Index(
-                condition=models.Q(("cluster_id", 0), _negated=True),
-                fields=["cluster_id", "process"],
-                name="job_by_cluster",
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="job",
-            index=models.Index(
-                condition=models.Q(
-                    ("periodic__isnull", False),
-                    models.Q(("state__in", ["done", "failed", "killed"]), _negated=True),
-                ),
-                fields=["id"],
-                name="job_with_periodic",
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="job",
-            index=models.Index(fields=["owner", "state", "id"], name="job_by_owner"),
-        ),
-        migrations.AddIndex(
-            model_name="job",
-            index=models.Index(
-                condition=models.Q(("site_name", ""), _negated=True),
-                fields=["site_name", "state", "id"],
-                name="job_by_site",
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="job",
-            index=models.Index(fields=["created_at"], name="job_by_time"),
-        ),
-        migrations.AddIndex(
-            model_name="job",
-            index=models.Index(fields=["state", "state_since", "id"], name="job_by_last_change"),
-        ),
-        migrations.AddIndex(
-            model_name="job",
-            index=models.Index(
-                fields=["name"], name="job_by_name", opclasses=["varchar_pattern_ops"]
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="job",
-            index=models.Index(
-                condition=models.Q(("state_reason", ""), _negated=True),
-                fields=["state", "id"],
-                name="job_with_reason",
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="job",
-            index=models.Index(
-                condition=models.Q(("attempt_number__gt", 1)),
-                fields=["attempt_number"],
-                name="job_tried_again",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="job",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    (
-                        "state__in",
-                        [
-                            "received",
-                            "waiting",
-                            "matched",
-                            "running",
-                            "stalled",
-                            "held",
-                            "done",
-                            "failed",
-                            "killed",
-                        ],
-                    )
-                ),
-                name="job_state_known",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="job",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    models.Q(
-                        ("state__in", ["matched", "running", "stalled", "done"]), _negated=True
-                    ),
-                    ("attempt_number__gte", 1),
-                    _connector="OR",
-                ),
-                name="job_with_pilot_has_attempt",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="job",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("priority__lte", 10)), name="job_priority_known"
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="job",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    models.Q(("state", "held"), _negated=True),
-                    models.Q(("state_reason", ""), _negated=True),
-                    _connector="OR",
-                ),
-                name="job_held_has_reason",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="workspacefile",
-            constraint=models.UniqueConstraint(
-                fields=("workspace", "path"), name="workspace_path_unique"
-            ),
         ),
     ]

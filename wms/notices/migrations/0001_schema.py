@@ -10,9 +10,9 @@ class Migration(migrations.Migration):
     initial = True
 
     dependencies = [
+        migrations.swappable_dependency(settings.AUTH_USER_MODEL),
         ("dags", "0001_schema"),
         ("sites", "0001_schema"),
-        migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
     operations = [
@@ -92,6 +92,43 @@ class Migration(migrations.Migration):
                     ),
                 ),
             ],
+            options={
+                "constraints": [
+                    models.UniqueConstraint(
+                        condition=models.Q(("kind", "email")),
+                        fields=("user",),
+                        name="channel_one_email",
+                    ),
+                    models.UniqueConstraint(
+                        condition=models.Q(("kind", "webhook")),
+                        fields=("user", "url"),
+                        name="channel_url_once",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            models.Q(("kind", "email"), ("url", "")),
+                            models.Q(
+                                ("kind", "webhook"),
+                                models.Q(("url", ""), _negated=True),
+                                models.Q(("nonce", ""), _negated=True),
+                            ),
+                            _connector="OR",
+                        ),
+                        name="channel_webhook_has_url",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(("digest_hour__lt", 24)), name="channel_hour_of_a_day"
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            ("is_enabled", True),
+                            models.Q(("off_reason", ""), _negated=True),
+                            _connector="OR",
+                        ),
+                        name="channel_off_has_reason",
+                    ),
+                ],
+            },
         ),
         migrations.CreateModel(
             name="Condition",
@@ -167,6 +204,24 @@ class Migration(migrations.Migration):
                     ),
                 ),
             ],
+            options={
+                "indexes": [
+                    models.Index(
+                        condition=models.Q(("state", "waiting")),
+                        fields=["next_at"],
+                        name="delivery_waiting",
+                    ),
+                    models.Index(fields=["channel", "-created_at"], name="delivery_by_channel"),
+                ],
+                "constraints": [
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            ("state__in", ["waiting", "sent", "given-up", "dropped"])
+                        ),
+                        name="delivery_state_known",
+                    )
+                ],
+            },
         ),
         migrations.CreateModel(
             name="Notice",
@@ -246,6 +301,19 @@ class Migration(migrations.Migration):
                     ),
                 ),
             ],
+            options={
+                "indexes": [
+                    models.Index(fields=["user", "-id"], name="notice_by_user"),
+                    models.Index(
+                        condition=models.Q(("read_at", None)),
+                        fields=["user"],
+                        name="notice_unread_by_user",
+                    ),
+                ],
+                "constraints": [
+                    models.UniqueConstraint(fields=("user", "key"), name="notice_told_once")
+                ],
+            },
         ),
         migrations.CreateModel(
             name="Outgoing",
@@ -283,6 +351,22 @@ class Migration(migrations.Migration):
                     ),
                 ),
             ],
+            options={
+                "indexes": [
+                    models.Index(
+                        condition=models.Q(("delivery", None)),
+                        fields=["channel", "id"],
+                        name="outgoing_unpacked",
+                    )
+                ],
+                "constraints": [
+                    models.UniqueConstraint(
+                        condition=models.Q(("delivery", None)),
+                        fields=("notice", "channel"),
+                        name="outgoing_waits_once",
+                    )
+                ],
+            },
         ),
         migrations.CreateModel(
             name="Subscription",
@@ -348,150 +432,44 @@ class Migration(migrations.Migration):
                     ),
                 ),
             ],
-        ),
-        migrations.AddConstraint(
-            model_name="channel",
-            constraint=models.UniqueConstraint(
-                condition=models.Q(("kind", "email")), fields=("user",), name="channel_one_email"
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="channel",
-            constraint=models.UniqueConstraint(
-                condition=models.Q(("kind", "webhook")),
-                fields=("user", "url"),
-                name="channel_url_once",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="channel",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    models.Q(("kind", "email"), ("url", "")),
-                    models.Q(
-                        ("kind", "webhook"),
-                        models.Q(("url", ""), _negated=True),
-                        models.Q(("nonce", ""), _negated=True),
+            options={
+                "indexes": [models.Index(fields=["rule", "user"], name="subscription_by_rule")],
+                "constraints": [
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            (
+                                "rule__in",
+                                [
+                                    "dag",
+                                    "my-dags-ended",
+                                    "my-dags-failed",
+                                    "my-dags-held",
+                                    "my-failures",
+                                    "site",
+                                    "loops",
+                                ],
+                            )
+                        ),
+                        name="subscription_rule_known",
                     ),
-                    _connector="OR",
-                ),
-                name="channel_webhook_has_url",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="channel",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("digest_hour__lt", 24)), name="channel_hour_of_a_day"
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="channel",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    ("is_enabled", True),
-                    models.Q(("off_reason", ""), _negated=True),
-                    _connector="OR",
-                ),
-                name="channel_off_has_reason",
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="delivery",
-            index=models.Index(
-                condition=models.Q(("state", "waiting")),
-                fields=["next_at"],
-                name="delivery_waiting",
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="delivery",
-            index=models.Index(fields=["channel", "-created_at"], name="delivery_by_channel"),
-        ),
-        migrations.AddConstraint(
-            model_name="delivery",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("state__in", ["waiting", "sent", "given-up", "dropped"])),
-                name="delivery_state_known",
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="notice",
-            index=models.Index(fields=["user", "-id"], name="notice_by_user"),
-        ),
-        migrations.AddIndex(
-            model_name="notice",
-            index=models.Index(
-                condition=models.Q(("read_at", None)), fields=["user"], name="notice_unread_by_user"
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="notice",
-            constraint=models.UniqueConstraint(fields=("user", "key"), name="notice_told_once"),
-        ),
-        migrations.AddIndex(
-            model_name="outgoing",
-            index=models.Index(
-                condition=models.Q(("delivery", None)),
-                fields=["channel", "id"],
-                name="outgoing_unpacked",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="outgoing",
-            constraint=models.UniqueConstraint(
-                condition=models.Q(("delivery", None)),
-                fields=("notice", "channel"),
-                name="outgoing_waits_once",
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="subscription",
-            index=models.Index(fields=["rule", "user"], name="subscription_by_rule"),
-        ),
-        migrations.AddConstraint(
-            model_name="subscription",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    (
-                        "rule__in",
-                        [
-                            "dag",
-                            "my-dags-ended",
-                            "my-dags-failed",
-                            "my-dags-held",
-                            "my-failures",
-                            "site",
-                            "loops",
-                        ],
-                    )
-                ),
-                name="subscription_rule_known",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="subscription",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    models.Q(("dag__isnull", False), ("rule", "dag")),
-                    models.Q(models.Q(("rule", "dag"), _negated=True), ("dag", None)),
-                    _connector="OR",
-                ),
-                name="subscription_of_a_dag_names_it",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="subscription",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("rule", "site"), ("site", None), _connector="OR"),
-                name="subscription_names_sites_for_sites",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="subscription",
-            constraint=models.UniqueConstraint(
-                fields=("user", "rule", "dag", "site"),
-                name="subscription_once",
-                nulls_distinct=False,
-            ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            models.Q(("dag__isnull", False), ("rule", "dag")),
+                            models.Q(models.Q(("rule", "dag"), _negated=True), ("dag", None)),
+                            _connector="OR",
+                        ),
+                        name="subscription_of_a_dag_names_it",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(("rule", "site"), ("site", None), _connector="OR"),
+                        name="subscription_names_sites_for_sites",
+                    ),
+                    models.UniqueConstraint(
+                        fields=("user", "rule", "dag", "site"),
+                        name="subscription_once",
+                        nulls_distinct=False,
+                    ),
+                ],
+            },
         ),
     ]

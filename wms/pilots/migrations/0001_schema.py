@@ -13,8 +13,8 @@ class Migration(migrations.Migration):
 
     dependencies = [
         ("accounting", "0001_schema"),
-        ("sites", "0001_schema"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
+        ("sites", "0001_schema"),
     ]
 
     operations = [
@@ -207,6 +207,54 @@ class Migration(migrations.Migration):
                     ),
                 ),
             ],
+            options={
+                "indexes": [
+                    models.Index(
+                        condition=models.Q(("accounts__isnull", True), ("ended_at__isnull", False)),
+                        fields=["ended_at"],
+                        name="pilot_to_be_accounted",
+                    ),
+                    models.Index(fields=["queue", "state"], name="pilot_by_queue_and_state"),
+                    models.Index(
+                        condition=models.Q(("ended_at__isnull", False), ("is_forgotten", False)),
+                        fields=["queue", "ended_at"],
+                        name="pilot_to_be_forgotten",
+                    ),
+                    models.Index(
+                        condition=models.Q(("ended_at__isnull", False)),
+                        fields=["ended_at"],
+                        name="pilot_by_end",
+                    ),
+                ],
+                "constraints": [
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            (
+                                "state__in",
+                                [
+                                    "submitted",
+                                    "queued",
+                                    "running",
+                                    "stalled",
+                                    "done",
+                                    "failed",
+                                    "aborted",
+                                    "removed",
+                                ],
+                            )
+                        ),
+                        name="pilot_state_known",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            models.Q(("state__in", ["running", "stalled", "done"]), _negated=True),
+                            models.Q(("token_sha256", ""), _negated=True),
+                            _connector="OR",
+                        ),
+                        name="pilot_running_is_registered",
+                    ),
+                ],
+            },
         ),
         migrations.CreateModel(
             name="PilotFile",
@@ -368,6 +416,16 @@ class Migration(migrations.Migration):
             ],
             options={
                 "ordering": ["pk"],
+                "indexes": [
+                    models.Index(
+                        condition=models.Q(("is_ok", False)),
+                        fields=["created_at"],
+                        name="pilotcheck_failed",
+                    )
+                ],
+                "constraints": [
+                    models.UniqueConstraint(fields=("pilot", "key"), name="pilotcheck_told_once")
+                ],
             },
         ),
         migrations.CreateModel(
@@ -398,6 +456,9 @@ class Migration(migrations.Migration):
                     ),
                 ),
             ],
+            options={
+                "indexes": [models.Index(fields=["pilot", "id"], name="pilotevent_by_pilot")],
+            },
         ),
         migrations.CreateModel(
             name="PilotLimit",
@@ -478,6 +539,24 @@ class Migration(migrations.Migration):
                     ),
                 ),
             ],
+            options={
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=("scope", "site", "group"),
+                        name="one_pilot_limit_of_a_scope",
+                        nulls_distinct=False,
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            models.Q(("group", None), ("scope", "whole"), ("site", None)),
+                            models.Q(("group", None), ("scope", "site")),
+                            models.Q(("scope", "group"), ("site", None)),
+                            _connector="OR",
+                        ),
+                        name="pilot_limit_names_its_scope",
+                    ),
+                ],
+            },
         ),
         migrations.CreateModel(
             name="PressureRecord",
@@ -505,6 +584,14 @@ class Migration(migrations.Migration):
                     ),
                 ),
             ],
+            options={
+                "indexes": [models.Index(fields=["at"], name="pressurerecord_by_time")],
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=("queue", "at"), name="one_pressure_record_at_a_time"
+                    )
+                ],
+            },
         ),
         migrations.CreateModel(
             name="PressureRequest",
@@ -638,6 +725,26 @@ class Migration(migrations.Migration):
                     ),
                 ),
             ],
+            options={
+                "indexes": [
+                    models.Index(fields=["site", "host", "ended_at"], name="suspected_by_host")
+                ],
+                "constraints": [
+                    models.UniqueConstraint(
+                        condition=models.Q(("ended_at", None)),
+                        fields=("site", "host"),
+                        name="node_suspected_once",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            ("ended_at", None),
+                            models.Q(("end_reason", ""), _negated=True),
+                            _connector="OR",
+                        ),
+                        name="suspicion_end_has_reason",
+                    ),
+                ],
+            },
         ),
         migrations.CreateModel(
             name="ElementContact",
@@ -697,134 +804,5 @@ class Migration(migrations.Migration):
                     ),
                 ],
             },
-        ),
-        migrations.AddIndex(
-            model_name="pilot",
-            index=models.Index(
-                condition=models.Q(("accounts__isnull", True), ("ended_at__isnull", False)),
-                fields=["ended_at"],
-                name="pilot_to_be_accounted",
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="pilot",
-            index=models.Index(fields=["queue", "state"], name="pilot_by_queue_and_state"),
-        ),
-        migrations.AddIndex(
-            model_name="pilot",
-            index=models.Index(
-                condition=models.Q(("ended_at__isnull", False), ("is_forgotten", False)),
-                fields=["queue", "ended_at"],
-                name="pilot_to_be_forgotten",
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="pilot",
-            index=models.Index(
-                condition=models.Q(("ended_at__isnull", False)),
-                fields=["ended_at"],
-                name="pilot_by_end",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="pilot",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    (
-                        "state__in",
-                        [
-                            "submitted",
-                            "queued",
-                            "running",
-                            "stalled",
-                            "done",
-                            "failed",
-                            "aborted",
-                            "removed",
-                        ],
-                    )
-                ),
-                name="pilot_state_known",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="pilot",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    models.Q(("state__in", ["running", "stalled", "done"]), _negated=True),
-                    models.Q(("token_sha256", ""), _negated=True),
-                    _connector="OR",
-                ),
-                name="pilot_running_is_registered",
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="pilotcheck",
-            index=models.Index(
-                condition=models.Q(("is_ok", False)),
-                fields=["created_at"],
-                name="pilotcheck_failed",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="pilotcheck",
-            constraint=models.UniqueConstraint(
-                fields=("pilot", "key"), name="pilotcheck_told_once"
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="pilotevent",
-            index=models.Index(fields=["pilot", "id"], name="pilotevent_by_pilot"),
-        ),
-        migrations.AddConstraint(
-            model_name="pilotlimit",
-            constraint=models.UniqueConstraint(
-                fields=("scope", "site", "group"),
-                name="one_pilot_limit_of_a_scope",
-                nulls_distinct=False,
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="pilotlimit",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    models.Q(("group", None), ("scope", "whole"), ("site", None)),
-                    models.Q(("group", None), ("scope", "site")),
-                    models.Q(("scope", "group"), ("site", None)),
-                    _connector="OR",
-                ),
-                name="pilot_limit_names_its_scope",
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="pressurerecord",
-            index=models.Index(fields=["at"], name="pressurerecord_by_time"),
-        ),
-        migrations.AddConstraint(
-            model_name="pressurerecord",
-            constraint=models.UniqueConstraint(
-                fields=("queue", "at"), name="one_pressure_record_at_a_time"
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="suspectednode",
-            index=models.Index(fields=["site", "host", "ended_at"], name="suspected_by_host"),
-        ),
-        migrations.AddConstraint(
-            model_name="suspectednode",
-            constraint=models.UniqueConstraint(
-                condition=models.Q(("ended_at", None)),
-                fields=("site", "host"),
-                name="node_suspected_once",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="suspectednode",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    ("ended_at", None), models.Q(("end_reason", ""), _negated=True), _connector="OR"
-                ),
-                name="suspicion_end_has_reason",
-            ),
         ),
     ]

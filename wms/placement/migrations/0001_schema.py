@@ -9,8 +9,8 @@ class Migration(migrations.Migration):
     initial = True
 
     dependencies = [
-        ("jobs", "0001_schema"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
+        ("jobs", "0001_schema"),
     ]
 
     operations = [
@@ -116,6 +116,46 @@ class Migration(migrations.Migration):
             ],
             options={
                 "ordering": ["pk"],
+                "indexes": [
+                    models.Index(fields=["topic", "topic_key"], name="placement_by_topic"),
+                    models.Index(
+                        condition=models.Q(
+                            ("state__in", ["received", "processing", "rescheduled"])
+                        ),
+                        fields=["state", "id"],
+                        name="placement_not_ended",
+                    ),
+                ],
+                "constraints": [
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            (
+                                "state__in",
+                                [
+                                    "received",
+                                    "processing",
+                                    "rescheduled",
+                                    "completed",
+                                    "failed",
+                                    "removed",
+                                ],
+                            )
+                        ),
+                        name="placement_state_known",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            models.Q(("state__in", ["processing", "completed"]), _negated=True),
+                            ("attempt_number__gte", 1),
+                            _connector="OR",
+                        ),
+                        name="placement_under_way_has_attempt",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(("attempt_number__lte", models.F("max_attempts"))),
+                        name="placement_attempts_limited",
+                    ),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -146,6 +186,11 @@ class Migration(migrations.Migration):
                     ),
                 ),
             ],
+            options={
+                "indexes": [
+                    models.Index(fields=["request", "id"], name="placementevent_by_request")
+                ],
+            },
         ),
         migrations.CreateModel(
             name="PlacementAttempt",
@@ -191,74 +236,23 @@ class Migration(migrations.Migration):
             ],
             options={
                 "ordering": ["number"],
-            },
-        ),
-        migrations.AddIndex(
-            model_name="placementrequest",
-            index=models.Index(fields=["topic", "topic_key"], name="placement_by_topic"),
-        ),
-        migrations.AddIndex(
-            model_name="placementrequest",
-            index=models.Index(
-                condition=models.Q(("state__in", ["received", "processing", "rescheduled"])),
-                fields=["state", "id"],
-                name="placement_not_ended",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="placementrequest",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    (
-                        "state__in",
-                        ["received", "processing", "rescheduled", "completed", "failed", "removed"],
+                "indexes": [
+                    models.Index(
+                        condition=models.Q(("exit_code", None)),
+                        fields=["lease_until"],
+                        name="placement_attempt_open",
                     )
-                ),
-                name="placement_state_known",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="placementrequest",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    models.Q(("state__in", ["processing", "completed"]), _negated=True),
-                    ("attempt_number__gte", 1),
-                    _connector="OR",
-                ),
-                name="placement_under_way_has_attempt",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="placementrequest",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("attempt_number__lte", models.F("max_attempts"))),
-                name="placement_attempts_limited",
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="placementevent",
-            index=models.Index(fields=["request", "id"], name="placementevent_by_request"),
-        ),
-        migrations.AddIndex(
-            model_name="placementattempt",
-            index=models.Index(
-                condition=models.Q(("exit_code", None)),
-                fields=["lease_until"],
-                name="placement_attempt_open",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="placementattempt",
-            constraint=models.UniqueConstraint(
-                fields=("request", "number"), name="placement_attempt_number_unique"
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="placementattempt",
-            constraint=models.UniqueConstraint(
-                condition=models.Q(("exit_code", None)),
-                fields=("request",),
-                name="placement_has_one_open_attempt",
-            ),
+                ],
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=("request", "number"), name="placement_attempt_number_unique"
+                    ),
+                    models.UniqueConstraint(
+                        condition=models.Q(("exit_code", None)),
+                        fields=("request",),
+                        name="placement_has_one_open_attempt",
+                    ),
+                ],
+            },
         ),
     ]

@@ -145,6 +145,23 @@ class Migration(migrations.Migration):
             ],
             options={
                 "ordering": ["name"],
+                "constraints": [
+                    models.CheckConstraint(
+                        condition=models.Q(("state__in", ["open", "draining", "banned"])),
+                        name="site_state_known",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            ("state", "open"),
+                            models.Q(("state_reason", ""), _negated=True),
+                            _connector="OR",
+                        ),
+                        name="site_closed_has_reason",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(("group_size__gte", 1)), name="site_group_size_positive"
+                    ),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -469,6 +486,24 @@ class Migration(migrations.Migration):
             ],
             options={
                 "ordering": ["site__name", "name"],
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=("site", "name"), name="queue_name_unique_in_site"
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(("cores__gte", 1)), name="queue_has_a_core"
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(("attenuation__gte", 1.0)),
+                        name="queue_attenuation_from_one",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            ("owner_group", None), ("owner__isnull", False), _connector="OR"
+                        ),
+                        name="queue_private_has_owner",
+                    ),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -507,6 +542,25 @@ class Migration(migrations.Migration):
                     ),
                 ),
             ],
+            options={
+                "indexes": [
+                    models.Index(
+                        condition=models.Q(("cancelled_at", None)),
+                        fields=["end"],
+                        name="downtime_by_end",
+                    )
+                ],
+                "constraints": [
+                    models.CheckConstraint(
+                        condition=models.Q(("end__gt", models.F("start"))),
+                        name="downtime_ends_after_start",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(("reason", ""), _negated=True),
+                        name="downtime_has_reason",
+                    ),
+                ],
+            },
         ),
         migrations.CreateModel(
             name="Advertisement",
@@ -648,74 +702,5 @@ class Migration(migrations.Migration):
                     ),
                 ),
             ],
-        ),
-        migrations.AddConstraint(
-            model_name="site",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("state__in", ["open", "draining", "banned"])),
-                name="site_state_known",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="site",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    ("state", "open"),
-                    models.Q(("state_reason", ""), _negated=True),
-                    _connector="OR",
-                ),
-                name="site_closed_has_reason",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="site",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("group_size__gte", 1)), name="site_group_size_positive"
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="queue",
-            constraint=models.UniqueConstraint(
-                fields=("site", "name"), name="queue_name_unique_in_site"
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="queue",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("cores__gte", 1)), name="queue_has_a_core"
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="queue",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("attenuation__gte", 1.0)), name="queue_attenuation_from_one"
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="queue",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    ("owner_group", None), ("owner__isnull", False), _connector="OR"
-                ),
-                name="queue_private_has_owner",
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="downtime",
-            index=models.Index(
-                condition=models.Q(("cancelled_at", None)), fields=["end"], name="downtime_by_end"
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="downtime",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("end__gt", models.F("start"))), name="downtime_ends_after_start"
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="downtime",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("reason", ""), _negated=True), name="downtime_has_reason"
-            ),
         ),
     ]

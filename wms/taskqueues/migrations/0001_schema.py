@@ -130,6 +130,13 @@ class Migration(migrations.Migration):
             ],
             options={
                 "verbose_name": "TaskQueue",
+                "indexes": [
+                    models.Index(fields=["cpu_time_s"], name="taskqueue_by_segment"),
+                    models.Index(fields=["owner_group", "owner"], name="taskqueue_by_owner"),
+                    django.contrib.postgres.indexes.GinIndex(
+                        fields=["tags"], name="taskqueue_by_tag"
+                    ),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -259,6 +266,23 @@ class Migration(migrations.Migration):
                     ),
                 ),
             ],
+            options={
+                "indexes": [
+                    models.Index(
+                        fields=["task_queue", "priority", "job_id"], name="waiting_by_queue_and_age"
+                    ),
+                    models.Index(
+                        condition=models.Q(("avoided_hosts", []), _negated=True),
+                        fields=["job_id"],
+                        name="waiting_again",
+                    ),
+                ],
+                "constraints": [
+                    models.CheckConstraint(
+                        condition=models.Q(("priority__lte", 10)), name="waiting_priority_known"
+                    )
+                ],
+            },
         ),
         migrations.CreateModel(
             name="Ticket",
@@ -287,39 +311,5 @@ class Migration(migrations.Migration):
                     )
                 ],
             },
-        ),
-        migrations.AddIndex(
-            model_name="taskqueue",
-            index=models.Index(fields=["cpu_time_s"], name="taskqueue_by_segment"),
-        ),
-        migrations.AddIndex(
-            model_name="taskqueue",
-            index=models.Index(fields=["owner_group", "owner"], name="taskqueue_by_owner"),
-        ),
-        migrations.AddIndex(
-            model_name="taskqueue",
-            index=django.contrib.postgres.indexes.GinIndex(
-                fields=["tags"], name="taskqueue_by_tag"
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="waitingjob",
-            index=models.Index(
-                fields=["task_queue", "priority", "job_id"], name="waiting_by_queue_and_age"
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="waitingjob",
-            index=models.Index(
-                condition=models.Q(("avoided_hosts", []), _negated=True),
-                fields=["job_id"],
-                name="waiting_again",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="waitingjob",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("priority__lte", 10)), name="waiting_priority_known"
-            ),
         ),
     ]
