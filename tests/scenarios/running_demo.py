@@ -26,7 +26,7 @@ FOREIGN = (
     "PILOTAGE_SECRET_KEY",
     "PILOTAGE_PUBLIC_URL",
 )
-POLL_S = 0.2
+POLL_S = 0.5
 
 
 def wait_for(what: str, condition: Callable[[], Any], *, timeout_s: float = 60) -> Any:

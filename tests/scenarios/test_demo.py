@@ -15,6 +15,7 @@ from portal.cli.state_directory import BASE, StateDirectory
 from portal.cli.up import take_lock
 from tests.scenarios.running_demo import RunningDemo, running_demo, wait_for
 from tests.scenarios.supervised import kill_program
+from tests.scenarios.tutorial import follow_jobs_without_a_dag
 
 pytestmark = [pytest.mark.scenario, pytest.mark.slow]
 
@@ -48,7 +49,9 @@ def _jobs_with_done_attempts(demo: RunningDemo) -> list[int]:
     return [sum(attempt["outcome"] == "done" for attempt in each) for each in attempts]
 
 
-def test_a_production_survives_the_death_of_every_program_and_ctrl_c_leaves_nothing(var):
+def test_the_demo_survives_every_death_does_what_the_tutorial_says_and_leaves_nothing(
+    var: Path, tmp_path: Path
+) -> None:
     quick = {
         "PILOTAGE_PILOT_STALLED_AFTER_S": "8",
         "PILOTAGE_AGENT_HEARTBEAT_S": "2",
@@ -81,6 +84,7 @@ def test_a_production_survives_the_death_of_every_program_and_ctrl_c_leaves_noth
         ):
             assert step in said
         wait_for("the demo says so", lambda: "Ctrl-C stops it" in demo.said())
+        follow_jobs_without_a_dag(demo.client(), tmp_path)
         assert demo.interrupt() == 0
         assert demo.processes() == []
 
