@@ -6,6 +6,8 @@ against the workload's own rule: no illegal match (`illegal`), and nobody is tol
 nothing while a job that fits is waiting (`missed`), also after half of the jobs were drained.
 Clients are processes with a connection each; the loop of the priorities runs beside them, as in an
 installation. `busy` is one client while jobs are submitted and priorities recomputed all the time.
+`waits` is what the sessions of eight clients were seen doing: waiting for the processor or for an
+event of the database, or for their client to compute.
 `submit_s`, `recompute_s` and `plans` are the times to put jobs into TaskQueues and to recompute
 priorities, and the costs of the claim's statements. `claim_of_pilot` is the whole claim of a pilot,
 with its attempt and events. `reference` is a read of one row and a transaction of one row in the
@@ -82,8 +84,8 @@ def _measure_size(size: Size, found: dict[str, Any]) -> None:
     scenarios.append({"load": "busy", **_row(size, 1, busy, table)})
     table.forget_order()
     with Meanwhile(size, keep_house):
-        answers, took_s = claims_of_many(workload, 8, size.claims_of_eight // 8)
-    scenarios.append(_row(size, 8, answers, table, took_s=took_s))
+        answers, took_s, waits = claims_of_many(workload, 8, size.claims_of_eight // 8)
+    scenarios.append({**_row(size, 8, answers, table, took_s=took_s), "waits": waits})
     _drain(workload)
     table.read()
     with Meanwhile(size, keep_house):

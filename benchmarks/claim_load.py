@@ -1,20 +1,25 @@
 """Load of the claim benchmark: a database full of waiting jobs, timed claims, traffic meanwhile.
 
 `fill` puts the jobs of a workload into their TaskQueues; `claims` and `claims_of_many` return the
-answers that pilots got, asked by one process or by several. `Meanwhile` runs other processes
-beside them: `submit_on` enqueues jobs, `recompute_on` and `keep_house` compute priorities.
+answers that pilots got, asked by one process or by several, these with what their sessions were
+seen to wait for. `Meanwhile` runs other processes beside them: `submit_on` enqueues jobs,
+`recompute_on` and `keep_house` compute priorities.
 """
 
 from __future__ import annotations
 
 import itertools
 import multiprocessing
+import os
 import statistics
 import time
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from multiprocessing.synchronize import Event
 from typing import Any
+
+import psycopg
 
 from benchmarks import base
 from benchmarks.tq_workload import CPU_SEGMENTS_S, Pilot, Workload
@@ -23,6 +28,14 @@ CHUNK = 100_000
 #: TaskQueues that appear while others claim.
 _NEW = 1000
 _SPAWN = multiprocessing.get_context("spawn")
+#: Pause between two looks at the sessions.
+_LOOK_S = 0.01
+_SESSIONS = """
+SELECT pid, CASE WHEN state <> 'active' THEN 'its client'
+                 ELSE coalesce(wait_event_type || ': ' || wait_event, 'the processor') END
+FROM pg_stat_activity
+WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid()
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,8 +159,12 @@ def _ask(pilots: Iterable[Pilot], groups: dict[str, Any]) -> Iterator[Answer]:
         yield Answer(pilot, None if found is None else found.job_id, took_s)
 
 
-def claims_of_many(workload: Workload, clients: int, each: int) -> tuple[list[Answer], float]:
-    """The answers of all clients, and the time from the first request to the last answer."""
+def claims_of_many(
+    workload: Workload, clients: int, each: int
+) -> tuple[list[Answer], float, dict[str, float]]:
+    """The answers of all clients, the time from the first request to the last answer, and what the
+    clients' sessions waited for meanwhile, in parts of all looks at them.
+    """
     pilots = [list(workload.mixed_pilots(each, f"client{n}")) for n in range(clients)]
     ready, start = _SPAWN.Barrier(clients + 1), _SPAWN.Event()
     with _SPAWN.Manager() as manager:
@@ -156,15 +173,21 @@ def claims_of_many(workload: Workload, clients: int, each: int) -> tuple[list[An
             _SPAWN.Process(target=_client, args=(some, workload.groups, ready, start, answers))
             for some in pilots
         ]
-        for process in processes:
-            process.start()
-        ready.wait()
-        began = time.perf_counter()
-        start.set()
-        for process in processes:
-            process.join()
-        took_s = time.perf_counter() - began
-        return [answer for some in answers for answer in some], took_s
+        with psycopg.connect(os.environ["DATABASE_URL"], autocommit=True) as connection:
+            others = {pid for pid, _ in connection.execute(_SESSIONS)}
+            for process in processes:
+                process.start()
+            ready.wait()
+            began = time.perf_counter()
+            start.set()
+            seen: Counter[str] = Counter()
+            while any(process.is_alive() for process in processes):
+                looked = connection.execute(_SESSIONS)
+                seen.update(what for pid, what in looked if pid not in others)
+                time.sleep(_LOOK_S)
+            took_s = time.perf_counter() - began
+        waits = {what: round(count / seen.total(), 3) for what, count in seen.most_common(8)}
+        return [answer for some in answers for answer in some], took_s, waits
 
 
 def _client(pilots: list[Pilot], groups: Any, ready: Any, start: Event, answers: Any) -> None:

@@ -35,7 +35,7 @@ hypothesis_settings.register_profile("pilotage", deadline=None)
 hypothesis_settings.load_profile("pilotage")
 
 #: Names of a browser that `make test` did not choose, for runs of pytest by hand.
-BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -55,19 +55,21 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         mark(item)
     items.sort(key=_turn)
+    computing = [item for item in items if not _waits(item)]
+    waiting = [item for item in items if _waits(item)]
+    # Each worker begins with a stretch of its own, all of one length: the last one waits from the
+    # beginning, while others compute.
+    last = len(items) - len(items) // int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", 1))
+    items[:] = [*computing[:last], *waiting, *computing[last:]]
 
 
-def _turn(item: pytest.Item) -> tuple[bool, bool, bool]:
-    """Sort key: tests that compute before those that wait, in both the long ones first.
+def _waits(item: pytest.Item) -> bool:
+    return any(map(item.get_closest_marker, ("browser", "batch", "process", "scenario")))
 
-    Each worker begins with a stretch of its own, so that one of them waits while others compute,
-    and no long test is the last one.
-    """
-    return (
-        any(map(item.get_closest_marker, ("browser", "batch", "process", "scenario"))),
-        item.get_closest_marker("scenario") is None,
-        item.get_closest_marker("slow") is None,
-    )
+
+def _turn(item: pytest.Item) -> tuple[bool, bool]:
+    """Sort key: the long tests first, so that none of them is the last one."""
+    return item.get_closest_marker("scenario") is None, item.get_closest_marker("slow") is None
 
 
 def pytest_collection_finish() -> None:

@@ -71,12 +71,21 @@ def names_read(monkeypatch: pytest.MonkeyPatch) -> Iterator[set[str]]:
         yield found
 
 
-def queries(names: Sequence[str]) -> Iterator[str]:
-    """Queries or forms: each name once with what is dangerous, all together with each value."""
+def some(values: Sequence[str], turn: int) -> list[str]:
+    """A third of the values; of three turns, one after another, each has another one."""
+    return list(values[turn % 3 :: 3])
+
+
+def queries(names: Sequence[str], turn: int) -> Iterator[str]:
+    """Queries or forms: each name once with what is dangerous, all together with a third of the
+    values.
+
+    What reads a parameter is shared by many addresses: in their turns they are given all values.
+    """
     if names:
         yield f"{names[0]}={UNSTORABLE[0]}"
-    for turn in range(len(TEXTS) if names else 0):
-        texts = itertools.islice(itertools.cycle(TEXTS), turn, turn + len(names))
+    for first in range(turn % 3, len(TEXTS) if names else 0, 3):
+        texts = itertools.islice(itertools.cycle(TEXTS), first, first + len(names))
         yield "&".join(f"{name}={quoted(text)}" for name, text in zip(names, texts, strict=True))
     for name, text in itertools.product(names, DEEP):
         yield f"{name}={quoted(text)}"

@@ -41,7 +41,7 @@ CHECKS = [
     response_schema_conformance,
 ]
 #: Of each operation, of each kind.
-_EXAMPLES = 10
+_EXAMPLES = 5
 #: The operations are shared out, so that workers take turns.
 _GROUPS = 4
 _ADDRESSES: Mapping[str, Route] = {

@@ -167,7 +167,7 @@ def test_engine_log_and_model_agree_whatever_happens_in_whatever_order(
     run_state_machine_as_test(
         Engine,
         settings=settings(
-            max_examples=40,
+            max_examples=20,
             stateful_step_count=25,
             deadline=None,
             suppress_health_check=list(HealthCheck),

@@ -120,7 +120,7 @@ class _Walk:
 
 @pytest.mark.slow
 @settings(
-    max_examples=20,
+    max_examples=10,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )

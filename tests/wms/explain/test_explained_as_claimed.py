@@ -240,7 +240,7 @@ def fresh(pilot: Pilot, needs: Needs) -> Resource:
     return with_identity(mine, pilot.owner, pilot.owner_group)
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(needs=few(NEEDS).map(needs_of).filter(bool), queue=few(QUEUES), world=worlds)
 @example(needs=Needs.of("alice", submit_pools=["pool"]), queue={}, world=World())
 @example(needs=Needs.of("alice", requirements="Cpus"), queue={}, world=World())
@@ -315,7 +315,7 @@ def test_a_job_is_explained_as_it_is_claimed(
         transaction.set_rollback(True)
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 @given(needs=few(NEEDS).map(needs_of).filter(bool), queue=few(QUEUES))
 def test_the_draw_takes_what_the_explanation_lets_it_take(
     needs: Needs, queue: dict[str, Any], alice: User, charlie: User

@@ -18,7 +18,7 @@ from wms.taskqueues.models import TaskQueue, TaskQueuePolicy, Ticket
 
 pytestmark = [pytest.mark.usefixtures("alice"), pytest.mark.slow]
 
-DRAWS = 1500
+DRAWS = 600
 #: Priorities of TaskQueues by the memory that tells them apart here.
 PRIORITIES = {1: 1.0, 2: 2.0, 3: 5.0, 4: 9.0, 5: 0.5}
 LAWS = list(Law)

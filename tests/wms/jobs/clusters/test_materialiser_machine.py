@@ -182,7 +182,7 @@ def test_each_row_becomes_one_job_whatever_happens(monkeypatch: pytest.MonkeyPat
     run_state_machine_as_test(
         Case,
         settings=settings(
-            max_examples=25,
+            max_examples=12,
             stateful_step_count=25,
             deadline=None,
             suppress_health_check=list(HealthCheck),

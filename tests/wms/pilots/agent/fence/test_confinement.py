@@ -202,7 +202,7 @@ def change():
         memory.raw = good
 threading.Thread(target=change, daemon=True).start()
 reached = 0
-until = time.monotonic() + 4
+until = time.monotonic() + 1
 while time.monotonic() < until:
     tcp = socket.socket()
     tcp.settimeout(0.2)
