@@ -26,8 +26,7 @@ from wms.actions.kinds import (
 from wms.actions.obstacles import of_state, when
 from wms.core.models import Role, User
 from wms.core.policy import has_role
-from wms.dags.models import Dag
-from wms.dags.states import DAG_ACTIVE
+from wms.dags.negotiation.requests import load_at
 from wms.jobs.models import Attempt
 from wms.pilots.models import Pilot
 from wms.pilots.monitoring.suspects import clear_node
@@ -135,7 +134,7 @@ def _permitted_sites(user: User, site_ids: Collection[int]) -> set[int]:
 
 def _effects_on_sites(sites: QuerySet[Site]) -> list[str]:
     ids = sites.order_by().values("pk")
-    bound = Dag.objects.filter(site__in=ids, state__in=DAG_ACTIVE).count()
+    bound = load_at(sites).dags
     pilots = Pilot.objects.filter(queue__site__in=ids, state__in=ALIVE).aggregate(n=Count("pk"))
     return [f"{bound:,} DAGs are bound to them, and {pilots['n']:,} pilots are there; these go on."]
 

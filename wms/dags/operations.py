@@ -24,7 +24,7 @@ from wms.dags.engine.node_clusters import cluster_jobs
 from wms.dags.engine.node_work import write_work
 from wms.dags.engine.nodes_without_jobs import inner_dags
 from wms.dags.engine.round import Round, move_in_each
-from wms.dags.models import Dag, MatchRecord, Node, NodeWork
+from wms.dags.models import Dag, LeftCluster, MatchRecord, Node, NodeWork
 from wms.dags.reading.dag_jobs import jobs_of
 from wms.dags.states import DagCause, NodeCause, NodeState
 from wms.jobs import operations as jobs
@@ -113,7 +113,10 @@ def take_back(
     )
     why = f"the DAG leaves its site: {reason}"
     returned = [dag for dag in dags if dag.pk in set(applied.changed)]
-    _recall_nodes([*returned, *_locked(inner)], lets_finish=lets_finish, actor=actor, why=why)
+    tree = [*returned, *_locked(inner)]
+    _recall_nodes(tree, lets_finish=lets_finish, actor=actor, why=why)
+    if lets_finish:
+        _note_left(tree, {dag.pk: dag.site_id for dag in returned})
     transaction.on_commit(partial(wake_loop, lifecycle.NEGOTIATE_TASK))
     return Applied(
         changed=applied.changed,
@@ -158,6 +161,22 @@ def _recall_nodes(dags: Sequence[Dag], *, lets_finish: bool, actor: Actor, why: 
     killed = set(kill(to_kill, actor=actor, reason=why, cause=JobCause.DAG_LEFT).changed)
     clusters = {cluster or pk for pk, cluster, _ in rows if pk in killed}
     _recall(nodes, clusters, why=why, move=partial(move_in_each, dags, actor=actor))
+
+
+def _note_left(tree: Sequence[Dag], sites: Mapping[int, int | None]) -> None:
+    """Store which jobs finish at the sites that these DAGs have left; `sites` by outermost DAG.
+
+    Jobs that were left at an earlier site already are still there.
+    """
+    outermost = {dag.pk: dag.root_id or dag.pk for dag in tree}
+    nodes = _submitted(tree).values_list("pk", "dag_id", "job_id")
+    left = [
+        LeftCluster(
+            pk=job_id, node_id=node, dag_id=outermost[dag_id], site_id=sites[outermost[dag_id]]
+        )
+        for node, dag_id, job_id in nodes
+    ]
+    LeftCluster.objects.bulk_create(left, batch_size=1000, ignore_conflicts=True)
 
 
 def _submitted(dags: Iterable[Dag]) -> QuerySet[Node]:

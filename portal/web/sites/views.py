@@ -24,7 +24,7 @@ from wms.accounting.core_seconds import UseBy
 from wms.actions.sites_and_pilots import SITES
 from wms.core.actors import Actor
 from wms.core.errors import Conflict, NotFound, NotPermitted, PilotageError
-from wms.dags.negotiation.requests import load_of, with_loads
+from wms.dags.negotiation.requests import load_at
 from wms.dags.reading.selectors import listed_dags
 from wms.dags.states import DAG_ACTIVE
 from wms.pilots.monitoring.suspects import suspects_at
@@ -59,7 +59,7 @@ def show_site(request: HttpRequest, name: str, *, refused: Refused | None = None
     """Site page; the form of a refused action is open and shows the reason."""
     error = refused.error if refused else None
     now, user = timezone.now(), request.user
-    site = site_named(with_loads(with_standing_facts(visible_sites(user))), name)
+    site = site_named(with_standing_facts(visible_sites(user)), name)
     dags = DagFilter({"site": site.name, "state": sorted(DAG_ACTIVE)}, queryset=listed_dags(user))
     pilots = PilotFilter({"site": site.name, "state": sorted(ALIVE)}, queryset=listed_pilots(user))
     events = list(events_of_site(site)[: _EVENTS_SHOWN + 1])
@@ -79,7 +79,7 @@ def show_site(request: HttpRequest, name: str, *, refused: Refused | None = None
         "offers": _offers(request, site, refused),
         "error": error,
         "may_steer": may_steer(user, site),
-        "matched": matched_at(site, load_of(site)),
+        "matched": matched_at(site, load_at(Site.objects.filter(pk=site.pk))),
         "ad_lines": ad_lines,
         "ad_fault": ad_fault,
         "now": now,

@@ -96,7 +96,8 @@ def test_what_if_shows_before_and_after_and_writes_nothing(
     statements = statements_of(lambda: alice.get(WHAT_IF, query))
     page = _page(alice, **query)
 
-    assert [sql for sql in statements if not sql.startswith(("SELECT", "DECLARE"))] == []
+    reads = ("SELECT", "(SELECT", "DECLARE")
+    assert [sql for sql in statements if not sql.startswith(reads)] == []
     assert '<td class="num">0 of 2</td>' in page
     assert "<b>1</b> of 2</td></tr>" in page
     assert "go to Large" in page

@@ -54,7 +54,8 @@ def test_a_group_of_jobs_is_compared_before_and_after(alice: Client, waiting: Ta
     page = _page(alice, **query)
     of_job = _page(alice, job=Job.objects.filter(state="waiting")[0].pk, change="cores = 99")
 
-    assert [sql for sql in statements if not sql.strip().startswith(("SELECT", "DECLARE"))] == []
+    reads = ("SELECT", "(SELECT", "DECLARE")
+    assert [sql for sql in statements if not sql.strip().startswith(reads)] == []
     row = '<td class="num">1</td><td class="num"><b>0</b></td>'
     assert row in page
     assert row in of_job

@@ -186,14 +186,6 @@ def test_a_dag_that_no_site_fits_needs_somebody_at_once_and_no_more_when_one_doe
     assert not needing_attention(Dag.objects.all(), now=NOW).exists()
 
 
-def test_a_held_dag_takes_nobodys_place(submit, make_site, sam: User) -> None:
-    make_site("site-a", max_matches=1)
-    held = match(submit(NODE))
-    hold_dags([held.pk], actor=Actor.person(sam), reason="wait")
-
-    assert match(submit(NODE)).state == "running"
-
-
 EIGHT_CORES = "executable = step.sh\nrequest_cpus = $$(Cores:8)\nqueue\n"
 
 

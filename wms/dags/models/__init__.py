@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wms.dags.models.dags import Dag, DagEvent, MatchRecord
+from wms.dags.models.dags import Dag, DagEvent, LeftCluster, MatchRecord
 from wms.dags.models.follow import FollowedCluster, FollowedLog, FollowedProcess
 from wms.dags.models.nodes import Edge, Node, NodeEvent, NodeTimer, NodeWork, SubmitDescription
 from wms.dags.models.policies import MatchmakingPolicy, NegotiationCycle
@@ -15,6 +15,7 @@ __all__ = [
     "FollowedCluster",
     "FollowedLog",
     "FollowedProcess",
+    "LeftCluster",
     "MatchRecord",
     "MatchmakingPolicy",
     "NegotiationCycle",

@@ -322,6 +322,31 @@ class MatchRecord(models.Model):
         return f"DAG {self.dag_id} at site {self.site_id}"
 
 
+class LeftCluster(models.Model):
+    """Jobs of a node that may finish at a site which their DAG has left.
+
+    It counts while the node still waits for these jobs; `wms.dags.negotiation.bound` tells how.
+    """
+
+    id = models.BigIntegerField(primary_key=True, help_text="The first job, as in the node.")
+    node = models.ForeignKey(
+        "dags.Node", on_delete=models.CASCADE, related_name="+", db_constraint=False
+    )
+    dag = models.ForeignKey(
+        Dag, on_delete=models.CASCADE, related_name="left_clusters", help_text="The outermost one."
+    )
+    site = models.ForeignKey(
+        Site,
+        null=True,
+        on_delete=models.PROTECT,
+        related_name="+",
+        help_text="The site that was left; none if each job is bound at its claim.",
+    )
+
+    def __str__(self) -> str:
+        return f"jobs of node {self.node_id} at site {self.site_id}"
+
+
 class DagEvent(EventRecord):
     """One change of a DAG as a whole."""
 

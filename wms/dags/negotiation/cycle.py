@@ -21,6 +21,7 @@ from wms.dags.models import NegotiationCycle
 from wms.dags.negotiation import late_binding
 from wms.dags.negotiation import requests as demand
 from wms.dags.negotiation.binding import carry_out
+from wms.dags.negotiation.bound import forget_ended_clusters
 from wms.dags.negotiation.site_performance import site_outcomes
 from wms.dags.services.policies import matchmaking_policy
 from wms.sites import throttling
@@ -73,6 +74,7 @@ def run_cycle(now: datetime) -> dict[str, Any]:
         left_over=_left_over(decision),
     )
     _prune_records(now)
+    forget_ended_clusters()
     return {**_report(cycle), "moved": late.changed}
 
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from django.db.models import Count, F, OuterRef, QuerySet, Subquery, Sum, Value
-from django.db.models.functions import Coalesce, Left
+from django.db.models import Count, F, QuerySet, Sum, Value
+from django.db.models.functions import Left
 
 from matching.negotiation.concurrency_limits import Limit
 from matching.negotiation.cycle_sites import Offer
@@ -22,6 +22,7 @@ from matching.negotiation.fairshare import limit_of
 from wms.accounting import selectors as accounting
 from wms.accounting.models import AccountingGroup
 from wms.dags.models import Dag, MatchRecord
+from wms.dags.negotiation import bound
 from wms.dags.states import Binding, DagState
 from wms.jobs.models import Attempt
 from wms.pilots.models import Pilot
@@ -36,7 +37,7 @@ _REASON_LENGTH = 500
 _COLUMNS = (
     "pk", "name", "owner_id", "owner__username", "accounting_group_id", "accounting_group__name",
     "ad_attributes", "node_count", "done_count", "failed_count", "futile_count",
-    "concurrency_limits", "rematch_count",
+    "concurrency_limits", "rematch_count", "weight", "takes_limits",
 )  # fmt: skip
 
 
@@ -58,16 +59,22 @@ def idle_requests() -> list[Request]:
 
 
 def requests_of(dags: QuerySet[Dag]) -> list[Request]:
-    """Requests of these DAGs in any state; two queries."""
+    """Requests of these DAGs in any state; two queries.
+
+    Amounts of limits that a DAG takes already are not asked for again.
+    """
     histories = _match_histories(dags)
     nothing = _MatchHistory()
-    return [_request(row, histories.get(row[0], nothing)) for row in dags.values_list(*_COLUMNS)]
+    weighed = dags.annotate(
+        weight=bound.weight_of_request(), takes_limits=bound.takes_limits_already()
+    )
+    return [_request(row, histories.get(row[0], nothing)) for row in weighed.values_list(*_COLUMNS)]
 
 
 def _request(row: tuple[Any, ...], history: _MatchHistory) -> Request:
     (
         dag_id, name, owner_id, owner, group_id, group, expressions, nodes, done, failed, futile,
-        limits, rematches,
+        limits, rematches, weight, takes_limits,
     ) = row  # fmt: skip
     unfinished = nodes - done - failed - futile
     values = {
@@ -90,8 +97,8 @@ def _request(row: tuple[Any, ...], history: _MatchHistory) -> Request:
         values=values,
         submitter=submitter_key(owner_id, group_id),
         group=group or "",
-        unfinished_nodes=max(1, unfinished),
-        limits=limits,
+        unfinished_nodes=weight,
+        limits={} if takes_limits else limits,
         avoided=history.avoided,
         left_because=history.left_because,
     )
@@ -139,34 +146,26 @@ def _in_request_order(dags: QuerySet[Dag]) -> QuerySet[Dag]:
 
 
 def loads_by_site() -> dict[int, Load]:
-    """Load of running DAGs by site id; one query.
-
-    A held DAG keeps its site but does not count.
-    """
-    rows = _running_at_sites().order_by().values_list("site_id")
-    counted = rows.annotate(dags=Count("pk"), unfinished=Sum(_UNFINISHED))
-    return {site_id: Load(dags=dags, unfinished_nodes=nodes) for site_id, dags, nodes in counted}
-
-
-def with_loads(sites: QuerySet[Site]) -> QuerySet[Site]:
-    """Sites annotated with their loads for `load_of`, in the same query; for few sites."""
-    here = _running_at_sites().filter(site=OuterRef("pk")).order_by().values("site_id")
-    return sites.annotate(
-        load_dags=Coalesce(Subquery(here.annotate(n=Count("pk")).values("n")), 0),
-        load_nodes=Coalesce(Subquery(here.annotate(n=Sum(_UNFINISHED)).values("n")), 0),
-    )
+    """Load of bound DAGs by site id; one query."""
+    first, *others = bound.counts("place")
+    loads: dict[int, Load] = defaultdict(Load)
+    for site_id, dags, nodes in first.union(*others, all=True):
+        loads[site_id] = _more(loads[site_id], dags, nodes)
+    return dict(loads)
 
 
-def load_of(site: Any) -> Load:
-    """Load of a site that was read by `with_loads`."""
-    return Load(dags=site.load_dags, unfinished_nodes=site.load_nodes)
+def load_at(sites: QuerySet[Site]) -> Load:
+    """Load of a site, or of several together; one query."""
+    ids = sites.order_by().values("pk")
+    first, *others = (part.filter(place__in=ids) for part in bound.counts("place"))
+    load = Load()
+    for _, dags, nodes in first.union(*others, all=True):
+        load = _more(load, dags, nodes)
+    return load
 
 
-def _running_at_sites() -> QuerySet[Dag]:
-    """DAGs that count as matches of their sites."""
-    return Dag.objects.filter(
-        state=DagState.RUNNING, parent_node=None, is_followed=False, binding=Binding.SITE
-    )
+def _more(load: Load, dags: int, nodes: int) -> Load:
+    return Load(dags=load.dags + dags, unfinished_nodes=load.unfinished_nodes + nodes)
 
 
 @dataclass(slots=True)
@@ -179,23 +178,19 @@ class SiteWork:
 
 def work_by_site() -> dict[int, SiteWork]:
     """Load and pilots by site id; sites without any are absent. One query."""
-    loads = _running_at_sites().order_by().values_list("site_id", Value("")).annotate(
-        counted=Count("pk"), unfinished=Sum(_UNFINISHED)
-    )  # fmt: skip
+    loads = [part.annotate(of_pilots=Value("")) for part in bound.counts("place")]
     alive = Pilot.objects.filter(state__in=ALIVE).order_by()
-    pilots = alive.values_list("queue__site_id", "state").annotate(
-        counted=Count("pk"), unfinished=Sum(Value(0))
+    pilots = alive.values_list("queue__site_id").annotate(
+        counted=Count("pk"), unfinished=Sum(Value(0)), of_pilots=F("state")
     )
     work: dict[int, SiteWork] = defaultdict(SiteWork)
-    for site_id, state, count, nodes in loads.union(pilots, all=True):
+    for site_id, count, nodes, state in pilots.union(*loads, all=True):
+        here = work[site_id]
         if state:
-            work[site_id].pilots[state] = count
+            here.pilots[state] = count
         else:
-            work[site_id].load = Load(dags=count, unfinished_nodes=nodes)
+            here.load = _more(here.load, count, nodes)
     return dict(work)
-
-
-_UNFINISHED = F("node_count") - F("done_count") - F("failed_count") - F("futile_count")
 
 
 def usage(offers: Iterable[Offer]) -> Usage:
@@ -212,15 +207,10 @@ def usage(offers: Iterable[Offer]) -> Usage:
 
 
 def _held_matches(offers: Mapping[int, Offer]) -> tuple[dict[str, float], dict[str, float]]:
-    rows = (
-        Dag.objects.filter(state=DagState.RUNNING, is_followed=False, binding=Binding.SITE)
-        .order_by()
-        .values_list("owner_id", "accounting_group_id", "accounting_group__name", "site_id")
-        .annotate(dags=Count("pk"), unfinished=Sum(_UNFINISHED))
-    )
+    first, *others = bound.counts("holder", "group", "group_name", "place")
     by_submitter: dict[str, float] = defaultdict(float)
     by_group: dict[str, float] = defaultdict(float)
-    for owner_id, group_id, group, site_id, dags, nodes in rows:
+    for owner_id, group_id, group, site_id, dags, nodes in first.union(*others, all=True):
         size = offers[site_id].group_size if site_id in offers else None
         weight = float(dags) if size is None else nodes / size
         by_submitter[submitter_key(owner_id, group_id)] += weight
@@ -243,9 +233,9 @@ def concurrency_limits(requests: Iterable[Request]) -> dict[str, Limit]:
 
 
 def limits_in_use() -> dict[str, float]:
-    """Amount of each concurrency limit in use by running DAGs, by the names that they use."""
+    """Amount of each concurrency limit in use by bound DAGs, by the names that they use."""
     used: dict[str, float] = defaultdict(float)
-    rows = Dag.objects.filter(state=DagState.RUNNING).exclude(concurrency_limits={})
+    rows = bound.dags_that_take_limits().exclude(concurrency_limits={})
     for limits in rows.values_list("concurrency_limits", flat=True):
         for name, amount in limits.items():
             used[name] += amount
