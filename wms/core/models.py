@@ -10,6 +10,7 @@ from django.db import models
 from django.db.models.functions import Now
 
 from wms.core.database.actor_field import ActorField
+from wms.core.database.packed_numbers import PackedNumbersField
 
 
 class Role(models.TextChoices):
@@ -63,7 +64,7 @@ class EventRecord(models.Model):
     to_state = models.CharField(max_length=16, blank=True)
     actor = ActorField(max_length=160)
     reason = models.TextField(blank=True)
-    facts = models.JSONField(default=dict, blank=True)
+    facts = PackedNumbersField(default=dict, blank=True)
     created_at = models.DateTimeField(db_default=Now())
 
     class Meta:

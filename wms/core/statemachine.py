@@ -264,9 +264,11 @@ class StateMachine:
         facts: Mapping[int, Mapping[str, Any]],
         cause: str = "",
     ) -> list[Written]:
-        by_id = {str(pk): dict(each) for pk, each in facts.items()}
+        field: Any = self.event_model._meta.get_field("facts")
+        by_id = {str(pk): field.packed(each) for pk, each in facts.items()}
         if actor.facts:
-            by_id = {str(pk): {**by_id.get(str(pk), {}), **actor.facts} for pk in ids}
+            whole = ((pk, {**facts.get(pk, {}), **actor.facts}) for pk in ids)
+            by_id = {str(pk): field.packed(each) for pk, each in whole}
         common = {
             "ids": whole_numbers(ids),
             "facts": json.dumps(by_id, cls=DjangoJSONEncoder) if by_id else None,

@@ -8,12 +8,18 @@ from django.contrib.postgres.indexes import GinIndex
 from django.db import models
 from django.db.models.functions import Now
 
+from wms.core.database.packed_numbers import PackedNumbersField
 from wms.jobs.content.paths import MAX_PATH_BYTES
 from wms.jobs.models.contents import Blob, Workspace
 from wms.jobs.models.jobs import Job
 
 #: What of the use of an ended attempt has a column, and which.
 USED_IN_COLUMNS = {"wall_s": "wall_s", "cpu_s": "cpu_s", "memory_mb": "max_rss_mb"}
+
+#: What else is told of it.
+_USED_BESIDES = (
+    *USED_IN_COLUMNS, "disk_mb", "files", "processes", "read_mb", "written_mb", "network_mb",
+)  # fmt: skip
 
 
 class Attempt(models.Model):
@@ -69,8 +75,9 @@ class Attempt(models.Model):
     cpu_s = models.FloatField(null=True)
     max_rss_mb = models.FloatField(null=True)
     stopped_by = models.CharField(max_length=16, choices=StoppedBy, blank=True, db_default="")
-    usage = models.JSONField(
+    usage = PackedNumbersField(
         null=True,
+        names=_USED_BESIDES,
         help_text="What it used, by its latest heartbeat or its report, but for its columns.",
     )
     peek_until = models.DateTimeField(

@@ -13,6 +13,7 @@ from django.contrib.postgres.indexes import BrinIndex
 from django.db import models
 from django.db.models.functions import Now
 
+from wms.core.database.packed_numbers import PackedNumbersField
 from wms.core.models import EventRecord
 from wms.jobs.clusters.states import TOPIC as CLUSTER_TOPIC
 from wms.jobs.models.contents import Workspace
@@ -234,6 +235,9 @@ class Job(models.Model):
 
 class JobEvent(EventRecord):
     """One change of a job."""
+
+    # Each job that ends well or badly has these.
+    facts = PackedNumbersField(default=dict, blank=True, names=("exit_code", "signal", "cpu_s"))
 
     # Its index, without the event's id, takes a third: the few events of a job are put in order.
     job = models.ForeignKey(
