@@ -83,9 +83,6 @@ class Attempt(models.Model):
     peek_until = models.DateTimeField(
         null=True, help_text="Until then its pilot is asked for what it has printed."
     )
-    is_accounted = models.BooleanField(
-        default=False, db_default=False, help_text="Its core-seconds are in the accounts."
-    )
 
     class Meta:
         ordering = ["number"]
@@ -116,11 +113,6 @@ class Attempt(models.Model):
                 condition=models.Q(outcome="") & models.Q(limits__isnull=False),
                 name="attempt_with_limits",
             ),
-            models.Index(
-                fields=["id"],
-                condition=models.Q(is_accounted=False) & ~models.Q(outcome=""),
-                name="attempt_to_be_accounted",
-            ),
         ]
 
     def __str__(self) -> str:
@@ -134,6 +126,26 @@ class Attempt(models.Model):
         columns = {name: getattr(self, column) for name, column in USED_IN_COLUMNS.items()}
         told = {n: value for n, value in columns.items() if value is not None}
         return {**told, **self.usage}
+
+
+class EndedAttempt(models.Model):
+    """Entry of an attempt that has ended, until its core-seconds are in the accounts.
+
+    Written with the end, deleted with the sum. A mark on the attempt's own row would write this
+    row and its entries in every index once more.
+    """
+
+    attempt = models.OneToOneField(
+        Attempt,
+        primary_key=True,
+        # Who looks for one that is gone finds nothing.
+        on_delete=models.DO_NOTHING,
+        related_name="+",
+        db_constraint=False,
+    )
+
+    def __str__(self) -> str:
+        return f"end of attempt {self.attempt_id}"
 
 
 class Stream(models.Model):
