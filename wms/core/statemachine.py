@@ -21,6 +21,7 @@ from psycopg.types.json import Jsonb
 from wms.core import sql
 from wms.core.actors import Actor
 from wms.core.database.actor_field import stored_actor
+from wms.core.database.state_field import stored_state
 from wms.core.database.statements import prepared_rows, stored_values, whole_numbers
 from wms.core.errors import ReasonRequired
 from wms.core.inbox import wake_readers
@@ -204,8 +205,11 @@ class StateMachine:
         with connection.cursor() as cursor:
             cursor.execute(
                 sql.BEGIN_ENTITIES.format(table=table, subject=subject),
-                [event, source, step.target, stored_actor(actor.name), whole_numbers(ids)],
-            )
+                [
+                    event, stored_state(source), stored_state(step.target),
+                    stored_actor(actor.name), whole_numbers(ids),
+                ],
+            )  # fmt: skip
 
     def note(
         self,
