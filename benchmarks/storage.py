@@ -222,13 +222,14 @@ class _World:
         from django.db.models.functions import Now
 
         from wms.jobs import lifecycle
-        from wms.jobs.accounting import account_attempts
+        from wms.jobs.accounting import account_attempts, note_ends
         from wms.jobs.attempts.ending import PayloadEnd
         from wms.jobs.models import Attempt
         from wms.pilots.protocol.registration import pilot_actor
 
         end = PayloadEnd(usage=_USAGE, **_END)
         with transaction.atomic():
+            note_ends(ids)
             Attempt.objects.filter(job_id__in=ids).update(
                 ended_at=Now(), outcome="done", usage=end.usage_besides(), **_END
             )

@@ -57,7 +57,7 @@ _JOB_COLUMNS = (
 _ATTEMPT_COLUMNS = (
     "job_id", "number", "pilot_id", "site_name", "host", "cores", "memory_mb", "matched_at",
     "started_at", "ended_at", "outcome", "reason", "exit_code", "signal", "wall_s", "cpu_s",
-    "max_rss_mb", "stopped_by", "is_accounted",
+    "max_rss_mb", "stopped_by",
 )  # fmt: skip
 #: A change of state: event, states before and after, when, why.
 _Step = tuple[str, str, str, float, str]
@@ -213,7 +213,7 @@ class Jobs:
             "2000", stamp(matched_s), stamp(started_s), stamp(ended_s), outcome, why, exit_code,
             "9" if is_killed else NULL, _number(wall_s), _number(wall_s, 0.93),
             _number(None if wall_s is None else 900 + wall_s / 100),
-            "watchdog" if "watchdog" in why else "", "t" if outcome else "f",
+            "watchdog" if "watchdog" in why else "",
         )  # fmt: skip
 
     def _why(self, reasons: Sequence[str]) -> str:

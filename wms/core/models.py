@@ -10,6 +10,8 @@ from django.db import models
 from django.db.models.functions import Now
 
 from wms.core.database.actor_field import ActorField
+from wms.core.database.packed_numbers import PackedNumbersField
+from wms.core.database.state_field import StateField
 
 
 class Role(models.TextChoices):
@@ -59,11 +61,11 @@ class EventRecord(models.Model):
     """One change of one object: append-only, written in the transaction of the change."""
 
     event = models.CharField(max_length=32)
-    from_state = models.CharField(max_length=16, blank=True)
-    to_state = models.CharField(max_length=16, blank=True)
+    from_state = StateField(max_length=16, blank=True)
+    to_state = StateField(max_length=16, blank=True)
     actor = ActorField(max_length=160)
     reason = models.TextField(blank=True)
-    facts = models.JSONField(default=dict, blank=True)
+    facts = PackedNumbersField(default=dict, blank=True)
     created_at = models.DateTimeField(db_default=Now())
 
     class Meta:

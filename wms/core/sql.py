@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from wms.core.database.state_field import stored_in_sql
 from wms.core.database.statements import one_line
 
 # By hand, because it is for thousands at once, whose values the ORM would write one by one. No
@@ -61,11 +62,13 @@ _DELETED = """, deleted AS (
 _WRITTEN = """written AS (
     INSERT INTO {events}
         ({parent}{subject}, event, from_state, to_state, actor, reason{cause}, facts, created_at)
-    SELECT {parent}id, %(event)s::text, was, coalesce(%(target)s::text, was), %(actor)s::text,
+    SELECT {parent}id, %(event)s::text, {from_state}, {to_state}, %(actor)s::text,
         %(reason)s::text{cause_value}, {facts}, statement_timestamp()
     FROM {rows}
     RETURNING {subject} AS entity_id, id
 )"""
+_FROM_STATE = stored_in_sql("was")
+_TO_STATE = stored_in_sql("coalesce(%(target)s::text, was)")
 _FACTS_BY_ID = "coalesce(%(facts)s::jsonb -> id::text, '{}')"
 
 # Inbox entries for the events: those that the entities name, and those of a kind of entity. The
@@ -93,6 +96,8 @@ def events_written(
 ) -> str:
     """Part of a statement, `written`: one event for each of the rows."""
     return _WRITTEN.format(
+        from_state=_FROM_STATE,
+        to_state=_TO_STATE,
         events=events,
         subject=subject,
         rows=rows,

@@ -21,6 +21,7 @@ from psycopg.types.json import Jsonb
 from wms.core import sql
 from wms.core.actors import Actor
 from wms.core.database.actor_field import stored_actor
+from wms.core.database.state_field import stored_state
 from wms.core.database.statements import prepared_rows, stored_values, whole_numbers
 from wms.core.errors import ReasonRequired
 from wms.core.inbox import wake_readers
@@ -204,8 +205,11 @@ class StateMachine:
         with connection.cursor() as cursor:
             cursor.execute(
                 sql.BEGIN_ENTITIES.format(table=table, subject=subject),
-                [event, source, step.target, stored_actor(actor.name), whole_numbers(ids)],
-            )
+                [
+                    event, stored_state(source), stored_state(step.target),
+                    stored_actor(actor.name), whole_numbers(ids),
+                ],
+            )  # fmt: skip
 
     def note(
         self,
@@ -264,9 +268,11 @@ class StateMachine:
         facts: Mapping[int, Mapping[str, Any]],
         cause: str = "",
     ) -> list[Written]:
-        by_id = {str(pk): dict(each) for pk, each in facts.items()}
+        field: Any = self.event_model._meta.get_field("facts")
+        by_id = {str(pk): field.packed(each) for pk, each in facts.items()}
         if actor.facts:
-            by_id = {str(pk): {**by_id.get(str(pk), {}), **actor.facts} for pk in ids}
+            whole = ((pk, {**facts.get(pk, {}), **actor.facts}) for pk in ids)
+            by_id = {str(pk): field.packed(each) for pk, each in whole}
         common = {
             "ids": whole_numbers(ids),
             "facts": json.dumps(by_id, cls=DjangoJSONEncoder) if by_id else None,

@@ -6,14 +6,16 @@ attempt, and the words for its outcome in a pilot's accounts.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from django.db import transaction
+from django.db import connection, transaction
 
 from wms.accounting.core_seconds import CoreSeconds, Use, add_uses
+from wms.core.database.statements import whole_numbers
 from wms.jobs.models import Attempt
+from wms.jobs.sql import NOTE_ENDS, TAKE_ENDED_ATTEMPTS
 
 _AT_ONCE = 2000
 #: The database and the servers may have clocks that differ by so much.
@@ -65,21 +67,29 @@ def core_seconds_of(attempt: Attempt) -> CoreSeconds:
     return CoreSeconds(lost_s=core_s)
 
 
+def note_ends(job_ids: Iterable[int]) -> None:
+    """Note that the open attempts of these jobs, which the caller has locked, end right now."""
+    with connection.cursor() as cursor:
+        cursor.execute(NOTE_ENDS, [whole_numbers(job_ids)])
+
+
 @transaction.atomic
 def account_attempts() -> int:
     """Add a batch of ended attempts to the accounts; the number of attempts.
 
-    The mark is set with it: whoever does it at the same time passes over what is locked here, and
+    Their entries go with it: whoever does it at the same time passes over what is taken here, and
     nothing is added twice.
     """
-    open_accounts = Attempt.objects.filter(is_accounted=False).exclude(outcome="")
+    with connection.cursor() as cursor:
+        cursor.execute(TAKE_ENDED_ATTEMPTS, [_AT_ONCE])
+        ended = [attempt_id for (attempt_id,) in cursor.fetchall()]
     columns = ("job__owner__username", "job__owner_id", "cores", "outcome", "wall_s", "usage",
                "matched_at", "started_at", "ended_at", "site_name")  # fmt: skip
     attempts = list(
-        open_accounts.order_by("pk")
+        Attempt.objects.filter(pk__in=ended)
+        .order_by("pk")
         .select_related("job__owner")
         .only(*columns)
-        .select_for_update(of=("self",), skip_locked=True)[:_AT_ONCE]
     )
     add_uses(
         Use(
@@ -92,5 +102,4 @@ def account_attempts() -> int:
         for attempt in attempts
         if attempt.ended_at is not None
     )
-    Attempt.objects.filter(pk__in=[attempt.pk for attempt in attempts]).update(is_accounted=True)
-    return len(attempts)
+    return len(ended)

@@ -21,6 +21,7 @@ from wms.core.models import User
 from wms.core.statemachine import Increment
 from wms.core.transitions import Applied
 from wms.jobs import lifecycle, prepared_statements
+from wms.jobs.accounting import note_ends
 from wms.jobs.binding.scopes import within_scopes
 from wms.jobs.concurrency_limits import amounts_of
 from wms.jobs.directives import Directives
@@ -202,6 +203,7 @@ def _stop_attempts(job_ids: Collection[int], *, reason: str) -> None:
         When(started_at=None, then=Value(Attempt.Outcome.NOT_RUN.value)),
         default=Value(Attempt.Outcome.KILLED.value),
     )
+    note_ends(job_ids)
     stopped.update(
         outcome=begun, reason=reason, ended_at=Now(), stopped_by=Attempt.StoppedBy.SERVER
     )
@@ -248,7 +250,10 @@ def close_attempts(
     job_ids: Collection[int], *, outcome: Attempt.Outcome, reason: str, stopped_by: str = ""
 ) -> None:
     """Mark the open attempts of these jobs as ended; a later message about them is refused."""
+    if not job_ids:
+        return
     by = {"stopped_by": stopped_by} if stopped_by else {}
+    note_ends(job_ids)
     Attempt.objects.filter(job_id__in=job_ids, outcome="").update(
         outcome=outcome, reason=reason, ended_at=Now(), **by
     )

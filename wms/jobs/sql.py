@@ -157,14 +157,35 @@ WHERE attempt.pilot_id = %(pilot_id)s
     AND (attempt.outcome = '' OR attempt.claim_key = %(claim_key)s)
 """
 
-# By the primary key. A start that was not reported was so long ago as the payload took.
+# By the primary key. A start that was not reported was so long ago as the payload took. What has
+# ended is accounted later.
 END_ATTEMPT = """
-UPDATE jobs_attempt SET started_at = coalesce(started_at, %(began_at)s),
-    exit_code = %(exit_code)s, signal = %(signal)s, wall_s = %(wall_s)s, cpu_s = %(cpu_s)s,
-    max_rss_mb = %(max_rss_mb)s, stopped_by = %(stopped_by)s, usage = %(usage)s,
-    outcome = %(outcome)s, reason = %(reason)s, ended_at = %(ended_at)s
-WHERE id = %(attempt_id)s
-RETURNING true
+WITH written AS (
+    UPDATE jobs_attempt SET started_at = coalesce(started_at, %(began_at)s),
+        exit_code = %(exit_code)s, signal = %(signal)s, wall_s = %(wall_s)s, cpu_s = %(cpu_s)s,
+        max_rss_mb = %(max_rss_mb)s, stopped_by = %(stopped_by)s, usage = %(usage)s,
+        outcome = %(outcome)s, reason = %(reason)s, ended_at = %(ended_at)s
+    WHERE id = %(attempt_id)s
+    RETURNING id, outcome
+), ended AS (
+    INSERT INTO jobs_endedattempt (attempt_id) SELECT id FROM written WHERE outcome <> ''
+)
+SELECT true FROM written
+"""
+
+# For attempts that end together, before they do; the caller has locked their jobs. By hand, because
+# the ORM cannot insert what it selects. By `job_open_or_done_once`.
+NOTE_ENDS = """
+INSERT INTO jobs_endedattempt (attempt_id)
+SELECT id FROM jobs_attempt WHERE job_id = ANY(%s::bigint[]) AND outcome = ''
+"""
+
+# By hand: the ORM cannot tell what it has removed. The oldest, by the primary key; who does it at
+# the same time passes over them.
+TAKE_ENDED_ATTEMPTS = """
+DELETE FROM jobs_endedattempt WHERE attempt_id IN (
+    SELECT attempt_id FROM jobs_endedattempt ORDER BY attempt_id LIMIT %s FOR UPDATE SKIP LOCKED)
+RETURNING attempt_id
 """
 
 # By `workspace_path_unique`, the contents by their primary key.

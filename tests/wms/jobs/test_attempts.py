@@ -4,7 +4,7 @@ from collections.abc import Collection
 from datetime import UTC, datetime
 
 import pytest
-from django.db import IntegrityError, transaction
+from django.db import IntegrityError, connection, transaction
 
 from matching.task_queues.needs import Needs
 from matching.task_queues.resources import Resource
@@ -86,6 +86,25 @@ def send_output(attempt: Attempt, content: bytes = b"result") -> None:
 
 def history(job: Job) -> list[str]:
     return list(JobEvent.objects.filter(job=job).order_by("pk").values_list("event", flat=True))
+
+
+def test_what_an_attempt_used_and_how_it_ended_is_stored_without_names(job: Job) -> None:
+    attempt = take()
+    used = {"wall_s": 61.5, "cpu_s": 60.0, "disk_mb": 0.25, "files": 4, "read_mb": 1.5}
+
+    end(attempt, exit_code=3, wall_s=61.5, cpu_s=60.0, usage=used)
+
+    attempt.refresh_from_db()
+    event = JobEvent.objects.get(job=job, event="fail")
+    assert attempt.whole_usage == used
+    assert event.facts == {"cpu_s": 60.0, "exit_code": 3}
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT attempt.usage::text, event.facts::text FROM jobs_attempt AS attempt"
+            " JOIN jobs_jobevent AS event USING (job_id) WHERE event.id = %s",
+            [event.pk],
+        )
+        assert cursor.fetchone() == ('",4,,0.25,1.5"', '"60.0,,3"')
 
 
 def test_a_job_tells_where_its_latest_attempt_is_or_was(job: Job) -> None:

@@ -12,8 +12,9 @@ from django.utils import timezone
 from matching.task_queues.needs import Needs
 from wms.core.actors import Actor
 from wms.core.models import User
+from wms.jobs.accounting import account_attempts
 from wms.jobs.content import unnamed_contents
-from wms.jobs.models import Attempt, Blob, Job, JobDescription
+from wms.jobs.models import Attempt, Blob, EndedAttempt, Job, JobDescription
 from wms.jobs.operations import hold_jobs, release_jobs
 from wms.jobs.selectors import held_in_pilot
 from wms.taskqueues.models import WaitingJob
@@ -109,3 +110,44 @@ def test_open_attempts_hold_the_disk_that_their_jobs_need(alice: User) -> None:
     held = list(Attempt.objects.order_by("job_id").values_list("disk_mb", flat=True))
     assert held == [70, 5, 70, 0]
     assert held_in_pilot(1)["disk_mb"] == 145
+
+
+@pytest.mark.django_db
+def test_what_is_to_be_accounted_stays_so_forth_and_back(alice: User) -> None:
+    state = [("jobs", "0012_container_image")]
+    before = MigrationExecutor(connection)
+    before.migrate(state)
+    old = before.loader.project_state(state).apps
+    shared = old.get_model("jobs", "JobDescription").objects.create(key=b"k", content={})
+    workspace = old.get_model("jobs", "Workspace").objects.create(owner_id=alice.pk)
+    for number, (outcome, is_accounted) in enumerate(
+        [("done", False), ("done", True), ("", False)]
+    ):
+        job = old.get_model("jobs", "Job").objects.create(
+            name=f"n{number}", owner_id=alice.pk, workspace_id=workspace.pk, state="running",
+            description=shared, attempt_number=1, max_attempts=5,
+        )  # fmt: skip
+        old.get_model("jobs", "Attempt").objects.create(
+            job=job, number=1, pilot_id=1, site_name="x", outcome=outcome,
+            is_accounted=is_accounted, usage={"wall_s": 3.5}, ended_at=timezone.now(),
+        )  # fmt: skip
+    connection.check_constraints()
+
+    after = MigrationExecutor(connection)
+    after.migrate(after.loader.graph.leaf_nodes("jobs"))
+
+    first = Attempt.objects.earliest("pk")
+    assert list(EndedAttempt.objects.values_list("pk", flat=True)) == [first.pk]
+    assert first.whole_usage == {"wall_s": 3.5}
+
+    back = MigrationExecutor(connection)
+    back.migrate(state)
+
+    marks = back.loader.project_state(state).apps.get_model("jobs", "Attempt").objects
+    assert list(marks.order_by("pk").values_list("is_accounted", flat=True)) == [
+        False, True, False,
+    ]  # fmt: skip
+    forth = MigrationExecutor(connection)
+    forth.migrate(forth.loader.graph.leaf_nodes("jobs"))
+    assert account_attempts() == 1
+    assert account_attempts() == 0

@@ -14,6 +14,7 @@ from wms.core.models import User
 from wms.failures import sql as failures
 from wms.failures.models import FailureGroup
 from wms.history import sql as history
+from wms.jobs import sql as jobs
 
 pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
@@ -158,3 +159,13 @@ def test_matches_are_counted_by_the_times_of_their_cycles() -> None:
 
     assert not scanned_whole(steps, "dags_negotiationcycle")
     assert rows_read(steps, "dags_negotiationcycle") <= 24
+
+
+def test_the_oldest_ended_attempts_are_taken_by_their_keys() -> None:
+    run("INSERT INTO jobs_endedattempt (attempt_id) SELECT generate_series(1, 50000)")
+    run("ANALYZE jobs_endedattempt")
+
+    steps = explain(jobs.TAKE_ENDED_ATTEMPTS, [100])
+
+    assert not scanned_whole(steps, "jobs_endedattempt")
+    assert rows_read(steps, "jobs_endedattempt") <= 200

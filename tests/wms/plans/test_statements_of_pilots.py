@@ -215,6 +215,16 @@ def test_the_end_of_an_attempt_touches_one_row(pilots: None) -> None:
     assert rows_read(steps, "jobs_attempt") == 1
 
 
+def test_ends_are_noted_of_the_open_attempts_of_these_jobs_alone(pilots: None) -> None:
+    running = Attempt.objects.filter(outcome="").order_by("pk")[:20]
+    job_ids = list(running.values_list("job_id", flat=True))
+
+    steps = explain(jobs.NOTE_ENDS, [job_ids])
+
+    assert not scanned_whole(steps, "jobs_attempt")
+    assert rows_read(steps, "jobs_attempt") == 20
+
+
 def test_inputs_are_found_by_their_names_in_a_workspace(pilots: None) -> None:
     _files_of_many()
     workspace = Workspace.objects.earliest("pk").pk

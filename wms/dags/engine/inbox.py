@@ -10,6 +10,7 @@ import json
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from django.db import connection
 from django.db.models import QuerySet
@@ -33,6 +34,7 @@ from wms.dags.engine.sql import READ_JOB_EVENTS, TAKE_ENTRIES
 from wms.dags.models import Dag, Node, ScriptRun
 from wms.dags.scripts.run_requests import defer_delay_s, request_deferred_run
 from wms.dags.states import DagState, NodeCause, NodeState, ScriptKind
+from wms.jobs.models import JobEvent
 from wms.placement.models import PlacementRequest
 
 #: So many entries are read in one round; the rest is for the next.
@@ -100,6 +102,7 @@ def _read_job_events(
 
     An event of a job that its node has done with concerns nobody; so below.
     """
+    facts_field: Any = JobEvent._meta.get_field("facts")
     plain = PlainEnds()
     others: list[NodeJobEvent] = []
     if not event_ids:
@@ -108,7 +111,7 @@ def _read_job_events(
         cursor.execute(READ_JOB_EVENTS, {"ids": whole_numbers(event_ids), "dag": round_.dag.pk})
         for event, reason, facts, job_id, cluster_id, node_id, has_retries in cursor.fetchall():
             if node_id is None or event not in _ENDS:
-                told = json.loads(facts) if facts else {}
+                told = facts_field.unpacked(json.loads(facts)) if facts else {}
                 others.append(NodeJobEvent(event, reason, told, job_id, cluster_id))
             elif event == "complete":
                 plain.done.append(node_id)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from wms.core.database.state_field import stored_state
+
 # Every node that was begun has had one attempt, and one more with each retry. By hand: a walk
 # from run to run that the ORM cannot express. The runs are found by the primary key, their events
 # by `nodeevent_by_dag`.
-COUNT_EARLIER_ATTEMPTS = """
+COUNT_EARLIER_ATTEMPTS = f"""
 WITH RECURSIVE earlier(id) AS (
     SELECT previous_run_id FROM dags_dag WHERE id = %s AND previous_run_id IS NOT NULL
     UNION
@@ -15,7 +17,8 @@ WITH RECURSIVE earlier(id) AS (
     WHERE dag.previous_run_id IS NOT NULL
 )
 SELECT count(*) FILTER (WHERE event = 'retry')
-       + count(DISTINCT node_id) FILTER (WHERE from_state = 'ready' AND event <> 'give up')
+       + count(DISTINCT node_id) FILTER (
+           WHERE from_state IN ('ready', '{stored_state("ready")}') AND event <> 'give up')
 FROM dags_nodeevent WHERE dag_id IN (SELECT id FROM earlier)
 """
 

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from wms.jobs.models.attempts import Attempt, AttemptFile, Stream, WorkspaceFile
+from wms.jobs.models.attempts import (
+    Attempt,
+    AttemptFile,
+    EndedAttempt,
+    Stream,
+    WorkspaceFile,
+)
 from wms.jobs.models.clusters import Cluster, ClusterEvent, ClusterFault, ClusterTable
 from wms.jobs.models.contents import Blob, StoredBytes, Workspace
 from wms.jobs.models.descriptions import JobDescription
@@ -19,6 +25,7 @@ __all__ = [
     "ClusterEvent",
     "ClusterFault",
     "ClusterTable",
+    "EndedAttempt",
     "Filling",
     "Job",
     "JobDescription",

@@ -8,12 +8,18 @@ from django.contrib.postgres.indexes import GinIndex
 from django.db import models
 from django.db.models.functions import Now
 
+from wms.core.database.packed_numbers import PackedNumbersField
 from wms.jobs.content.paths import MAX_PATH_BYTES
 from wms.jobs.models.contents import Blob, Workspace
 from wms.jobs.models.jobs import Job
 
 #: What of the use of an ended attempt has a column, and which.
 USED_IN_COLUMNS = {"wall_s": "wall_s", "cpu_s": "cpu_s", "memory_mb": "max_rss_mb"}
+
+#: What else is told of it.
+_USED_BESIDES = (
+    *USED_IN_COLUMNS, "disk_mb", "files", "processes", "read_mb", "written_mb", "network_mb",
+)  # fmt: skip
 
 
 class Attempt(models.Model):
@@ -69,15 +75,13 @@ class Attempt(models.Model):
     cpu_s = models.FloatField(null=True)
     max_rss_mb = models.FloatField(null=True)
     stopped_by = models.CharField(max_length=16, choices=StoppedBy, blank=True, db_default="")
-    usage = models.JSONField(
+    usage = PackedNumbersField(
         null=True,
+        names=_USED_BESIDES,
         help_text="What it used, by its latest heartbeat or its report, but for its columns.",
     )
     peek_until = models.DateTimeField(
         null=True, help_text="Until then its pilot is asked for what it has printed."
-    )
-    is_accounted = models.BooleanField(
-        default=False, db_default=False, help_text="Its core-seconds are in the accounts."
     )
 
     class Meta:
@@ -109,11 +113,6 @@ class Attempt(models.Model):
                 condition=models.Q(outcome="") & models.Q(limits__isnull=False),
                 name="attempt_with_limits",
             ),
-            models.Index(
-                fields=["id"],
-                condition=models.Q(is_accounted=False) & ~models.Q(outcome=""),
-                name="attempt_to_be_accounted",
-            ),
         ]
 
     def __str__(self) -> str:
@@ -127,6 +126,26 @@ class Attempt(models.Model):
         columns = {name: getattr(self, column) for name, column in USED_IN_COLUMNS.items()}
         told = {n: value for n, value in columns.items() if value is not None}
         return {**told, **self.usage}
+
+
+class EndedAttempt(models.Model):
+    """Entry of an attempt that has ended, until its core-seconds are in the accounts.
+
+    Written with the end, deleted with the sum. A mark on the attempt's own row would write this
+    row and its entries in every index once more.
+    """
+
+    attempt = models.OneToOneField(
+        Attempt,
+        primary_key=True,
+        # Who looks for one that is gone finds nothing.
+        on_delete=models.DO_NOTHING,
+        related_name="+",
+        db_constraint=False,
+    )
+
+    def __str__(self) -> str:
+        return f"end of attempt {self.attempt_id}"
 
 
 class Stream(models.Model):
