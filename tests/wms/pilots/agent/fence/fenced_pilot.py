@@ -6,11 +6,12 @@ brings JSON: the fence, and the payloads. All payloads run at the same time.
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import shutil
 import sys
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -52,18 +53,12 @@ def main() -> None:
             return
         trial = partial(fence_selection.try_containers, containers, work_dir)
         images = InImage(Images(work_dir, containers, trial), task["image"], task["shared"])
-    results: list[Any] = [None] * len(task["payloads"])
 
-    def run(number: int) -> None:
-        results[number] = run_one(
-            fence, work_dir / f"job-{number}", task["payloads"][number], images
-        )
+    def run(number: int, payload: dict[str, Any]) -> Any:
+        return run_one(fence, work_dir / f"job-{number}", payload, images)
 
-    threads = [threading.Thread(target=run, args=(n,)) for n in range(len(results))]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(len(task["payloads"])) as pool:
+        results = list(pool.map(run, itertools.count(), task["payloads"]))
     sys.stdout.write(json.dumps({"results": results}))
 
 

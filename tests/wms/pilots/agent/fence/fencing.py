@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 
 from tests.batch_systems.apptainer import apptainer_node, inside
-from tests.batch_systems.services import Unavailable
+from tests.batch_systems.services import FOLDER_VARIABLE, Unavailable, locked
 from wms.pilots.agent.fence.unix_accounts import SHARED
 
 ROOT = Path(__file__).parents[5]
@@ -159,11 +159,19 @@ def fencing(request: pytest.FixtureRequest, fence_programs: None) -> Iterator[Fe
     shutil.rmtree(folder, ignore_errors=True)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture
 def payload_accounts(fence_programs: None) -> Iterator[None]:
-    """Accounts for payloads, and leave for the tests' ordinary account to act for them."""
+    """Accounts for payloads, and leave for the tests' ordinary account to act for them.
+
+    For one test of the host at a time: another one would find all of them in use, or gone.
+    """
     if not shutil.which("useradd") or not shutil.which("sudo"):
         pytest.skip("no sudo, or no useradd to make accounts with")
+    with locked(Path(os.environ[FOLDER_VARIABLE], "payload-accounts.lock")):
+        yield from _accounts()
+
+
+def _accounts() -> Iterator[None]:
     made = [name for name in ("pilotage1", "pilotage2") if not _exists(name)]
     for name in made:
         command = ["useradd", "--no-create-home", "--shell", "/usr/sbin/nologin", name]
