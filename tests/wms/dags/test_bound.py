@@ -1,4 +1,4 @@
-"""What counts as bound to a site, for owners and groups, and in limits: one rule for all."""
+"""Bound DAGs: what counts at a site, for owners and groups, and in limits, by one rule."""
 
 from __future__ import annotations
 

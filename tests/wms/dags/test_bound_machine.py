@@ -192,7 +192,7 @@ def _state(events: list[Any]) -> str:
 
 
 class _Recount:
-    """Where one DAG counts, and with how many jobs, from the events of everything in it."""
+    """Places of one DAG, and how many jobs count there, from the events of everything in it."""
 
     def __init__(self, log: _Log, dag: Dag) -> None:
         self.log = log

@@ -146,7 +146,7 @@ def _still_there() -> QuerySet[LeftCluster]:
 
 
 def _counted_elsewhere() -> QuerySet[LeftCluster]:
-    """The same jobs by the site where their DAG is bound now, and where they do not count."""
+    """Jobs left behind, by the site where their DAG is bound now, and where they do not count."""
     left = _with_holders(F("dag__site_id")).filter(site__isnull=False, dag__site__isnull=False)
     return left.exclude(dag__site_id=F("site_id"))
 
