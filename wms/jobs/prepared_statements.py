@@ -28,6 +28,7 @@ _END_ATTEMPT = one_line(sql.END_ATTEMPT)
 _NEW_ATTEMPT = PreparedInsert(
     Attempt, "job", "number", "pilot_id", "site_name", "host", "claim_key", "job_type",
     "owner_group", "cores", "memory_mb", "gpus", "disk_mb", "limits", "outcome", "reason",
+    "actor", "match_event",
 )  # fmt: skip
 
 

@@ -15,7 +15,7 @@ from django.db.models.functions import Coalesce
 
 from wms.core.errors import NotFound
 from wms.core.models import User
-from wms.jobs.models import Attempt, AttemptFile, Job, JobEvent, Stream, WorkspaceFile
+from wms.jobs.models import Attempt, AttemptFile, Job, LoggedJobEvent, Stream, WorkspaceFile
 from wms.jobs.sandboxes.leases import require_kept
 from wms.jobs.states import JobState
 
@@ -70,7 +70,7 @@ def held_in_pilot(pilot_id: int) -> dict[str, int]:
     return attempts.aggregate(**{name: Sum(name, default=0) for name in amounts})
 
 
-def events_of_job(job: Job) -> QuerySet[JobEvent]:
+def events_of_job(job: Job) -> QuerySet[LoggedJobEvent]:
     """The events of a job, latest first."""
     return job.events.order_by("-pk")
 
@@ -88,7 +88,7 @@ def jobs_with_all(user: User) -> QuerySet[Job]:
     files = AttemptFile.objects.select_related("blob").order_by("kind", "path")
     attempts = Attempt.objects.prefetch_related(Prefetch("files", files)).order_by("-number")
     return detailed_jobs(user).prefetch_related(
-        Prefetch("attempts", attempts), Prefetch("events", JobEvent.objects.order_by("-pk"))
+        Prefetch("attempts", attempts), Prefetch("events", LoggedJobEvent.objects.order_by("-pk"))
     )
 
 
