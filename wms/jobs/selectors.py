@@ -1,7 +1,7 @@
 """Selectors of jobs, their attempts, events, logs, streams and files, and of files of workspaces.
 
-Also what open attempts hold of a pilot (cores, memory, disk, GPUs), jobs whose pauses are over, and
-a query expression for the first of the sites that a job names.
+Also what open attempts hold of a pilot (cores, memory, disk, GPUs), jobs whose pauses are over, a
+query expression for the first of the sites that a job names, and a condition for jobs of clusters.
 """
 
 from __future__ import annotations
@@ -38,6 +38,14 @@ def listed_jobs(user: User) -> QuerySet[Job]:
 def detailed_jobs(user: User) -> QuerySet[Job]:
     """Visible jobs with the columns of a job's page."""
     return visible_jobs(user).select_related("owner", "description")
+
+
+def of_clusters(ids: Collection[int]) -> Q:
+    """Condition for jobs of clusters with these ids, each of which may be that of its first job.
+
+    Only the other jobs are in the index of clusters: most lists have one job.
+    """
+    return Q(pk__in=ids) | (Q(cluster_id__in=ids) & ~Q(cluster_id=F("pk")))
 
 
 def latest_attempts(job_ids: Collection[int]) -> dict[int, Attempt]:

@@ -135,8 +135,11 @@ class Job(models.Model):
                 name="job_rescheduled",
             ),
             models.Index(fields=["topic", "topic_key", "state"], name="job_by_topic"),
+            # All but the first of a list, which has its id: see `wms.jobs.selectors.of_clusters`.
             models.Index(
-                fields=["cluster_id"], condition=~models.Q(cluster_id=0), name="job_by_cluster"
+                fields=["cluster_id"],
+                condition=~models.Q(cluster_id=models.F("id")),
+                name="job_by_cluster",
             ),
             # What the loop of the periodic expressions looks at.
             models.Index(
