@@ -143,6 +143,7 @@ class _World:
     def submit(self, count: int) -> list[int]:
         """Jobs that differ in their names and one argument."""
         from matching.task_queues.needs import Needs
+        from wms.jobs.clusters.lifecycle import MATERIALISER
         from wms.jobs.operations import submission
         from wms.jobs.specs import JobSpec, SharedValues
 
@@ -153,7 +154,7 @@ class _World:
         }  # fmt: skip
         shared = SharedValues.of(common)
         with submission(
-            owner=self.owner, workspace=self.workspace, actor=self.system, expected=count
+            owner=self.owner, workspace=self.workspace, actor=MATERIALISER, expected=count
         ) as add:
             return list(
                 add(

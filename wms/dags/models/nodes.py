@@ -90,6 +90,7 @@ class Node(models.Model):
         blank=True,
         on_delete=models.SET_NULL,
         related_name="nodes",
+        db_index=False,
         db_constraint=False,
         help_text="The first job of its latest cluster.",
     )
@@ -109,6 +110,8 @@ class Node(models.Model):
                 condition=models.Q(ready_rank__isnull=False),
                 name="node_ready_queue",
             ),
+            # Without those that have none yet: they would have entries for nothing.
+            models.Index(fields=["job"], condition=models.Q(job__isnull=False), name="node_by_job"),
             # FINAL and its like.
             models.Index(
                 fields=["dag", "kind"],
