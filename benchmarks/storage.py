@@ -15,6 +15,7 @@ from __future__ import annotations
 import io
 import itertools
 import random
+import secrets
 import time
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
@@ -185,6 +186,7 @@ class _World:
         from django.db import connection, transaction
 
         from wms.core.database.actor_field import stored_actor
+        from wms.core.database.hex_field import stored_key
         from wms.core.statemachine import Increment
         from wms.jobs import lifecycle
         from wms.pilots.protocol.registration import pilot_actor
@@ -201,10 +203,17 @@ class _World:
                 INSERT INTO jobs_attempt (job_id, number, pilot_id, site_name, host, claim_key,
                     cores, memory_mb, outcome, reason, job_type, owner_group, gpus, actor,
                     match_event)
-                SELECT id, 1, %s, %s, 'node1', md5(id::text), 1, 100, '', '', '', '', 0, %s, event
-                FROM unnest(%s::bigint[], %s::bigint[]) AS matched(id, event)
+                SELECT id, 1, %s, %s, 'node1', key, 1, 100, '', '', '', '', 0, %s, event
+                FROM unnest(%s::bigint[], %s::bigint[], %s::text[]) AS matched(id, event, key)
                 """,
-                [pilot.pk, _SITE, stored_actor(actor.name), list(events), list(events.values())],
+                [
+                    pilot.pk,
+                    _SITE,
+                    stored_actor(actor.name),
+                    list(events),
+                    list(events.values()),
+                    [stored_key(secrets.token_hex(16)) for _ in events],
+                ],
             )
 
     def _start(self, ids: Collection[int], pilot: Any) -> None:

@@ -152,11 +152,11 @@ WHERE attempt.job_id = %(job_id)s AND attempt.number = %(number)s
     AND attempt.pilot_id = %(pilot_id)s
 """
 
-# By the index of the attempts' pilots.
+# By the index of the attempts' pilots. Keys of before are not in the stored form.
 FIND_ATTEMPTS_OF_CLAIM = """
 SELECT {attempt} FROM jobs_attempt AS attempt
 WHERE attempt.pilot_id = %(pilot_id)s
-    AND (attempt.outcome = '' OR attempt.claim_key = %(claim_key)s)
+    AND (attempt.outcome = '' OR attempt.claim_key IN (%(claim_key)s, %(stored_key)s))
 """
 
 # By the primary key. A start that was not reported was so long ago as the payload took. What has

@@ -9,6 +9,7 @@ from django.db import models
 from django.db.models.functions import Now
 
 from wms.core.database.actor_field import ActorField
+from wms.core.database.hex_field import HexField
 from wms.core.database.packed_numbers import PackedNumbersField
 from wms.jobs.content.paths import MAX_PATH_BYTES
 from wms.jobs.models.contents import Blob, Workspace
@@ -50,7 +51,7 @@ class Attempt(models.Model):
     pilot_id = models.BigIntegerField(db_index=True)
     site_name = models.CharField(max_length=64)
     host = models.CharField(max_length=255, blank=True)
-    claim_key = models.CharField(
+    claim_key = HexField(
         max_length=64,
         blank=True,
         db_default="",
