@@ -28,16 +28,23 @@ def divide(
 ) -> None:
     """Divide the places of a queue among its frontends, by their shares."""
     claimants = {
-        queue.name: Claimant(queue.share, queue.alive, more[queue.name])
+        queue.name: Claimant(queue.share, queue.alive, _missing(queue, more[queue.name]))
         for queue in queues
         if queue.share
     }
     # Pilots of a frontend that is not served here any more keep their places to their ends.
     others = sum(queue.alive for queue in queues if not queue.share)
-    given = divide_places(bounds.max_pilots - others, claimants)
     alive = sum(queue.alive for queue in queues)
+    if sum(each.more for each in claimants.values()) <= max(bounds.max_pilots - alive, 0):
+        return
+    given = divide_places(bounds.max_pilots - others, claimants)
     reason = f"its share of the queue limit {bounds.max_pilots}: {pilots_are(alive, 'there')}"
     lower(more, given, reason, reasons)
+
+
+def _missing(queue: QueueState, more: int) -> int:
+    """New pilots that the jobs fill, without what a ceiling adds to them."""
+    return min(more, max(queue.need.pilots + queue.stranded - queue.queued, 0))
 
 
 def divided_levels(

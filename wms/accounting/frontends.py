@@ -9,8 +9,8 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from django.db import transaction
-from django.db.models.deletion import ProtectedError
+from django.db import DEFAULT_DB_ALIAS, transaction
+from django.db.models.deletion import Collector, ProtectedError
 
 from wms.accounting.models import AccountingGroup, Frontend
 from wms.core.actors import Actor
@@ -71,22 +71,24 @@ def save_frontend(frontend: Frontend, *, actor: Actor, reason: str = "") -> None
     save_audited(frontend, target=f"frontend {frontend.name}", actor=actor, reason=reason)
 
 
+def check_frontend_deletion(frontend: Frontend) -> None:
+    """Raise Conflict when groups, entries or pilots are the frontend's."""
+    try:
+        # Looks for rows that forbid it, in whichever app they are.
+        Collector(using=DEFAULT_DB_ALIAS, origin=frontend).collect([frontend])
+    except ProtectedError as error:
+        kinds = {str(row._meta.verbose_name_plural) for row in error.protected_objects}
+        raise Conflict(
+            f"There are {' and '.join(sorted(kinds))} of the frontend {frontend.name}: it "
+            "cannot be deleted. Switch it off instead."
+        ) from error
+
+
 @transaction.atomic
 def delete_frontend(frontend: Frontend, *, actor: Actor, reason: str = "") -> None:
-    """Delete a frontend that has neither groups nor pilots. Raises NotPermitted or Conflict."""
+    """Delete a frontend without groups, entries and pilots. Raises NotPermitted or Conflict."""
     require_role(actor, Role.OPERATOR, "configure frontends")
-    target = f"frontend {frontend.name}"
-    record_action("delete frontend", target=target, actor=actor, reason=reason)
-    try:
-        frontend.delete()
-    except ProtectedError as error:
-        raise Conflict(needed_by(frontend, error)) from error
-
-
-def needed_by(frontend: Frontend, error: ProtectedError) -> str:
-    """Reason why a frontend cannot be deleted: the rows that need it."""
-    kinds = {str(row._meta.verbose_name_plural) for row in error.protected_objects}
-    return (
-        f"There are {' and '.join(sorted(kinds))} of the frontend {frontend.name}: it cannot be "
-        "deleted. Switch it off instead."
-    )
+    Frontend.objects.select_for_update().filter(pk=frontend.pk).first()
+    check_frontend_deletion(frontend)
+    record_action("delete frontend", target=f"frontend {frontend.name}", actor=actor, reason=reason)
+    frontend.delete()

@@ -48,6 +48,11 @@ class Pressure:
         return whole_request(self.requests)
 
     @property
+    def has_frontends(self) -> bool:
+        """Whether others than the default frontend have pilots there."""
+        return any(each.frontend_id is not None for each in self.requests)
+
+    @property
     def reasons(self) -> list[str]:
         """Reasons that cut the numbers down now, from wanted to submitted, each once.
 
