@@ -369,7 +369,8 @@ def _latencies() -> dict[str, float]:
             JOIN dags_node AS parent ON parent.id = edge.parent_id
             JOIN dags_node AS child ON child.id = edge.child_id
             JOIN jobs_jobevent AS ended ON ended.job_id = parent.job_id AND ended.event = 'complete'
-            JOIN jobs_jobevent AS begun ON begun.job_id = child.job_id AND begun.event = 'enqueue'
+            JOIN jobs_loggedjobevent AS begun
+                ON begun.job_id = child.job_id AND begun.event = 'enqueue'
             """
         )
         found = sorted(float(row[0]) for row in cursor.fetchall())

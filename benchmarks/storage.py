@@ -15,6 +15,7 @@ from __future__ import annotations
 import io
 import itertools
 import random
+import secrets
 import time
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
@@ -143,6 +144,7 @@ class _World:
     def submit(self, count: int) -> list[int]:
         """Jobs that differ in their names and one argument."""
         from matching.task_queues.needs import Needs
+        from wms.jobs.clusters.lifecycle import MATERIALISER
         from wms.jobs.operations import submission
         from wms.jobs.specs import JobSpec, SharedValues
 
@@ -153,7 +155,7 @@ class _World:
         }  # fmt: skip
         shared = SharedValues.of(common)
         with submission(
-            owner=self.owner, workspace=self.workspace, actor=self.system, expected=count
+            owner=self.owner, workspace=self.workspace, actor=MATERIALISER, expected=count
         ) as add:
             return list(
                 add(
@@ -183,39 +185,54 @@ class _World:
     def _match(self, ids: Collection[int], pilot: Any) -> None:
         from django.db import connection, transaction
 
+        from wms.core.database.actor_field import stored_actor
+        from wms.core.database.hex_field import stored_key
         from wms.core.statemachine import Increment
         from wms.jobs import lifecycle
         from wms.pilots.protocol.registration import pilot_actor
         from wms.taskqueues import operations as taskqueues
 
-        facts = {"host": "node1"}
+        actor = pilot_actor(pilot)
         with transaction.atomic(), connection.cursor() as cursor:
             taskqueues.withdraw(ids)
-            lifecycle.apply(
-                "match", ids, actor=pilot_actor(pilot), facts={pk: facts for pk in ids},
-                attempt_number=Increment(), site_name=_SITE,
-            )  # fmt: skip
+            events = lifecycle.apply_told(
+                "match", ids, actor=actor, attempt_number=Increment(), site_name=_SITE
+            )
             cursor.execute(
                 """
                 INSERT INTO jobs_attempt (job_id, number, pilot_id, site_name, host, claim_key,
-                    cores, memory_mb, outcome, reason, job_type, owner_group, gpus)
-                SELECT id, 1, %s, %s, 'node1', md5(id::text), 1, 100, '', '', '', '', 0
-                FROM unnest(%s::bigint[]) AS id
+                    cores, memory_mb, outcome, reason, job_type, owner_group, gpus, actor,
+                    match_event)
+                SELECT id, 1, %s, %s, 'node1', key, 1, 100, '', '', '', '', 0, %s, event
+                FROM unnest(%s::bigint[], %s::bigint[], %s::text[]) AS matched(id, event, key)
                 """,
-                [pilot.pk, _SITE, list(ids)],
+                [
+                    pilot.pk,
+                    _SITE,
+                    stored_actor(actor.name),
+                    list(events),
+                    list(events.values()),
+                    [stored_key(secrets.token_hex(16)) for _ in events],
+                ],
             )
 
     def _start(self, ids: Collection[int], pilot: Any) -> None:
-        from django.db import transaction
-        from django.db.models.functions import Now
+        from django.db import connection, transaction
 
         from wms.jobs import lifecycle
-        from wms.jobs.models import Attempt
         from wms.pilots.protocol.registration import pilot_actor
 
-        with transaction.atomic():
-            lifecycle.apply("start", ids, actor=pilot_actor(pilot))
-            Attempt.objects.filter(job_id__in=ids).update(started_at=Now())
+        with transaction.atomic(), connection.cursor() as cursor:
+            events = lifecycle.apply_told("start", ids, actor=pilot_actor(pilot))
+            cursor.execute(
+                """
+                UPDATE jobs_attempt AS attempt
+                SET started_at = statement_timestamp(), start_event = started.event
+                FROM unnest(%s::bigint[], %s::bigint[]) AS started(id, event)
+                WHERE attempt.job_id = started.id
+                """,
+                [list(events), list(events.values())],
+            )
 
     def _end(self, ids: Collection[int], pilot: Any) -> None:
         from django.db import transaction
@@ -262,7 +279,7 @@ class _World:
                     taskqueues.Claimed(job_id, needs), site_name=_SITE, host="node1", free_cores=1,
                     claim_key=f"{job_id:032x}", **about,
                 )  # fmt: skip
-            start_attempt(job_id, 1, now=timezone.now(), **about)
+            start_attempt(job_id, 1, **about)
             end = PayloadEnd(usage=_USAGE, **_END)
             end_attempt(job_id, 1, end=end, now=timezone.now() + timedelta(seconds=70), **about)
         while account_attempts():
@@ -312,14 +329,14 @@ class _World:
 
 def _shape(ids: Sequence[int]) -> set[str]:
     """The rows of jobs, without what identifies them and without times."""
-    from wms.jobs.models import Attempt, Job, JobEvent
+    from wms.jobs.models import Attempt, Job, LoggedJobEvent
 
     shapes = set()
     for job_id in ids:
         rows = [
             *Job.objects.filter(pk=job_id).values(),
             *Attempt.objects.filter(job_id=job_id).values(),
-            *JobEvent.objects.filter(job_id=job_id).order_by("pk").values(),
+            *LoggedJobEvent.objects.filter(job_id=job_id).order_by("pk").values(),
         ]
         shapes.add(
             repr([{name: _kind(name, value) for name, value in each.items()} for each in rows])
@@ -328,7 +345,7 @@ def _shape(ids: Sequence[int]) -> set[str]:
 
 
 def _kind(name: str, value: Any) -> Any:
-    own = ("id", "_at", "since", "actor", "claim_key", "process")
+    own = ("id", "_at", "_event", "since", "actor", "claim_key", "process")
     if name == "own" or value is None or not (name.endswith(own) or name == "facts"):
         return sorted(value) if name == "own" and value else value
     return sorted(value) if isinstance(value, dict) else type(value).__name__

@@ -190,14 +190,14 @@ class _Sweep:
         """Number of rows by their ends. Leaves with an error where two of the accounts differ."""
         from django.db.models import Count, Max
 
-        from wms.jobs.models import Job, JobEvent
+        from wms.jobs.models import Job, LoggedJobEvent
 
         self.cluster.refresh_from_db()
         cluster = self.cluster
         told = {name: getattr(cluster, f"{name}_count") for name in _ENDS.values()}
         jobs = Job.objects.filter(cluster_id=cluster.pk)
         by_state = dict(jobs.values_list("state").annotate(count=Count("pk")).order_by())
-        events = JobEvent.objects.filter(job__cluster_id=cluster.pk).order_by()
+        events = LoggedJobEvent.objects.filter(job__cluster_id=cluster.pk).order_by()
         by_event = dict(events.values_list("event").annotate(count=Count("pk")))
         numbers = jobs.aggregate(
             different=Count("process", distinct=True), all=Count("pk"), last=Max("process")

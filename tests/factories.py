@@ -280,7 +280,6 @@ class Claimed:
             self.number,
             pilot_id=self.pilot.pk,
             actor=pilots.pilot_actor(self.pilot),
-            now=timezone.now(),
         )
         return self
 

@@ -53,7 +53,7 @@ SELECT series.id, %(archive)s, number %% %(slots)s, to_timestamp(number * %(step
 FROM (
     SELECT event, floor(extract(epoch FROM created_at) / %(step)s)::bigint AS number,
         count(*) AS total
-    FROM jobs_jobevent
+    FROM jobs_loggedjobevent
     WHERE event = ANY(%(events)s) AND created_at >= to_timestamp(%(first)s * %(step)s)
     GROUP BY 1, 2
 ) AS counted

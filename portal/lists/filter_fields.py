@@ -325,6 +325,17 @@ class Texts(_Chosen):
         return _any(Q(**{f"{self.field_name}__icontains": value}) for value in values)
 
 
+def in_ranges(column: str, values: Sequence[Span]) -> Q:
+    """Condition for rows whose number in this column is in any of the ranges."""
+    single = [span.start for span in values if span.start == span.end]
+    ranges = [span.condition(column) for span in values if span.start != span.end]
+    if len(single) == 1:
+        ranges.append(Q(**{column: single[0]}))
+    elif single:
+        ranges.append(Q(**{f"{column}__in": single}))
+    return _any(ranges)
+
+
 class Numbers(_Chosen):
     """A column of whole numbers that is in any of some ranges."""
 
@@ -333,13 +344,7 @@ class Numbers(_Chosen):
 
     def condition(self, values: Sequence[Span]) -> Q:
         """True for rows whose number is in any of the ranges."""
-        single = [span.start for span in values if span.start == span.end]
-        ranges = [span.condition(self.field_name) for span in values if span.start != span.end]
-        if len(single) == 1:
-            ranges.append(Q(**{self.field_name: single[0]}))
-        elif single:
-            ranges.append(Q(**{f"{self.field_name}__in": single}))
-        return _any(ranges)
+        return in_ranges(self.field_name, values)
 
 
 class Moments(_Chosen):

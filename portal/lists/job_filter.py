@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import Any
 
 from django import forms
-from django.db.models import Q, QuerySet, Subquery
+from django.db.models import F, Q, QuerySet, Subquery
 
 from portal.lists.base_filter import ListFilter, is_wanted, within_ids
 from portal.lists.failure_field import FailureOccurrenceFilter
@@ -25,7 +25,7 @@ from portal.lists.filter_fields import (
     Texts,
     TextsField,
     Words,
-    hidden_numbers,
+    in_ranges,
 )
 from portal.lists.sorting import Border, Sorting, by_number, by_text, by_time, newest
 from wms.dags.lifecycle import JOB_TOPIC
@@ -55,6 +55,15 @@ class TopicFilter(Numbers):
     def condition(self, values: Sequence[Any]) -> Q:
         """True for what was made for any of the DAGs."""
         return Q(topic=self.topic) & super().condition(values)
+
+
+class _Clusters(Numbers):
+    """Cluster of a job, for links. The index of clusters leaves out jobs that have its id."""
+
+    def condition(self, values: Sequence[Any]) -> Q:
+        """True for jobs whose cluster is in any of the ranges."""
+        is_first = Q(cluster_id=F("pk"))
+        return (in_ranges("cluster_id", values) & ~is_first) | (in_ranges("pk", values) & is_first)
 
 
 class _Reasons(Texts):
@@ -118,7 +127,7 @@ class JobFilter(ListFilter):
     since = Moments(field_name="state_since", label="In its state since")
     attempts = Numbers(field_name="attempt_number", label="Attempts")
     id = Numbers(smallest=1, label="Number")
-    cluster = hidden_numbers("cluster_id", "Cluster")
+    cluster = _Clusters(field_name="cluster_id", label="Cluster", smallest=1, widget=HiddenValues)
     cause = _Causes(choices=JobCause.choices, label="Cause", widget=HiddenValues)
     failure = FailureOccurrenceFilter("job")
     sort = Sorting(

@@ -170,7 +170,7 @@ def report(request: HttpRequest, pilot: Pilot, *, job: int, attempt: int) -> Htt
         ending.end_attempt(job, attempt, pilot_id=pilot.pk, end=end, actor=actor, now=now)
         return JsonResponse({"accepted": True, **_next_claim(pilot, claim_request)})
     if event == "started":
-        progress.start_attempt(job, attempt, pilot_id=pilot.pk, actor=actor, now=now)
+        progress.start_attempt(job, attempt, pilot_id=pilot.pk, actor=actor)
     elif event == "checkpointed":
         files = body.texts("files")
         keep_checkpoint(job, attempt, pilot_id=pilot.pk, files=files, actor=actor)

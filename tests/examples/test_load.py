@@ -20,7 +20,7 @@ from wms.dags.engine.rebuild import rebuild_dag
 from wms.dags.models import Dag, Edge, Node
 from wms.failures.models import Failure, FailureBin, FailureGroup
 from wms.history.models import Bin
-from wms.jobs.models import Attempt, Job, JobEvent
+from wms.jobs.models import Attempt, Job, LoggedJobEvent
 from wms.jobs.states import TRANSITIONS
 from wms.pilots.models import Pilot
 from wms.taskqueues.models import Tally, WaitingJob
@@ -57,14 +57,14 @@ def _check_dags() -> None:
 
 def _check_jobs() -> None:
     states: dict[int, str] = {}
-    for job_id, event, before, after in JobEvent.objects.order_by("pk").values_list(
+    for job_id, event, before, after in LoggedJobEvent.objects.order_by("pk").values_list(
         "job_id", "event", "from_state", "to_state"
     ):
         assert before in TRANSITIONS[event].sources
         assert before == states.get(job_id, "received")
         states[job_id] = after
     assert states == dict(Job.objects.values_list("pk", "state"))
-    times = list(JobEvent.objects.order_by("pk").values_list("created_at", flat=True))
+    times = list(LoggedJobEvent.objects.order_by("pk").values_list("created_at", flat=True))
     assert times == sorted(times)
     made = list(Job.objects.order_by("pk").values_list("created_at", flat=True))
     assert made == sorted(made)

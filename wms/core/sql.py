@@ -1,6 +1,6 @@
 """SQL of the state machine: move objects between states, write their events, announce these.
 
-Also the first events of new objects, and the part that writes events, for statements of other apps.
+Also the part that writes events, for statements of other apps.
 """
 
 from __future__ import annotations
@@ -9,14 +9,6 @@ from collections.abc import Sequence
 
 from wms.core.database.state_field import stored_in_sql
 from wms.core.database.statements import one_line
-
-# By hand, because it is for thousands at once, whose values the ORM would write one by one. No
-# table is read.
-BEGIN_ENTITIES = """
-INSERT INTO {table} ({subject}, event, from_state, to_state, actor, reason, facts, created_at)
-SELECT id, %s, %s, %s, %s, '', '{{}}', statement_timestamp() FROM unnest(%s::bigint[]) AS id
-ORDER BY id
-"""
 
 # By hand, as one statement: it is what every job, pilot, DAG and request goes through several
 # times. The entities are locked in id order before any is changed: whoever waits for one of them
@@ -67,6 +59,11 @@ _WRITTEN = """written AS (
     FROM {rows}
     RETURNING {subject} AS entity_id, id
 )"""
+
+# No event: its id for each entity, for a row of the caller's that tells the event.
+_RESERVED = """written AS (
+    SELECT id AS entity_id, nextval('{events}_id_seq') AS id FROM locked ORDER BY entity_id
+)"""
 _FROM_STATE = stored_in_sql("was")
 _TO_STATE = stored_in_sql("coalesce(%(target)s::text, was)")
 _FACTS_BY_ID = "coalesce(%(facts)s::jsonb -> id::text, '{}')"
@@ -116,18 +113,23 @@ def apply_event(
     changes: str,
     has_causes: bool,
     listeners: Sequence[str],
+    is_reserved: bool = False,
 ) -> str:
-    """`APPLY_EVENT` for these tables; without `changes` it only writes the events."""
+    """`APPLY_EVENT` for these tables; without `changes` it only writes the events.
+
+    Where the events are only to be reserved, it writes none of them.
+    """
+    written = events_written(
+        events=events,
+        subject=subject,
+        rows="locked ORDER BY id",
+        has_causes=has_causes,
+        facts=_FACTS_BY_ID,
+    )
     statement = APPLY_EVENT.format(
         entities=entities,
         moved=_MOVED.format(entities=entities, changes=changes) if changes else "",
-        written=events_written(
-            events=events,
-            subject=subject,
-            rows="locked ORDER BY id",
-            has_causes=has_causes,
-            facts=_FACTS_BY_ID,
-        ),
+        written=_RESERVED.format(events=events) if is_reserved else written,
         announced=_announced(entities, listeners),
         topics="(SELECT array_agg(DISTINCT topic) FROM announced)" if listeners else "NULL",
     )

@@ -1,7 +1,7 @@
 """State machine: moves rows to a state if theirs allows it, and writes an event for each.
 
 One statement moves thousands, and sets other columns with the state; rows in another state are
-skipped. Also the first event of new objects, events that change no state, the announcement of
+skipped. Also moves whose events other rows tell, events that change no state, the announcement of
 events in inboxes, and the deletion, with a move, of rows attached to the objects.
 """
 
@@ -21,7 +21,6 @@ from psycopg.types.json import Jsonb
 from wms.core import sql
 from wms.core.actors import Actor
 from wms.core.database.actor_field import stored_actor
-from wms.core.database.state_field import stored_state
 from wms.core.database.statements import prepared_rows, stored_values, whole_numbers
 from wms.core.errors import ReasonRequired
 from wms.core.inbox import wake_readers
@@ -145,6 +144,29 @@ class StateMachine:
         changed = [each.entity_id for each in written]
         return Applied(changed=changed, skipped=sorted(set(ids) - set(changed))), written
 
+    def apply_told(
+        self, event: str, ids: Collection[int], *, actor: Actor, **changes: Any
+    ) -> list[Written]:
+        """Move entities as `apply` does, by an event that a row of the caller's will tell.
+
+        The event is not written: its id, in its place among the others, is for that row, which
+        the caller writes in this transaction. Nobody hears of it.
+        """
+        step = self._step(event, "")
+        return self._write(
+            _statement(self, (), _kinds(changes), is_reserved=True),
+            event,
+            ids,
+            {
+                **_change_values(self.model, changes),
+                "target": step.target,
+                "sources": sorted(step.sources),
+            },
+            actor=actor,
+            reason="",
+            facts={},
+        )
+
     def send(
         self,
         event: str,
@@ -192,24 +214,6 @@ class StateMachine:
         cursor = connection.cursor()
         cursor.execute(statement, values)
         return Sent(cursor, step.target)
-
-    def begin(self, event: str, ids: Sequence[int], *, actor: Actor) -> None:
-        """Write the first event of entities that this transaction has inserted in its target state.
-
-        Nobody else sees them yet, so there is nothing to lock and nothing to compare. One
-        statement; it is for thousands at once.
-        """
-        step = self.transitions[event]
-        (source,) = step.sources
-        table, subject = self.event_model._meta.db_table, f"{self.subject}_id"
-        with connection.cursor() as cursor:
-            cursor.execute(
-                sql.BEGIN_ENTITIES.format(table=table, subject=subject),
-                [
-                    event, stored_state(source), stored_state(step.target),
-                    stored_actor(actor.name), whole_numbers(ids),
-                ],
-            )  # fmt: skip
 
     def note(
         self,
@@ -331,7 +335,12 @@ def _assignments(machine: StateMachine, kinds: _Kinds) -> str:
 
 
 @lru_cache(maxsize=256)
-def _statement(machine: StateMachine, listeners: tuple[str, ...], kinds: _Kinds | None) -> str:
+def _statement(
+    machine: StateMachine,
+    listeners: tuple[str, ...],
+    kinds: _Kinds | None,
+    is_reserved: bool = False,
+) -> str:
     """The statement that moves entities and sets these columns, or that only writes their events.
 
     It is the same for the same columns, whatever the values, so that it stays prepared.
@@ -343,6 +352,7 @@ def _statement(machine: StateMachine, listeners: tuple[str, ...], kinds: _Kinds 
         changes=_assignments(machine, kinds) if kinds is not None else "",
         has_causes=machine.has_causes,
         listeners=listeners,
+        is_reserved=is_reserved,
     )
 
 

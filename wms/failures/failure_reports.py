@@ -14,6 +14,7 @@ from datetime import datetime
 from typing import Any
 
 from wms.dags.engine.transitions import FAILURE_TOPIC as NODE_TOPIC
+from wms.dags.engine.transitions import FAILURES as NODE_FAILURES
 from wms.dags.models import NodeEvent
 from wms.dags.reading.dag_jobs import JOB_TOPIC_COLUMNS, dag_id_of_topic
 from wms.dags.states import NodeCause, NodeKind, NodeState
@@ -140,7 +141,9 @@ def _likely_category_of_job(cause: str, tried: Attempt | None) -> Category:
 
 
 def _read_nodes(event_ids: Collection[int]) -> list[FailureReport]:
-    rows = NodeEvent.objects.filter(pk__in=event_ids).values_list(*_NODE_COLUMNS)
+    # Only failures have an index of their ids.
+    events = NodeEvent.objects.filter(pk__in=event_ids, event__in=NODE_FAILURES)
+    rows = events.values_list(*_NODE_COLUMNS)
     return [
         FailureReport(
             kind=Kind.NODE,

@@ -122,11 +122,11 @@ ORDER BY number
 
 # Events are written in the transaction of the change, with the time of its statement. By hand,
 # because the ORM cannot join the one attempt that an event is about. The events are found by
-# `jobevent_by_time`, the attempts by `attempt_number_unique`.
+# `jobevent_by_time`, `job_by_time` and `attempt_by_start`, the attempts by `attempt_number_unique`.
 COUNT_EVENTS = """
 SELECT date_trunc('minute', event.created_at AT TIME ZONE 'UTC') AS minute, event.event,
     attempt.site_name, attempt.why, count(*)
-FROM jobs_jobevent AS event
+FROM jobs_loggedjobevent AS event
 LEFT JOIN LATERAL (
     SELECT site_name, CASE
         WHEN stopped_by = 'watchdog' THEN 'watchdog'
@@ -151,7 +151,7 @@ GROUP BY 1, 2, 3, 4
 
 # A job waits from when it joined a TaskQueue last. Classes are those of
 # `matching.round_robin_archives`. By hand for the join of one earlier event. The events are found
-# by `jobevent_by_time`, the earlier ones by the index of the jobs.
+# by `jobevent_by_time` and `attempt_by_start`, the earlier ones by the indexes of the jobs.
 COUNT_WAITED = """
 SELECT minute, class, count(*), sum(waited), min(waited), max(waited)
 FROM (
@@ -160,9 +160,9 @@ FROM (
     FROM (
         SELECT date_trunc('minute', event.created_at AT TIME ZONE 'UTC') AS minute,
             greatest(0, extract(epoch FROM event.created_at - queued.created_at))::float8 AS waited
-        FROM jobs_jobevent AS event
+        FROM jobs_loggedjobevent AS event
         CROSS JOIN LATERAL (
-            SELECT created_at FROM jobs_jobevent
+            SELECT created_at FROM jobs_loggedjobevent
             WHERE job_id = event.job_id AND id < event.id
                 AND event IN ('enqueue', 'requeue', 'release')
             ORDER BY id DESC LIMIT 1

@@ -1,13 +1,13 @@
 """Lifecycle of jobs: applies state changes and writes their events, announced to inboxes.
 
 The inboxes are of the submitter (DAG or cluster), of the grouping of failures, and of the notices
-to owners who asked by `notification`. Also first events of new jobs, events without a change of
+to owners who asked by `notification`. Also events that attempts tell, events without a change of
 state, and the deletion of checkpoints of jobs that have ended.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from django.db.models import Q
@@ -114,6 +114,12 @@ def note(event: str, facts: Mapping[int, Mapping[str, Any]], *, actor: Actor) ->
     _MACHINE.note(event, facts, states=NOTES[event], actor=actor)
 
 
-def begin(event: str, job_ids: Sequence[int], *, actor: Actor) -> None:
-    """Write the first event of jobs that this transaction has inserted in the event's target."""
-    _MACHINE.begin(event, job_ids, actor=actor)
+def apply_told(
+    event: str, job_ids: Collection[int], *, actor: Actor, **changes: Any
+) -> dict[int, int]:
+    """Move jobs by an event that their attempts will tell; its ids, by those of the moved jobs.
+
+    The caller stores them in this transaction: see `wms.jobs.models.LoggedJobEvent`.
+    """
+    written = _MACHINE.apply_told(event, job_ids, actor=actor, **changes)
+    return {each.entity_id: each.event_id for each in written}

@@ -127,15 +127,10 @@ def bind_to_pilot(
     It holds what it needs of its pilot until its end, and as many of the free cores as it can use.
     """
     job_id, needs = claimed.job_id, claimed.needs
-    applied = lifecycle.apply(
-        "match",
-        [job_id],
-        actor=actor,
-        facts={job_id: {"host": host}},
-        attempt_number=Increment(),
-        site_name=site_name,
+    events = lifecycle.apply_told(
+        "match", [job_id], actor=actor, attempt_number=Increment(), site_name=site_name
     )
-    if not applied.changed:
+    if not events:
         return None
     job = prepared_statements.read_job(job_id)
     attempt = Attempt(
@@ -144,6 +139,8 @@ def bind_to_pilot(
         pilot_id=pilot_id,
         site_name=site_name,
         host=host,
+        actor=actor.name,
+        match_event=events[job_id],
         claim_key=claim_key,
         job_type=needs.job_type,
         owner_group=needs.owner_group,

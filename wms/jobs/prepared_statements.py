@@ -10,6 +10,7 @@ from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Any
 
+from wms.core.database.hex_field import stored_key
 from wms.core.database.prepared import Columns, PreparedInsert
 from wms.core.database.statements import one_line, prepared_rows, stored_values
 from wms.jobs import sql
@@ -28,6 +29,7 @@ _END_ATTEMPT = one_line(sql.END_ATTEMPT)
 _NEW_ATTEMPT = PreparedInsert(
     Attempt, "job", "number", "pilot_id", "site_name", "host", "claim_key", "job_type",
     "owner_group", "cores", "memory_mb", "gpus", "disk_mb", "limits", "outcome", "reason",
+    "actor", "match_event",
 )  # fmt: skip
 
 
@@ -62,7 +64,8 @@ def find_attempt(job_id: int, number: int, *, pilot_id: int) -> Attempt | None:
 
 def attempts_of_claim(pilot_id: int, claim_key: str) -> list[Attempt]:
     """Open attempts of a pilot, and that of this claim."""
-    rows = prepared_rows(_FIND_OPEN_ATTEMPTS, {"pilot_id": pilot_id, "claim_key": claim_key})
+    keys = {"claim_key": claim_key, "stored_key": stored_key(claim_key)}
+    rows = prepared_rows(_FIND_OPEN_ATTEMPTS, {"pilot_id": pilot_id, **keys})
     return [_ATTEMPT.instance(row) for row in rows]
 
 

@@ -1,7 +1,7 @@
 """Selectors of jobs, their attempts, events, logs, streams and files, and of files of workspaces.
 
-Also what open attempts hold of a pilot (cores, memory, disk, GPUs), jobs whose pauses are over, and
-a query expression for the first of the sites that a job names.
+Also what open attempts hold of a pilot (cores, memory, disk, GPUs), jobs whose pauses are over, a
+query expression for the first of the sites that a job names, and a condition for jobs of clusters.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from django.db.models.functions import Coalesce
 
 from wms.core.errors import NotFound
 from wms.core.models import User
-from wms.jobs.models import Attempt, AttemptFile, Job, JobEvent, Stream, WorkspaceFile
+from wms.jobs.models import Attempt, AttemptFile, Job, LoggedJobEvent, Stream, WorkspaceFile
 from wms.jobs.sandboxes.leases import require_kept
 from wms.jobs.states import JobState
 
@@ -38,6 +38,14 @@ def listed_jobs(user: User) -> QuerySet[Job]:
 def detailed_jobs(user: User) -> QuerySet[Job]:
     """Visible jobs with the columns of a job's page."""
     return visible_jobs(user).select_related("owner", "description")
+
+
+def of_clusters(ids: Collection[int]) -> Q:
+    """Condition for jobs of clusters with these ids, each of which may be that of its first job.
+
+    Only the other jobs are in the index of clusters: most lists have one job.
+    """
+    return Q(pk__in=ids) | (Q(cluster_id__in=ids) & ~Q(cluster_id=F("pk")))
 
 
 def latest_attempts(job_ids: Collection[int]) -> dict[int, Attempt]:
@@ -70,7 +78,7 @@ def held_in_pilot(pilot_id: int) -> dict[str, int]:
     return attempts.aggregate(**{name: Sum(name, default=0) for name in amounts})
 
 
-def events_of_job(job: Job) -> QuerySet[JobEvent]:
+def events_of_job(job: Job) -> QuerySet[LoggedJobEvent]:
     """The events of a job, latest first."""
     return job.events.order_by("-pk")
 
@@ -88,7 +96,7 @@ def jobs_with_all(user: User) -> QuerySet[Job]:
     files = AttemptFile.objects.select_related("blob").order_by("kind", "path")
     attempts = Attempt.objects.prefetch_related(Prefetch("files", files)).order_by("-number")
     return detailed_jobs(user).prefetch_related(
-        Prefetch("attempts", attempts), Prefetch("events", JobEvent.objects.order_by("-pk"))
+        Prefetch("attempts", attempts), Prefetch("events", LoggedJobEvent.objects.order_by("-pk"))
     )
 
 

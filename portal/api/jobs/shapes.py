@@ -17,7 +17,7 @@ from portal.api.shapes import (
     TextsByNameField,
 )
 from wms.jobs.binding.late_values import show_latest
-from wms.jobs.models import Attempt, AttemptFile, Job, JobEvent
+from wms.jobs.models import Attempt, AttemptFile, Job, LoggedJobEvent
 from wms.pilots.selectors import PilotOfAttempt
 
 
@@ -25,7 +25,7 @@ class JobEventSerializer(EventSerializer):
     """One change of a job."""
 
     class Meta:
-        model = JobEvent
+        model = LoggedJobEvent
         fields = CAUSED_EVENT_FIELDS
 
 

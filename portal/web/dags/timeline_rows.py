@@ -7,11 +7,12 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.db.models import Q, QuerySet
+from django.db.models import QuerySet
 
 from wms.dags.models import Dag, Node, NodeEvent
 from wms.dags.states import NODE_TERMINAL, NodeState
 from wms.jobs.models import Attempt, Job
+from wms.jobs.selectors import of_clusters
 
 MOST_ROWS = 200
 _EVENTS_PER_NODE = 40
@@ -94,7 +95,7 @@ def _runs(nodes: Collection[Node], now: datetime) -> dict[int, list[Span]]:
     """Execution spans of these nodes' jobs in pilots, by the first job of the cluster."""
     jobs = {node.job_id for node in nodes if node.job_id}
     # The jobs first, by their indexes: a condition on both tables would read the whole of both.
-    chosen = Job.objects.filter(Q(pk__in=jobs) | Q(cluster_id__in=jobs)).order_by()
+    chosen = Job.objects.filter(of_clusters(jobs)).order_by()
     attempts = Attempt.objects.filter(
         job_id__in=chosen.values("pk"), started_at__isnull=False
     ).order_by("pk")

@@ -10,6 +10,7 @@ from django.db import connection
 
 from tests.portal.pilot_api.pilot_client import ENDED, OFFER, PilotClient
 from wms.core.actors import Actor
+from wms.core.database.hex_field import stored_key
 from wms.jobs import operations
 from wms.jobs.models import Attempt, Job, JobEvent
 from wms.pilots.models import Pilot
@@ -105,7 +106,7 @@ def test_a_report_stands_when_the_database_refuses_the_claim(
 ) -> None:
     with connection.cursor() as cursor:
         cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
-        cursor.execute("ALTER TABLE jobs_attempt ADD CHECK (claim_key <> %s)", [KEY])
+        cursor.execute("ALTER TABLE jobs_attempt ADD CHECK (claim_key <> %s)", [stored_key(KEY)])
 
     answer = registered.post(f"{path_of(first)}/report", ended())
 

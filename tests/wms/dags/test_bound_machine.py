@@ -33,7 +33,7 @@ from wms.dags.negotiation.cycle import read_offers
 from wms.dags.services.dags import halt_dags, hold_dags, release_dags, rematch_dags, remove_dags
 from wms.dags.states import DAG_TERMINAL, NODE_TERMINAL
 from wms.dags.submission.submit import DagSubmission, submit_dag
-from wms.jobs.models import Attempt, Job, JobEvent
+from wms.jobs.models import Attempt, Job, LoggedJobEvent
 from wms.jobs.operations import bind_to_pilot
 from wms.jobs.states import TERMINAL
 from wms.sites.models import Site
@@ -174,7 +174,7 @@ class _Log:
         jobs = Job.objects.filter(topic="dag-jobs", topic_key__in=[dag.pk for dag in self.dags])
         for job in jobs.only("cluster_id", "topic_key"):
             self.jobs[job.topic_key].append(job)
-        self.of_jobs = _by_key(JobEvent.objects.filter(job__in=jobs), "job_id")
+        self.of_jobs = _by_key(LoggedJobEvent.objects.filter(job__in=jobs), "job_id")
 
     def recounts(self) -> list[_Recount]:
         return [_Recount(self, dag) for dag in self.dags if dag.root_id is None]

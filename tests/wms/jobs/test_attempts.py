@@ -28,7 +28,7 @@ from wms.jobs.attempts.rescheduling import (
 )
 from wms.jobs.content.blobs import store_bytes
 from wms.jobs.content.inputs import input_blobs
-from wms.jobs.models import Attempt, Job, JobEvent, WorkspaceFile
+from wms.jobs.models import Attempt, Job, JobEvent, LoggedJobEvent, WorkspaceFile
 from wms.jobs.operations import (
     JobSpec,
     bind_to_pilot,
@@ -85,7 +85,9 @@ def send_output(attempt: Attempt, content: bytes = b"result") -> None:
 
 
 def history(job: Job) -> list[str]:
-    return list(JobEvent.objects.filter(job=job).order_by("pk").values_list("event", flat=True))
+    return list(
+        LoggedJobEvent.objects.filter(job=job).order_by("pk").values_list("event", flat=True)
+    )
 
 
 def test_what_an_attempt_used_and_how_it_ended_is_stored_without_names(job: Job) -> None:
@@ -119,7 +121,7 @@ def test_a_job_tells_where_its_latest_attempt_is_or_was(job: Job) -> None:
 
 def test_a_success_puts_outputs_and_logs_into_the_workspace(job: Job) -> None:
     attempt = take()
-    start_attempt(job.pk, 1, pilot_id=1, actor=PILOT, now=NOW)
+    start_attempt(job.pk, 1, pilot_id=1, actor=PILOT)
     send_output(attempt, b"result")
     add_attempt_file(attempt, kind="stdout", path="stdout", blob=store_bytes(b"hello"))
 
@@ -199,7 +201,7 @@ def test_another_pilot_knows_nothing_of_the_attempt(job: Job) -> None:
 
 def test_a_stalled_job_is_welcomed_back_with_the_same_attempt(job: Job) -> None:
     attempt = take()
-    start_attempt(job.pk, 1, pilot_id=1, actor=PILOT, now=NOW)
+    start_attempt(job.pk, 1, pilot_id=1, actor=PILOT)
     stall_jobs_of_pilots([1], actor=PILOT, reason="silent")
 
     recover_jobs_of_pilot(1, actor=PILOT)

@@ -9,7 +9,7 @@ import pytest
 from django.utils import timezone
 
 from tests import factories
-from tests.wms.jobs.test_attempts import NOW, PILOT, end, history, job, send_output, take
+from tests.wms.jobs.test_attempts import PILOT, end, history, job, send_output, take
 from wms.core.actors import Actor
 from wms.core.loops import last_report
 from wms.jobs import periodic_expressions
@@ -163,7 +163,7 @@ def test_a_job_whose_periodic_hold_is_true_is_held_with_the_expression(
 ) -> None:
     having(job, periodic={"hold": expression}, attributes={"Limit": "2 + 2"})
     take()
-    start_attempt(job.pk, 1, pilot_id=1, actor=PILOT, now=NOW)
+    start_attempt(job.pk, 1, pilot_id=1, actor=PILOT)
 
     report = periodic_expressions.run_cycle(timezone.now() + timedelta(minutes=2))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.wms.jobs.test_attempts import NOW, PILOT, end, history, job, take
+from tests.wms.jobs.test_attempts import PILOT, end, history, job, take
 from wms.core.actors import Actor
 from wms.core.models import InboxEntry
 from wms.jobs.attempts.guard import AttemptSuperseded
@@ -36,7 +36,7 @@ def test_a_waiting_job_leaves_its_task_queue_until_it_is_released(job: Job) -> N
 
 def test_a_running_payload_is_stopped_and_its_attempt_is_closed(job: Job) -> None:
     attempt = take()
-    start_attempt(job.pk, 1, pilot_id=1, actor=PILOT, now=NOW)
+    start_attempt(job.pk, 1, pilot_id=1, actor=PILOT)
 
     hold(job)
 

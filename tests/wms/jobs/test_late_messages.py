@@ -54,7 +54,7 @@ def say(attempt: Attempt, message: str) -> None:
     common: dict[str, Any] = {"pilot_id": attempt.pilot_id, "actor": PILOT}
     about = attempt.job_id, attempt.number
     if message == "started":
-        progress.start_attempt(*about, now=timezone.now(), **common)
+        progress.start_attempt(*about, **common)
     elif message == "ended":
         ending.end_attempt(*about, end=PayloadEnd(exit_code=0), now=timezone.now(), **common)
     else:

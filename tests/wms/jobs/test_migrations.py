@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from django.db import connection
@@ -10,13 +11,23 @@ from django.db.migrations.executor import MigrationExecutor
 from django.utils import timezone
 
 from matching.task_queues.needs import Needs
+from tests import factories
 from wms.core.actors import Actor
 from wms.core.models import User
 from wms.jobs.accounting import account_attempts
 from wms.jobs.content import unnamed_contents
-from wms.jobs.models import Attempt, Blob, EndedAttempt, Job, JobDescription
+from wms.jobs.models import (
+    Attempt,
+    Blob,
+    EndedAttempt,
+    Job,
+    JobDescription,
+    JobEvent,
+    LoggedJobEvent,
+)
 from wms.jobs.operations import hold_jobs, release_jobs
 from wms.jobs.selectors import held_in_pilot
+from wms.pilots.models import Pilot
 from wms.taskqueues.models import WaitingJob
 
 SYSTEM = Actor.system("test")
@@ -151,3 +162,34 @@ def test_what_is_to_be_accounted_stays_so_forth_and_back(alice: User) -> None:
     forth.migrate(forth.loader.graph.leaf_nodes("jobs"))
     assert account_attempts() == 1
     assert account_attempts() == 0
+
+
+@pytest.mark.django_db
+def test_the_log_of_jobs_stays_the_same_whichever_rows_tell_it(alice: User) -> None:
+    state = [("jobs", "0014_ended_jobs_last")]
+    job = factories.job(alice)
+    factories.run_job(factories.pilot())
+    log = _log_of(LoggedJobEvent, job)
+    assert [event for _, event, *_ in log] == ["enqueue", "match", "start", "complete"]
+    assert [event for _, event, *_ in _log_of(JobEvent, job)] == ["complete"]
+    connection.check_constraints()
+
+    back = MigrationExecutor(connection)
+    back.migrate(state)
+
+    old = back.loader.project_state(state).apps.get_model("jobs", "JobEvent")
+    stored = _log_of(old, job)
+    connection.check_constraints()
+    forth = MigrationExecutor(connection)
+    forth.migrate(forth.loader.graph.leaf_nodes("jobs"))
+    assert _log_of(LoggedJobEvent, job) == _log_of(JobEvent, job) == log
+    # As the rows have them, with actors and states in their stored forms.
+    assert [(row[:2], row[-2:]) for row in stored] == [(row[:2], row[-2:]) for row in log]
+    later = factories.job(alice)
+    factories.run_job(Pilot.objects.get())
+    assert len(_log_of(LoggedJobEvent, later)) == 4
+
+
+def _log_of(model: Any, job: Job) -> list[tuple[Any, ...]]:
+    columns = ("pk", "event", "from_state", "to_state", "actor", "job_id", "created_at")
+    return list(model.objects.filter(job_id=job.pk).order_by("pk").values_list(*columns))

@@ -39,7 +39,6 @@ EXEMPT = {
     "INSERT_JOBS": "inserts without reading a table",
     "INSERT_DESCRIPTIONS": "inserts without reading a table",
     "INSERT_ROW": "inserts without reading a table",
-    "BEGIN_ENTITIES": "inserts without reading a table",
     "COPY_NODES": "inserts without reading a table",
     "COPY_ARCS": "inserts without reading a table",
     "NO_ROWS": _NO_TABLE,

@@ -5,15 +5,19 @@ from __future__ import annotations
 from itertools import pairwise
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
-from tests.wms.plans.query_plans import dag_of, explain, rows_read, run, scanned_whole
+from tests.wms.plans.query_plans import dag_of, explain, indexes, rows_read, run, scanned_whole
 from wms.core import sql as core
 from wms.core.models import User
 from wms.dags.engine import sql as engine
 from wms.dags.exports import sql as exports
-from wms.dags.models import Dag, Edge, Node
+from wms.dags.models import Dag, Edge, Node, NodeEvent
 from wms.dags.reading import sql as reading
 from wms.dags.services import sql as services
+from wms.failures.failure_reports import read_events
+from wms.failures.models import Kind
 from wms.jobs.models import Job, JobEvent
 
 pytestmark = [pytest.mark.django_db, pytest.mark.slow]
@@ -140,6 +144,28 @@ def test_the_version_of_a_drawing_reads_the_last_event_alone(wide_dag: Dag) -> N
 
     assert not scanned_whole(steps, "dags_nodeevent")
     assert rows_read(steps, "dags_nodeevent") == 1
+
+
+def test_failures_of_nodes_are_found_by_the_ids_that_were_announced(wide_dag: Dag) -> None:
+    run(
+        """
+        INSERT INTO dags_nodeevent
+            (dag_id, node_id, event, from_state, to_state, actor, reason, facts, created_at)
+        SELECT dag_id, id, CASE WHEN id % 20 = 0 THEN 'fail' ELSE 'make ready' END, 'ready',
+            'failed', 'test', 'x', '{}', now()
+        FROM dags_node
+        """
+    )
+    run("ANALYZE dags_nodeevent")
+    ids = list(NodeEvent.objects.filter(event="fail").values_list("pk", flat=True)[:50])
+
+    with CaptureQueriesContext(connection) as queries:
+        found = read_events(Kind.NODE, ids)
+
+    assert {each.event_id for each in found} == set(ids)
+    steps = explain(queries[0]["sql"], None)
+    assert not scanned_whole(steps, "dags_nodeevent")
+    assert "nodeevent_announced" in indexes(steps)
 
 
 def test_pages_of_a_small_dag_read_nothing_of_a_large_one(wide_dag: Dag, alice: User) -> None:

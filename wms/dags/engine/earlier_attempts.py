@@ -13,7 +13,8 @@ from wms.core.conf import conf
 from wms.dags.engine.throttles import ReadyNode
 from wms.dags.models import Dag, NodeEvent
 from wms.jobs.binding.scopes import sites_of
-from wms.jobs.models import Attempt
+from wms.jobs.models import Attempt, Job
+from wms.jobs.selectors import of_clusters
 
 _OUTCOME = Attempt.Outcome
 _FAILED = (_OUTCOME.FAILED, _OUTCOME.NOT_RUN, _OUTCOME.LOST)
@@ -61,12 +62,15 @@ def avoided_hosts(nodes: Iterable[ReadyNode]) -> dict[int, tuple[str, ...]]:
     node_by_job = _nodes_by_job(nodes)
     if not node_by_job:
         return {}
-    failed = Attempt.objects.filter(job__cluster_id__in=node_by_job, outcome__in=_FAILED).exclude(
+    # The jobs first, by their indexes: a condition on both tables would read the whole of both.
+    jobs = Job.objects.filter(of_clusters(list(node_by_job)))
+    failed = Attempt.objects.filter(job__in=jobs.values("pk"), outcome__in=_FAILED).exclude(
         stopped_by__in=_STOPPED
     )
     hosts: dict[int, tuple[str, ...]] = defaultdict(tuple)
-    for cluster_id, host in failed.order_by("pk").values_list("job__cluster_id", "host"):
-        node_id = node_by_job[cluster_id]
+    rows = failed.order_by("pk").values_list("job_id", "job__cluster_id", "host")
+    for job_id, cluster_id, host in rows:
+        node_id = node_by_job[cluster_id or job_id]
         hosts[node_id] = with_host(hosts[node_id], host)
     return dict(hosts)
 

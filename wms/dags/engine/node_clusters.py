@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from django.db.models import Q, QuerySet
+from django.db.models import QuerySet
 
 from wms.dags import lifecycle
 from wms.dags.engine.node_features import features_of
@@ -22,6 +22,7 @@ from wms.dags.scripts.run_requests import ScriptRequest, job_end_code, request_r
 from wms.dags.states import NodeKind, ScriptKind
 from wms.jobs import operations as jobs
 from wms.jobs.models import Job
+from wms.jobs.selectors import of_clusters
 from wms.jobs.states import TERMINAL, JobCause
 
 #: Attribute of a provisioner's job, and its value once the other nodes may begin.
@@ -133,5 +134,4 @@ def _kill_rest(round_: Round, node: Node, *, why: str = "another job of the node
 
 def cluster_jobs(clusters: Iterable[int]) -> Any:
     """The jobs of these clusters."""
-    wanted = list(clusters)
-    return Job.objects.filter(Q(pk__in=wanted) | Q(cluster_id__in=wanted))
+    return Job.objects.filter(of_clusters(list(clusters)))

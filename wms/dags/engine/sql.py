@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from wms.core.database.actor_field import loop_name_in_sql
 from wms.core.sql import events_written
 
 # By hand, because the ORM cannot tell what it has removed. The entries are found by
@@ -14,14 +15,16 @@ WHERE id IN (
 RETURNING id, kind, subject_id
 """
 
+_KILLER = loop_name_in_sql("event.actor")
+
 # One statement for thousands of events, with the plain nodes that they concern. By hand because
 # the ORM cannot join a node of this DAG only, and takes longer to write the list than to run it.
 # OFFSET keeps the planner, where it does not know yet how large the tables are, to the index of
 # the nodes' jobs; events and jobs are found by their primary keys.
-READ_JOB_EVENTS = """
+READ_JOB_EVENTS = f"""
 SELECT event.event,
        CASE WHEN event.event = 'kill'
-            THEN concat('the job was killed by ', event.actor, ': ', event.reason)
+            THEN concat('the job was killed by ', {_KILLER}, ': ', event.reason)
             ELSE event.reason END,
        CASE WHEN node.id IS NULL THEN event.facts END, event.job_id,
        CASE WHEN job.cluster_id = 0 THEN job.id ELSE job.cluster_id END, node.id,

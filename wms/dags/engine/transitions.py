@@ -14,6 +14,7 @@ from typing import Any
 from django.db import connection
 
 from wms.core.actors import Actor
+from wms.core.database.actor_field import stored_actor
 from wms.core.database.statements import whole_numbers
 from wms.core.models import InboxEntry
 from wms.core.statemachine import Sent, StateMachine
@@ -152,7 +153,7 @@ def count_down(
                 "event": _RELEASE,
                 "source": NodeState.WAITING,
                 "target": NODE_TRANSITIONS[_RELEASE].target,
-                "actor": actor.name,
+                "actor": stored_actor(actor.name),
                 "reason": "",
                 "cause": "",
                 "facts": "{}",

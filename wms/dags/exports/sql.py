@@ -42,7 +42,7 @@ LEFT JOIN LATERAL (
            count(*) FILTER (WHERE state IN ('received', 'waiting', 'matched', 'held')) AS idle
     FROM jobs_job
     WHERE node.shown = 'submitted' AND state NOT IN ('done', 'failed', 'killed')
-      AND (jobs_job.id = node.job_id OR (cluster_id = node.job_id AND cluster_id <> 0))
+      AND (jobs_job.id = node.job_id OR (cluster_id = node.job_id AND cluster_id <> id))
 ) AS job ON true
 ORDER BY node.ordinal
 """

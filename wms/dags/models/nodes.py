@@ -90,6 +90,7 @@ class Node(models.Model):
         blank=True,
         on_delete=models.SET_NULL,
         related_name="nodes",
+        db_index=False,
         db_constraint=False,
         help_text="The first job of its latest cluster.",
     )
@@ -109,6 +110,8 @@ class Node(models.Model):
                 condition=models.Q(ready_rank__isnull=False),
                 name="node_ready_queue",
             ),
+            # Without those that have none yet: they would have entries for nothing.
+            models.Index(fields=["job"], condition=models.Q(job__isnull=False), name="node_by_job"),
             # FINAL and its like.
             models.Index(
                 fields=["dag", "kind"],
@@ -239,7 +242,10 @@ class Edge(models.Model):
 
 
 class NodeEvent(EventRecord):
-    """One change of a node. Within a DAG the ids are in the order of the changes."""
+    """One change of a node. Within a DAG the ids are in the order of the changes.
+
+    There is no index of the ids alone: an event is found with its DAG or node, or as a failure.
+    """
 
     dag = models.ForeignKey(
         Dag,
@@ -257,7 +263,6 @@ class NodeEvent(EventRecord):
 
     class Meta:
         indexes = [
-            models.Index(fields=["dag", "id"], name="nodeevent_by_dag"),
             # Without the event's id: the few events of a node are put in order.
             models.Index(fields=["node"], name="nodeevent_by_node"),
             models.Index(
@@ -265,6 +270,16 @@ class NodeEvent(EventRecord):
                 condition=models.Q(event__in=["fail", "retry"]),
                 name="nodeevent_failures",
             ),
+            # By what announces them.
+            models.Index(
+                fields=["id"],
+                condition=models.Q(event__in=["fail", "retry"]),
+                name="nodeevent_announced",
+            ),
+        ]
+        constraints = [
+            # In place of a primary key of the ids alone, which would be an index more.
+            models.UniqueConstraint(fields=["dag", "id"], name="nodeevent_by_dag"),
         ]
 
     def __str__(self) -> str:

@@ -10,7 +10,7 @@ from django.db.models import OuterRef, Q, QuerySet
 
 from wms.dags.lifecycle import JOB_TOPIC
 from wms.dags.models import Dag
-from wms.jobs.models import Job, JobEvent
+from wms.jobs.models import Job, LoggedJobEvent
 
 #: Condition for jobs of DAGs, and the column with the DAG's id.
 OF_DAGS = Q(topic=JOB_TOPIC)
@@ -24,9 +24,9 @@ def jobs_of(*dag_ids: int) -> QuerySet[Job]:
     return Job.objects.filter(OF_DAGS, topic_key__in=dag_ids)
 
 
-def job_events_of(dag_id: int) -> QuerySet[JobEvent]:
+def job_events_of(dag_id: int) -> QuerySet[LoggedJobEvent]:
     """Events of the jobs of a DAG."""
-    return JobEvent.objects.filter(job__topic=JOB_TOPIC, job__topic_key=dag_id)
+    return LoggedJobEvent.objects.filter(job__topic=JOB_TOPIC, job__topic_key=dag_id)
 
 
 def dag_of_outer_job() -> QuerySet[Dag]:

@@ -25,6 +25,7 @@ from wms.dags.reading.selectors import NodeCounts
 from wms.dags.reading.sql import READ_VERSION, read_node_states
 from wms.dags.states import COUNTED_KINDS, NodeState
 from wms.jobs.models import Job
+from wms.jobs.selectors import of_clusters
 from wms.jobs.states import QUEUED, WITH_PILOT, JobState
 
 #: States of jobs that are drawn instead of `submitted`; the first of several jobs counts.
@@ -164,7 +165,7 @@ def changes_since(dag: Dag, drawing: Drawing, known: Version) -> StateChanges:
         job for state, job in states.values() if job and state == NodeState.SUBMITTED.value
     }
     shown_jobs = jobs_of(dag.pk).filter(state__in=DRAWN_JOB_STATES)
-    job_codes = _codes_by_node(shown_jobs.filter(Q(pk__in=under_way) | Q(cluster_id__in=under_way)))
+    job_codes = _codes_by_node(shown_jobs.filter(of_clusters(under_way)))
     codes = {}
     for pk, (state, _) in states.items():
         index = drawing.index_of(pk)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.db import connection
-from django.db.models import Q, QuerySet, Value
+from django.db.models import QuerySet, Value
 
 from wms.core.errors import NotFound
 from wms.core.models import User
@@ -22,6 +22,7 @@ from wms.dags.reading.obstacles import NodeRef
 from wms.dags.reading.selectors import DETAILS, find_dag, visible_dags
 from wms.dags.reading.sql import COUNT_DESCENDANTS
 from wms.jobs.models import Job
+from wms.jobs.selectors import of_clusters
 from wms.placement.models import PlacementRequest
 
 #: Limit of parents, and of children, that are listed.
@@ -94,12 +95,7 @@ def jobs_of_node(node: Node) -> QuerySet[Job]:
     firsts = list(submits.values_list("facts__job", flat=True))
     if node.job_id is not None:
         firsts.append(node.job_id)
-    return (
-        jobs_of(node.dag_id)
-        .filter(Q(pk__in=firsts) | Q(cluster_id__in=firsts))
-        .select_related("owner")
-        .order_by("-pk")
-    )
+    return jobs_of(node.dag_id).filter(of_clusters(firsts)).select_related("owner").order_by("-pk")
 
 
 def script_runs_of(node: Node) -> QuerySet[ScriptRun]:

@@ -24,7 +24,8 @@ from wms.dags.models import Dag, Node, ScriptRun
 from wms.dags.scripts.macros import JobEnds, expand_arguments
 from wms.dags.scripts.run_leases import SCRIPTS_TASK
 from wms.dags.states import DagState, DagStatus, ScriptKind, ScriptState
-from wms.jobs.models import JobEvent
+from wms.jobs.models import Job, JobEvent
+from wms.jobs.selectors import of_clusters
 
 _NO_PRE = -1
 
@@ -176,7 +177,7 @@ def _job_ends(request: ScriptRequest) -> JobEnds:
         return JobEnds()
     events = (
         JobEvent.objects.filter(
-            Q(job_id=node.job_id) | Q(job__cluster_id=node.job_id),
+            job__in=Job.objects.filter(of_clusters([node.job_id])).values("pk"),
             event__in=("complete", "fail", "kill"),
         )
         .order_by("job_id")

@@ -6,9 +6,9 @@ Attributes become part of the job's ad; files of a cluster's job count as its st
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
 
 from django.db import transaction
+from django.db.models.functions import Now
 
 from matching.ads.classads import quote
 from wms.core.actors import Actor
@@ -31,8 +31,10 @@ from wms.jobs.states import WITH_PILOT
 MOST_ATTRIBUTES = 200
 
 
-def start_attempt(job_id: int, number: int, *, pilot_id: int, actor: Actor, now: datetime) -> None:
+def start_attempt(job_id: int, number: int, *, pilot_id: int, actor: Actor) -> None:
     """Note the start of the payload. Repeating it changes nothing, nor does a report after the end.
+
+    The attempt tells the event: its time is that of the database, as of all events.
 
     Raises NotFound or AttemptSuperseded.
     """
@@ -44,8 +46,10 @@ def start_attempt(job_id: int, number: int, *, pilot_id: int, actor: Actor, now:
         if has_reported_its_end(attempt):
             return
         live_attempt(job_id, number, pilot_id=pilot_id)
-        lifecycle.apply("start", [job_id], actor=actor)
-        Attempt.objects.filter(pk=attempt.pk, started_at=None).update(started_at=now)
+        event = lifecycle.apply_told("start", [job_id], actor=actor).get(job_id)
+        Attempt.objects.filter(pk=attempt.pk, started_at=None).update(
+            started_at=Now(), start_event=event
+        )
 
 
 @transaction.atomic

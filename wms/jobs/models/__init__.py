@@ -12,7 +12,7 @@ from wms.jobs.models.attempts import (
 from wms.jobs.models.clusters import Cluster, ClusterEvent, ClusterFault, ClusterTable
 from wms.jobs.models.contents import Blob, StoredBytes, Workspace
 from wms.jobs.models.descriptions import JobDescription
-from wms.jobs.models.jobs import Job, JobEvent
+from wms.jobs.models.jobs import Job, JobEvent, LoggedJobEvent
 from wms.jobs.models.limits import RunningLimit
 from wms.jobs.models.outputs import OutputBytes, OutputLease
 from wms.jobs.models.scopes import Filling, SiteScope, SiteSet
@@ -30,6 +30,7 @@ __all__ = [
     "Job",
     "JobDescription",
     "JobEvent",
+    "LoggedJobEvent",
     "OutputBytes",
     "OutputLease",
     "RunningLimit",

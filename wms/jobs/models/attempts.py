@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.contrib.postgres.indexes import GinIndex
+from django.contrib.postgres.indexes import BrinIndex, GinIndex
 from django.db import models
 from django.db.models.functions import Now
 
+from wms.core.database.actor_field import ActorField
+from wms.core.database.hex_field import HexField
 from wms.core.database.packed_numbers import PackedNumbersField
 from wms.jobs.content.paths import MAX_PATH_BYTES
 from wms.jobs.models.contents import Blob, Workspace
@@ -49,7 +51,7 @@ class Attempt(models.Model):
     pilot_id = models.BigIntegerField(db_index=True)
     site_name = models.CharField(max_length=64)
     host = models.CharField(max_length=255, blank=True)
-    claim_key = models.CharField(
+    claim_key = HexField(
         max_length=64,
         blank=True,
         db_default="",
@@ -84,6 +86,13 @@ class Attempt(models.Model):
         null=True, help_text="Until then its pilot is asked for what it has printed."
     )
 
+    actor = ActorField(
+        max_length=160, blank=True, default="", db_default="", help_text="Of its two events."
+    )
+    # Ids of events that this row tells; empty where they have rows of their own, or did not happen.
+    match_event = models.BigIntegerField(null=True)
+    start_event = models.BigIntegerField(null=True)
+
     class Meta:
         ordering = ["number"]
         constraints = [
@@ -113,7 +122,12 @@ class Attempt(models.Model):
                 condition=models.Q(outcome="") & models.Q(limits__isnull=False),
                 name="attempt_with_limits",
             ),
-        ]
+            # As `jobevent_by_time`: starts are counted by their times.
+            BrinIndex(
+                fields=["started_at"], name="attempt_by_start", autosummarize=True,
+                pages_per_range=32,
+            ),
+        ]  # fmt: skip
 
     def __str__(self) -> str:
         return f"attempt {self.number} of job {self.job_id}"

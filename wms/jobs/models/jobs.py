@@ -13,6 +13,7 @@ from django.contrib.postgres.indexes import BrinIndex
 from django.db import models
 from django.db.models.functions import Now
 
+from wms.core.database.actor_field import ActorField
 from wms.core.database.packed_numbers import PackedNumbersField
 from wms.core.models import EventRecord
 from wms.jobs.clusters.states import TOPIC as CLUSTER_TOPIC
@@ -28,6 +29,8 @@ from wms.jobs.models.descriptions import (
 )
 from wms.jobs.states import JobCause, JobState
 
+#: Facts that each event of a payload's end has.
+EVENT_NUMBERS = ("exit_code", "signal", "cpu_s")
 #: What the values of a job's description are read from.
 DESCRIBED_COLUMNS = ("description", "own", "name", "topic_key")
 
@@ -113,6 +116,13 @@ class Job(models.Model):
         null=True, help_text="A job that was rescheduled joins no TaskQueue before."
     )
     created_at = models.DateTimeField(db_default=Now())
+    enqueue_event = models.BigIntegerField(
+        null=True,
+        help_text="Its first event, which this row tells; empty where that has a row of its own.",
+    )
+    submitted_by = ActorField(
+        max_length=160, blank=True, default="", db_default="", help_text="Actor of that event."
+    )
 
     class Meta:
         # A job's state changes some four times, and each time every index gets a new entry: so
@@ -125,8 +135,11 @@ class Job(models.Model):
                 name="job_rescheduled",
             ),
             models.Index(fields=["topic", "topic_key", "state"], name="job_by_topic"),
+            # All but the first of a list, which has its id: see `wms.jobs.selectors.of_clusters`.
             models.Index(
-                fields=["cluster_id"], condition=~models.Q(cluster_id=0), name="job_by_cluster"
+                fields=["cluster_id"],
+                condition=~models.Q(cluster_id=models.F("id")),
+                name="job_by_cluster",
             ),
             # What the loop of the periodic expressions looks at.
             models.Index(
@@ -235,15 +248,15 @@ class Job(models.Model):
 
 
 class JobEvent(EventRecord):
-    """One change of a job."""
+    """One change of a job that no other row tells.
 
-    # Each job that ends well or badly has these.
-    facts = PackedNumbersField(default=dict, blank=True, names=("exit_code", "signal", "cpu_s"))
+    What only reads events reads `LoggedJobEvent`, unless it has their ids.
+    """
+
+    facts = PackedNumbersField(default=dict, blank=True, names=EVENT_NUMBERS)
 
     # Its index, without the event's id, takes a third: the few events of a job are put in order.
-    job = models.ForeignKey(
-        Job, on_delete=models.CASCADE, related_name="events", db_constraint=False
-    )
+    job = models.ForeignKey(Job, on_delete=models.CASCADE, related_name="+", db_constraint=False)
     cause = models.CharField(max_length=16, choices=JobCause, blank=True, default="", db_default="")
 
     class Meta:
@@ -254,6 +267,27 @@ class JobEvent(EventRecord):
                 pages_per_range=32,
             ),
         ]  # fmt: skip
+
+    def __str__(self) -> str:
+        return f"job {self.job_id}: {self.event}"
+
+
+class LoggedJobEvent(EventRecord):
+    """One event of a job's log, which has them all: a view, to be read by the jobs.
+
+    Beside the rows of `JobEvent` it has what other rows tell, so that no event says it once more:
+    "enqueue" of the first time the job, "match" and "start" its attempts. There is no index of its
+    ids: who has the id of an event that was announced finds it among the rows of `JobEvent`.
+    """
+
+    facts = PackedNumbersField(default=dict, blank=True, names=EVENT_NUMBERS)
+    job = models.ForeignKey(
+        Job, on_delete=models.DO_NOTHING, related_name="events", db_constraint=False
+    )
+    cause = models.CharField(max_length=16, choices=JobCause, blank=True)
+
+    class Meta:
+        managed = False
 
     def __str__(self) -> str:
         return f"job {self.job_id}: {self.event}"

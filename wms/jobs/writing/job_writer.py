@@ -1,4 +1,4 @@
-"""Bulk insertion of new jobs with first events: some are sent to the database as the next are made.
+"""Bulk insertion of new jobs, which tell their first events: some are sent as the next are made.
 
 Also new ids, of jobs and of clusters.
 """
@@ -13,8 +13,8 @@ from typing import Any
 from django.db import connection
 
 from wms.core.actors import Actor
+from wms.core.database.actor_field import stored_actor
 from wms.core.models import User
-from wms.jobs import lifecycle
 from wms.jobs.directives import Directives
 from wms.jobs.models import Workspace
 from wms.jobs.specs import CLUSTER_MARK, JobSpec, SharedValues
@@ -30,7 +30,7 @@ _MOST_KEPT = 1000
 
 
 class JobWriter:
-    """Writes new jobs in state waiting, with their first events.
+    """Writes new jobs in state waiting, which tell who has submitted them.
 
     The statements are sent without waiting for them when it is used inside
     `wms.core.database.statements.sent_ahead`. `expected` is about how many jobs will come. The
@@ -53,8 +53,8 @@ class JobWriter:
             "workspace": workspace.pk,
             "topic": topic,
             "topic_key": topic_key,
+            "submitted_by": stored_actor(actor.name),
         }
-        self._actor = actor
         self._ids: deque[int] = deque(new_ids(expected))
         self._rows: list[tuple[bytes, dict[str, Any]]] = []
         #: What specifications share that tell nothing of it, by their texts.
@@ -94,7 +94,6 @@ class JobWriter:
         rows = [{**row, "description_id": self._known[key]} for key, row in self._rows]
         with connection.cursor() as cursor:
             cursor.execute(INSERT_JOBS, {"jobs": json.dumps(rows), **self._common})
-        lifecycle.begin("enqueue", [row["id"] for row in rows], actor=self._actor)
         self._rows = []
 
     def _row(

@@ -14,7 +14,7 @@ from tests.wms.pilots.agent.faulty_proxy import HANG_UP, LOSE_ANSWER, PASS
 from tests.wms.pilots.agent.payload.test_execution import wait_until_gone
 from wms.core.actors import Actor
 from wms.jobs import operations
-from wms.jobs.models import Attempt, JobEvent, WorkspaceFile
+from wms.jobs.models import Attempt, LoggedJobEvent, WorkspaceFile
 from wms.pilots.models import Pilot, PilotEvent
 
 ANALYSIS = """#!/bin/sh
@@ -43,7 +43,7 @@ def let_go(world: World) -> None:
 
 def events(job_id: int) -> list[str]:
     return list(
-        JobEvent.objects.filter(job_id=job_id).order_by("pk").values_list("event", flat=True)
+        LoggedJobEvent.objects.filter(job_id=job_id).order_by("pk").values_list("event", flat=True)
     )
 
 
