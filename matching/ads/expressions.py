@@ -14,7 +14,7 @@ from matching.ads.classads import parse_expression
 
 _TOKEN = re.compile(
     r"""(?P<comment>//[^\n]*|/\*.*?\*/)|(?P<string>"(?:\\.|[^"\\])*")|'(?P<quoted>(?:\\.|[^'\\])*)'"""
-    r"""|(?P<number>\d[\w.]*(?:(?<=[eE])[+-]\d+)?)|(?P<word>[A-Za-z_]\w*)|(?P<other>&&|\|\||=\?=|\S)""",
+    r"""|(?P<number>\d[\w.]*(?:(?<=[eE])[+-]\d+)?)|(?P<word>[A-Za-z_]\w*)|(?P<other>&&|\|\||=\?=|=!=|[=!<>]=|\S)""",
     re.DOTALL,
 )
 _LITERALS = frozenset({"true", "false", "undefined", "error", "is", "isnt"})
@@ -46,7 +46,7 @@ def references(text: str) -> list[Reference]:
     """Attributes that an expression uses, in their order, once for each use.
 
     Of `a.b` both names count, unless `a` is a scope: the text does not show which of them is an
-    attribute of the ad. Names of functions are left out.
+    attribute of the ad. Names of functions are left out, and those that a nested ad defines.
     """
     tokens = [token for token in _TOKEN.finditer(text) if not token["comment"]]
     found: list[Reference] = []
@@ -56,10 +56,19 @@ def references(text: str) -> list[Reference]:
             continue
         following = _symbol(tokens, place + 1)
         is_scope = name.lower() in _SCOPES and following == "."
-        if token["word"] and (following == "(" or is_scope):
+        if following == "=" or (token["word"] and (following == "(" or is_scope)):
             continue
         found.append(Reference(_scope(tokens, place), name.lower()))
     return found
+
+
+def nested_names(text: str) -> frozenset[str]:
+    """Names that the nested ads in an expression define, in lower case."""
+    tokens = [token for token in _TOKEN.finditer(text) if not token["comment"]]
+    names = (token["word"] or token["quoted"] or "" for token in tokens)
+    return frozenset(
+        name.lower() for at, name in enumerate(names) if name and _symbol(tokens, at + 1) == "="
+    )
 
 
 def _symbol(tokens: list[re.Match[str]], place: int) -> str:
