@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from matching.ads.classads import parse_expression
 
@@ -19,6 +20,10 @@ _TOKEN = re.compile(
 )
 _LITERALS = frozenset({"true", "false", "undefined", "error", "is", "isnt"})
 _SCOPES = frozenset({"my", "target"})
+_STRING = re.compile(r'"(?:\\.|[^"\\])*"', re.DOTALL)
+#: A name that no nested ad defines, numbers in scientific notation among them.
+_NAME = re.compile(r"[A-Za-z_]\w*+(?!\s*=(?![=?!]))")
+_LONGEST_REMEMBERED = 1000
 _COMMENT = re.compile(r"//|/\*")
 _OPENING, _CLOSING = frozenset("([{"), frozenset(")]}")
 
@@ -48,6 +53,13 @@ def references(text: str) -> list[Reference]:
     Of `a.b` both names count, unless `a` is a scope: the text does not show which of them is an
     attribute of the ad. Names of functions are left out, and those that a nested ad defines.
     """
+    return list(_remembered(text) if len(text) <= _LONGEST_REMEMBERED else _found(text))
+
+
+def _found(text: str) -> tuple[Reference, ...]:
+    # Most attributes are values, some of them long: whether they have names is known at once.
+    if "'" not in text and not _NAME.search(_STRING.sub('""', text)):
+        return ()
     tokens = [token for token in _TOKEN.finditer(text) if not token["comment"]]
     found: list[Reference] = []
     for place, token in enumerate(tokens):
@@ -59,7 +71,11 @@ def references(text: str) -> list[Reference]:
         if following == "=" or (token["word"] and (following == "(" or is_scope)):
             continue
         found.append(Reference(_scope(tokens, place), name.lower()))
-    return found
+    return tuple(found)
+
+
+# Sites and DAGs have most of their expressions in common.
+_remembered = lru_cache(maxsize=4096)(_found)
 
 
 def nested_names(text: str) -> frozenset[str]:

@@ -25,6 +25,7 @@ from matching.ads.classads import (
     parse_expression,
     parse_lines,
     quote,
+    read_lines,
     render_lines,
 )
 from matching.descriptions import environments
@@ -274,7 +275,7 @@ def _published_figures(ad: SiteAd) -> dict[str, str]:
 
 def published_ad(ad: SiteAd) -> classad2.ClassAd:
     """A stored ad as an object. Raises AdError."""
-    return build_ad(parse_lines(ad.text))
+    return read_lines(ad.text)
 
 
 def match_attributes(ad: classad2.ClassAd) -> dict[str, Any]:

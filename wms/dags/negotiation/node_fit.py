@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any
 
@@ -20,7 +20,6 @@ from matching.negotiation.unmatched_reasons import grouped_reasons
 from matching.task_queues.needs import Needs
 from matching.task_queues.resources import Resource, offer_refusal, refused_aspect
 from wms.pilots.pressure.fitting import QueueMatcher
-from wms.sites.models import Queue
 from wms.sites.selectors import configured_queues, offered_resource
 
 #: Amounts of needs and offers: their kind, and how an amount is written.
@@ -42,47 +41,42 @@ _CODES = {
 
 
 class NodeFitter:
-    """Finder of the sites where each node of a DAG can run; after the time limit it finds none.
+    """Finder of the sites where each node of a DAG can run, until its time limit.
 
-    `is_over` tells that. What was compared before is known still.
+    `offers` are those of queues, each with the id of its site.
     """
 
     def __init__(
         self,
-        queues: Iterable[Queue],
+        offers: Iterable[tuple[int, Resource]],
         *,
         stopwatch: Stopwatch | None = None,
         limit_s: float = math.inf,
     ) -> None:
-        self._offers: dict[int, dict[str, Resource]] = defaultdict(dict)
-        self._has_owners = False
-        offers: dict[str, Resource] = {}
+        self._offers: dict[int, list[Resource]] = defaultdict(list)
         self._masks: dict[int, int] = defaultdict(int)
-        for bit, queue in enumerate(queues):
-            offer = offers[str(queue)] = offered_resource(queue)
-            self._offers[queue.site_id][queue.name] = offer
-            self._masks[queue.site_id] |= 1 << bit
-            self._has_owners |= offer.pilot_type == "private"
-        self._matcher = QueueMatcher(offers)
+        every: dict[str, Resource] = {}
+        for bit, (site_id, offer) in enumerate(offers):
+            every[str(bit)] = offer
+            self._offers[site_id].append(offer)
+            self._masks[site_id] |= 1 << bit
+        self._matcher = QueueMatcher(every)
+        self._has_owners = any(offer.owner_groups for offer in every.values())
         self._known = frozenset(self._masks)
         self._deadline = Deadline(stopwatch, limit_s)
         self._sites: dict[int, frozenset[int]] = {}
         self._fits: dict[tuple[str, str, str], NodeFit] = {}
 
-    @property
-    def is_over(self) -> bool:
-        """Whether the time is up, and no needs that were not compared yet are."""
-        return self._deadline.is_over
-
     def fit(self, text: str, *, owner: str, group: str) -> NodeFit | None:
-        """Sites where nodes with these needs can run; None when the time is up.
+        """Sites where nodes with these needs can run; None for new needs when the time is up.
 
         `text` is the JSON of a DAG's `node_needs`, `owner` and `group` those of the DAG.
         """
-        is_personal = self._has_owners or '"requirements"' in text or '"pilot_types"' in text
+        # Of whom the jobs are decides nothing else.
+        is_personal = self._has_owners or '"requirements"' in text
         key = (text, owner, group) if is_personal else (text, "", "")
         known = self._fits.get(key)
-        if known is None and not self.is_over:
+        if known is None and not self._deadline.is_over:
             known = self._fits[key] = self._compared(key)
         return known
 
@@ -107,17 +101,18 @@ class NodeFitter:
 def current_fitter(**limits: Any) -> NodeFitter:
     """Fitter with the queues as they are configured now, and these limits of time. One query."""
     queues = configured_queues().select_related("site", "owner", "owner_group")
-    return NodeFitter(queues.order_by("site__name", "name"), **limits)
+    ordered = queues.order_by("site__name", "name")
+    return NodeFitter([(queue.site_id, offered_resource(queue)) for queue in ordered], **limits)
 
 
-def _unmet(place: int, needs: Needs, offers: dict[str, Resource]) -> Unmet:
+def _unmet(place: int, needs: Needs, offers: Sequence[Resource]) -> Unmet:
     """What these offers of one site do not meet, of needs that none of them fits."""
     for code, field, words in _AMOUNTS:
-        needed, largest = getattr(needs, field), max(getattr(o, field) for o in offers.values())
+        needed, largest = getattr(needs, field), max(getattr(offer, field) for offer in offers)
         if needed > largest:
             unit = words.split()[0] if " of " in words else words
             return Unmet(place, code, f"{needed} {words}, the largest queue has {largest} {unit}")
-    refusals = {name: offer_refusal(offer, needs) for name, offer in offers.items()}
-    aspects = {refused_aspect(offer, needs) for offer in offers.values()}
+    refusals = [(offer.queue.rpartition("/")[2], offer_refusal(offer, needs)) for offer in offers]
+    aspects = {refused_aspect(offer, needs) for offer in offers}
     code = _CODES.get(aspects.pop(), NeedCode.TOGETHER) if len(aspects) == 1 else NeedCode.TOGETHER
-    return Unmet(place, code, grouped_reasons(refusals.items()))
+    return Unmet(place, code, grouped_reasons(refusals))

@@ -52,7 +52,7 @@ class _MatchHistory:
     left_because: dict[int, str] = field(default_factory=dict)
 
 
-def idle_requests(fitter: NodeFitter) -> list[Request]:
+def idle_requests(fitter: NodeFitter | None = None) -> list[Request]:
     """Requests of all idle DAGs in the order of submission.
 
     DAGs that an earlier cycle had no time for come first.
