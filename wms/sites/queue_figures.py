@@ -21,10 +21,14 @@ FIGURES = (
     "MaxCpuTime", "Platforms", "Tags", "Software", "MeanStartup", "FailureRate", "NextDowntime",
     "NextDowntimeEnd", "QueuesLeftOut", "Queues",
 )  # fmt: skip
+#: The one that lists the queues, as nested ads.
+QUEUES = FIGURES[-1]
 #: Queues that are listed, and words of a list; the rest is left out.
 MOST_QUEUES = 100
 MOST_WORDS = 100
 _LONGEST_WORD = 64
+#: Bytes of the lines for queues besides their ads.
+_AROUND_QUEUES = 50
 
 
 @dataclass(slots=True)
@@ -61,11 +65,12 @@ def figures_of(
     pairs = [(queue, figures.get(queue.pk, QueueFigures())) for queue in by_name]
     texts = {name: _text(value) for name, value in _summed(pairs, downtime)}
     room -= sum(len(f"{name} = {text}\n".encode()) for name, text in texts.items())
-    if room < len("QueuesLeftOut = \nQueues = {  }\n") + len(str(len(pairs))):
+    room -= _AROUND_QUEUES
+    if room < 0:
         return {}
-    listed = _listed(pairs, room - 50)
+    listed = _listed(pairs, room)
     texts["QueuesLeftOut"] = str(len(pairs) - len(listed))
-    texts["Queues"] = f"{{ {', '.join(listed)} }}"
+    texts[QUEUES] = f"{{ {', '.join(listed)} }}"
     return texts
 
 
