@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 from django.utils import timezone
 
 from tests import factories
+from wms.pilots.agent.checks import builtin
 from wms.pilots.figures import figures_by_queue
 from wms.pilots.models import Pilot, PilotCheck
 
@@ -71,3 +73,17 @@ def test_three_statements_are_enough(django_assert_num_queries) -> None:
 
     with django_assert_num_queries(3):
         figures_by_queue(timezone.now())
+
+
+def test_the_built_in_check_names_the_directories_that_it_has_found(tmp_path: Path) -> None:
+    (tmp_path / "release").touch()
+    here, many = str(tmp_path), [str(tmp_path)] * 100
+
+    found = builtin.software({"settings": {"directories": [here]}})
+    cut = builtin.software({"settings": {"directories": many}})
+
+    assert (found.reason, found.metrics) == ("", {"software": here})
+    # No name is cut in two where the text of a metric ends.
+    assert set(cut.metrics["software"].split(",")) == {here}
+    assert len(cut.metrics["software"]) <= 200
+    assert builtin.software({"settings": {}}).metrics == {}
