@@ -7,7 +7,7 @@ as if nothing were bound to them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -96,19 +96,12 @@ def _acceptance(request_ad: RequestAd, site_pool: SitePool) -> Acceptance:
     return Acceptance(leftover=no_site_reason(site_pool.sites, fits, cluster.avoided))
 
 
-def homeless_node(
-    request: Request, site_ids: frozenset[int], names: Mapping[int, str]
-) -> Leftover | None:
-    """Why a node of the request can run at none of these sites; None if each can run at one.
-
-    `names` are those of sites by id; the need is told as it is unmet at the first of them.
-    """
-    fit = request.node_fit
-    place = fit.nowhere_among(site_ids) if fit is not None and site_ids else None
-    if fit is None or place is None:
+def homeless_node(request: Request, site_ids: frozenset[int]) -> Leftover | None:
+    """Why a node of the request can run at none of these sites; None if each can run at one."""
+    unmet = request.node_fit.unmet_at_all(site_ids) if request.node_fit is not None else None
+    if unmet is None:
         return None
-    unmet = fit.unmet_at(place, min(site_ids, key=names.__getitem__))
-    text = f"Node {request.nodes[place]} can run at none of the sites that accept it"
+    text = f"Node {request.nodes[unmet.place]} can run at none of the sites that accept it"
     return Leftover(Kind.NODES, f"{text}: {unmet.text}.")
 
 

@@ -68,8 +68,7 @@ class Request:
         """Ad of the request as sites see it at this moment."""
         avoided = frozenset(site_id for site_id, until in self.avoided.items() if until > now)
         fit = None if self.bound_singly else self.node_fit
-        unfit = fit.unfit if fit is not None else frozenset()
-        return RequestAd(self.expressions, self.values, avoided, unfit)
+        return RequestAd(self.expressions, self.values, avoided, fit.unfit if fit else frozenset())
 
     def unmet_needs(self, unfit: frozenset[int], names: Mapping[int, str]) -> str:
         """Sentences on the nodes that cannot run at these unfit sites; names of sites by id."""
@@ -395,7 +394,6 @@ class Cycle:
         avoided = self._request_ads[self._cluster_of[request.dag_id]].avoided
         names, reasons = self.site_pool.names, request.left_because
         left = {names[key]: reasons[key] for key in avoided & reasons.keys() & names.keys()}
-        unmet = request.unmet_needs(leftover.unfit, names)
-        leftover = leftover.with_more(unmet).with_more(reasons_for_leaving(left))
-        self._decision.unmatched[request.dag_id] = leftover
+        leftover = leftover.with_more(request.unmet_needs(leftover.unfit, names))
+        self._decision.unmatched[request.dag_id] = leftover.with_more(reasons_for_leaving(left))
         return 0.0

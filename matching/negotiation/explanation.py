@@ -160,7 +160,7 @@ def explain(
     stands = _sites_by_standing(cycle_sites, fits, cluster)
     names = cycle.site_pool.names
     free = frozenset(each.offer.site_id for each in stands.get(SiteStanding.FREE, ()))
-    homeless = homeless_node(request, free, names) if request.bound_singly else None
+    homeless = homeless_node(request, free) if request.bound_singly else None
     obstacle = homeless or cycle.obstacle(request)
     verdict = _verdict(stands, is_held_up=obstacle is not None)
     if homeless is not None:

@@ -47,7 +47,8 @@ class NodeFit:
     """Sites where nodes with some needs can run.
 
     `fitting` has the ids of sites with a queue for it, for each need; `known` are all sites that
-    have queues. Sites without one are left out: they are closed.
+    have queues. Sites without one are left out: they are closed. `unmet_at` tells of a need, by
+    its place, what is unmet at a site.
     """
 
     def __init__(
@@ -57,8 +58,8 @@ class NodeFit:
         unmet_at: Callable[[int, int], Unmet],
     ) -> None:
         self._fitting = tuple(fitting)
-        #: Tells what is unmet of a need, by its place, at a site that does not meet it.
-        self.unmet_at = unmet_at
+        self._known = known
+        self._unmet_at = unmet_at
         #: Ids of the sites with queues where not every node can run.
         self.unfit = known.difference(frozenset.intersection(known, *self._fitting))
         self._unmet: dict[int, Unmet] = {}
@@ -68,7 +69,7 @@ class NodeFit:
         """The first need that no queue of an unfit site meets."""
         if site_id not in self._unmet:
             place = next(n for n, sites in enumerate(self._fitting) if site_id not in sites)
-            self._unmet[site_id] = self.unmet_at(place, site_id)
+            self._unmet[site_id] = self._unmet_at(place, site_id)
         return self._unmet[site_id]
 
     def by_need(self, site_ids: frozenset[int]) -> Mapping[Unmet, Sequence[int]]:
@@ -81,10 +82,12 @@ class NodeFit:
             self._grouped[site_ids] = dict(by_size)
         return self._grouped[site_ids]
 
-    def nowhere_among(self, site_ids: frozenset[int]) -> int | None:
-        """Place of the first need that none of these sites meets; None if each is met somewhere."""
-        places = (n for n, sites in enumerate(self._fitting) if sites.isdisjoint(site_ids))
-        return next(places, None)
+    def unmet_at_all(self, site_ids: frozenset[int]) -> Unmet | None:
+        """The first need that none of these sites meets, as it is at one of them; None if none."""
+        here = self._known & site_ids
+        places = (n for n, sites in enumerate(self._fitting) if sites.isdisjoint(here))
+        place = next(places, None) if here else None
+        return None if place is None else self._unmet_at(place, min(here))
 
 
 def unmet_sentences(

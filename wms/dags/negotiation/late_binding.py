@@ -69,7 +69,7 @@ def negotiate(
     accepted = accept(requests, offers, now, bounds=bounds)
     names = {offer.site_id: offer.name for offer in offers}
     idle = [each for each in found if states.get(each.dag_id) == DagState.IDLE]
-    waiting = _obstacles(idle, accepted, names)
+    waiting = _obstacles(idle, accepted)
     starting = [request for request in idle if request.dag_id not in waiting]
     begun = _begin(starting, accepted, names, now)
     placed = {pk: each for pk, each in accepted.items() if states[pk] != DagState.IDLE}
@@ -95,9 +95,7 @@ def _turned(requests: Sequence[Request], now: datetime) -> list[Request]:
     return [*requests[first:], *requests[:first]]
 
 
-def _obstacles(
-    idle: Sequence[Request], accepted: Mapping[int, Acceptance], names: Mapping[int, str]
-) -> dict[int, Leftover]:
+def _obstacles(idle: Sequence[Request], accepted: Mapping[int, Acceptance]) -> dict[int, Leftover]:
     """Why idle DAGs cannot begin now: no site accepts one, or can run a node, or a limit is
     reached.
     """
@@ -107,7 +105,7 @@ def _obstacles(
         found = accepted[request.dag_id]
         obstacle = (
             found.leftover
-            or homeless_node(request, found.site_ids, names)
+            or homeless_node(request, found.site_ids)
             or limits.exceeded(request.limits)
         )
         if obstacle is not None:
