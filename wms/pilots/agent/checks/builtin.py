@@ -85,7 +85,8 @@ def software(given: Given) -> Finding:
     directories = given["settings"].get("directories", [])
     for directory in directories:
         try:
-            is_empty = next(iter(os.scandir(directory)), None) is None
+            with os.scandir(directory) as entries:
+                is_empty = next(entries, None) is None
         except OSError as error:
             return Finding(f"the software directory {directory} cannot be used: {error.strerror}")
         if is_empty:
