@@ -52,6 +52,8 @@ class CycleSite:
         self.matches = number_of(self.ad, "CurMatches", 0.0)
         self.max_matches = number_of(self.ad, "MaxMatches", math.inf)
         self._is_revaluated = attribute_value(self.ad, "WantAdRevaluate", False) is True
+        # A set is compared with a set by the smaller one.
+        self._names = frozenset(self.definitions)
         # Most attributes are plain values, which nothing follows from.
         referring = {name: text for name, text in self.definitions.items() if references(text)}
         #: Attributes whose values follow CurMatches.
@@ -114,7 +116,7 @@ class CycleSite:
         """Whether the site accepts the cluster, regardless of space, and its Rank for it."""
         exposed = cluster.exposed(self._gate_lookups)
         key: tuple[object, ...] = exposed.texts
-        if not exposed.foreign.isdisjoint(self.definitions):
+        if not exposed.foreign.isdisjoint(self._names):
             # The answers depend on attributes of the site, which may ask back for others.
             key = (*key, cluster.exposed(self.echoed).texts)
         if self.has_moving_view or not exposed.foreign.isdisjoint(self.moving):
