@@ -72,7 +72,7 @@ def _migrate() -> None:
 
 
 def _prepare(scenario: Scenario) -> None:
-    """Fill the database anew: sites with one queue each, idle DAGs without nodes."""
+    """Fill the database anew: sites with two queues each, idle DAGs with needs, without nodes."""
     base.load_django()
     from django.db import connection
 
@@ -100,7 +100,19 @@ def _make_sites(scenario: Scenario) -> None:
         )
         for number in range(scenario.sites)
     )
-    Queue.objects.bulk_create(Queue(site=site, name="main", element="host") for site in sites)
+    Queue.objects.bulk_create(
+        Queue(
+            site=site,
+            name=name,
+            element="host",
+            cores=cores,
+            memory_mb=1024 * (number % 64 + 1),
+            platform="linux-x86_64",
+            tags=["cvmfs"],
+        )
+        for number, site in enumerate(sites)
+        for name, cores in (("main", 8), ("short", 1))
+    )
 
 
 def _make_dags(scenario: Scenario) -> None:
@@ -115,20 +127,30 @@ def _make_dags(scenario: Scenario) -> None:
             Workspace(owner=users[number % _USERS]) for number in batch
         )
         Dag.objects.bulk_create(
-            Dag(
-                name=f"dag-{number}",
-                owner=workspace.owner,
-                workspace=workspace,
-                node_count=_NODES,
-                ad_attributes={
-                    "WANT_USCMS_MATCHMAKER": "True",
-                    "RequestMemory": str(1024 * 48 * (number % scenario.groups) // scenario.groups),
-                    "Requirements": "Is_USCMS_Site =?= True && TARGET.Memory >= RequestMemory",
-                    "Rank": "-CurMatches / real(MaxMatches)",
-                },
-            )
+            _dag(scenario, number, workspace)
             for number, workspace in zip(batch, workspaces, strict=True)
         )
+
+
+def _dag(scenario: Scenario, number: int, workspace: Any) -> Any:
+    """A DAG whose ad asks for memory, as does one of its two kinds of nodes."""
+    from wms.dags.models import Dag
+
+    memory_mb = 1024 * 48 * (number % scenario.groups) // scenario.groups
+    return Dag(
+        name=f"dag-{number}",
+        owner=workspace.owner,
+        workspace=workspace,
+        node_count=_NODES,
+        node_needs=[{"memory_mb": memory_mb, "tags": ["cvmfs"]}, {"cores": 8, "max_cores": 8}],
+        need_nodes=[f"sim-{number}", f"merge-{number}"],
+        ad_attributes={
+            "WANT_USCMS_MATCHMAKER": "True",
+            "RequestMemory": str(memory_mb),
+            "Requirements": "Is_USCMS_Site =?= True && TARGET.Memory >= RequestMemory",
+            "Rank": "-CurMatches / real(MaxMatches)",
+        },
+    )
 
 
 def _measure(scenario: Scenario) -> dict[str, Any]:

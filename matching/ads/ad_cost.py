@@ -5,7 +5,7 @@ functions whose cost nobody can foresee (such as `eval`). ClassAds have no loops
 that uses another one ten times, which uses a third ten times, and so on, makes short text into
 huge values. The cost of an attribute is the length of its expression plus the costs of the
 attributes it refers to, once for each use. Some functions compare or join every element of one
-argument with every element of another: with one of them the cost is squared.
+argument with every element of another: the cost of their arguments is squared.
 """
 
 from __future__ import annotations
@@ -65,12 +65,18 @@ _REFUSED = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class _Use:
-    """Attributes and functions that an expression uses, once for each use; None is another ad's."""
+    """Attributes and functions that an expression uses, once for each use; None is another ad's.
+
+    `argument_references`, `argument_length` and `argument_patterns` are of arguments of products.
+    """
 
     references: tuple[str | None, ...]
     length: int
     patterns: int
-    products: int
+    products: int = 0
+    argument_references: tuple[str | None, ...] = ()
+    argument_length: int = 0
+    argument_patterns: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +112,9 @@ def check_cost(attributes: Mapping[str, str], *, most_steps: int = MAX_COST) -> 
 def _use(text: str, names: Mapping[str, str]) -> _Use:
     plain = repr(parse_expression(text))
     tokens = list(_TOKEN.finditer(plain))
+    spans = _product_spans(tokens)
     references: list[str | None] = []
+    arguments: list[str | None] = []
     calls: list[str] = []
     for place, token in enumerate(tokens):
         name, symbol = _name(token), _text(tokens, place + 1)
@@ -116,17 +124,47 @@ def _use(text: str, names: Mapping[str, str]) -> _Use:
         if token["word"] and symbol == "(":
             calls.append(name)
         elif token["quoted"] or name not in _WORDS:
-            references.append(names.get(name))
+            is_argument = any(place in span for span in spans)
+            (arguments if is_argument else references).append(names.get(name))
     for call in calls:
         if call in _REFUSED:
             raise AdError(f"{call} cannot be used")
     _check_nested_ads(tokens)
+    texts = [plain[tokens[span.start].start() : tokens[span.stop - 1].end()] for span in spans]
+    patterns = [place for place, token in enumerate(tokens) if _name(token) in _PATTERNS]
+    of_arguments = sum(any(place in span for span in spans) for place in patterns)
     return _Use(
         references=tuple(references),
         length=max(len(text), len(plain)),
-        patterns=sum(call in _PATTERNS for call in calls),
+        patterns=len(patterns) - of_arguments,
         products=sum(call in _PRODUCTS for call in calls),
+        argument_references=tuple(arguments),
+        argument_length=sum(map(len, texts)),
+        argument_patterns=of_arguments,
     )
+
+
+def _product_spans(tokens: Sequence[re.Match[str]]) -> list[range]:
+    """Places of the tokens of each call whose cost is a product, its arguments included.
+
+    Of calls within such a call there is none of their own.
+    """
+    spans: list[range] = []
+    for place, token in enumerate(tokens):
+        is_call = bool(token["word"]) and _text(tokens, place + 1) == "("
+        if is_call and _name(token) in _PRODUCTS and not any(place in span for span in spans):
+            spans.append(range(place, _closing(tokens, place + 1) + 1))
+    return spans
+
+
+def _closing(tokens: Sequence[re.Match[str]], opening: int) -> int:
+    """Place of the parenthesis that closes the one at a place; the last one where none does."""
+    depth = 0
+    for place in range(opening, len(tokens)):
+        depth += {"(": 1, ")": -1}.get(tokens[place].group(), 0)
+        if not depth:
+            return place
+    return len(tokens) - 1
 
 
 def _check_scope(tokens: Sequence[re.Match[str]], place: int, *, is_own: bool) -> None:
@@ -181,22 +219,39 @@ def _cost(
     if name in costs:
         return costs[name]
     _check_depth(name, len(path))
-    use, depth = uses[name], 0
-    steps = use.length + _PATTERN_COST * use.patterns
+    use = uses[name]
+    steps, depth = use.length + _PATTERN_COST * use.patterns, 0
+    of_arguments = use.argument_length + _PATTERN_COST * use.argument_patterns
     for reference in use.references:
-        if reference is None:
-            steps += _FOREIGN_COST
-        else:
-            found = _cost(reference, uses, costs, (*path, name), most_steps)
-            steps, depth = steps + found.steps, max(depth, found.depth + 1)
+        found = _reference_cost(reference, name, uses, costs, path, most_steps)
+        steps, depth = steps + found.steps, max(depth, found.depth)
         _check(name, steps, most_steps)
+    for reference in use.argument_references:
+        found = _reference_cost(reference, name, uses, costs, path, most_steps)
+        of_arguments, depth = of_arguments + found.steps, max(depth, found.depth)
+        _check(name, steps + of_arguments, most_steps)
     _check_depth(name, depth)
     _check(name, steps, most_steps)
     if use.products:
-        steps **= 1 + use.products
+        steps += of_arguments ** (1 + use.products)
         _check(name, steps, _PRODUCT_FACTOR * most_steps)
     costs[name] = _Cost(steps, depth)
     return costs[name]
+
+
+def _reference_cost(
+    reference: str | None,
+    name: str,
+    uses: Mapping[str, _Use],
+    costs: dict[str, _Cost],
+    path: tuple[str, ...],
+    most_steps: int,
+) -> _Cost:
+    """Cost of one use of another attribute, with the length of the chain that it makes."""
+    if reference is None:
+        return _Cost(_FOREIGN_COST, 0)
+    found = _cost(reference, uses, costs, (*path, name), most_steps)
+    return _Cost(found.steps, found.depth + 1)
 
 
 def _check_depth(name: str, depth: int) -> None:

@@ -9,16 +9,21 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from matching.ads.classads import parse_expression
 
 _TOKEN = re.compile(
     r"""(?P<comment>//[^\n]*|/\*.*?\*/)|(?P<string>"(?:\\.|[^"\\])*")|'(?P<quoted>(?:\\.|[^'\\])*)'"""
-    r"""|(?P<number>\d[\w.]*(?:(?<=[eE])[+-]\d+)?)|(?P<word>[A-Za-z_]\w*)|(?P<other>&&|\|\||=\?=|\S)""",
+    r"""|(?P<number>\d[\w.]*(?:(?<=[eE])[+-]\d+)?)|(?P<word>[A-Za-z_]\w*)|(?P<other>&&|\|\||=\?=|=!=|[=!<>]=|\S)""",
     re.DOTALL,
 )
 _LITERALS = frozenset({"true", "false", "undefined", "error", "is", "isnt"})
 _SCOPES = frozenset({"my", "target"})
+_STRING = re.compile(r'"(?:\\.|[^"\\])*"', re.DOTALL)
+#: A name that no nested ad defines, numbers in scientific notation among them.
+_NAME = re.compile(r"[A-Za-z_]\w*+(?!\s*=(?![=?!]))")
+_LONGEST_REMEMBERED = 1000
 _COMMENT = re.compile(r"//|/\*")
 _OPENING, _CLOSING = frozenset("([{"), frozenset(")]}")
 
@@ -46,8 +51,15 @@ def references(text: str) -> list[Reference]:
     """Attributes that an expression uses, in their order, once for each use.
 
     Of `a.b` both names count, unless `a` is a scope: the text does not show which of them is an
-    attribute of the ad. Names of functions are left out.
+    attribute of the ad. Names of functions are left out, and those that a nested ad defines.
     """
+    return list(_remembered(text) if len(text) <= _LONGEST_REMEMBERED else _found(text))
+
+
+def _found(text: str) -> tuple[Reference, ...]:
+    # Most attributes are values, some of them long: whether they have names is known at once.
+    if "'" not in text and not _NAME.search(_STRING.sub('""', text)):
+        return ()
     tokens = [token for token in _TOKEN.finditer(text) if not token["comment"]]
     found: list[Reference] = []
     for place, token in enumerate(tokens):
@@ -56,10 +68,23 @@ def references(text: str) -> list[Reference]:
             continue
         following = _symbol(tokens, place + 1)
         is_scope = name.lower() in _SCOPES and following == "."
-        if token["word"] and (following == "(" or is_scope):
+        if following == "=" or (token["word"] and (following == "(" or is_scope)):
             continue
         found.append(Reference(_scope(tokens, place), name.lower()))
-    return found
+    return tuple(found)
+
+
+# Sites and DAGs have most of their expressions in common.
+_remembered = lru_cache(maxsize=4096)(_found)
+
+
+def nested_names(text: str) -> frozenset[str]:
+    """Names that the nested ads in an expression define, in lower case."""
+    tokens = [token for token in _TOKEN.finditer(text) if not token["comment"]]
+    names = (token["word"] or token["quoted"] or "" for token in tokens)
+    return frozenset(
+        name.lower() for at, name in enumerate(names) if name and _symbol(tokens, at + 1) == "="
+    )
 
 
 def _symbol(tokens: list[re.Match[str]], place: int) -> str:

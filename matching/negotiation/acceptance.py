@@ -1,7 +1,8 @@
 """Sites that accept a DAG whose jobs are bound at the claim, and why other sites do not.
 
-Also the answer of each site, with its reason. Both sides' Requirements count, with all sites. Such
-a DAG takes no place of a site, so sites are asked as if nothing were bound to them.
+Also the answer of each site, with its reason, and the node that can run at none of them. Both
+sides' Requirements count, with all sites. Such a DAG takes no place of a site, so sites are asked
+as if nothing were bound to them.
 """
 
 from __future__ import annotations
@@ -51,8 +52,9 @@ def accept(
     """Acceptance of each request by its DAG's id.
 
     A site accepts where the `Requirements` of both ads are true, the site's `CurMatches` being 0,
-    and it is neither closed nor avoided. Ranks do not matter. Requests that no site can tell apart
-    are evaluated once. Those for which no time is left are not known.
+    and it is neither closed nor avoided. Ranks do not matter, nor whether all nodes of a DAG that
+    is bound singly can run there: see `homeless_node`. Requests that no site can tell apart are
+    evaluated once. Those for which no time is left are not known.
     """
     bounds = bounds or Bounds()
     deadline = Deadline(bounds.stopwatch, bounds.decision_s)
@@ -92,6 +94,15 @@ def _acceptance(request_ad: RequestAd, site_pool: SitePool) -> Acceptance:
     if sites:
         return Acceptance(sites)
     return Acceptance(leftover=no_site_reason(site_pool.sites, fits, cluster.avoided))
+
+
+def homeless_node(request: Request, site_ids: frozenset[int]) -> Leftover | None:
+    """Why a node of the request can run at none of these sites; None if each can run at one."""
+    unmet = request.node_fit.unmet_at_all(site_ids) if request.node_fit is not None else None
+    if unmet is None:
+        return None
+    text = f"Node {request.nodes[unmet.place]} can run at none of the sites that accept it"
+    return Leftover(Kind.NODES, f"{text}: {unmet.text}.")
 
 
 def without_places(offers: Iterable[Offer]) -> list[Offer]:

@@ -23,12 +23,14 @@ _MATCHING = ("requirements", "rank")
 class RequestAd:
     """Ad of a request, before it is built: expressions and values by name; values win.
 
-    `avoided` are the ids of sites that it must not go to.
+    `avoided` are the ids of sites that it must not go to, `unfit` those where not all of its nodes
+    can run.
     """
 
     expressions: Mapping[str, str]
     values: Mapping[str, object] = field(default_factory=dict)
     avoided: frozenset[int] = frozenset()
+    unfit: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +53,9 @@ class Cluster:
         check_cost(request_ad.expressions)
         self.ad = build_ad(request_ad.expressions, request_ad.values)
         self.avoided = request_ad.avoided
+        self.unfit = request_ad.unfit
+        #: Sites that it does not go to, whatever the ads say.
+        self.excluded = request_ad.avoided | request_ad.unfit
         self.definitions = {name.lower(): str(self.ad.lookup(name)) for name in list(self.ad)}
         self._exposed: dict[frozenset[str], ExposedAttributes] = {}
         # As it was written, for people; `definitions` have the library's spelling.
@@ -69,7 +74,8 @@ class Cluster:
             for spelled in list(self.ad)
             if spelled.lower() != name.lower()
         }
-        return Cluster(RequestAd({**expressions, name: expression}, avoided=self.avoided))
+        changed = {**expressions, name: expression}
+        return Cluster(RequestAd(changed, avoided=self.avoided, unfit=self.unfit))
 
     def accepts(self, site: classad2.ClassAd) -> bool:
         """Whether the request's Requirements are true for a site; undefined and error refuse."""
@@ -109,7 +115,7 @@ def _significant(request_ad: RequestAd, looked_up: Collection[str]) -> list[str]
 
 
 class Grouping:
-    """Numbers requests by autocluster: equal numbers for equal significant attributes.
+    """Numbers requests by autocluster: equal numbers for equal significant attributes and sites.
 
     `looked_up` are the names that sites look up in requests' ads. Attributes that neither sites nor
     the request's own Requirements and Rank refer to, directly or not, are not significant.
@@ -127,7 +133,8 @@ class Grouping:
         if plan is None:
             plan = self._plans[outline] = self._plan(request_ad)
         fixed, value_names = plan
-        key = (fixed, tuple([request_ad.values[name] for name in value_names]), request_ad.avoided)
+        values = tuple([request_ad.values[name] for name in value_names])
+        key = (fixed, values, request_ad.avoided, request_ad.unfit)
         return self._numbers.setdefault(key, len(self._numbers))
 
     def _plan(self, request_ad: RequestAd) -> tuple[Hashable, tuple[str, ...]]:

@@ -26,11 +26,15 @@ class TooExpensive(Exception):
 
 
 class Fit(IntEnum):
-    """Whether request and site accept each other, even if the site is full or closed."""
+    """Whether request and site accept each other, even if the site is full or closed.
+
+    A site is unfit for nodes where both accept, and a node of the DAG could not run.
+    """
 
     WILLING = 0
     REFUSED_BY_DAG = 1
     REFUSED_BY_SITE = 2
+    UNFIT_FOR_NODES = 3
 
 
 class SitePreference:
@@ -120,7 +124,7 @@ class CandidateHeap:
             and not self._preference.has_moving_requirements
         ):
             return
-        if site.offer.site_id in self._cluster.avoided:
+        if site.offer.site_id in self._cluster.excluded:
             return
         suits, dag_rank = self._preference.value(site)
         is_let_in, site_rank = site.view(self._cluster)
@@ -195,13 +199,18 @@ class SitePool:
             fit = Fit.REFUSED_BY_DAG
             if is_accepted:
                 is_let_in, _ = site.view(cluster)
-                fit = Fit.WILLING if is_let_in else Fit.REFUSED_BY_SITE
+                fit = self._agreed(cluster, site) if is_let_in else Fit.REFUSED_BY_SITE
             if is_to_blame:
                 spent_s += self._clock() - began_s
             if spent_s > self._request_limit_s:
                 raise TooExpensive
             fits.append(fit)
         return fits
+
+    @staticmethod
+    def _agreed(cluster: Cluster, site: CycleSite) -> Fit:
+        is_unfit = site.offer.site_id in cluster.unfit
+        return Fit.UNFIT_FOR_NODES if is_unfit else Fit.WILLING
 
     def rank_all(self, preference: SitePreference, sites: Iterable[CycleSite]) -> None:
         """Rank sites for the first time. Raises TooExpensive."""

@@ -12,7 +12,7 @@ import classad2
 
 from matching.ads.classads import as_rank, attribute_value, evaluate, rank_value
 from matching.ads.conjuncts import Conjunct, conjuncts_of
-from matching.ads.expressions import Reach, reach
+from matching.ads.expressions import Reach, reach, references
 from matching.negotiation.autoclusters import Cluster
 
 COUNTER = "curmatches"
@@ -52,16 +52,20 @@ class CycleSite:
         self.matches = number_of(self.ad, "CurMatches", 0.0)
         self.max_matches = number_of(self.ad, "MaxMatches", math.inf)
         self._is_revaluated = attribute_value(self.ad, "WantAdRevaluate", False) is True
+        # A set is compared with a set by the smaller one.
+        self._names = frozenset(self.definitions)
+        # Most attributes are plain values, which nothing follows from.
+        referring = {name: text for name, text in self.definitions.items() if references(text)}
         #: Attributes whose values follow CurMatches.
         self.moving = frozenset(
             name
-            for name, text in self.definitions.items()
-            if name == COUNTER or COUNTER in reach([text], self.definitions).own
-        )
+            for name, text in referring.items()
+            if COUNTER in reach([text], self.definitions).own
+        ).union({COUNTER} & self.definitions.keys())
         #: Names that the site looks up in requests' ads, and those among them that it needs for
         #: attributes which requests may look up in turn.
-        self.looked_up = self._reach_of(*self.definitions).foreign
-        self.echoed = self._reach_of(*(self.definitions.keys() - _MATCHING)).foreign
+        self.looked_up = self._reach_of(*referring).foreign
+        self.echoed = self._reach_of(*(referring.keys() - _MATCHING)).foreign
         conjuncts = self.conjuncts()
         #: Conjuncts that look at the site alone are the same for every request.
         self._guards = [c.expression for c in conjuncts if not c.reach.foreign]
@@ -112,7 +116,7 @@ class CycleSite:
         """Whether the site accepts the cluster, regardless of space, and its Rank for it."""
         exposed = cluster.exposed(self._gate_lookups)
         key: tuple[object, ...] = exposed.texts
-        if not exposed.foreign.isdisjoint(self.definitions):
+        if not exposed.foreign.isdisjoint(self._names):
             # The answers depend on attributes of the site, which may ask back for others.
             key = (*key, cluster.exposed(self.echoed).texts)
         if self.has_moving_view or not exposed.foreign.isdisjoint(self.moving):

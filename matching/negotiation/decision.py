@@ -25,6 +25,7 @@ from matching.negotiation.fairshare import (
     shares,
     starvation_order,
 )
+from matching.negotiation.node_fit import NodeFit, unmet_sentences
 from matching.negotiation.unmatched_reasons import (
     Kind,
     Leftover,
@@ -45,7 +46,9 @@ class Request:
 
     `expressions` and `values` make its ad; values win. `unfinished_nodes` is its weight where sites
     count jobs. `limits` are the amounts that it takes of concurrency limits. `avoided` has, by site
-    id, until when it does not go to that site, `left_because` why it left the site.
+    id, until when it does not go to that site, `left_because` why it left the site. `node_fit`
+    tells where its nodes can run, `nodes` names one for each of their needs; where its jobs are
+    `bound_singly`, they need not all run at one site.
     """
 
     dag_id: int
@@ -57,11 +60,21 @@ class Request:
     limits: Mapping[str, float] = field(default_factory=dict)
     avoided: Mapping[int, datetime] = field(default_factory=dict)
     left_because: Mapping[int, str] = field(default_factory=dict)
+    node_fit: NodeFit | None = None
+    nodes: Sequence[str] = ()
+    bound_singly: bool = False
 
     def request_ad(self, now: datetime) -> RequestAd:
         """Ad of the request as sites see it at this moment."""
         avoided = frozenset(site_id for site_id, until in self.avoided.items() if until > now)
-        return RequestAd(self.expressions, self.values, avoided)
+        fit = None if self.bound_singly else self.node_fit
+        return RequestAd(self.expressions, self.values, avoided, fit.unfit if fit else frozenset())
+
+    def unmet_needs(self, unfit: frozenset[int], names: Mapping[int, str]) -> str:
+        """Sentences on the nodes that cannot run at these unfit sites; names of sites by id."""
+        if self.node_fit is None or not unfit:
+            return ""
+        return unmet_sentences(self.node_fit, self.nodes, unfit, names)
 
 
 @dataclass(frozen=True, slots=True)
@@ -381,5 +394,6 @@ class Cycle:
         avoided = self._request_ads[self._cluster_of[request.dag_id]].avoided
         names, reasons = self.site_pool.names, request.left_because
         left = {names[key]: reasons[key] for key in avoided & reasons.keys() & names.keys()}
+        leftover = leftover.with_more(request.unmet_needs(leftover.unfit, names))
         self._decision.unmatched[request.dag_id] = leftover.with_more(reasons_for_leaving(left))
         return 0.0

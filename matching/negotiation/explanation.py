@@ -1,7 +1,7 @@
-"""Explanation why a request matches or does not match its sites, and a site its idle DAGs.
+"""Explanation why a request matches or does not match its sites.
 
-Verdicts, counts by conjunct, refusals, undefined attributes and candidates, found with the
-negotiator's own code. Also requests with changed attributes, for what-if.
+Verdicts, counts by conjunct, refusals, unmet needs of nodes, undefined attributes and candidates,
+found with the negotiator's own code. Also requests with changed attributes, for what-if.
 """
 
 from __future__ import annotations
@@ -17,9 +17,10 @@ from classad2 import Value
 
 from matching.ads.classads import AdError, evaluate
 from matching.ads.conjuncts import Conjunct
-from matching.ads.expressions import references
-from matching.negotiation.autoclusters import Cluster, Grouping
-from matching.negotiation.candidates import Fit, SitePool, TooExpensive
+from matching.ads.expressions import nested_names, references
+from matching.negotiation.acceptance import homeless_node
+from matching.negotiation.autoclusters import Cluster
+from matching.negotiation.candidates import Fit, TooExpensive
 from matching.negotiation.concurrency_limits import Limit
 from matching.negotiation.cycle_sites import CycleSite, Offer
 from matching.negotiation.deadline import Deadline
@@ -70,6 +71,19 @@ class Refusal:
 
 
 @dataclass(frozen=True, slots=True)
+class UnmetNeed:
+    """Need of a node that no queue of some sites meets, which would take the request otherwise.
+
+    `code` is a NeedCode; `text` has what is needed and the largest amount there, with the unit.
+    """
+
+    node: str
+    code: str
+    text: str
+    sites: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class UndefinedName:
     """Attribute that an expression uses and no ad defines, with a similar defined name."""
 
@@ -92,9 +106,10 @@ class Candidate:
 class Explanation:
     """Whether a request would match now, and how it stands with each site.
 
-    `willing` counts the sites where the Requirements of both sides are true, even if the site is
-    full or closed. `candidates` would take the request now, best first; `stands` has site names by
-    standing. With `is_cut` there was no time to count all conjuncts and refusals.
+    `willing` counts the sites where the Requirements of both sides are true and each node can run,
+    even if the site is full or closed. `candidates` would take the request now, best first;
+    `stands` has site names by standing. With `is_cut` there was no time to count all conjuncts and
+    refusals.
     """
 
     verdict: MatchVerdict
@@ -103,6 +118,7 @@ class Explanation:
     willing: int
     conjuncts: tuple[ConjunctCount, ...] = ()
     refusals: tuple[Refusal, ...] = ()
+    unmet: tuple[UnmetNeed, ...] = ()
     undefined: tuple[UndefinedName, ...] = ()
     candidates: tuple[Candidate, ...] = ()
     stands: Mapping[SiteStanding, tuple[str, ...]] | None = None
@@ -142,13 +158,21 @@ def explain(
         text = "Its Requirements and Rank take too long to evaluate."
         return Explanation(MatchVerdict.NEVER, text, len(cycle_sites), 0)
     stands = _sites_by_standing(cycle_sites, fits, cluster)
-    obstacle = cycle.obstacle(request)
+    names = cycle.site_pool.names
+    free = frozenset(each.offer.site_id for each in stands.get(SiteStanding.FREE, ()))
+    homeless = homeless_node(request, free) if request.bound_singly else None
+    obstacle = homeless or cycle.obstacle(request)
     verdict = _verdict(stands, is_held_up=obstacle is not None)
-    if obstacle is not None and _is_out_of_reach(request, limits):
+    if homeless is not None:
+        verdict = MatchVerdict.NOT_NOW
+    elif obstacle is not None and _is_out_of_reach(request, limits):
         verdict = MatchVerdict.NOT_ALLOWED
     candidates = _candidates(cluster, stands.get(SiteStanding.FREE, ()))
     willing = sum(fit is Fit.WILLING for fit in fits)
+    unfit = frozenset(each.offer.site_id for each in stands.get(SiteStanding.UNFIT_FOR_NODES, ()))
     summary = obstacle.text if obstacle is not None else _summary(verdict, candidates, stands)
+    if verdict is not MatchVerdict.WOULD_MATCH:
+        summary = f"{summary} {request.unmet_needs(unfit, names)}".rstrip()
     deadline = Deadline(bounds.stopwatch, bounds.decision_s)
     conjuncts = cluster.conjuncts()
     counts = count_conjuncts(conjuncts, [Pair(cluster.ad, p.ad) for p in cycle_sites], deadline)
@@ -159,6 +183,7 @@ def explain(
         willing=willing,
         conjuncts=counts,
         refusals=_refusals(cluster, cycle_sites, fits, deadline),
+        unmet=_unmet(request, unfit, names),
         undefined=_undefined(cluster, cycle_sites),
         candidates=candidates,
         stands={standing: tuple(p.offer.name for p in found) for standing, found in stands.items()},
@@ -178,7 +203,11 @@ def _sites_by_standing(
 def _verdict(stands: Mapping[SiteStanding, object], *, is_held_up: bool) -> MatchVerdict:
     if SiteStanding.FREE in stands:
         return MatchVerdict.WAITING if is_held_up else MatchVerdict.WOULD_MATCH
-    hopeless = {SiteStanding.REFUSED_BY_DAG, SiteStanding.REFUSED_BY_SITE}
+    hopeless = {
+        SiteStanding.REFUSED_BY_DAG,
+        SiteStanding.REFUSED_BY_SITE,
+        SiteStanding.UNFIT_FOR_NODES,
+    }
     return MatchVerdict.NEVER if hopeless.issuperset(stands) else MatchVerdict.NOT_NOW
 
 
@@ -283,6 +312,24 @@ def _refusals(
     return tuple(sorted(found, key=lambda refusal: (-len(refusal.sites), refusal.text)))
 
 
+def _unmet(
+    request: Request, unfit: frozenset[int], names: Mapping[int, str]
+) -> tuple[UnmetNeed, ...]:
+    """Unmet needs of nodes, those of the most sites first."""
+    if request.node_fit is None:
+        return ()
+    groups = request.node_fit.by_need(unfit)
+    return tuple(
+        UnmetNeed(
+            request.nodes[need.place],
+            need.code.value,
+            need.text,
+            tuple(sorted(names[site_id] for site_id in site_ids)),
+        )
+        for need, site_ids in groups.items()
+    )
+
+
 def _undefined(cluster: Cluster, cycle_sites: Sequence[CycleSite]) -> tuple[UndefinedName, ...]:
     """Names in the request's Requirements and Rank that neither it nor any site defines."""
     spelled = {
@@ -290,8 +337,11 @@ def _undefined(cluster: Cluster, cycle_sites: Sequence[CycleSite]) -> tuple[Unde
         for ad in [cluster.ad, *(cycle_site.ad for cycle_site in cycle_sites)]
         for name in ad
     }
+    texts = {text for each in cycle_sites for text in each.definitions.values() if "[" in text}
     at_sites = frozenset[str]().union(
-        *(cycle_site.definitions.keys() for cycle_site in cycle_sites)
+        *(cycle_site.definitions.keys() for cycle_site in cycle_sites),
+        # An expression may count the queues for which it is true.
+        *map(nested_names, texts),
     )
     found = []
     for used_in in ("Requirements", "Rank"):
@@ -303,57 +353,6 @@ def _undefined(cluster: Cluster, cycle_sites: Sequence[CycleSite]) -> tuple[Unde
             suggestion = spelled[close[0]] if close else ""
             found.append(UndefinedName(reference.name, used_in, suggestion))
     return tuple(found)
-
-
-@dataclass(frozen=True, slots=True)
-class SiteExplanation:
-    """Standing of a site and the idle DAGs with each other; all numbers count DAGs.
-
-    `unseen` counts the DAGs that were not examined before the deadline.
-    """
-
-    dags: int
-    stands: Mapping[SiteStanding, int]
-    conjuncts: tuple[ConjunctCount, ...]
-    unseen: int = 0
-
-
-def explain_site(
-    offer: Offer, requests: Sequence[Request], now: datetime, *, bounds: Bounds | None = None
-) -> SiteExplanation:
-    """Numbers of requests by how they stand with a site: taken now, or why not.
-
-    A DAG whose ad cannot be built is left out.
-    """
-    bounds = bounds or Bounds()
-    deadline = Deadline(bounds.stopwatch, bounds.decision_s)
-    site_pool = SitePool([offer])
-    (cycle_site,) = site_pool.sites
-    grouping = Grouping(site_pool.looked_up)
-    members: dict[int, list[Request]] = {}
-    for request in requests:
-        members.setdefault(grouping.number(request.request_ad(now)), []).append(request)
-    stands: dict[SiteStanding, int] = {}
-    pairs: list[Pair] = []
-    unseen = 0
-    for alike in members.values():
-        if deadline.is_over:
-            unseen += len(alike)
-            continue
-        try:
-            cluster = Cluster(alike[0].request_ad(now))
-        except AdError:
-            continue
-        (fit,) = site_pool.assess(cluster)
-        standing = standing_of(cycle_site, fit, cluster.avoided)
-        stands[standing] = stands.get(standing, 0) + len(alike)
-        pairs.append(Pair(cycle_site.ad, cluster.ad, len(alike)))
-    return SiteExplanation(
-        dags=sum(stands.values()),
-        stands=stands,
-        conjuncts=count_conjuncts(cycle_site.conjuncts(), pairs, deadline),
-        unseen=unseen,
-    )
 
 
 def with_changes(request: Request, changes: Mapping[str, str]) -> Request:

@@ -24,6 +24,7 @@ class Kind(StrEnum):
     """Kind of reason why a request was not matched, for statistics."""
 
     NO_SITE = "no site fits"
+    NODES = "no queue for one of its nodes"
     BUSY = "fitting sites are full"
     CLOSED = "fitting sites are closed"
     LIMIT = "a concurrency limit is used up"
@@ -34,14 +35,18 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Leftover:
-    """Reason why a request was not matched: kind and sentence."""
+    """Reason why a request was not matched: kind and sentence.
+
+    `unfit` are the ids of sites that would take it, were there a queue for each of its nodes.
+    """
 
     kind: Kind
     text: str
+    unfit: frozenset[int] = frozenset()
 
     def with_more(self, more: str) -> Leftover:
         """Reason with an addition, if it is about sites."""
-        is_of_sites = self.kind in {Kind.NO_SITE, Kind.BUSY, Kind.CLOSED}
+        is_of_sites = self.kind in {Kind.NO_SITE, Kind.NODES, Kind.BUSY, Kind.CLOSED}
         return replace(self, text=f"{self.text} {more}") if more and is_of_sites else self
 
 
@@ -51,20 +56,24 @@ class SiteStanding(StrEnum):
     FREE = "would take it now"
     REFUSED_BY_DAG = "ruled out by the Requirements of the DAG"
     REFUSED_BY_SITE = "refusing the DAG by their own Requirements"
+    UNFIT_FOR_NODES = "without a queue for one of its nodes"
     CLOSED = "closed"
     AVOIDED = "avoided, as the DAG was taken back from there"
     USED_UP = "taking no further match at present"
     FULL = "full, CurMatches has reached MaxMatches"
 
 
+_UNWILLING = {
+    Fit.REFUSED_BY_DAG: SiteStanding.REFUSED_BY_DAG,
+    Fit.REFUSED_BY_SITE: SiteStanding.REFUSED_BY_SITE,
+    Fit.UNFIT_FOR_NODES: SiteStanding.UNFIT_FOR_NODES,
+}
+
+
 def standing_of(site: CycleSite, fit: Fit, avoided: Collection[int]) -> SiteStanding:
     """Standing of a site and a request, by the same tests in the same order as the match."""
     if fit is not Fit.WILLING:
-        return (
-            SiteStanding.REFUSED_BY_DAG
-            if fit is Fit.REFUSED_BY_DAG
-            else SiteStanding.REFUSED_BY_SITE
-        )
+        return _UNWILLING[fit]
     if not site.has_space:
         is_full = site.max_matches <= 0 or site.has_space_when_empty
         return SiteStanding.FULL if is_full else SiteStanding.REFUSED_BY_SITE
@@ -92,7 +101,12 @@ def no_site_reason(
         for standing in SiteStanding
         if (names := by_standing.get(standing))
     ]
-    return Leftover(_kind(by_standing), f"No site fits now: {'; '.join(parts)}.")
+    unfit = frozenset(
+        site.offer.site_id
+        for site, fit in zip(sites, fits, strict=True)
+        if fit is Fit.UNFIT_FOR_NODES
+    )
+    return Leftover(_kind(by_standing), f"No site fits now: {'; '.join(parts)}.", unfit)
 
 
 def _kind(standings: Collection[SiteStanding]) -> Kind:
@@ -101,7 +115,9 @@ def _kind(standings: Collection[SiteStanding]) -> Kind:
     is_willing = not {SiteStanding.CLOSED, SiteStanding.AVOIDED, SiteStanding.USED_UP}.isdisjoint(
         standings
     )
-    return Kind.CLOSED if is_willing else Kind.NO_SITE
+    if is_willing:
+        return Kind.CLOSED
+    return Kind.NODES if SiteStanding.UNFIT_FOR_NODES in standings else Kind.NO_SITE
 
 
 def grouped_reasons(reasons: Iterable[tuple[str, str]]) -> str:

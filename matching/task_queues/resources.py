@@ -86,7 +86,7 @@ class Resource:
 
         The requirements expression is not evaluated: see `requirements_value`.
         """
-        return next(filter(None, (check(self, needs) for check in _CHECKS)), "")
+        return next(filter(None, (check(self, needs) for check in _CHECKS.values())), "")
 
     def sending_refusal(self, needs: Needs) -> str:
         """Why no pilot is sent here for these needs; empty when one may be.
@@ -105,8 +105,20 @@ class Resource:
 
     def fresh_refusal(self, needs: Needs) -> str:
         """Why no pilot that comes to be here meets these needs; empty when one may."""
+        return self.refusal(self._settled(needs))
+
+    def fresh_aspect(self, needs: Needs) -> str:
+        """The aspect by which no pilot that comes to be here meets these needs; empty if one may.
+
+        One of amounts, place, tags, identity, limits.
+        """
+        settled = self._settled(needs)
+        return next((name for name, check in _CHECKS.items() if check(self, settled)), "")
+
+    def _settled(self, needs: Needs) -> Needs:
+        """The needs, but for the platform where only a pilot's node tells it."""
         is_open = not self.platform and needs.platforms
-        return self.refusal(replace(needs, platforms=()) if is_open else needs)
+        return replace(needs, platforms=()) if is_open else needs
 
 
 def _check_amounts(here: Resource, needs: Needs) -> str:
@@ -164,13 +176,13 @@ def _check_limits(here: Resource, needs: Needs) -> str:
     return f"no more {reached[0]} may start at {here.site} now" if reached else ""
 
 
-_CHECKS: tuple[Callable[[Resource, Needs], str], ...] = (
-    _check_amounts,
-    _check_place,
-    _check_tags,
-    _check_identity,
-    _check_limits,
-)
+_CHECKS: dict[str, Callable[[Resource, Needs], str]] = {
+    "amounts": _check_amounts,
+    "place": _check_place,
+    "tags": _check_tags,
+    "identity": _check_identity,
+    "limits": _check_limits,
+}
 
 
 def pilot_ad(resource: Resource, facts: Mapping[str, Any]) -> classad2.ClassAd:
@@ -249,6 +261,16 @@ def offer_refusal(offer: Resource, needs: Needs) -> str:
     if not refusal and requirements_value(needs, pilot_ad(offer, {})) is False:
         return f"has requirements that are false here: {needs.requirements[:200]}"
     return refusal
+
+
+def refused_aspect(offer: Resource, needs: Needs) -> str:
+    """The aspect of a queue's offer by which `offer_refusal` refuses these needs; empty if not.
+
+    One of those of `Resource.fresh_aspect`, or sending, or requirements.
+    """
+    if offer.unsent_reason(needs):
+        return "sending"
+    return offer.fresh_aspect(needs) or ("requirements" if offer_refusal(offer, needs) else "")
 
 
 def taking_refusal(offer: Resource, needs: Needs) -> str:

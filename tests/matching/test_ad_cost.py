@@ -161,3 +161,21 @@ def test_a_name_with_a_backslash_is_refused() -> None:
 def test_an_attribute_cannot_have_the_name_of_a_scope(name: str) -> None:
     with pytest.raises(AdError, match=f"{name} cannot be the name of an attribute"):
         check_cost({name: "[Foo = 10]", "Rank": "1"})
+
+
+def test_only_the_arguments_of_a_product_are_squared() -> None:
+    wish = "countMatches(Memory > 3000 && Cpus > 1, TARGET.Queues) > 0"
+    others = " && ".join(f"TARGET.A{n} > {n}" for n in range(40))
+
+    check_cost({"Requirements": f"{wish} && {others}"})
+    with pytest.raises(AdError):
+        check_cost({"Requirements": f"countMatches({others}, TARGET.Queues) > 0"})
+    with pytest.raises(AdError):
+        check_cost({"Requirements": 'countMatches(regexp("a+", Name), TARGET.Queues) > 0'})
+
+
+def test_products_within_a_product_count_for_all_of_it() -> None:
+    nested = 'countMatches(anyCompare(">", A, B), TARGET.Queues)'
+
+    with pytest.raises(AdError):
+        check_cost({"Requirements": f"{nested} > 0"})

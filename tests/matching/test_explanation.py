@@ -16,10 +16,10 @@ from matching.negotiation.explanation import (
     Explanation,
     MatchVerdict,
     explain,
-    explain_site,
     with_changes,
 )
 from matching.negotiation.fairshare import GroupShare
+from matching.negotiation.site_explanation import explain_site
 from matching.negotiation.unmatched_reasons import Kind, SiteStanding
 from tests.matching.matchmaking import NOW, dag_ads, match, offer, request, site_ads
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from matching.ads.classads import build_ad, evaluate, parse_expression
-from matching.ads.expressions import Reference, reach, references, split_conjuncts
+from matching.ads.expressions import Reference, nested_names, reach, references, split_conjuncts
 
 
 @pytest.mark.parametrize(
@@ -18,6 +18,9 @@ from matching.ads.expressions import Reference, reach, references, split_conjunc
         ("a.b", [("", "a"), ("", "b")]),
         ("x is y", [("", "x"), ("", "y")]),
         ("5e3 > 0x1F", []),
+        ('[ Cpus = 8; Tags = { "Name" } ].Cpus', [("", "cpus")]),
+        ("x=!=y || x =?= z", [("", "x"), ("", "y"), ("", "x"), ("", "z")]),
+        ("[ Fast = !Slow ]", [("", "slow")]),
     ],
 )
 def test_references_are_the_attributes_that_an_expression_uses(
@@ -87,3 +90,10 @@ def test_what_stands_in_comments_is_no_reference_and_hides_none() -> None:
         Reference("", "need"),
         Reference("", "least"),
     ]
+
+
+def test_names_of_nested_ads_are_those_that_they_define() -> None:
+    text = '{ [ Cpus = 8; Name = "a = b" ], [ Memory = 1; Tags = { "x" } ] }'
+
+    assert nested_names(text) == {"cpus", "name", "memory", "tags"}
+    assert nested_names("Cpus == 8 && Memory =?= 3") == frozenset()

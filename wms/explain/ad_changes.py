@@ -17,6 +17,7 @@ from matching.ads.classads import AdError, build_ad, parse_expression
 from matching.negotiation.cycle_sites import Offer
 from matching.negotiation.decision import Request
 from wms.core.errors import Finding, InvalidInput
+from wms.sites.queue_figures import QUEUES
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +71,8 @@ def _check_costs(requests: Iterable[Request], sites: Iterable[classad2.ClassAd])
 
     A user who writes both sides of a match could multiply their costs.
     """
-    site_ads = [{name: str(ad.lookup(name)) for name in list(ad)} for ad in sites]
+    # What Pilotage lists of queues is long, and costs no more than in a match.
+    site_ads = [{name: str(ad.lookup(name)) for name in list(ad) if name != QUEUES} for ad in sites]
     dag_ads = {tuple(request.expressions.items()): request.expressions for request in requests}
     try:
         for dag_ad in dag_ads.values():

@@ -23,12 +23,11 @@ from matching.negotiation.decision import NEWCOMER_PRIORITY, Bounds, Request, Us
 from matching.negotiation.explanation import (
     Explanation,
     MatchVerdict,
-    SiteExplanation,
     explain,
-    explain_site,
     with_changes,
 )
 from matching.negotiation.near_misses import NearMiss, near_misses
+from matching.negotiation.site_explanation import SiteExplanation, explain_site
 from matching.negotiation.unmatched_reasons import Kind, reasons_for_leaving
 from matching.task_queues.needs import Needs
 from wms.accounting import selectors as accounting
@@ -39,6 +38,7 @@ from wms.core.models import User
 from wms.dags.models import Dag, NegotiationCycle
 from wms.dags.negotiation import requests as demand
 from wms.dags.negotiation.cycle import read_offers
+from wms.dags.negotiation.node_fit import current_fitter
 from wms.dags.reading.selectors import find_dag
 from wms.dags.states import DAG_TERMINAL, DagState
 from wms.explain.ad_changes import WhatIfChanges, changed_offers, checked
@@ -153,7 +153,7 @@ def answer_for_dag(
 ) -> DagAnswer:
     """Answer why a DAG has no site. Raises NotFound, and InvalidInput for faulty changes."""
     dag = find_dag(user, dag_id)
-    (request,) = demand.requests_of(Dag.objects.filter(pk=dag.pk))
+    (request,) = demand.requests_of(Dag.objects.filter(pk=dag.pk), current_fitter())
     answer = _answer(request, changes or WhatIfChanges(), now, takes_places=not dag.binds_jobs)
     if dag.binds_jobs:
         answer = _with_sites(answer, request, now)
@@ -261,7 +261,7 @@ def answer_for_site(
     if not offers:
         summary = "The site has no valid ad: it is not published."
         return SiteAnswer(standing, summary, None, jobs=jobs, jobs_after=jobs_after)
-    idle = demand.idle_requests()
+    idle = demand.idle_requests(current_fitter(stopwatch=time.monotonic, limit_s=BOUNDS.decision_s))
     requests = _limited_by_ads(idle)
     left_out = len(idle) - len(requests)
     before = explain_site(offers[0], requests, now, bounds=BOUNDS)

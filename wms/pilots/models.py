@@ -259,6 +259,12 @@ class PilotCheck(models.Model):
                 condition=models.Q(is_ok=False),
                 name="pilotcheck_failed",
             ),
+            # What the ads of sites tell of software: few checks name any.
+            models.Index(
+                fields=["pilot"],
+                condition=models.Q(is_ok=True, metrics__has_key="software"),
+                name="pilotcheck_found_software",
+            ),
         ]
 
     def __str__(self) -> str:

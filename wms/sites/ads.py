@@ -5,9 +5,11 @@ Also the values of a site's ad that need no DAG, for `$$(Attr)` and `MATCH_` att
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from types import MappingProxyType
 from typing import Any
 
 import classad2
@@ -23,14 +25,18 @@ from matching.ads.classads import (
     parse_expression,
     parse_lines,
     quote,
+    read_lines,
     render_lines,
 )
 from matching.descriptions import environments
 from matching.task_queues.impossible_requirements import constant_fault
 from wms.core.errors import Conflict, Finding, InvalidInput
-from wms.sites.models import Site, SiteAd
+from wms.sites.models import Downtime, Queue, Site, SiteAd
+from wms.sites.queue_figures import FIGURES, QueueFigures, figures_of
+from wms.sites.selectors import configured_queues, downtimes_from
 
 log = structlog.get_logger(__name__)
+NO_FIGURES: Mapping[str, str] = MappingProxyType({})
 #: An ad that is not renewed within this time is not matched (HTCondor's default for ClassAds).
 AD_LIFETIME = timedelta(seconds=900)
 #: Attributes that Pilotage computes itself, or that have a field of their own.
@@ -160,13 +166,19 @@ def advertised_attributes(site: Site) -> dict[str, str]:
 
 
 def merge_ad(
-    site: Site, advertised: Mapping[str, str], *, load: Load | None = None, sequence: int = 0
+    site: Site,
+    advertised: Mapping[str, str],
+    *,
+    load: Load | None = None,
+    sequence: int = 0,
+    figures: Mapping[str, str] = NO_FIGURES,
 ) -> dict[str, Attribute]:
     """The site's ad by attribute (names after the USCMS report on matchmaking).
 
     What is advertised wins, but can only narrow what was configured: both Requirements have to be
-    true, and MaxMatches is the smaller one. Raises AdError or BadEnvironment when the configuration
-    was changed behind the administration's back.
+    true, and MaxMatches is the smaller one. `figures` are computed attributes, of which those are
+    left out that are configured or advertised. Raises AdError or BadEnvironment when the
+    configuration was changed behind the administration's back.
     """
     said = {name.lower(): text for name, text in advertised.items()}
     environment = environments.render_semicolons(environments.parse_lines(site.environment))
@@ -187,6 +199,10 @@ def merge_ad(
     for name, text in advertised.items():
         if name.lower() not in RESERVED:
             ad[name] = Attribute(text, "advertised")
+    given = {name.lower() for name in ad}
+    for name, text in figures.items():
+        if name.lower() not in given:
+            ad[name] = Attribute(text, "computed")
     return ad
 
 
@@ -234,7 +250,7 @@ def _rendered(ad: Mapping[str, Attribute]) -> str:
 
 
 def current_ad(site: Site) -> dict[str, Attribute]:
-    """The ad as configuration and advertisement make it now, with the counts last published.
+    """The ad as configuration and advertisement make it now, with counts as last published.
 
     Raises Conflict when it cannot be made.
     """
@@ -242,15 +258,24 @@ def current_ad(site: Site) -> dict[str, Attribute]:
     sequence, count = (ad.sequence, ad.cur_matches) if ad else (0, 0)
     try:
         return merge_ad(
-            site, advertised_attributes(site), load=Load(count, count), sequence=sequence
+            site,
+            advertised_attributes(site),
+            load=Load(count, count),
+            sequence=sequence,
+            figures=_published_figures(ad) if ad else NO_FIGURES,
         )
     except (AdError, environments.BadEnvironment) as error:
         raise Conflict(f"The ad of {site.name} cannot be made: {error}") from error
 
 
+def _published_figures(ad: SiteAd) -> dict[str, str]:
+    known = {name.lower() for name in FIGURES}
+    return {name: text for name, text in parse_lines(ad.text).items() if name.lower() in known}
+
+
 def published_ad(ad: SiteAd) -> classad2.ClassAd:
     """A stored ad as an object. Raises AdError."""
-    return build_ad(parse_lines(ad.text))
+    return read_lines(ad.text)
 
 
 def match_attributes(ad: classad2.ClassAd) -> dict[str, Any]:
@@ -289,22 +314,28 @@ def read_ads(now: datetime) -> list[PublishedAd]:
 
 
 @transaction.atomic
-def publish_ads(loads: Mapping[int, Load], *, now: datetime) -> int:
+def publish_ads(
+    loads: Mapping[int, Load],
+    *,
+    now: datetime,
+    figures: Mapping[int, QueueFigures] = MappingProxyType({}),
+) -> int:
     """Publish the ads of all sites with larger sequence numbers; return how many.
 
-    Those of closed sites as well: an explanation can then tell "never" from "not now". A site
-    whose ad cannot be made is left out: its old ad expires.
+    `loads` are those of sites, `figures` those of queues' pilots, by id. Those of closed sites as
+    well: an explanation can then tell "never" from "not now". A site whose ad cannot be made is
+    left out: its old ad expires.
     """
     sites = list(Site.objects.select_related("advertisement"))
+    queues, downtimes = _queues_by_site(), _next_downtimes(now)
     old = dict(SiteAd.objects.select_for_update().values_list("site_id", "sequence"))
     ads = []
     for site in sites:
         load = loads.get(site.pk, Load())
         sequence = max(old.get(site.pk, 0) + 1, int(now.timestamp()))
         try:
-            text = _rendered(
-                merge_ad(site, advertised_attributes(site), load=load, sequence=sequence)
-            )
+            ad = merge_ad(site, advertised_attributes(site), load=load, sequence=sequence)
+            text = _with_figures(ad, queues.get(site.pk, ()), figures, downtimes.get(site.pk))
         except (AdError, environments.BadEnvironment) as error:
             log.warning("site_ad_not_made", site=site.name, error=str(error))
             continue
@@ -326,3 +357,34 @@ def publish_ads(loads: Mapping[int, Load], *, now: datetime) -> int:
         update_fields=["text", "sequence", "cur_matches", "published_at", "expires_at"],
     )
     return len(ads)
+
+
+def _queues_by_site() -> dict[int, list[Queue]]:
+    """Queues that are switched on, by site id. One query."""
+    queues: dict[int, list[Queue]] = defaultdict(list)
+    for queue in configured_queues():
+        queues[queue.site_id].append(queue)
+    return queues
+
+
+def _next_downtimes(now: datetime) -> dict[int, Downtime]:
+    """The next downtime of each site that has one, or that which has begun. One query."""
+    downtimes: dict[int, Downtime] = {}
+    for downtime in downtimes_from(now):
+        downtimes.setdefault(downtime.site_id, downtime)
+    return downtimes
+
+
+def _with_figures(
+    ad: Mapping[str, Attribute],
+    queues: Iterable[Queue],
+    figures: Mapping[int, QueueFigures],
+    downtime: Downtime | None,
+) -> str:
+    """Text of the ad with the figures for which it leaves room."""
+    text = _rendered(ad)
+    given = {name.lower() for name in ad}
+    found = figures_of(queues, figures, downtime, room=MAX_AD_BYTES - len(text.encode()) - 1)
+    # They are literals on one line each, and need not be parsed to be printed.
+    lines = [f"{name} = {value}" for name, value in found.items() if name.lower() not in given]
+    return "\n".join(sorted([*text.split("\n"), *lines], key=str.lower))

@@ -9,6 +9,7 @@ from rest_framework import serializers
 
 from matching.ads.classads import MAX_AD_BYTES
 from matching.negotiation.explanation import MatchVerdict
+from matching.negotiation.node_fit import NeedCode
 from portal.api.shapes import StrictSerializer
 from wms.explain.queue_changes import NEEDS, OFFERS
 
@@ -108,6 +109,17 @@ class RefusalSerializer(serializers.Serializer[Any]):
     otherwise_fitting = serializers.IntegerField()
 
 
+class UnmetNeedSerializer(serializers.Serializer[Any]):
+    """Sites that would take the DAG, but have no queue that can run one of its nodes."""
+
+    node = serializers.CharField(help_text="One of the nodes that need this.")
+    code = serializers.ChoiceField([code.value for code in NeedCode])
+    text = serializers.CharField(
+        help_text="What is needed, and the largest amount there, with the unit."
+    )
+    sites = serializers.ListField(child=serializers.CharField())
+
+
 class UndefinedNameSerializer(serializers.Serializer[Any]):
     """An attribute that nobody defines, and what may have been meant."""
 
@@ -192,7 +204,9 @@ class CountsByStandField(serializers.Field[Any, Any, Any, Any]):
 
 
 class SitesSerializer(serializers.Serializer[Any]):
-    """Match of a DAG with all sites; `willing` counts sites that match, whatever their state."""
+    """Match of a DAG with all sites; `willing` counts sites that match and can run each node,
+    whatever their state.
+    """
 
     verdict = serializers.ChoiceField([verdict.value for verdict in MatchVerdict])
     summary = serializers.CharField()
@@ -201,6 +215,7 @@ class SitesSerializer(serializers.Serializer[Any]):
     willing = serializers.IntegerField()
     conjuncts = ConjunctSerializer(many=True)
     refusals = RefusalSerializer(many=True)
+    unmet = UnmetNeedSerializer(many=True)
     undefined = UndefinedNameSerializer(many=True)
     candidates = CandidateSerializer(many=True)
     stands = NamesByStandField()

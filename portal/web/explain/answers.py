@@ -1,6 +1,7 @@
 """Explain answers as lines for the page: ordered, grouped, counted, and cut to a length.
 
-Conjuncts, sites, refusals, candidates, near misses and queues; changes by what-if.
+Conjuncts, sites, refusals, unmet needs of nodes, candidates, near misses and queues; changes by
+what-if.
 """
 
 from __future__ import annotations
@@ -201,6 +202,23 @@ def refusal_lines(refusals: Sequence[Refusal]) -> Cut[RefusalLine]:
     lines = [
         RefusalLine(each.text, cut(map(NamedSite, each.sites), 6), each.otherwise_fitting)
         for each in refusals
+    ]
+    return cut(lines, _REFUSALS)
+
+
+@dataclass(frozen=True, slots=True)
+class UnmetLine:
+    """A need of a node, and the sites that have no queue for it."""
+
+    node: str
+    text: str
+    sites: Cut[NamedSite]
+
+
+def unmet_lines(found: Explanation) -> Cut[UnmetLine]:
+    """Unmet needs of nodes, those of the most sites first."""
+    lines = [
+        UnmetLine(each.node, each.text, cut(map(NamedSite, each.sites), 6)) for each in found.unmet
     ]
     return cut(lines, _REFUSALS)
 

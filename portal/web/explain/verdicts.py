@@ -76,6 +76,9 @@ SITES = {
     SiteStanding.USED_UP: Meaning(
         _LATE, "Allowance used up", "Both sides agree; after failures the site gets fewer matches."
     ),
+    SiteStanding.UNFIT_FOR_NODES: Meaning(
+        _BAD, "Cannot run a node", "Both sides agree; no queue there meets a need of one node."
+    ),
     SiteStanding.REFUSED_BY_SITE: Meaning(
         _BAD, "Refuse the DAG", "The Requirements of the site are not true for this DAG."
     ),
@@ -96,6 +99,9 @@ DAGS = {
     ),
     SiteStanding.USED_UP: Meaning(
         _LATE, "Fit, but its allowance is used up", "After failures it gets fewer matches."
+    ),
+    SiteStanding.UNFIT_FOR_NODES: Meaning(
+        _BAD, "Have a node that cannot run", "No queue of the site meets a need of one node."
     ),
     SiteStanding.REFUSED_BY_SITE: Meaning(
         _BAD, "It refuses", "The Requirements of the site are not true for these DAGs."

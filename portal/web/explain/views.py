@@ -217,6 +217,7 @@ def _sites(
         "misses": explained.miss_lines(answer),
         "groups": explained.groups(found, notes),
         "refusals": explained.refusal_lines(found.refusals),
+        "unmet": explained.unmet_lines(found),
         "candidates": explained.candidates(found),
         "site_names": sorted(name for names in (found.stands or {}).values() for name in names),
     }

@@ -10,10 +10,12 @@ from rest_framework.test import APIClient
 
 from tests import factories
 from wms.core.actors import Actor
+from wms.dags.models import Dag
 from wms.dags.negotiation.requests import loads_by_site
 from wms.dags.services.dags import rematch_dags
 from wms.jobs.models import Job
 from wms.sites.ads import publish_ads
+from wms.sites.models import Queue
 
 
 @pytest.fixture
@@ -39,6 +41,22 @@ def test_a_pasted_ad_is_explained_with_the_nearest_miss(alice: APIClient) -> Non
     }  # fmt: skip
     [(stand, sites)] = answer["explanation"]["stands"].items()
     assert ("DAG" in stand, sites) == (True, ["UW"])
+
+
+def test_a_node_that_no_queue_can_run_is_named_with_its_need(
+    people: SimpleNamespace, alice: APIClient
+) -> None:
+    Queue.objects.update(memory_mb=8192)
+    dag = factories.dag(people.alice)
+    need = {"node_needs": [{"memory_mb": 16384}], "need_nodes": ["sim"]}
+    Dag.objects.filter(pk=dag.pk).update(**need)
+
+    answer = ask(alice, dag=dag.pk).json()
+
+    assert answer["verdict"] == "never"
+    [unmet] = answer["explanation"]["unmet"]
+    assert (unmet["node"], unmet["code"], unmet["sites"]) == ("sim", "memory", ["UW"])
+    assert "16384 MB" in unmet["text"]
 
 
 def test_what_if_tells_the_counts_after_the_change(alice: APIClient) -> None:

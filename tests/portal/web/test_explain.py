@@ -54,6 +54,25 @@ def _page(client: Client, expected: int = 200, **query: object) -> str:
     return " ".join(answer.content.decode().split())
 
 
+def test_a_node_that_no_queue_can_run_is_named_with_its_need(
+    alice: Client, people: SimpleNamespace
+) -> None:
+    site = factories.site("Small")
+    site.queues.update(memory_mb=8192)
+    dag = factories.dag(people.alice)
+    need = {"node_needs": [{"memory_mb": 16384}], "need_nodes": ["sim<1>"]}
+    Dag.objects.filter(pk=dag.pk).update(**need)
+    publish_ads(loads_by_site(), now=timezone.now())
+
+    page = _page(alice, dag=dag.pk)
+
+    assert '<h2 id="verdict">Never</h2>' in page
+    assert '<h2 id="unmet-title">Nodes that cannot run</h2>' in page
+    assert "<code>sim&lt;1&gt;</code>" in page
+    assert "16384 MB of memory, the largest queue has 8192 MB" in page
+    assert "Cannot run a node" in page
+
+
 def test_a_dag_that_no_site_can_take_is_told_the_nearest_miss(
     alice: Client, people: SimpleNamespace
 ) -> None:

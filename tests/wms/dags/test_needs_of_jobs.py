@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from matching.negotiation.unmatched_reasons import Kind
 from matching.task_queues.needs import Needs
 from tests.wms.dags.driving import advance, match
 from tests.wms.dags.test_needs import sub
@@ -280,16 +281,27 @@ def test_names_from_elsewhere_are_accepted_with_the_name_that_counts_here(
         ("+MaxCpus = 2\nrequest_gpus = 1", "1 GPUs"),
     ],
 )
-def test_a_dag_at_a_site_that_its_node_excludes_looks_elsewhere(
+def test_a_dag_is_not_matched_with_a_site_that_its_node_excludes(
     submit, sites, line: str, fact: str
 ) -> None:
     dag = match(submit("JOB A step.sub", files=sub(*line.split("\n"))))
+
+    assert (dag.state, dag.unmatched_kind) == ("idle", Kind.NODES)
+    assert "Node A: " in dag.unmatched_reason
+    assert fact in dag.unmatched_reason
+    assert not MatchRecord.objects.exists()
+
+
+def test_a_dag_at_a_site_whose_own_values_ask_too_much_looks_elsewhere(submit, make_site) -> None:
+    make_site("site-a", attributes='Speed = "fast"')
+
+    dag = match(submit("JOB A step.sub", files=sub('+Tags = "$$(Speed)"')))
 
     assert dag.state == "idle"
     record = MatchRecord.objects.get(dag=dag)
     assert record.end == MatchRecord.End.UNFIT
     assert record.reason.startswith("node A: ")
-    assert fact in record.reason
+    assert "fast" in record.reason
     assert not Job.objects.exists()
 
 
@@ -298,9 +310,8 @@ def test_of_the_queues_of_a_site_each_tells_why_it_cannot_run_a_node(submit, sit
     Queue.objects.create(site=site, name="many", element="host", cores=64, memory_mb=10)
     dag = match(submit("JOB A step.sub", files=sub("request_cpus = 32", "request_memory = 999")))
 
-    reason = MatchRecord.objects.get(dag=dag).reason
-    assert "main: needs 32 cores" in reason
-    assert "many: needs 999 MB" in reason
+    assert "main: needs 32 cores" in dag.unmatched_reason
+    assert "many: needs 999 MB" in dag.unmatched_reason
 
 
 def test_requirements_on_the_node_do_not_turn_a_site_down(submit, sites) -> None:

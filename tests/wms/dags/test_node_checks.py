@@ -39,7 +39,7 @@ def check(
 def run(
     dag: DagSpec, submit_files: dict[str, SubmitFile], uploaded: tuple[str, ...], **options
 ) -> tuple[list[Finding], list[Finding]]:
-    return check_nodes(
+    found = check_nodes(
         dag,
         submit_files,
         uploaded=uploaded,
@@ -49,6 +49,7 @@ def run(
         offered=None,
         **options,
     )
+    return found.faults, found.warnings
 
 
 def locations(findings: list[Finding]) -> list[tuple[str, int | None]]:

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 from matching.negotiation.cycle_sites import Offer
 from matching.negotiation.decision import Usage
-from matching.negotiation.explanation import explain, explain_site, with_changes
+from matching.negotiation.explanation import explain, with_changes
+from matching.negotiation.site_explanation import explain_site
 from tests.matching.matchmaking import NOW, dag_ads, match, offer, request, site_ads
 from wms.core.models import User
 from wms.dags.models import Dag

@@ -250,8 +250,9 @@ def test_a_dag_that_no_queue_anywhere_can_run_is_told_why_it_left_each_site(
     submit, make_site, alice: User
 ) -> None:
     for name in ("site-a", "site-b"):
-        make_site(name)
-    files = {"step.sub": f'+Tags = "gpu"\n{SUBMIT_FILE}', "step.sh": "#!/bin/sh\n"}
+        make_site(name, attributes='Tag = "gpu"')
+    # What only the site knows is compared with its queues when the node is submitted.
+    files = {"step.sub": f'+Tags = "$$(Tag)"\n{SUBMIT_FILE}', "step.sh": "#!/bin/sh\n"}
     dag = submit(NODE, files=files)
     for _ in range(3):
         match(dag)

@@ -354,7 +354,7 @@ def test_publishing_and_reading_take_few_queries(
         make_site(f"site-{number}")
         advertise(f'Name = "site-{number}"', actor=operator, now=NOW)
 
-    with django_assert_max_num_queries(6):
+    with django_assert_max_num_queries(8):
         publish_ads({}, now=NOW)
     with django_assert_max_num_queries(1):
         assert len(read_ads(NOW)) == 7

@@ -122,6 +122,18 @@ class Dag(models.Model):
     concurrency_limits = models.JSONField(
         default=dict, help_text="How much of each limit the DAG takes while it runs, by name."
     )
+    node_needs = models.JSONField(
+        default=list,
+        db_default=models.Value([], models.JSONField()),
+        help_text="What its nodes need, as far as it was known at the submission: the largest "
+        "needs, what differs from the defaults of each.",
+    )
+    need_nodes = ArrayField(
+        models.CharField(),
+        default=list,
+        db_default=models.Value([], ArrayField(models.CharField())),
+        help_text="The name of one node that has it, for each of these needs.",
+    )
     rematch_expression = models.TextField(
         blank=True, help_text="When true for a running DAG, its match is taken back."
     )

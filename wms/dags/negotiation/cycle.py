@@ -9,21 +9,23 @@ from __future__ import annotations
 
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
 from matching.negotiation.cycle_sites import Offer
-from matching.negotiation.decision import Bounds, Decision, decide
+from matching.negotiation.decision import NO_TIME, Bounds, Decision, Request, decide
 from wms.accounting.services import charge
 from wms.dags.models import NegotiationCycle
 from wms.dags.negotiation import late_binding
 from wms.dags.negotiation import requests as demand
 from wms.dags.negotiation.binding import carry_out
 from wms.dags.negotiation.bound import forget_ended_clusters
+from wms.dags.negotiation.node_fit import current_fitter
 from wms.dags.negotiation.site_performance import site_outcomes
 from wms.dags.services.policies import matchmaking_policy
+from wms.pilots.figures import figures_by_queue
 from wms.sites import throttling
 from wms.sites.ads import publish_ads, read_ads
 from wms.sites.standing import standings
@@ -32,6 +34,8 @@ from wms.sites.standing import standings
 DECISION_S = 20.0
 #: The same for the acceptance of DAGs whose jobs are bound at the claim; others keep their sites.
 ACCEPTANCE_S = 10.0
+#: Time limit to compare what nodes need with queues; DAGs whose needs come later are left over.
+FITTING_S = 5.0
 #: Time limit to evaluate one autocluster at all sites; DAGs whose ads take longer are held.
 REQUEST_S = 2.0
 #: Time for which the records of cycles are kept.
@@ -47,16 +51,18 @@ def run_cycle(now: datetime) -> dict[str, Any]:
     """Run one cycle, and store its results and the durations of its phases as a record."""
     timer = _PhaseTimer(time.monotonic)
     _adjust_throttles(now)
-    ads = publish_ads(demand.loads_by_site(), now=now)
+    ads = publish_ads(demand.loads_by_site(), now=now, figures=figures_by_queue(now))
     publish_s = timer.lap()
     charge(demand.used_slots(), half_life_s=matchmaking_policy().priority_half_life_s, now=now)
-    offers, requests = read_offers(now), demand.idle_requests()
+    offers, fitter = read_offers(now), current_fitter(stopwatch=time.monotonic, limit_s=FITTING_S)
+    requests, unseen = _compared(demand.idle_requests(fitter))
     bounds = Bounds(time.monotonic, request_s=REQUEST_S, decision_s=DECISION_S)
-    late = late_binding.negotiate(offers, now, bounds=replace(bounds, decision_s=ACCEPTANCE_S))
+    late_bounds = replace(bounds, decision_s=ACCEPTANCE_S)
+    late = late_binding.negotiate(offers, fitter, now, bounds=late_bounds)
     usage, limits = demand.usage(offers), demand.concurrency_limits(requests)
     read_s = timer.lap()
     decision = decide(requests, offers, usage, limits, now, bounds=bounds)
-    decision.unmatched.update(late.waiting)
+    decision.unmatched.update({**late.waiting, **dict.fromkeys(unseen, NO_TIME)})
     decide_s = timer.lap()
     bound = carry_out(decision, offers, now=now)
     cycle = NegotiationCycle.objects.create(
@@ -66,7 +72,7 @@ def run_cycle(now: datetime) -> dict[str, Any]:
         decide_s=decide_s,
         carry_out_s=timer.lap(),
         ads=ads,
-        requests=len(requests) + late.idle,
+        requests=len(requests) + len(unseen) + late.idle,
         autoclusters=decision.autoclusters,
         matches=len(decision.matches) + late.idle - len(late.waiting),
         bound=bound + late.begun,
@@ -76,6 +82,13 @@ def run_cycle(now: datetime) -> dict[str, Any]:
     _prune_records(now)
     forget_ended_clusters()
     return {**_report(cycle), "moved": late.changed}
+
+
+def _compared(requests: Sequence[Request]) -> tuple[list[Request], list[int]]:
+    """Requests whose needs were compared with the queues, and ids of DAGs without time for that."""
+    is_open = [bool(each.nodes) and each.node_fit is None for each in requests]
+    compared = [each for each, flag in zip(requests, is_open, strict=True) if not flag]
+    return compared, [each.dag_id for each, flag in zip(requests, is_open, strict=True) if flag]
 
 
 def _left_over(decision: Decision) -> list[dict[str, Any]]:

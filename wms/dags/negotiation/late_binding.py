@@ -13,7 +13,7 @@ from datetime import datetime
 from django.db import transaction
 from django.db.models import Q, QuerySet
 
-from matching.negotiation.acceptance import Acceptance, accept
+from matching.negotiation.acceptance import Acceptance, accept, homeless_node
 from matching.negotiation.concurrency_limits import LimitsInUse
 from matching.negotiation.cycle_sites import Offer
 from matching.negotiation.decision import Bounds, Request
@@ -22,6 +22,7 @@ from wms.core.actors import Actor
 from wms.dags import lifecycle
 from wms.dags.models import Dag
 from wms.dags.negotiation.binding import base_environment, store_reasons
+from wms.dags.negotiation.node_fit import NodeFitter
 from wms.dags.negotiation.requests import concurrency_limits, requests_of
 from wms.dags.reading.dag_jobs import jobs_of
 from wms.dags.states import Binding, DagState
@@ -51,16 +52,19 @@ class LateResult:
     waiting: Mapping[int, Leftover] = field(default_factory=dict)
 
 
-def negotiate(offers: Sequence[Offer], now: datetime, *, bounds: Bounds) -> LateResult:
+def negotiate(
+    offers: Sequence[Offer], fitter: NodeFitter, now: datetime, *, bounds: Bounds
+) -> LateResult:
     """Ask the sites about all DAGs whose jobs are bound at the claim, and act on the answers.
 
-    Limits and groups concern the beginning of a DAG alone. A DAG for which no time is left keeps
+    Limits and groups concern the beginning of a DAG alone, and so does that each of its nodes can
+    run at one of the sites. A DAG for which no time is left keeps
     its sites, but for those that have closed meanwhile; each cycle begins with other DAGs.
     """
     states = dict(_bound_by_job().values_list("pk", "state"))
     if not states:
         return LateResult()
-    found = requests_of(_bound_by_job().order_by("pk"))
+    found = requests_of(_bound_by_job().order_by("pk"), fitter)
     requests = _turned([each for each in found if each.dag_id in states], now)
     accepted = accept(requests, offers, now, bounds=bounds)
     names = {offer.site_id: offer.name for offer in offers}
@@ -92,11 +96,18 @@ def _turned(requests: Sequence[Request], now: datetime) -> list[Request]:
 
 
 def _obstacles(idle: Sequence[Request], accepted: Mapping[int, Acceptance]) -> dict[int, Leftover]:
-    """Why idle DAGs cannot begin now: those that no site accepts, and those over a limit."""
+    """Why idle DAGs cannot begin now: no site accepts one, or can run a node, or a limit is
+    reached.
+    """
     limits = LimitsInUse(concurrency_limits(idle))
     obstacles: dict[int, Leftover] = {}
     for request in idle:
-        obstacle = accepted[request.dag_id].leftover or limits.exceeded(request.limits)
+        found = accepted[request.dag_id]
+        obstacle = (
+            found.leftover
+            or homeless_node(request, found.site_ids)
+            or limits.exceeded(request.limits)
+        )
         if obstacle is not None:
             obstacles[request.dag_id] = obstacle
         else:

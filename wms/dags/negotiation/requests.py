@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from django.db.models import Count, F, QuerySet, Sum, Value
-from django.db.models.functions import Left
+from django.db.models import Count, F, QuerySet, Sum, TextField, Value
+from django.db.models.functions import Cast, Left
 
 from matching.negotiation.concurrency_limits import Limit
 from matching.negotiation.cycle_sites import Offer
@@ -23,6 +23,7 @@ from wms.accounting import selectors as accounting
 from wms.accounting.models import AccountingGroup
 from wms.dags.models import Dag, MatchRecord
 from wms.dags.negotiation import bound
+from wms.dags.negotiation.node_fit import NodeFitter
 from wms.dags.states import Binding, DagState
 from wms.jobs.models import Attempt
 from wms.pilots.models import Pilot
@@ -37,7 +38,8 @@ _REASON_LENGTH = 500
 _COLUMNS = (
     "pk", "name", "owner_id", "owner__username", "accounting_group_id", "accounting_group__name",
     "ad_attributes", "node_count", "done_count", "failed_count", "futile_count",
-    "concurrency_limits", "rematch_count", "weight", "takes_limits",
+    "concurrency_limits", "rematch_count", "weight", "takes_limits", "needs_text", "need_nodes",
+    "binding",
 )  # fmt: skip
 
 
@@ -50,31 +52,37 @@ class _MatchHistory:
     left_because: dict[int, str] = field(default_factory=dict)
 
 
-def idle_requests() -> list[Request]:
+def idle_requests(fitter: NodeFitter | None = None) -> list[Request]:
     """Requests of all idle DAGs in the order of submission.
 
     DAGs that an earlier cycle had no time for come first.
     """
-    return requests_of(_in_request_order(_unmatched_dags()))
+    return requests_of(_in_request_order(_unmatched_dags()), fitter)
 
 
-def requests_of(dags: QuerySet[Dag]) -> list[Request]:
+def requests_of(dags: QuerySet[Dag], fitter: NodeFitter | None = None) -> list[Request]:
     """Requests of these DAGs in any state; two queries.
 
-    Amounts of limits that a DAG takes already are not asked for again.
+    Amounts of limits that a DAG takes already are not asked for again. With a fitter they know
+    where their nodes can run: all of those with needs, unless its time is over.
     """
     histories = _match_histories(dags)
     nothing = _MatchHistory()
     weighed = dags.annotate(
-        weight=bound.weight_of_request(), takes_limits=bound.takes_limits_already()
+        weight=bound.weight_of_request(),
+        takes_limits=bound.takes_limits_already(),
+        needs_text=Cast("node_needs", TextField()),
     )
-    return [_request(row, histories.get(row[0], nothing)) for row in weighed.values_list(*_COLUMNS)]
+    return [
+        _request(row, histories.get(row[0], nothing), fitter)
+        for row in weighed.values_list(*_COLUMNS)
+    ]
 
 
-def _request(row: tuple[Any, ...], history: _MatchHistory) -> Request:
+def _request(row: tuple[Any, ...], history: _MatchHistory, fitter: NodeFitter | None) -> Request:
     (
         dag_id, name, owner_id, owner, group_id, group, expressions, nodes, done, failed, futile,
-        limits, rematches, weight, takes_limits,
+        limits, rematches, weight, takes_limits, needs_text, need_nodes, binding,
     ) = row  # fmt: skip
     unfinished = nodes - done - failed - futile
     values = {
@@ -101,6 +109,11 @@ def _request(row: tuple[Any, ...], history: _MatchHistory) -> Request:
         limits={} if takes_limits else limits,
         avoided=history.avoided,
         left_because=history.left_because,
+        node_fit=fitter.fit(needs_text, owner=owner, group=group or "")
+        if fitter is not None and need_nodes
+        else None,
+        nodes=need_nodes,
+        bound_singly=binding == Binding.JOB,
     )
 
 

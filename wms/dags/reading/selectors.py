@@ -114,7 +114,7 @@ def _needs_attention(now: datetime) -> Q:
         | Q(state=DagState.FAILED, state_since__gte=now - _FAILED_LATELY)
         | Q(state=DagState.RUNNING, failed_count__gt=0)
         | Q(state=DagState.IDLE, state_since__lt=now - _IDLE_TOO_LONG)
-        | Q(state=DagState.IDLE, unmatched_kind=Kind.NO_SITE)
+        | Q(state=DagState.IDLE, unmatched_kind__in=[Kind.NO_SITE, Kind.NODES])
     )
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import BinaryIO
 
 from matching.negotiation.deadline import Deadline
-from matching.task_queues.needs import CPU_SEGMENTS_S
+from matching.task_queues.needs import CPU_SEGMENTS_S, Needs
 from wms.core.conf import conf
 from wms.core.errors import Finding, InvalidInput
 from wms.core.models import User
@@ -42,12 +42,14 @@ _SOURCE_NAMES = {NodeKind.SUBDAG: "DAG file", NodeKind.DATA: "placement request"
 class CheckedDag:
     """A parsed DAG with its submit descriptions; `findings` are its faults.
 
-    `submit_files` by the sources of the nodes, without those that were not uploaded. `warnings` are
+    `submit_files` by the sources of the nodes, without those that were not uploaded. Needs are
+    those of jobs, as far as they are known before the match. `warnings` are
     about things that are accepted but look like mistakes.
     """
 
     dag: DagSpec
     submit_files: dict[str, SubmitFile] = field(default_factory=dict)
+    nodes_by_needs: dict[Needs, list[NodeSpec]] = field(default_factory=dict)
     description: DagDescription = field(default_factory=DagDescription)
     findings: list[Finding] = field(default_factory=list)
     warnings: list[Finding] = field(default_factory=list)
@@ -291,7 +293,7 @@ def _check_nodes(
 ) -> None:
     """Add faults and warnings about the nodes, as far as they are known before the match."""
     group = checked.description.group
-    faults, warnings = check_nodes(
+    found = check_nodes(
         checked.dag,
         checked.submit_files,
         uploaded=files.keys(),
@@ -303,8 +305,9 @@ def _check_nodes(
         is_late=checked.description.binding is Binding.JOB,
         deadline=deadline,
     )
-    checked.findings += faults
-    checked.warnings += warnings
+    checked.findings += found.faults
+    checked.warnings += found.warnings
+    checked.nodes_by_needs = found.nodes_by_needs
     if owner is not None and uses_references(checked.submit_files.values()):
         of_sites = advertised_names()
         findings = unknown_references(

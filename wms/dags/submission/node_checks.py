@@ -36,6 +36,15 @@ _MAX_NAME_CHARACTERS = 512 * 1024 * 1024
 _COST_OF_NAME = 64
 
 
+@dataclass(slots=True)
+class NodeChecks:
+    """Faults and warnings about nodes, and the nodes by their needs before the match."""
+
+    faults: list[Finding] = field(default_factory=list)
+    warnings: list[Finding] = field(default_factory=list)
+    nodes_by_needs: dict[Needs, list[NodeSpec]] = field(default_factory=dict)
+
+
 def check_nodes(
     dag: DagSpec,
     submit_files: Mapping[str, SubmitFile],
@@ -48,8 +57,8 @@ def check_nodes(
     allow_missing_files: bool = False,
     is_late: bool = False,
     deadline: Deadline | None = None,
-) -> tuple[list[Finding], list[Finding]]:
-    """Faults and warnings about the nodes, each once, with file and line.
+) -> NodeChecks:
+    """Faults and warnings about the nodes, each once, with file and line, and their needs.
 
     What depends on the site is checked after the match. Nodes whose description is missing or
     faulty are left out. With `is_late` no site is known before a pilot claims a job. `offered` are
@@ -65,7 +74,7 @@ def check_nodes(
                 f"{deadline_message(deadline)}: {count} of {len(dag.nodes)} nodes were looked at"
             )
             checker.faults.append(Finding(message, *node.location))
-            return checker.faults[-MAX_FINDINGS:], []
+            return NodeChecks(checker.faults[-MAX_FINDINGS:])
         if node.kind in _WITHOUT_JOBS or node.is_noop or node.source not in submit_files:
             continue
         checker.check(node)
@@ -74,15 +83,18 @@ def check_nodes(
             break
     # Outputs of faulty nodes are unknown: no missing inputs are reported then.
     missing = checker.files.missing(submit_files, uploaded) if checker.all_outputs_known else []
-    warnings = dag_warnings(dag, submit_files, checker.needs.items(), offered, deadline)
+    first_nodes = [(needs, nodes[0]) for needs, nodes in checker.needs.items()]
+    warnings = dag_warnings(dag, submit_files, first_nodes, offered, deadline)
     longest_s = offered.longest_s if offered else None
-    findings = time_warnings(submit_files, checker.needs.items(), checker.durations, longest_s)
+    findings = time_warnings(submit_files, first_nodes, checker.durations, longest_s)
     warnings = [*findings, *warnings][:MAX_FINDINGS]
     # Nodes that share a description share its faults.
     faults = list(dict.fromkeys(checker.faults))[:MAX_FINDINGS]
     if allow_missing_files or _may_make_files(dag, submit_files):
-        return faults, [*missing, *warnings][:MAX_FINDINGS]
-    return [*faults, *missing][:MAX_FINDINGS], warnings
+        warnings = [*missing, *warnings][:MAX_FINDINGS]
+    else:
+        faults = [*faults, *missing][:MAX_FINDINGS]
+    return NodeChecks(faults, warnings, checker.needs)
 
 
 def _may_make_files(dag: DagSpec, submit_files: Mapping[str, SubmitFile]) -> bool:
@@ -108,7 +120,7 @@ class _Checker:
     ) -> None:
         self._is_late = is_late
         self.faults: list[Finding] = []
-        self.needs: dict[Needs, NodeSpec] = {}
+        self.needs: dict[Needs, list[NodeSpec]] = {}
         #: Whether each node's outputs are known, that is no node is faulty.
         self.all_outputs_known = True
         self.files = _FileReferences()
@@ -117,7 +129,7 @@ class _Checker:
         self._identity = identity
         self._deadline = deadline
         self._renderers: dict[str, Renderer | None] = {}
-        self._last: Needs | None = None
+        self._last: tuple[Needs | None, list[NodeSpec]] = (None, [])
 
     @property
     def is_full(self) -> bool:
@@ -161,10 +173,13 @@ class _Checker:
         self.files.add(node, fields)
         self.durations.add(node, fields)
         needs = fields["needs"]
-        if needs is self._last or needs in self.needs:
+        last, nodes = self._last
+        if needs is not last:
+            nodes = self.needs.setdefault(needs, [])
+            self._last = needs, nodes
+        if nodes and nodes[-1] is node:
             return
-        self._last = needs
-        self.needs[needs] = node
+        nodes.append(node)
         if len(self.needs) > MAX_DIFFERENT_NEEDS:
             message = f"the nodes of a DAG have at most {MAX_DIFFERENT_NEEDS} different needs"
             self.faults.append(Finding(message, *node.location))

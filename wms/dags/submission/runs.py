@@ -35,6 +35,7 @@ from wms.dags.rescue.rescue_files import (
 from wms.dags.states import Binding, DagState
 from wms.dags.submission.checking import CheckedDag, FaultyDag, check_dag
 from wms.dags.submission.dag_description import DagDescription
+from wms.dags.submission.node_needs import stored_needs
 from wms.dags.submission.storing import store_nodes
 from wms.dags.submission.workspaces import WorkspaceFiles
 from wms.jobs.models import Workspace
@@ -179,7 +180,19 @@ def _create(request: RunRequest, checked: CheckedDag, resume_point: ResumePoint 
         category_limits=spec.categories,
         script_environment=spec.environment,
         exports=_exports(checked),
+        **_needs_of_nodes(checked, resume_point, is_inner=parent is not None),
         **_description(request, checked.description),
+    )
+
+
+def _needs_of_nodes(
+    checked: CheckedDag, resume_point: ResumePoint | None, *, is_inner: bool
+) -> dict[str, Any]:
+    """Columns for the needs of the nodes; none for an inner DAG, which goes where the outer is."""
+    if is_inner:
+        return {}
+    return stored_needs(
+        checked.nodes_by_needs, done=resume_point.text.done if resume_point is not None else ()
     )
 
 

@@ -23,6 +23,8 @@ SCRATCH_MB = 1
 CONNECT_TIMEOUT_S = 10.0
 
 _MB = 1024 * 1024
+#: As long may the text of a metric be.
+_LONGEST_METRIC = 200
 
 Given = Mapping[str, Any]
 
@@ -80,14 +82,27 @@ def platform(given: Given) -> Finding:
 
 def software(given: Given) -> Finding:
     """Each of `directories` is there, can be listed and is not empty."""
-    for directory in given["settings"].get("directories", []):
+    directories = given["settings"].get("directories", [])
+    for directory in directories:
         try:
-            is_empty = next(iter(os.scandir(directory)), None) is None
+            with os.scandir(directory) as entries:
+                is_empty = next(entries, None) is None
         except OSError as error:
             return Finding(f"the software directory {directory} cannot be used: {error.strerror}")
         if is_empty:
             return Finding(f"the software directory {directory} is empty")
-    return Finding()
+    return Finding(metrics=_named(directories))
+
+
+def _named(directories: list[str]) -> dict[str, str]:
+    """Directories as one text, as many as a metric holds."""
+    text = ""
+    for directory in directories:
+        longer = f"{text},{directory}" if text else directory
+        if len(longer) > _LONGEST_METRIC:
+            break
+        text = longer
+    return {"software": text} if text else {}
 
 
 def network(given: Given) -> Finding:

@@ -1,0 +1,118 @@
+"""Comparison of DAGs' needs with the queues of sites: where each node of a DAG can run.
+
+By the rule of TaskQueues (`matching.task_queues.resources.offer_refusal`), with all queues that are
+switched on, whatever holds pilots back for a time. Equal needs are compared once.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from functools import partial
+from typing import Any
+
+from matching.negotiation.candidates import Stopwatch
+from matching.negotiation.deadline import Deadline
+from matching.negotiation.node_fit import NeedCode, NodeFit, Unmet
+from matching.negotiation.unmatched_reasons import grouped_reasons
+from matching.task_queues.needs import Needs
+from matching.task_queues.resources import Resource, offer_refusal, refused_aspect
+from wms.pilots.pressure.fitting import QueueMatcher
+from wms.sites.selectors import configured_queues, offered_resource
+
+#: Amounts of needs and offers: their kind, and how an amount is written.
+_AMOUNTS: tuple[tuple[NeedCode, str, str], ...] = (
+    (NeedCode.CPU_TIME, "cpu_time_s", "s of CPU time"),
+    (NeedCode.CORES, "cores", "cores"),
+    (NeedCode.MEMORY, "memory_mb", "MB of memory"),
+    (NeedCode.GPUS, "gpus", "GPUs"),
+    (NeedCode.DISK, "disk_mb", "MB of disk space"),
+)
+#: Kinds of what a queue as a whole refuses, by the aspect of its offer.
+_CODES = {
+    "place": NeedCode.PLACE,
+    "tags": NeedCode.TAGS,
+    "identity": NeedCode.IDENTITY,
+    "sending": NeedCode.SENDING,
+    "requirements": NeedCode.REQUIREMENTS,
+}
+
+
+class NodeFitter:
+    """Finder of the sites where each node of a DAG can run, until its time limit.
+
+    `offers` are those of queues, each with the id of its site.
+    """
+
+    def __init__(
+        self,
+        offers: Iterable[tuple[int, Resource]],
+        *,
+        stopwatch: Stopwatch | None = None,
+        limit_s: float = math.inf,
+    ) -> None:
+        self._offers: dict[int, list[Resource]] = defaultdict(list)
+        self._masks: dict[int, int] = defaultdict(int)
+        every: dict[str, Resource] = {}
+        for bit, (site_id, offer) in enumerate(offers):
+            every[str(bit)] = offer
+            self._offers[site_id].append(offer)
+            self._masks[site_id] |= 1 << bit
+        self._matcher = QueueMatcher(every)
+        self._has_owners = any(offer.owner_groups for offer in every.values())
+        self._known = frozenset(self._masks)
+        self._deadline = Deadline(stopwatch, limit_s)
+        self._sites: dict[int, frozenset[int]] = {}
+        self._fits: dict[tuple[str, str, str], NodeFit] = {}
+
+    def fit(self, text: str, *, owner: str, group: str) -> NodeFit | None:
+        """Sites where nodes with these needs can run; None for new needs when the time is up.
+
+        `text` is the JSON of a DAG's `node_needs`, `owner` and `group` those of the DAG.
+        """
+        # Of whom the jobs are decides nothing else.
+        is_personal = self._has_owners or '"requirements"' in text
+        key = (text, owner, group) if is_personal else (text, "", "")
+        known = self._fits.get(key)
+        if known is None and not self._deadline.is_over:
+            known = self._fits[key] = self._compared(key)
+        return known
+
+    def _compared(self, key: tuple[str, str, str]) -> NodeFit:
+        text, owner, group = key
+        needs = [
+            Needs.from_dict({"owner": owner, "owner_group": group, **given})
+            for given in json.loads(text)
+        ]
+        fitting = [self._fitting_sites(self._matcher.mask(each)) for each in needs]
+        return NodeFit(fitting, self._known, partial(self._unmet, needs))
+
+    def _fitting_sites(self, mask: int) -> frozenset[int]:
+        if mask not in self._sites:
+            self._sites[mask] = frozenset(pk for pk, own in self._masks.items() if own & mask)
+        return self._sites[mask]
+
+    def _unmet(self, needs: list[Needs], place: int, site_id: int) -> Unmet:
+        return _unmet(place, needs[place], self._offers[site_id])
+
+
+def current_fitter(**limits: Any) -> NodeFitter:
+    """Fitter with the queues as they are configured now, and these limits of time. One query."""
+    queues = configured_queues().select_related("site", "owner", "owner_group")
+    ordered = queues.order_by("site__name", "name")
+    return NodeFitter([(queue.site_id, offered_resource(queue)) for queue in ordered], **limits)
+
+
+def _unmet(place: int, needs: Needs, offers: Sequence[Resource]) -> Unmet:
+    """What these offers of one site do not meet, of needs that none of them fits."""
+    for code, field, words in _AMOUNTS:
+        needed, largest = getattr(needs, field), max(getattr(offer, field) for offer in offers)
+        if needed > largest:
+            unit = words.split()[0] if " of " in words else words
+            return Unmet(place, code, f"{needed} {words}, the largest queue has {largest} {unit}")
+    refusals = [(offer.queue.rpartition("/")[2], offer_refusal(offer, needs)) for offer in offers]
+    aspects = {refused_aspect(offer, needs) for offer in offers}
+    code = _CODES.get(aspects.pop(), NeedCode.TOGETHER) if len(aspects) == 1 else NeedCode.TOGETHER
+    return Unmet(place, code, grouped_reasons(refusals))
