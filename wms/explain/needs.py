@@ -7,16 +7,18 @@ in a verdict; and names what in the needs no site offers.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from matching.negotiation.explanation import MatchVerdict
 from matching.negotiation.unmatched_reasons import grouped_reasons
 from matching.task_queues.needs import Needs
-from matching.task_queues.resources import taking_refusal
+from matching.task_queues.published import PublishedHere
+from matching.task_queues.requirements import taking_refusal
 from wms.explain.private_pilots import barred_owners
 from wms.explain.queue_changes import QueueChanges
 from wms.jobs.limits import ReachedLimit, reached_limits
+from wms.pilots.program.published import published_here
 from wms.pilots.selectors import live_pilots_by_queue
 from wms.pilots.states import PENDING, PilotState
 from wms.sites.models import Queue
@@ -69,12 +71,14 @@ def explain_needs(
 ) -> NeedsExplanation:
     """Explanation for waiting jobs with these needs, with changes of queues if given.
 
-    At most six queries, and three more where there are private pilots.
+    At most six queries, two more where requirements ask for what checks publish, and three more
+    where there are private pilots.
     """
     changes = changes or QueueChanges()
     queues, standing = queues_and_standings(now)
     unknown = [word.message for word in unknown_terms(queues, needs)]
     pilots = live_pilots_by_queue()
+    published = published_here(queues, now=now) if "_" in needs.requirements else {}
     limits = [limit for limit in reached_limits(now) if limit.kind.covers(needs)]
     barred = barred_owners(queues, needs)
     fits = [
@@ -85,6 +89,7 @@ def explain_needs(
             limit=_limit(limits, needs, queue) or barred.get(queue.pk, ""),
             is_off=not queue.is_enabled or not queue.site.is_enabled,
             pilots=pilots.get(queue.pk, {}),
+            published=published.get(queue.pk),
         )
         for queue in queues
     ]
@@ -110,9 +115,16 @@ def _limit(limits: Sequence[ReachedLimit], needs: Needs, queue: Queue) -> str:
 
 
 def _fit(
-    queue: Queue, needs: Needs, *, closed: str, limit: str, is_off: bool, pilots: Mapping[str, int]
+    queue: Queue,
+    needs: Needs,
+    *,
+    closed: str,
+    limit: str,
+    is_off: bool,
+    pilots: Mapping[str, int],
+    published: PublishedHere | None,
 ) -> QueueFit:
-    offer = offered_resource(queue)
+    offer = replace(offered_resource(queue), publishes=published)
     refusal = taking_refusal(offer, needs)
     unsent = "" if refusal else offer.unsent_reason(needs)
     return QueueFit(

@@ -39,6 +39,7 @@ from wms.pilots.pressure.requests import Planned, store_requests, stored_request
 from wms.pilots.pressure.snapshot import Owner, QueuePilots, pilots_by_queue, scopes, seen_disk_mb
 from wms.pilots.pressure.submitter import SERVE_TASK
 from wms.pilots.pressure_models import PressureRequest
+from wms.pilots.program.published import published_here
 from wms.sites.models import Queue
 from wms.sites.selectors import enabled_queues, lapsed_identities, offered_resource
 from wms.sites.standing import standings
@@ -148,13 +149,16 @@ def _queue_states(now: datetime, times_s: Sequence[int], waiting: Sequence[Deman
     closed = _closed(queues, now)
     limits = reached_limits(now)
     disk_mb = seen_disk_mb(now)
+    published = published_here(queues, now=now)
     offers = {}
     for queue in queues:
         if queue.pk not in closed:
             at_limit = tuple(limit.kind for limit in limits if limit.is_at(queue.site.name))
             offer = offered_resource(queue)
             disk = min(offer.disk_mb, disk_mb.get(queue.pk, offer.disk_mb))
-            offers[str(queue)] = replace(offer, excluded=at_limit, disk_mb=disk)
+            offers[str(queue)] = replace(
+                offer, excluded=at_limit, disk_mb=disk, publishes=published[queue.pk]
+            )
     has_owners = any(queue.has_owners for queue in queues)
     identities = read_identities(waiting) if has_owners else Identities()
     pilots = pilots_by_queue(now, times_s=times_s)

@@ -15,7 +15,7 @@ from typing import Any
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import Q, QuerySet
+from django.db.models import QuerySet
 
 from wms.core.actors import Actor
 from wms.core.database.saving import check_row, check_same_name, save_audited
@@ -24,7 +24,16 @@ from wms.core.models import Role
 from wms.core.policy import require_role
 from wms.pilots import lifecycle
 from wms.pilots.agent.checks import BUILT_IN
+from wms.pilots.agent.checks.publication import Publication
 from wms.pilots.models import NodeCheck, Pilot, PilotCheck
+from wms.pilots.program.declarations import check_declaration, checks_meant_for
+from wms.pilots.program.published import (
+    NOTHING_SAID,
+    Said,
+    forget_seen,
+    judge_publications,
+    keep_publications,
+)
 from wms.pilots.protocol.registration import pilot_actor, secret_digest
 from wms.sites.models import Queue, Site
 
@@ -34,6 +43,7 @@ MOST_SETTINGS_BYTES = 4096
 #: Time for which the results of checks are kept.
 _KEPT = timedelta(days=30)
 _SWEPT_AT_ONCE = 5000
+_SKIPPED_LENGTH = 2000
 #: Time for which failed checks are shown.
 FAILURES_TOLD_FOR = timedelta(days=1)
 #: Most results that are kept of one pilot: many more than any node needs.
@@ -42,7 +52,7 @@ MOST_RESULTS = 2000
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """Result of one check; `key` is the pilot's name for it."""
+    """Result of one check; `key` is the pilot's name for it, `said` what it published."""
 
     key: str
     name: str
@@ -51,6 +61,7 @@ class CheckResult:
     reason: str
     metrics: Mapping[str, Any]
     seconds: float
+    said: Said = NOTHING_SAID
 
 
 def check_node_check(check: NodeCheck) -> None:
@@ -67,6 +78,7 @@ def check_node_check(check: NodeCheck) -> None:
         raise InvalidInput.of("must be a JSON object", field="settings")
     if len(json.dumps(check.settings)) > MOST_SETTINGS_BYTES:
         raise InvalidInput.of(f"has more than {MOST_SETTINGS_BYTES} bytes", field="settings")
+    check_declaration(check)
     _check_named(check)
 
 
@@ -93,14 +105,7 @@ def save_node_check(check: NodeCheck, *, actor: Actor, reason: str = "") -> None
     check.script = "\n".join(check.script.splitlines()) + "\n"
     check_node_check(check)
     save_audited(check, target=f"node check {check.name}", actor=actor, reason=reason)
-
-
-def checks_meant_for(queue: Queue) -> QuerySet[NodeCheck]:
-    """Added checks for pilots of this queue in their order, those switched off included."""
-    return NodeCheck.objects.filter(
-        Q(site=None) | Q(site=queue.site_id),
-        Q(group=None) | Q(group=queue.owner_group_id) & ~Q(group=None),
-    )
+    forget_seen(check.name)
 
 
 def added_checks(queue: Queue) -> QuerySet[NodeCheck]:
@@ -108,8 +113,16 @@ def added_checks(queue: Queue) -> QuerySet[NodeCheck]:
     return checks_meant_for(queue).filter(is_enabled=True)
 
 
+@transaction.atomic
 def record_checks(pilot: Pilot, results: Sequence[CheckResult], *, now: datetime) -> None:
-    """Store results of a pilot's checks, up to a limit. Repeating it changes nothing."""
+    """Store results of a pilot's checks, up to a limit, and what they published.
+
+    Repeating it changes nothing. What a check may not publish is left out, with the reason in its
+    result.
+    """
+    said = {each.name: each.said for each in results if each.is_ok}
+    published = judge_publications(pilot.queue, said)
+    keep_publications(pilot, published, now=now)
     room = max(0, MOST_RESULTS - pilot.checks.count())
     PilotCheck.objects.bulk_create(
         [
@@ -121,6 +134,7 @@ def record_checks(pilot: Pilot, results: Sequence[CheckResult], *, now: datetime
                 kind=each.kind,
                 reason=each.reason,
                 metrics=dict(each.metrics),
+                skipped=_skipped(published.get(each.name)) if each.is_ok else "",
                 seconds=each.seconds,
                 created_at=now,
             )
@@ -128,6 +142,11 @@ def record_checks(pilot: Pilot, results: Sequence[CheckResult], *, now: datetime
         ],
         ignore_conflicts=True,
     )
+
+
+def _skipped(publication: Publication | None) -> str:
+    reasons = dict.fromkeys(publication.skipped) if publication else ()
+    return "; ".join(reasons)[:_SKIPPED_LENGTH]
 
 
 @transaction.atomic
@@ -155,6 +174,12 @@ def sweep_checks(*, now: datetime) -> int:
 def checks_of_pilot(pilot: Pilot) -> QuerySet[PilotCheck]:
     """Results of a pilot's checks, in their order."""
     return pilot.checks.order_by("pk")
+
+
+def skipped_publications(check: NodeCheck) -> QuerySet[PilotCheck]:
+    """Results of an added check of which something was not published, latest first."""
+    skipped = PilotCheck.objects.filter(name=check.name).exclude(skipped="")
+    return skipped.select_related("pilot__queue__site").order_by("-created_at", "-pk")
 
 
 def failed_checks_since(since: datetime) -> QuerySet[PilotCheck]:

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from matching.task_queues.needs import Needs
-from matching.task_queues.resources import JobKind, Resource, offer_refusal
+from matching.task_queues.requirements import offer_refusal
+from matching.task_queues.resources import JobKind, Resource
 from wms.pilots.pressure import fitting
 from wms.pilots.pressure.fitting import QueueMatcher, grouped_jobs, largest_first, no_fit_reasons
 from wms.taskqueues.selectors import Demand
