@@ -92,16 +92,16 @@ def taking_refusal(offer: Resource, needs: Needs) -> str:
     if refusal or not needs.requirements:
         return refusal
     ads = offer_ads(offer)
-    values = [requirements_value(needs, each.ad) for each in ads]
-    if any(
-        value is True or _may_become_true(needs.requirements, value, each)
-        for each, value in zip(ads, values, strict=True)
-    ):
+    if refusal := requirements_refusal(ads, needs):
+        return refusal
+    if any(_may_be_met(each, needs) for each in ads):
         return ""
-    word = "false" if any(value is False for value in values) else "never true"
-    return requirements_refusal(ads, needs) or (
-        f"has requirements that are {word} here: {needs.requirements[:_SHOWN_LENGTH]}"
-    )
+    return f"has requirements that are never true here: {needs.requirements[:_SHOWN_LENGTH]}"
+
+
+def _may_be_met(offered: OfferAd, needs: Needs) -> bool:
+    value = requirements_value(needs, offered.ad)
+    return value is True or _may_become_true(needs.requirements, value, offered)
 
 
 def requirements_refusal(ads: tuple[OfferAd, ...], needs: Needs) -> str:
@@ -132,15 +132,12 @@ def _part_refusal(offered: OfferAd, own: classad2.ClassAd, part: str) -> str:
     """Why one part of a conjunction keeps the whole from being true; empty when it need not."""
     value = evaluate(parse_expression(part), own, offered.ad)
     names = {reference.name for reference in references(part) if reference.scope != "my"}
-    is_open = any(map(offered.is_open, names)) or bool(_MAKES_NAMES.search(part))
-    if value is True or (is_open and (value is not False or _ASKS_UNDEFINED.search(part))):
+    if value is True or _may_become_true(part, value, offered):
         return ""
-    published = sorted(filter(is_published_name, names))
     if value is False:
         return f"has requirements that are false here: {part[:_SHOWN_LENGTH]}"
-    if not published or any(map(offered.is_of_node, names)):
-        return ""
-    return _unpublished(offered, published, part)
+    published = sorted(filter(is_published_name, names))
+    return _unpublished(offered, published, part) if published else ""
 
 
 def _unpublished(offered: OfferAd, names: list[str], part: str) -> str:

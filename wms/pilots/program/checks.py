@@ -24,15 +24,13 @@ from wms.core.models import Role
 from wms.core.policy import require_role
 from wms.pilots import lifecycle
 from wms.pilots.agent.checks import BUILT_IN
-from wms.pilots.agent.checks.publication import Publication
 from wms.pilots.models import NodeCheck, Pilot, PilotCheck
 from wms.pilots.program.declarations import check_declaration, checks_meant_for
 from wms.pilots.program.published import (
     NOTHING_SAID,
     Said,
     forget_seen,
-    judge_publications,
-    keep_publications,
+    take_publications,
 )
 from wms.pilots.protocol.registration import pilot_actor, secret_digest
 from wms.sites.models import Queue, Site
@@ -121,8 +119,7 @@ def record_checks(pilot: Pilot, results: Sequence[CheckResult], *, now: datetime
     result.
     """
     said = {each.name: each.said for each in results if each.is_ok}
-    published = judge_publications(pilot.queue, said)
-    keep_publications(pilot, published, now=now)
+    skipped = take_publications(pilot, said, now=now)
     room = max(0, MOST_RESULTS - pilot.checks.count())
     PilotCheck.objects.bulk_create(
         [
@@ -134,7 +131,7 @@ def record_checks(pilot: Pilot, results: Sequence[CheckResult], *, now: datetime
                 kind=each.kind,
                 reason=each.reason,
                 metrics=dict(each.metrics),
-                skipped=_skipped(published.get(each.name)) if each.is_ok else "",
+                skipped="; ".join(skipped[each.name])[:_SKIPPED_LENGTH] if each.is_ok else "",
                 seconds=each.seconds,
                 created_at=now,
             )
@@ -142,11 +139,6 @@ def record_checks(pilot: Pilot, results: Sequence[CheckResult], *, now: datetime
         ],
         ignore_conflicts=True,
     )
-
-
-def _skipped(publication: Publication | None) -> str:
-    reasons = dict.fromkeys(publication.skipped) if publication else ()
-    return "; ".join(reasons)[:_SKIPPED_LENGTH]
 
 
 @transaction.atomic

@@ -56,21 +56,27 @@ class Said:
 NOTHING_SAID = Said()
 
 
-def judge_publications(queue: Queue, said: Mapping[str, Said]) -> dict[str, Publication]:
-    """Publications by check, of the checks that may publish something at this queue.
+def take_publications(
+    pilot: Pilot, said: Mapping[str, Said], *, now: datetime
+) -> dict[str, tuple[str, ...]]:
+    """Keep with the pilot what checks have published, in place of what they did before.
 
-    What a check does not declare, or what is wrong, is left out with its reason, also of checks
-    that may publish nothing. A query where an added check is among them.
+    What a check does not declare, or what is wrong, is left out: the answer has the reasons, by
+    check. The caller is in a transaction. Nothing is written where nothing has changed.
     """
-    declared = _declared(queue, said)
-    judged = {}
-    for name, each in said.items():
-        declaration = declared.get(name, NOTHING_DECLARED)
-        publication = read_publication(each.attributes, each.variables, declaration)
-        skipped = tuple(filter(None, (each.skipped, *publication.skipped)))
-        if declaration or skipped:
-            judged[name] = Publication(publication.attributes, publication.variables, skipped)
-    return judged
+    declared = _declared(pilot.queue, said)
+    judged = {
+        name: read_publication(
+            each.attributes, each.variables, declared.get(name, NOTHING_DECLARED)
+        )
+        for name, each in said.items()
+    }
+    _keep(pilot, {name: judged[name] for name, may in declared.items() if may}, now)
+    return {name: _reasons(said[name], each) for name, each in judged.items()}
+
+
+def _reasons(said: Said, judged: Publication) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(filter(None, (said.skipped, *judged.skipped))))
 
 
 def _declared(queue: Queue, names: Collection[str]) -> dict[str, Declaration]:
@@ -80,13 +86,7 @@ def _declared(queue: Queue, names: Collection[str]) -> dict[str, Declaration]:
     return built_in | {each.name: declared_by(each) for each in added}
 
 
-def keep_publications(
-    pilot: Pilot, publications: Mapping[str, Publication], *, now: datetime
-) -> None:
-    """Keep with the pilot what its checks have published, in place of what they did before.
-
-    The caller is in a transaction. Nothing is written where nothing has changed.
-    """
+def _keep(pilot: Pilot, publications: Mapping[str, Publication], now: datetime) -> None:
     if not publications:
         return
     row = Pilot.objects.select_for_update(of=("self",)).only("published", "variables", "queue_id")
@@ -95,8 +95,9 @@ def keep_publications(
         name: dict(each.attributes) for name, each in publications.items()
     }
     variables = stored.variables | {
-        name: dict(each.variables) for name, each in publications.items() if each.variables
+        name: dict(each.variables) for name, each in publications.items()
     }
+    variables = {name: given for name, given in variables.items() if given}
     if (published, variables) != (stored.published, stored.variables):
         Pilot.objects.filter(pk=pilot.pk).update(published=published, variables=variables)
     _note_seen(stored.queue_id, published, now)
