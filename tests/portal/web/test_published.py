@@ -9,7 +9,6 @@ from django.utils import timezone
 from pytest_django.asserts import assertContains, assertNotContains
 
 from tests import factories
-from wms.core.models import User
 from wms.pilots.models import NodeCheck
 from wms.pilots.program.checks import CheckResult, record_checks
 from wms.pilots.program.published import Said
@@ -18,7 +17,7 @@ pytestmark = pytest.mark.django_db
 
 
 def test_the_page_of_a_pilot_shows_attributes_and_variables_and_what_was_left_out(
-    alice: User, client: Client
+    alice: Client,
 ) -> None:
     NodeCheck.objects.create(
         name="sw",
@@ -29,9 +28,7 @@ def test_the_page_of_a_pilot_shows_attributes_and_variables_and_what_was_left_ou
     pilot = factories.pilot()
     said = Said({"Release": "<i>2.5</i>", "Other": 1}, {"SW_DIR": "/cvmfs/sw"})
     record_checks(pilot, [CheckResult("0", "sw", True, "", "", {}, 0.1, said)], now=timezone.now())
-    client.force_login(alice)
-
-    page = client.get(reverse("web:pilot", args=[pilot.pk]))
+    page = alice.get(reverse("web:pilot", args=[pilot.pk]))
 
     assertContains(page, "sw_Release")
     assertContains(page, "&lt;i&gt;2.5&lt;/i&gt;")
@@ -40,10 +37,8 @@ def test_the_page_of_a_pilot_shows_attributes_and_variables_and_what_was_left_ou
 
 
 def test_the_page_of_a_pilot_that_published_nothing_has_no_table_for_it(
-    alice: User, client: Client
+    alice: Client,
 ) -> None:
-    client.force_login(alice)
-
-    page = client.get(reverse("web:pilot", args=[factories.pilot().pk]))
+    page = alice.get(reverse("web:pilot", args=[factories.pilot().pk]))
 
     assertNotContains(page, "published-box")
