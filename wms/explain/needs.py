@@ -21,6 +21,7 @@ from wms.jobs.limits import ReachedLimit, reached_limits
 from wms.pilots.program.published import published_here
 from wms.pilots.selectors import live_pilots_by_queue
 from wms.pilots.states import PENDING, PilotState
+from wms.sites.frontends import EntriesByGroup
 from wms.sites.models import Queue
 from wms.sites.selectors import offered_resource
 from wms.sites.standing import Standing, queues_and_standings
@@ -71,7 +72,7 @@ def explain_needs(
 ) -> NeedsExplanation:
     """Explanation for waiting jobs with these needs, with changes of queues if given.
 
-    At most six queries, two more where requirements ask for what checks publish, and three more
+    At most eight queries, two more where requirements ask for what checks publish, and three more
     where there are private pilots.
     """
     changes = changes or QueueChanges()
@@ -81,6 +82,7 @@ def explain_needs(
     published = published_here(queues, now=now) if "_" in needs.requirements else {}
     limits = [limit for limit in reached_limits(now) if limit.kind.covers(needs)]
     barred = barred_owners(queues, needs)
+    entries = EntriesByGroup(queues)
     fits = [
         _fit(
             changes.applied(queue),
@@ -89,6 +91,7 @@ def explain_needs(
             limit=_limit(limits, needs, queue) or barred.get(queue.pk, ""),
             is_off=not queue.is_enabled or not queue.site.is_enabled,
             pilots=pilots.get(queue.pk, {}),
+            not_served=entries.refusal(queue, needs.owner_group),
             published=published.get(queue.pk),
         )
         for queue in queues
@@ -122,10 +125,11 @@ def _fit(
     limit: str,
     is_off: bool,
     pilots: Mapping[str, int],
+    not_served: str,
     published: PublishedHere | None,
 ) -> QueueFit:
     offer = replace(offered_resource(queue), publishes=published)
-    refusal = taking_refusal(offer, needs)
+    refusal = taking_refusal(offer, needs) or not_served
     unsent = "" if refusal else offer.unsent_reason(needs)
     return QueueFit(
         site=queue.site.name,

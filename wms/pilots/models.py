@@ -12,7 +12,7 @@ from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.db.models.functions import Now
 
-from wms.accounting.models import AccountingGroup
+from wms.accounting.models import AccountingGroup, Frontend
 from wms.core.models import EventRecord
 from wms.pilots import (  # noqa: F401 - Django looks for models here only.
     pressure_models,
@@ -46,6 +46,14 @@ class Pilot(models.Model):
     )
     owner_group = models.ForeignKey(
         AccountingGroup, null=True, on_delete=models.PROTECT, related_name="+"
+    )
+    frontend = models.ForeignKey(
+        Frontend,
+        null=True,
+        on_delete=models.PROTECT,
+        related_name="+",
+        db_index=False,
+        help_text="For whose jobs it was sent; empty: for those of the default frontend.",
     )
     secret_sha256 = models.CharField(
         max_length=64, help_text="One-time secret for the registration."

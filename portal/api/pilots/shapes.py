@@ -103,14 +103,21 @@ class PilotDetailSerializer(PilotSerializer):
     owner = serializers.CharField(
         source="owner.username", default=None, read_only=True, allow_null=True
     )
+    frontend = serializers.CharField(
+        source="frontend.name",
+        default=None,
+        read_only=True,
+        allow_null=True,
+        help_text="For whose jobs it was sent; null: for those of the default frontend.",
+    )
     owner_group = serializers.CharField(
         source="owner_group.name", default=None, read_only=True, allow_null=True
     )
 
     class Meta(PilotSerializer.Meta):
         fields = [
-            *PilotSerializer.Meta.fields, "batch", "owner", "owner_group", "slot", "load",
-            "is_draining", "drain_reason", "accounts", "checks", "published", "variables",
+            *PilotSerializer.Meta.fields, "batch", "frontend", "owner", "owner_group", "slot",
+            "load", "is_draining", "drain_reason", "accounts", "checks", "published", "variables",
         ]  # fmt: skip
 
     @extend_schema_field(PilotAccountsSerializer(allow_null=True))

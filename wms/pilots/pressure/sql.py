@@ -9,7 +9,7 @@ from __future__ import annotations
 # attempts are found by `attempt_open_by_kind`, which holds the open ones only; the pilots of each
 # queue by `pilot_by_queue_and_state`.
 COUNT_FREE_CAPACITY = """
-SELECT pilot.queue_id, pilot.state IN ('submitted', 'queued') AS is_waiting,
+SELECT pilot.queue_id, pilot.frontend_id, pilot.state IN ('submitted', 'queued') AS is_waiting,
        pilot.batch_state = 'held' AS is_held, held.pilot_id IS NOT NULL AS is_busy,
        pilot.state = 'running' AND NOT pilot.is_draining AND pilot.drain_reason = ''
            AND CASE WHEN has_owners THEN pilot.owner_id IS NOT NULL
@@ -37,5 +37,5 @@ LEFT JOIN (
     FROM jobs_attempt WHERE outcome = '' GROUP BY pilot_id
 ) AS held ON held.pilot_id = pilot.id
 WHERE pilot.state IN ('submitted', 'queued', 'running', 'stalled')
-GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11
+GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12
 """

@@ -6,7 +6,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("pilots", "0002_pressurerequest_owners"),
+        ("pilots", "0003_frontends"),
         ("sites", "0002_private_queues"),
     ]
 
