@@ -89,7 +89,7 @@ def _name_faults(check: NodeCheck) -> list[str]:
             "attributes that the check publishes begin with its name"
         ]
     same = NodeCheck.objects.filter(name__iexact=check.name).exclude(pk=check.pk).exists()
-    is_built_in = check.name.lower() in BUILT_IN_ATTRIBUTES
+    is_built_in = check.name.lower() in BUILT_IN_ATTRIBUTES and check.pk is None
     if same or is_built_in:
         return [f"another check publishes attributes that begin with {check.name}"]
     return []
@@ -97,7 +97,8 @@ def _name_faults(check: NodeCheck) -> list[str]:
 
 def declared_names(queues: Iterable[Queue]) -> Mapping[int, frozenset[str]]:
     """Names, in lower case, that checks of each queue may publish. A query."""
-    added = list(NodeCheck.objects.filter(is_enabled=True).exclude(attributes={}))
+    columns = NodeCheck.objects.only("name", "attributes", "site", "group")
+    added = list(columns.filter(is_enabled=True))
     return {queue.pk: _names_at(queue, added) for queue in queues}
 
 

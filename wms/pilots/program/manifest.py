@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from django.db import models
@@ -59,7 +59,7 @@ def store_manifest(queue: Queue) -> str:
             "size_bytes": len(bundle.content),
         },
         "checks": [
-            *_built_in(queue, own),
+            *_built_in(queue, own, replaced={each.name for each in added}),
             *(
                 {
                     "name": each.name,
@@ -113,8 +113,13 @@ def _store(model: type[models.Model], contents: Mapping[str, bytes]) -> None:
     model._default_manager.bulk_create(rows, ignore_conflicts=True)
 
 
-def _built_in(queue: Queue, own: Mapping[str, dict[str, Any]]) -> list[dict[str, Any]]:
-    """Built-in checks that have something to check on this queue's nodes."""
+def _built_in(
+    queue: Queue, own: Mapping[str, dict[str, Any]], *, replaced: Collection[str]
+) -> list[dict[str, Any]]:
+    """Built-in checks that have something to check on this queue's nodes.
+
+    Not those of whose name an added one is, from before there was the built-in one.
+    """
     platform = {"platforms": [queue.platform]} if queue.platform else {}
     checks = [
         {
@@ -127,6 +132,7 @@ def _built_in(queue: Queue, own: Mapping[str, dict[str, Any]]) -> list[dict[str,
         }
         | own.get(name, {})
         for name in BUILT_IN
+        if name not in replaced
     ]
     return [
         check

@@ -81,8 +81,7 @@ def _reasons(said: Said, judged: Publication) -> tuple[str, ...]:
 
 def _declared(queue: Queue, names: Collection[str]) -> dict[str, Declaration]:
     built_in = {name: declared_by_built_in(name) for name in names if name in BUILT_IN_ATTRIBUTES}
-    rest = set(names) - built_in.keys()
-    added = checks_meant_for(queue).filter(name__in=rest) if rest else []
+    added = checks_meant_for(queue).filter(name__in=names, is_enabled=True)
     return built_in | {each.name: declared_by(each) for each in added}
 
 

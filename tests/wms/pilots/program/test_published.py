@@ -323,3 +323,22 @@ def test_a_check_that_publishes_no_attribute_may_have_any_name(adam: User) -> No
     save_node_check(check, actor=Actor.person(adam))
 
     assert NodeCheck.objects.get().variables == ["MY_DIR"]
+
+
+def test_a_check_from_before_the_built_in_one_of_its_name_goes_in_front_of_it(
+    make_queue: Callable[..., Queue], adam: User
+) -> None:
+    queue = make_queue()
+    check = add("gpu", attributes={"Brand": "string"}, variables=[])
+    pilot = running_pilot(queue)
+
+    manifest = json.loads(manifest_content(store_manifest(queue)))
+    tell(pilot, {"Brand": "other", "Count": 1}, name="gpu")
+
+    assert [each["builtin"] for each in manifest["checks"] if each["name"] == "gpu"] == [False]
+    assert pilot.published == {"gpu": {"Brand": "other"}}
+    assert "gpu_count" not in published_here([queue], now=NOW)[queue.pk].declared
+    check.is_enabled = False
+    save_node_check(check, actor=Actor.person(adam))
+    manifest = json.loads(manifest_content(store_manifest(queue)))
+    assert [each["builtin"] for each in manifest["checks"] if each["name"] == "gpu"] == [True]
