@@ -1,22 +1,21 @@
 """Resources that a pilot or queue offers to jobs, and the reasons why it cannot take some.
 
-Also why no pilot is sent for some, whether a job's requirements are true there, the ads of pilot
-and job for that, names of the facts that pilots tell of their nodes, and the kinds of jobs that
-running limits count.
+Also why no pilot is sent for some, the ads of pilot and job for their requirements, names of the
+facts that pilots tell of their nodes, and the kinds of jobs that running limits count.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any
 
 import classad2
 
-from matching.ads.classads import build_ad, evaluate, parse_expression
-from matching.ads.expressions import references
+from matching.ads.classads import build_ad
 from matching.task_queues.needs import MOST, Needs
+from matching.task_queues.published import Published, PublishedHere, ad_values
 
 #: What pilots tell of their nodes when they register: texts, and numbers.
 NODE_TEXTS = ("hostname", "platform", "python", "agent_version")
@@ -59,7 +58,8 @@ class Resource:
     A generic pilot has no `owner`; one of a frontend has the `owner_groups` of it, one of the
     default frontend the `foreign_groups` whose jobs it leaves alone. A private one has owner and
     group, or only its group where the members of the group share their pilots. `required_tags` are
-    those that a job must carry. Kinds in `excluded` have reached a running limit.
+    those that a job must carry. Kinds in `excluded` have reached a running limit. `publishes` is
+    what is known of the attributes that pilots of a queue publish; None: it was not looked up.
     """
 
     site: str
@@ -80,11 +80,12 @@ class Resource:
     owner_groups: tuple[str, ...] = ()
     foreign_groups: tuple[str, ...] = ()
     excluded: tuple[JobKind, ...] = ()
+    publishes: PublishedHere | None = None
 
     def refusal(self, needs: Needs) -> str:
         """Why these needs cannot be met here; empty when they can.
 
-        The requirements expression is not evaluated: see `requirements_value`.
+        The requirements expression is not evaluated: see `requirements`.
         """
         return next(filter(None, (check(self, needs) for check in _CHECKS.values())), "")
 
@@ -185,13 +186,17 @@ _CHECKS: dict[str, Callable[[Resource, Needs], str]] = {
 }
 
 
-def pilot_ad(resource: Resource, facts: Mapping[str, Any]) -> classad2.ClassAd:
+def pilot_ad(
+    resource: Resource, facts: Mapping[str, Any], published: Published = MappingProxyType({})
+) -> classad2.ClassAd:
     """Ad of a pilot: its resources, under HTCondor's names where it has one, and its node's facts.
 
-    `facts` are plain values that the pilot sent about its node (`hostname`, `python`, ...).
+    `facts` are plain values that the pilot sent about its node (`hostname`, `python`, ...);
+    `published` is what its checks have published.
     """
     system, _, machine = resource.platform.partition("-")
     values: dict[str, Any] = {
+        **ad_values(published),
         **{f"Node{name.title().replace('_', '')}": value for name, value in facts.items()},
         "Site": resource.site,
         "Queue": resource.queue,
@@ -237,67 +242,3 @@ PILOT_ATTRIBUTES = tuple(
     pilot_ad(Resource(site="", cpu_time_s=0, platform="-"), dict.fromkeys(NODE_FACTS, ""))
 )
 NEEDS_ATTRIBUTES = tuple(needs_ad(Needs(owner="")))
-
-#: Of a pilot whose node, or platform, is not known yet.
-_OF_NODES = frozenset({name.lower() for name in PILOT_ATTRIBUTES})
-#: Functions that make an expression of a text, or look at an ad as a whole.
-_MAKES_NAMES = re.compile(r"eval|unparse", re.IGNORECASE)
-_ASKS_UNDEFINED = re.compile(r"=\?=|=!=|\bis(nt)?\b|isundefined|iserror|\?", re.IGNORECASE)
-
-
-def requirements_value(needs: Needs, ad: classad2.ClassAd) -> Any:
-    """Value of the requirements for a pilot's ad; True where there are none."""
-    if not needs.requirements:
-        return True
-    return evaluate(parse_expression(needs.requirements), needs_ad(needs), ad)
-
-
-def offer_refusal(offer: Resource, needs: Needs) -> str:
-    """Why no pilot of a queue can take these needs; empty when one may.
-
-    The node is not known yet, so only requirements that are false for any node refuse.
-    """
-    refusal = offer.sending_refusal(needs)
-    if not refusal and requirements_value(needs, pilot_ad(offer, {})) is False:
-        return f"has requirements that are false here: {needs.requirements[:200]}"
-    return refusal
-
-
-def refused_aspect(offer: Resource, needs: Needs) -> str:
-    """The aspect of a queue's offer by which `offer_refusal` refuses these needs; empty if not.
-
-    One of those of `Resource.fresh_aspect`, or sending, or requirements.
-    """
-    if offer.unsent_reason(needs):
-        return "sending"
-    return offer.fresh_aspect(needs) or ("requirements" if offer_refusal(offer, needs) else "")
-
-
-def taking_refusal(offer: Resource, needs: Needs) -> str:
-    """Why no pilot of a queue takes these needs, whatever it was sent for; empty when one may.
-
-    As the claim does it: requirements have to be true. What only a node can tell is open.
-    """
-    refusal = offer.fresh_refusal(needs)
-    if refusal or not needs.requirements:
-        return refusal
-    ad = pilot_ad(offer, {})
-    value = requirements_value(needs, ad)
-    if value is True or _may_become_true(needs.requirements, value, ad):
-        return ""
-    word = "false" if value is False else "never true"
-    return f"has requirements that are {word} here: {needs.requirements[:200]}"
-
-
-def _may_become_true(requirements: str, value: Any, ad: classad2.ClassAd) -> bool:
-    """Whether an expression that is not true may be so once the pilot's node is known."""
-    if _MAKES_NAMES.search(requirements):
-        return True
-    known = {name.lower() for name in ad}
-    is_open = any(
-        reference.name not in known
-        and (reference.name in _OF_NODES or reference.name.startswith("node"))
-        for reference in references(requirements)
-    )
-    # What is false without the node stays false, unless it asks whether something is undefined.
-    return is_open and (value is not False or bool(_ASKS_UNDEFINED.search(requirements)))

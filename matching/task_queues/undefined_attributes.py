@@ -1,6 +1,7 @@
 """Warnings for attributes in job requirements that neither pilots nor jobs define.
 
-Each suggests the similar name that may be meant.
+Each suggests the similar name that may be meant. Names of attributes that checks of nodes publish
+are left out: which of them a pilot has depends on its queue.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import re
 from functools import lru_cache
 
 from matching.ads.expressions import Reference, references
+from matching.task_queues.published import is_published_name
 from matching.task_queues.resources import NEEDS_ATTRIBUTES, PILOT_ATTRIBUTES
 
 _CLOSE = 0.7
@@ -34,6 +36,7 @@ def unknown_attributes(requirements: str) -> tuple[str, ...]:
         reference
         for reference in references(requirements)
         if reference.name not in _KNOWN[reference.scope]
+        and (reference.scope == "my" or not is_published_name(reference.name))
     )
     return tuple(_sentence(reference, requirements) for reference in list(found)[:_MAX_NAMES])
 

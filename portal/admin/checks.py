@@ -5,13 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 from django import forms
+from django.contrib import admin
 from django.http import HttpRequest
+from django.urls import reverse
+from django.utils.html import format_html_join
+from django.utils.safestring import mark_safe
 
 from portal.admin.forms import CheckedForm
 from portal.admin.roles import RoleAdmin, actor_of
 from wms.core.models import Role
 from wms.pilots.models import NodeCheck
-from wms.pilots.program.checks import check_node_check, save_node_check
+from wms.pilots.program.checks import check_node_check, save_node_check, skipped_publications
+
+_SKIPPED_SHOWN = 10
 
 
 class NodeCheckForm(CheckedForm):
@@ -22,8 +28,8 @@ class NodeCheckForm(CheckedForm):
     class Meta:
         model = NodeCheck
         fields = (
-            "name", "site", "group", "position", "script", "settings", "time_limit_s", "period_s",
-            "is_enabled",
+            "name", "site", "group", "position", "script", "settings", "attributes", "variables",
+            "time_limit_s", "period_s", "is_enabled",
         )  # fmt: skip
         help_texts = {
             "name": "What it is called in reports of pilots. It cannot be changed later.",
@@ -43,6 +49,25 @@ class NodeCheckAdmin(RoleAdmin):
     list_filter = ("is_enabled", "site")
     list_select_related = ("site", "group")
     search_fields = ("name",)
+    readonly_fields = ("skipped",)
+
+    @admin.display(description="Not published of late")
+    def skipped(self, obj: NodeCheck) -> str:
+        """Reasons why some of what it said was not published, with the pilots."""
+        if not obj.pk:
+            return ""
+        line = '<a href="{}">{}</a> at {}: {}'
+        shown = skipped_publications(obj)[:_SKIPPED_SHOWN]
+        parts = (
+            (
+                reverse("web:pilot", args=[each.pilot_id]),
+                each.pilot_id,
+                each.pilot.queue,
+                each.skipped,
+            )
+            for each in shown
+        )
+        return format_html_join(mark_safe("<br>"), line, parts)
 
     def save_model(self, request: HttpRequest, obj: NodeCheck, form: Any, change: bool) -> None:
         """Store the check with an audit entry, which keeps what it was before."""

@@ -146,6 +146,10 @@ class Fields:
             return self.text(name, max_length=MAX_ATTRIBUTE_LENGTH)
         return self.integer(name, minimum=-(2**63), maximum=2**63 - 1)
 
+    def anything(self, name: str) -> Any:
+        """Value as it came, for those who judge it themselves; None where there is none."""
+        return self._data.get(name)
+
     def has(self, name: str) -> bool:
         """Tell whether the field is there and not null."""
         return self._data.get(name) is not None

@@ -14,6 +14,7 @@ from wms.core.errors import NotAuthenticated
 from wms.pilots.models import Pilot
 from wms.pilots.program.checks import CheckResult, record_checks, report_unfit
 from wms.pilots.program.manifest import file_content, manifest_content
+from wms.pilots.program.published import Said
 
 _REASON_LENGTH = 1000
 
@@ -70,4 +71,14 @@ def _read_result(fields: Fields) -> CheckResult:
         reason=fields.text("reason", max_length=_REASON_LENGTH),
         metrics=fields.object("metrics").metrics(),
         seconds=fields.number("seconds"),
+        said=_read_said(fields),
+    )
+
+
+def _read_said(fields: Fields) -> Said:
+    """What the check published, in whatever form: it is judged where it is stored."""
+    return Said(
+        attributes=fields.anything("attributes"),
+        variables=fields.anything("variables"),
+        skipped=fields.text("skipped", max_length=_REASON_LENGTH) if fields.has("skipped") else "",
     )

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from matching.task_queues.needs import Needs
-from matching.task_queues.resources import Resource, offer_refusal, pilot_ad, requirements_value
+from matching.task_queues.requirements import offer_refusal, requirements_value
+from matching.task_queues.resources import Resource, pilot_ad
 
 QUEUE = Resource(
     site="T2_X",

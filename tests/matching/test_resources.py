@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from matching.task_queues.needs import Needs
-from matching.task_queues.resources import JobKind, Resource, pilot_ad, requirements_value
+from matching.task_queues.requirements import requirements_value
+from matching.task_queues.resources import JobKind, Resource, pilot_ad
 
 HERE = Resource(
     "x",

@@ -7,16 +7,18 @@ in a verdict; and names what in the needs no site offers.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from matching.negotiation.explanation import MatchVerdict
 from matching.negotiation.unmatched_reasons import grouped_reasons
 from matching.task_queues.needs import Needs
-from matching.task_queues.resources import taking_refusal
+from matching.task_queues.published import PublishedHere
+from matching.task_queues.requirements import taking_refusal
 from wms.explain.private_pilots import barred_owners
 from wms.explain.queue_changes import QueueChanges
 from wms.jobs.limits import ReachedLimit, reached_limits
+from wms.pilots.program.published import published_here
 from wms.pilots.selectors import live_pilots_by_queue
 from wms.pilots.states import PENDING, PilotState
 from wms.sites.frontends import EntriesByGroup
@@ -70,12 +72,14 @@ def explain_needs(
 ) -> NeedsExplanation:
     """Explanation for waiting jobs with these needs, with changes of queues if given.
 
-    At most eight queries, and three more where there are private pilots.
+    At most eight queries, two more where requirements ask for what checks publish, and three more
+    where there are private pilots.
     """
     changes = changes or QueueChanges()
     queues, standing = queues_and_standings(now)
     unknown = [word.message for word in unknown_terms(queues, needs)]
     pilots = live_pilots_by_queue()
+    published = published_here(queues, now=now) if "_" in needs.requirements else {}
     limits = [limit for limit in reached_limits(now) if limit.kind.covers(needs)]
     barred = barred_owners(queues, needs)
     entries = EntriesByGroup(queues)
@@ -88,6 +92,7 @@ def explain_needs(
             is_off=not queue.is_enabled or not queue.site.is_enabled,
             pilots=pilots.get(queue.pk, {}),
             not_served=entries.refusal(queue, needs.owner_group),
+            published=published.get(queue.pk),
         )
         for queue in queues
     ]
@@ -121,8 +126,9 @@ def _fit(
     is_off: bool,
     pilots: Mapping[str, int],
     not_served: str,
+    published: PublishedHere | None,
 ) -> QueueFit:
-    offer = offered_resource(queue)
+    offer = replace(offered_resource(queue), publishes=published)
     refusal = taking_refusal(offer, needs) or not_served
     unsent = "" if refusal else offer.unsent_reason(needs)
     return QueueFit(

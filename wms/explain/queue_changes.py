@@ -1,7 +1,7 @@
 """What-if changes of jobs' needs and of what queues offer, parsed and applied in memory only.
 
 Also counts of the waiting jobs that a site could run, as it is and with changes. Jobs and queues
-are compared by `matching.task_queues.resources.offer_refusal`, as for pilots.
+are compared by `matching.task_queues.requirements.offer_refusal`, as for pilots.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from matching.task_queues.needs import MOST, BadNeeds, Needs
-from matching.task_queues.resources import offer_refusal
+from matching.task_queues.requirements import offer_refusal
 from wms.core.errors import Finding, InvalidInput
 from wms.core.models import User
 from wms.sites.models import Queue, Site

@@ -16,6 +16,7 @@ from wms.accounting.models import AccountingGroup, Frontend
 from wms.core.models import EventRecord
 from wms.pilots import (  # noqa: F401 - Django looks for models here only.
     pressure_models,
+    published_models,
     suspect_models,
 )
 from wms.pilots.states import PilotState
@@ -59,6 +60,12 @@ class Pilot(models.Model):
     )
     token_sha256 = models.CharField(max_length=64, blank=True, help_text="Chosen by the pilot.")
     node = models.JSONField(default=dict, help_text="What the pilot reported of its node.")
+    published = models.JSONField(
+        default=dict, db_default={}, help_text="What checks published of its node, by check."
+    )
+    variables = models.JSONField(
+        default=dict, db_default={}, help_text="What checks published for payloads, by check."
+    )
     missing_polls = models.PositiveSmallIntegerField(
         default=0, help_text="Answers of the batch system, one after another, that did not know it."
     )
@@ -205,6 +212,19 @@ class NodeCheck(models.Model):
         help_text="Time between repetitions while the pilot runs jobs; empty: only at its start.",
     )
     is_enabled = models.BooleanField(default=True)
+    attributes = models.JSONField(
+        default=dict,
+        db_default={},
+        blank=True,
+        help_text="Attributes of the node that it may publish, with their types (boolean, integer, "
+        'real, string), as {"Available": "boolean"}. Jobs ask for NAME_Available.',
+    )
+    variables = models.JSONField(
+        default=list,
+        db_default=[],
+        blank=True,
+        help_text='Variables that it may publish for payloads, as ["SOFTWARE_DIR"].',
+    )
 
     class Meta:
         ordering = ["position", "name"]
@@ -236,7 +256,7 @@ class PilotManifest(models.Model):
 
 
 class PilotCheck(models.Model):
-    """Result of one check on a pilot's node: all of the start, later only failures."""
+    """Result of one check on a pilot's node: all of the start, later failures and changes."""
 
     pilot = models.ForeignKey(Pilot, on_delete=models.CASCADE, related_name="checks")
     name = models.CharField(max_length=64)
@@ -244,6 +264,9 @@ class PilotCheck(models.Model):
     kind = models.CharField(max_length=32, blank=True, help_text="What sort of failure it is.")
     reason = models.TextField(blank=True)
     metrics = models.JSONField(default=dict)
+    skipped = models.TextField(
+        blank=True, default="", db_default="", help_text="What it may not publish, and why."
+    )
     seconds = models.FloatField()
     key = models.CharField(max_length=64, help_text="The pilot's name for this result.")
     created_at = models.DateTimeField(db_default=Now())
@@ -264,6 +287,11 @@ class PilotCheck(models.Model):
                 fields=["pilot"],
                 condition=models.Q(is_ok=True, metrics__has_key="software"),
                 name="pilotcheck_found_software",
+            ),
+            models.Index(
+                fields=["name", "created_at"],
+                condition=~models.Q(skipped=""),
+                name="pilotcheck_skipped",
             ),
         ]
 

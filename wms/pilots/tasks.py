@@ -15,6 +15,7 @@ from wms.core import loops
 from wms.pilots.monitoring import accounting, batch_poller, monitor, suspects
 from wms.pilots.pressure import director, submitter
 from wms.pilots.program import checks
+from wms.pilots.program.published import sweep_seen
 from wms.pilots.protocol import logs
 
 DIRECTOR = loops.register(
@@ -46,6 +47,7 @@ def _account(now: datetime) -> loops.CycleReport:
         "accounted": accounting.account_pilots(),
         "logs_removed": logs.sweep_logs(now=now),
         "checks_removed": checks.sweep_checks(now=now),
+        "publications_removed": sweep_seen(now=now),
     }
 
 

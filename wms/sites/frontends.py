@@ -115,6 +115,13 @@ def entry_offer(entry: Entry, belongings: Belongings) -> Resource | None:
     return confined(offered_resource(entry.queue), frontend_id, belongings.groups(frontend_id))
 
 
+def entry_offers(queues: Sequence[Queue]) -> list[tuple[Entry, Resource]]:
+    """Entries at these queues with what they offer; without those of no group. Two queries."""
+    belongings = read_belongings()
+    offers = [(entry, entry_offer(entry, belongings)) for entry in read_entries(queues)]
+    return [(entry, offer) for entry, offer in offers if offer is not None]
+
+
 class EntriesByGroup:
     """Whether pilots are sent to a queue for the jobs of a group. Two queries, then none."""
 

@@ -18,7 +18,9 @@ from typing import Any, NamedTuple
 from django.db import connection, transaction
 
 from matching.task_queues.needs import Needs
-from matching.task_queues.resources import JobKind, Resource, pilot_ad, requirements_value
+from matching.task_queues.published import Published
+from matching.task_queues.requirements import requirements_value
+from matching.task_queues.resources import JobKind, Resource, pilot_ad
 from wms.core.database.statements import whole_numbers
 from wms.core.models import User
 from wms.taskqueues import arrivals, waiting
@@ -156,6 +158,7 @@ def claim(
     resource: Resource,
     *,
     facts: Mapping[str, Any] | None = None,
+    published: Published | None = None,
     refuses: Callable[[Needs], JobKind | None] | None = None,
     refuses_any: bool = True,
     taker: waiting.ClaimingHost = waiting.ANYONE,
@@ -164,13 +167,13 @@ def claim(
 
     Jobs that the `taker` leaves to others are passed over.
 
-    TaskQueues are drawn until one passes: `facts` of the pilot's node are what its requirements may
-    refer to; `refuses` may name a kind of job that is left out then; unless it `refuses_any`, only
-    jobs with concurrency limits are asked about. The caller is in a transaction and binds the job
-    in it.
+    TaskQueues are drawn until one passes: `facts` of the pilot's node, and what checks have
+    `published` of it, are what its requirements may refer to; `refuses` may name a kind of job that
+    is left out then; unless it `refuses_any`, only jobs with concurrency limits are asked about.
+    The caller is in a transaction and binds the job in it.
     """
     draw = Draw(resource, taker, takes_at_once=refuses is None or not refuses_any)
-    judge = _Requirements(resource, facts or {})
+    judge = _Requirements(resource, facts or {}, published or {})
     while (drawn := draw.next()) is not None:
         if not judge.accepts(drawn.needs):
             _leave_out(draw, drawn.needs, judge)
@@ -200,9 +203,9 @@ def _leave_out(draw: Draw, needs: Needs, judge: _Requirements) -> None:
 class _Requirements:
     """Evaluates requirements against one pilot's ad, and counts by owner how many fail."""
 
-    def __init__(self, resource: Resource, facts: Mapping[str, Any]) -> None:
+    def __init__(self, resource: Resource, facts: Mapping[str, Any], published: Published) -> None:
         self.failed: Counter[str] = Counter()
-        self._ad = cache(partial(pilot_ad, resource, facts))
+        self._ad = cache(partial(pilot_ad, resource, facts, published))
 
     def accepts(self, needs: Needs) -> bool:
         if not needs.requirements:

@@ -69,7 +69,9 @@ class NodeCheckSerializer(serializers.ModelSerializer[PilotCheck]):
 
     class Meta:
         model = PilotCheck
-        fields = ["name", "is_ok", "kind", "reason", "metrics", "seconds", "created_at"]
+        fields = [
+            "name", "is_ok", "kind", "reason", "metrics", "skipped", "seconds", "created_at",
+        ]  # fmt: skip
 
 
 class PilotAccountsSerializer(serializers.Serializer[Any]):
@@ -91,6 +93,12 @@ class PilotDetailSerializer(PilotSerializer):
         help_text="Null until the pilot has ended, and some seconds longer."
     )
     checks = serializers.SerializerMethodField(help_text=f"The first {CHECKS_SHOWN} results.")
+    published = ObjectField(
+        read_only=True, help_text="Attributes that checks published of its node, by check."
+    )
+    variables = ObjectField(
+        read_only=True, help_text="Variables that checks published for payloads, by check."
+    )
 
     owner = serializers.CharField(
         source="owner.username", default=None, read_only=True, allow_null=True
@@ -109,7 +117,7 @@ class PilotDetailSerializer(PilotSerializer):
     class Meta(PilotSerializer.Meta):
         fields = [
             *PilotSerializer.Meta.fields, "batch", "frontend", "owner", "owner_group", "slot",
-            "load", "is_draining", "drain_reason", "accounts", "checks",
+            "load", "is_draining", "drain_reason", "accounts", "checks", "published", "variables",
         ]  # fmt: skip
 
     @extend_schema_field(PilotAccountsSerializer(allow_null=True))

@@ -14,6 +14,7 @@ from django.shortcuts import redirect
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_safe
 
+from matching.task_queues.published import ad_values
 from portal.shared.ranged_downloads import send_in_pieces
 from portal.shared.slots import slot_of
 from portal.web.shared.action_forms import ActionForm, Offer, Refused, offers_of
@@ -56,6 +57,10 @@ def _show_pilot(
         "pilot": pilot,
         "slot": slot_of(pilot),
         "checks": list(checks_of_pilot(pilot)[:_CHECKS_SHOWN]),
+        "published": ad_values(pilot.published),
+        "variables": [
+            (check, *each) for check, given in pilot.variables.items() for each in given.items()
+        ],
         "attempts": attempts[:_ATTEMPTS_SHOWN],
         "attempts_cut": len(attempts) > _ATTEMPTS_SHOWN,
         "events": events[:_EVENTS_SHOWN],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from dataclasses import replace
 from datetime import timedelta
 
 from django.utils import timezone
@@ -12,6 +13,7 @@ from portal.api.pilots.shapes import CHECKS_SHOWN
 from tests import factories
 from wms.pilots.models import Pilot, PilotCheck
 from wms.pilots.program.checks import MOST_RESULTS, CheckResult, record_checks
+from wms.pilots.program.published import Said
 
 
 def found(key: str, *, reason: str = "", name: str = "disk") -> CheckResult:
@@ -82,3 +84,17 @@ def test_nobody_reads_them_without_an_account(db: None, client: APIClient) -> No
 
     assert client.get(f"/api/v1/pilots/{pilot.uuid}/checks/").status_code == 401
     assert client.get("/api/v1/sites/UW/failed-checks/").status_code == 401
+
+
+def test_a_pilot_tells_what_checks_published_of_its_node(alice: APIClient) -> None:
+    pilot = factories.pilot()
+    said = Said({"Count": 2, "Cpus": 99}, {"LD_PRELOAD": "x"})
+    record(pilot, replace(found("0", name="gpu"), said=said))
+
+    answer = alice.get(f"/api/v1/pilots/{pilot.uuid}/").json()
+
+    assert answer["published"] == {"gpu": {"Count": 2}}
+    assert answer["variables"] == {}
+    [check] = answer["checks"]
+    assert "Cpus" in check["skipped"]
+    assert "LD_PRELOAD" in check["skipped"]

@@ -14,7 +14,8 @@ from matching.negotiation.node_fit import NeedCode
 from matching.negotiation.unmatched_reasons import Kind
 from matching.task_queues.largest_needs import largest_needs
 from matching.task_queues.needs import Needs
-from matching.task_queues.resources import Resource, offer_refusal
+from matching.task_queues.requirements import offer_refusal
+from matching.task_queues.resources import Resource
 from tests.matching.matchmaking import match as decided
 from tests.matching.matchmaking import offer, request
 from tests.wms.dags.driving import NOW, claim_one, end, match

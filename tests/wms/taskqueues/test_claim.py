@@ -7,7 +7,8 @@ from django.db import transaction
 from django.db.models import Sum
 
 from matching.task_queues.needs import Needs
-from matching.task_queues.resources import JobKind, Resource, requirements_value
+from matching.task_queues.requirements import requirements_value
+from matching.task_queues.resources import JobKind, Resource
 from tests.wms.taskqueues.claiming import NODE, claimed, drain, put
 from wms.core.models import User
 from wms.taskqueues import operations as services

@@ -14,7 +14,7 @@ from functools import cache, partial
 from matching.descriptions.substitution import Evaluator
 from matching.negotiation.unmatched_reasons import grouped_reasons
 from matching.task_queues.needs import Needs
-from matching.task_queues.resources import offer_refusal
+from matching.task_queues.requirements import offer_refusal
 from wms.dags.engine.earlier_attempts import avoided_hosts, avoided_sites
 from wms.dags.engine.node_features import PLAIN, Features, features_of
 from wms.dags.engine.throttles import ReadyNode

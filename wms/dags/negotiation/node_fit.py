@@ -1,6 +1,6 @@
 """Comparison of DAGs' needs with the queues of sites: where each node of a DAG can run.
 
-By the rule of TaskQueues (`matching.task_queues.resources.offer_refusal`), with all queues that are
+By the rule of TaskQueues (`matching.task_queues.requirements.offer_refusal`), with all queues that are
 switched on, whatever holds pilots back for a time. Equal needs are compared once.
 """
 
@@ -18,9 +18,11 @@ from matching.negotiation.deadline import Deadline
 from matching.negotiation.node_fit import NeedCode, NodeFit, Unmet
 from matching.negotiation.unmatched_reasons import grouped_reasons
 from matching.task_queues.needs import Needs
-from matching.task_queues.resources import Resource, offer_refusal, refused_aspect
+from matching.task_queues.requirements import offer_refusal, refused_aspect
+from matching.task_queues.resources import Resource
 from wms.pilots.pressure.fitting import QueueMatcher
-from wms.sites.selectors import configured_queues, offered_resource
+from wms.sites.frontends import entry_offers
+from wms.sites.selectors import configured_queues
 
 #: Amounts of needs and offers: their kind, and how an amount is written.
 _AMOUNTS: tuple[tuple[NeedCode, str, str], ...] = (
@@ -61,7 +63,9 @@ class NodeFitter:
             self._offers[site_id].append(offer)
             self._masks[site_id] |= 1 << bit
         self._matcher = QueueMatcher(every)
-        self._has_owners = any(offer.owner_groups for offer in every.values())
+        self._has_owners = any(
+            offer.owner_groups or offer.foreign_groups for offer in every.values()
+        )
         self._known = frozenset(self._masks)
         self._deadline = Deadline(stopwatch, limit_s)
         self._sites: dict[int, frozenset[int]] = {}
@@ -99,10 +103,10 @@ class NodeFitter:
 
 
 def current_fitter(**limits: Any) -> NodeFitter:
-    """Fitter with the queues as they are configured now, and these limits of time. One query."""
+    """Fitter with the entries as they are configured now, and these limits of time."""
     queues = configured_queues().select_related("site", "owner", "owner_group")
-    ordered = queues.order_by("site__name", "name")
-    return NodeFitter([(queue.site_id, offered_resource(queue)) for queue in ordered], **limits)
+    offers = entry_offers(list(queues.order_by("site__name", "name")))
+    return NodeFitter([(entry.queue.site_id, offer) for entry, offer in offers], **limits)
 
 
 def _unmet(place: int, needs: Needs, offers: Sequence[Resource]) -> Unmet:

@@ -7,8 +7,8 @@ from dataclasses import replace
 from datetime import datetime
 
 from matching.task_queues.needs import Needs
+from matching.task_queues.requirements import offer_refusal
 from matching.task_queues.rescheduling import Avoids, with_host, without_site
-from matching.task_queues.resources import offer_refusal
 from wms.core.conf import conf
 from wms.jobs.models import Attempt, Job
 from wms.sites.models import Site

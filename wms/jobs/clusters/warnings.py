@@ -13,7 +13,8 @@ from django.utils import timezone
 
 from matching.negotiation.unmatched_reasons import grouped_reasons
 from matching.task_queues.needs import Needs
-from matching.task_queues.resources import Resource, offer_refusal
+from matching.task_queues.requirements import offer_refusal
+from matching.task_queues.resources import Resource
 from wms.core.errors import Finding
 from wms.jobs.clusters.finding_places import Places
 from wms.jobs.clusters.undefined_names import macros_in

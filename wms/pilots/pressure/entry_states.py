@@ -19,6 +19,7 @@ from wms.jobs.limits import reached_limits
 from wms.pilots.pressure.backoff import Kind, back_offs, described
 from wms.pilots.pressure.identities import Identities, read_identities
 from wms.pilots.pressure.snapshot import Owner, QueuePilots, pilots_by_entry, seen_disk_mb
+from wms.pilots.program.published import published_here
 from wms.sites.frontends import Entry, EntryKey, entry_offer, read_entries
 from wms.sites.models import Queue
 from wms.sites.selectors import enabled_queues, lapsed_identities
@@ -124,15 +125,18 @@ def _gone_entries(
 def _limited(
     offers: Mapping[str, Resource], entries: Sequence[Entry], now: datetime
 ) -> dict[str, Resource]:
-    """Offers without kinds of jobs that have reached a limit, with the disk that was seen."""
+    """Offers without kinds of jobs at their limit, with what was seen of disks and checks."""
     limits, disk_mb = reached_limits(now), seen_disk_mb(now)
+    published = published_here([entry.queue for entry in entries], now=now)
     found = {}
     for entry in entries:
         queue, offer = entry.queue, offers.get(str(entry))
         if offer is not None:
             at_limit = tuple(limit.kind for limit in limits if limit.is_at(queue.site.name))
             disk = min(offer.disk_mb, disk_mb.get(queue.pk, offer.disk_mb))
-            found[str(entry)] = replace(offer, excluded=at_limit, disk_mb=disk)
+            found[str(entry)] = replace(
+                offer, excluded=at_limit, disk_mb=disk, publishes=published[queue.pk]
+            )
     return found
 
 

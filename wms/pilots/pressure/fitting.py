@@ -20,15 +20,13 @@ from matching.ads.expressions import references
 from matching.pressure.capacity import ResourceVector
 from matching.pressure.job_division import Identity, JobGroup
 from matching.task_queues.needs import Needs
-from matching.task_queues.resources import (
-    NEEDS_ATTRIBUTES,
-    PILOT_ATTRIBUTES,
-    Resource,
-    needs_ad,
+from matching.task_queues.requirements import (
+    OfferAd,
+    offer_ads,
     offer_refusal,
-    pilot_ad,
-    requirements_value,
+    requirements_refusal,
 )
+from matching.task_queues.resources import NEEDS_ATTRIBUTES, PILOT_ATTRIBUTES, Resource, needs_ad
 from wms.taskqueues.selectors import Demand
 
 #: Functions that make an expression of a text, and ads as a whole: all attributes may count.
@@ -94,7 +92,7 @@ class QueueMatcher:
         self.names = tuple(offers)
         self._offers = tuple(offers.values())
         self._all = (1 << len(offers)) - 1
-        self._ads: dict[int, classad2.ClassAd] = {}
+        self._ads: dict[int, tuple[OfferAd, ...]] = {}
         self._masks: list[dict[tuple[Any, ...], int]] = [{} for _ in _ASPECTS]
         self._required: dict[tuple[Any, ...], _Required] = {}
         self._groups_by_names: dict[tuple[str, ...], list[int]] = {}
@@ -139,7 +137,7 @@ class QueueMatcher:
         return mask
 
     def _refused_by_requirements(self, needs: Needs, mask: int) -> int:
-        """Queues at which the requirements are false, among those of the mask at least.
+        """Queues at which no pilot meets the requirements, among those of the mask at least.
 
         They are asked once for all ads that are equal in what the expression looks at.
         """
@@ -150,22 +148,22 @@ class QueueMatcher:
         for group in self._alike(names):
             if group & mask & ~known.asked:
                 known.asked |= group
-                if requirements_value(needs, self._ad(_lowest(group))) is False:
+                if requirements_refusal(self._ads_of(_lowest(group)), needs):
                     known.refused |= group
         return known.refused
 
     def _alike(self, names: tuple[str, ...]) -> Collection[int]:
         """Masks of the queues whose ads are equal in these attributes."""
         if names not in self._groups_by_names:
-            groups: dict[tuple[str, ...], int] = defaultdict(int)
+            groups: dict[frozenset[tuple[str, ...]], int] = defaultdict(int)
             for bit in range(len(self._offers)):
-                groups[tuple(_values(self._ad(bit), names))] |= 1 << bit
+                groups[frozenset(_shown(each, names) for each in self._ads_of(bit))] |= 1 << bit
             self._groups_by_names[names] = list(groups.values())
         return self._groups_by_names[names]
 
-    def _ad(self, bit: int) -> classad2.ClassAd:
+    def _ads_of(self, bit: int) -> tuple[OfferAd, ...]:
         if bit not in self._ads:
-            self._ads[bit] = pilot_ad(self._offers[bit], {})
+            self._ads[bit] = offer_ads(self._offers[bit])
         return self._ads[bit]
 
     def queues(self, mask: int) -> tuple[str, ...]:
@@ -180,6 +178,12 @@ def _looked_at(requirements: str) -> tuple[str, ...]:
     if _MAKES_NAMES.search(requirements) or names & _WHOLE_ADS:
         names = {name.lower() for name in (*PILOT_ATTRIBUTES, *NEEDS_ATTRIBUTES)}
     return tuple(sorted(names))
+
+
+def _shown(offered: OfferAd, names: tuple[str, ...]) -> tuple[str, ...]:
+    """All of an ad that can decide the value of an expression with these names."""
+    is_open = (f"{offered.is_open(name):d}{name in offered.declared:d}" for name in names)
+    return (*_values(offered.ad, names), *is_open)
 
 
 def _values(ad: classad2.ClassAd, names: Iterable[str]) -> Iterator[str]:

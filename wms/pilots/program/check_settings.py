@@ -13,11 +13,14 @@ from typing import Any
 
 from wms.core.errors import InvalidInput
 from wms.pilots.agent.checks import BUILT_IN
-from wms.pilots.program.checks import MOST_SETTINGS_BYTES, checks_meant_for
+from wms.pilots.agent.checks.publication import TEXT_LENGTH
+from wms.pilots.program.checks import MOST_SETTINGS_BYTES
+from wms.pilots.program.declarations import checks_meant_for
 from wms.sites.models import Queue
 
 _MOST_S = 86_400
 _MOST_SCRATCH_MB = 4096
+_REPOSITORY = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]*")
 _ADDRESS = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\s:\[\]]+):[0-9]{1,5}")
 
 #: Kind of a value: its description, and its test.
@@ -48,6 +51,11 @@ _WHOLE: _Kind = (
 _PATHS: _Kind = ("a list of absolute paths", _is_list_of(lambda path: path.startswith("/")))
 _ADDRESSES: _Kind = ("a list of addresses, each HOST:PORT", _is_list_of(_ADDRESS.fullmatch))
 _WORDS: _Kind = ("a list of words", _is_list_of(str.strip))
+_PATH: _Kind = ("an absolute path", lambda value: isinstance(value, str) and value.startswith("/"))
+_REPOSITORIES: _Kind = (
+    f"a list of names of repositories, {TEXT_LENGTH} characters together at most",
+    lambda value: _is_list_of(_REPOSITORY.fullmatch)(value) and len(",".join(value)) <= TEXT_LENGTH,
+)
 #: The settings that each built-in check reads; it would fail on others, or pass over them.
 _SETTINGS: Mapping[str, Mapping[str, _Kind]] = {
     "disk": {"least_mb": _AMOUNT},
@@ -58,6 +66,9 @@ _SETTINGS: Mapping[str, Mapping[str, _Kind]] = {
     "software": {"directories": _PATHS},
     "network": {"addresses": _ADDRESSES},
     "scratch": {"size_mb": _WHOLE},
+    "apptainer": {},
+    "cvmfs": {"repositories": _REPOSITORIES, "root": _PATH},
+    "gpu": {},
 }
 
 
@@ -104,7 +115,7 @@ def _check_entry(place: str, name: str, entry: Mapping[str, Any]) -> None:
 def _check_values(place: str, values: Mapping[str, Any], known: Mapping[str, _Kind]) -> None:
     for key, value in values.items():
         if key not in known:
-            raise _fault(f"{place}.{key}: is unknown; there are {', '.join(known)}")
+            raise _fault(f"{place}.{key}: is unknown; there are {', '.join(known) or 'none'}")
         what, holds = known[key]
         if what and not holds(value):
             raise _fault(f"{place}.{key}: must be {what}")

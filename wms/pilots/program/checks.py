@@ -15,7 +15,7 @@ from typing import Any
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import Q, QuerySet
+from django.db.models import QuerySet
 
 from wms.core.actors import Actor
 from wms.core.database.saving import check_row, check_same_name, save_audited
@@ -25,6 +25,13 @@ from wms.core.policy import require_role
 from wms.pilots import lifecycle
 from wms.pilots.agent.checks import BUILT_IN
 from wms.pilots.models import NodeCheck, Pilot, PilotCheck
+from wms.pilots.program.declarations import check_declaration, checks_meant_for
+from wms.pilots.program.published import (
+    NOTHING_SAID,
+    Said,
+    forget_seen,
+    take_publications,
+)
 from wms.pilots.protocol.registration import pilot_actor, secret_digest
 from wms.sites.models import Queue, Site
 
@@ -34,6 +41,7 @@ MOST_SETTINGS_BYTES = 4096
 #: Time for which the results of checks are kept.
 _KEPT = timedelta(days=30)
 _SWEPT_AT_ONCE = 5000
+_SKIPPED_LENGTH = 2000
 #: Time for which failed checks are shown.
 FAILURES_TOLD_FOR = timedelta(days=1)
 #: Most results that are kept of one pilot: many more than any node needs.
@@ -42,7 +50,7 @@ MOST_RESULTS = 2000
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """Result of one check; `key` is the pilot's name for it."""
+    """Result of one check; `key` is the pilot's name for it, `said` what it published."""
 
     key: str
     name: str
@@ -51,13 +59,15 @@ class CheckResult:
     reason: str
     metrics: Mapping[str, Any]
     seconds: float
+    said: Said = NOTHING_SAID
 
 
 def check_node_check(check: NodeCheck) -> None:
     """Raise InvalidInput with every fault of an added check."""
     check_row(check)
     check_same_name(check)
-    if check.name in BUILT_IN:
+    # One that was added before there was a built-in one of its name goes in front of that.
+    if check.name in BUILT_IN and check.pk is None:
         raise InvalidInput.of(f"{check.name} is the name of a built-in check", field="name")
     if not check.script.startswith("#!/"):
         raise InvalidInput.of("the first line must name an interpreter: #!/bin/sh", field="script")
@@ -67,6 +77,7 @@ def check_node_check(check: NodeCheck) -> None:
         raise InvalidInput.of("must be a JSON object", field="settings")
     if len(json.dumps(check.settings)) > MOST_SETTINGS_BYTES:
         raise InvalidInput.of(f"has more than {MOST_SETTINGS_BYTES} bytes", field="settings")
+    check_declaration(check)
     _check_named(check)
 
 
@@ -93,14 +104,7 @@ def save_node_check(check: NodeCheck, *, actor: Actor, reason: str = "") -> None
     check.script = "\n".join(check.script.splitlines()) + "\n"
     check_node_check(check)
     save_audited(check, target=f"node check {check.name}", actor=actor, reason=reason)
-
-
-def checks_meant_for(queue: Queue) -> QuerySet[NodeCheck]:
-    """Added checks for pilots of this queue in their order, those switched off included."""
-    return NodeCheck.objects.filter(
-        Q(site=None) | Q(site=queue.site_id),
-        Q(group=None) | Q(group=queue.owner_group_id) & ~Q(group=None),
-    )
+    forget_seen(check.name)
 
 
 def added_checks(queue: Queue) -> QuerySet[NodeCheck]:
@@ -108,8 +112,15 @@ def added_checks(queue: Queue) -> QuerySet[NodeCheck]:
     return checks_meant_for(queue).filter(is_enabled=True)
 
 
+@transaction.atomic
 def record_checks(pilot: Pilot, results: Sequence[CheckResult], *, now: datetime) -> None:
-    """Store results of a pilot's checks, up to a limit. Repeating it changes nothing."""
+    """Store results of a pilot's checks, up to a limit, and what they published.
+
+    Repeating it changes nothing. What a check may not publish is left out, with the reason in its
+    result.
+    """
+    said = {each.name: each.said for each in results if each.is_ok}
+    skipped = take_publications(pilot, said, now=now)
     room = max(0, MOST_RESULTS - pilot.checks.count())
     PilotCheck.objects.bulk_create(
         [
@@ -121,6 +132,7 @@ def record_checks(pilot: Pilot, results: Sequence[CheckResult], *, now: datetime
                 kind=each.kind,
                 reason=each.reason,
                 metrics=dict(each.metrics),
+                skipped="; ".join(skipped[each.name])[:_SKIPPED_LENGTH] if each.is_ok else "",
                 seconds=each.seconds,
                 created_at=now,
             )
@@ -155,6 +167,12 @@ def sweep_checks(*, now: datetime) -> int:
 def checks_of_pilot(pilot: Pilot) -> QuerySet[PilotCheck]:
     """Results of a pilot's checks, in their order."""
     return pilot.checks.order_by("pk")
+
+
+def skipped_publications(check: NodeCheck) -> QuerySet[PilotCheck]:
+    """Results of an added check of which something was not published, latest first."""
+    skipped = PilotCheck.objects.filter(name=check.name).exclude(skipped="")
+    return skipped.select_related("pilot__queue__site").order_by("-created_at", "-pk")
 
 
 def failed_checks_since(since: datetime) -> QuerySet[PilotCheck]:

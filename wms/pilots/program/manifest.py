@@ -8,27 +8,27 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from django.db import models
 
 from wms.core.conf import conf
 from wms.core.errors import NotFound
-from wms.pilots.agent.checks import BUILT_IN
+from wms.pilots.agent.checks import BUILT_IN, NEEDED_SETTINGS
+from wms.pilots.agent.checks.publication import Declaration
 from wms.pilots.models import PilotFile, PilotManifest
 from wms.pilots.program.bootstrap import render_script
 from wms.pilots.program.bundle import agent_bundle
 from wms.pilots.program.check_settings import read_entries
 from wms.pilots.program.checks import added_checks
+from wms.pilots.program.declarations import declared_by, declared_by_built_in
 from wms.sites.models import Queue
 
 FORMAT = 1
 _TIME_LIMIT_S = 60
 #: Periods of built-in checks that are repeated while jobs run.
 _PERIODS_S = {"disk": 300}
-#: Built-in checks that have nothing to check without these settings.
-_NEEDED_SETTINGS = {"platform": "platforms", "software": "directories", "network": "addresses"}
 
 
 def submission_script(queue: Queue, manifest: str) -> str:
@@ -59,7 +59,7 @@ def store_manifest(queue: Queue) -> str:
             "size_bytes": len(bundle.content),
         },
         "checks": [
-            *_built_in(queue, own),
+            *_built_in(queue, own, replaced={each.name for each in added}),
             *(
                 {
                     "name": each.name,
@@ -69,6 +69,7 @@ def store_manifest(queue: Queue) -> str:
                     "time_limit_s": each.time_limit_s,
                     "period_s": each.period_s,
                     "settings": each.settings,
+                    **_publishes(declared_by(each)),
                 }
                 | own.get(each.name, {})
                 for each in added
@@ -112,8 +113,13 @@ def _store(model: type[models.Model], contents: Mapping[str, bytes]) -> None:
     model._default_manager.bulk_create(rows, ignore_conflicts=True)
 
 
-def _built_in(queue: Queue, own: Mapping[str, dict[str, Any]]) -> list[dict[str, Any]]:
-    """Built-in checks that have something to check on this queue's nodes."""
+def _built_in(
+    queue: Queue, own: Mapping[str, dict[str, Any]], *, replaced: Collection[str]
+) -> list[dict[str, Any]]:
+    """Built-in checks that have something to check on this queue's nodes.
+
+    Not those of whose name an added one is, from before there was the built-in one.
+    """
     platform = {"platforms": [queue.platform]} if queue.platform else {}
     checks = [
         {
@@ -122,15 +128,21 @@ def _built_in(queue: Queue, own: Mapping[str, dict[str, Any]]) -> list[dict[str,
             "time_limit_s": _TIME_LIMIT_S,
             "period_s": _PERIODS_S.get(name),
             "settings": platform if name == "platform" else {},
+            **_publishes(declared_by_built_in(name)),
         }
         | own.get(name, {})
         for name in BUILT_IN
+        if name not in replaced
     ]
     return [
         check
         for check in checks
-        if _NEEDED_SETTINGS.get(str(check["name"])) in {None, *check["settings"]}  # type: ignore[misc]
+        if NEEDED_SETTINGS.get(str(check["name"])) in {None, *check["settings"]}
     ]
+
+
+def _publishes(declared: Declaration) -> dict[str, Any]:
+    return {"publishes": declared.to_json()} if declared else {}
 
 
 def _lifetime_settings() -> dict[str, float]:

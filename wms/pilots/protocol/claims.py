@@ -156,6 +156,7 @@ def _draw_job(
         taskqueues.claim,
         free,
         facts=pilot.node,
+        published=pilot.published,
         refuses=limits.refuses,
         refuses_any=bool(limits.limits),
     )

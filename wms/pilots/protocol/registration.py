@@ -43,7 +43,7 @@ ENDS = ("idle", "drained", "lifetime", "terminated", "preempted", "unfit", "erro
 _FAILED_ENDS = frozenset({"unfit", "error"})
 
 # With all that it can offer, and nothing else: every request of a pilot begins with it.
-_PILOT = Columns(Pilot, "pilot", "uuid", "state", "token_sha256", "node", "ended_at")
+_PILOT = Columns(Pilot, "pilot", "uuid", "state", "token_sha256", "node", "published", "ended_at")
 _QUEUE = Columns(
     Queue, "queue", "name", "element", "cores", "memory_mb", "gpus", "wall_time_s", "platform",
     "setup", "submit_pool", "tags", "required_tags", "payload_limits",

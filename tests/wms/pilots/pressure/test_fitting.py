@@ -8,7 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from matching.task_queues.needs import Needs
-from matching.task_queues.resources import JobKind, Resource, offer_refusal
+from matching.task_queues.published import PublishedHere
+from matching.task_queues.requirements import offer_refusal
+from matching.task_queues.resources import JobKind, Resource
 from wms.pilots.pressure import fitting
 from wms.pilots.pressure.fitting import QueueMatcher, grouped_jobs, largest_first, no_fit_reasons
 from wms.taskqueues.selectors import Demand
@@ -41,6 +43,10 @@ REQUIREMENTS = st.sampled_from(
         'eval("Mem" + "ory") > 1000',
         "RequestCpus < Cpus",
         'Tags =!= UNDEFINED && member("ssd", Tags)',
+        "cvmfs_Available",
+        "cvmfs_Available =?= true && gpu_Count > 1",
+        'gpu_Count > 1 || Machine == "wn1"',
+        "unheard_Of > 1",
     ]
 )
 NEEDS = st.builds(
@@ -64,6 +70,7 @@ PRIVATE = st.sampled_from(
         {"foreign_groups": ("physics",)},
     ]
 )
+NAMES = frozenset({"cvmfs_available", "gpu_count"})
 OFFERS = st.builds(
     lambda private, **values: replace(Resource(**values), **private),
     private=PRIVATE,
@@ -79,6 +86,15 @@ OFFERS = st.builds(
     middleware=st.sampled_from(["host", "slurm"]),
     tags=st.sampled_from([(), ("ssd",)]),
     required_tags=st.sampled_from([(), ("ssd",)]),
+    publishes=st.sampled_from(
+        [
+            None,
+            PublishedHere(),
+            PublishedHere(NAMES),
+            PublishedHere(NAMES, ({"cvmfs": {"Available": True}, "gpu": {"Count": 0}},)),
+            PublishedHere(NAMES, ({"cvmfs": {}}, {"gpu": {"Count": 2}})),
+        ]
+    ),
     excluded=st.sampled_from([(), (JobKind("User", "physics"),), (JobKind("", "physics"),)]),
 )
 
@@ -100,7 +116,7 @@ def test_every_need_and_every_part_of_an_offer_belongs_to_an_aspect() -> None:
 
     # What a job can make use of beyond its needs decides nothing; requirements are asked apart.
     assert {field.name for field in fields(Needs)} - needs == {"max_cores", "requirements"}
-    assert {field.name for field in fields(Resource)} == offers
+    assert {field.name for field in fields(Resource)} - offers == {"publishes"}
 
 
 @given(st.lists(NEEDS, max_size=5), st.lists(OFFERS, max_size=4))

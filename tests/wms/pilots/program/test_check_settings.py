@@ -89,13 +89,15 @@ def test_what_is_understood_is_stored(queue: Queue, olga: User) -> None:
         {"name": "disk", "settings": {"least_mb": 5000.5}, "period_s": 0.5, "time_limit_s": 86_400},
         {"name": "software", "settings": {"directories": ["/sw", "/cvmfs/x"]}},
         {"name": "network", "settings": {"addresses": ["[::1]:443", "db.example.org:5432"]}},
+        {"name": "cvmfs", "settings": {"repositories": ["sw.example.org"], "root": "/cvmfs"}},
         {"name": "own", "settings": {"anything": [None, {"goes": True}]}},
     ]
 
     save_queue(queue, actor=Actor.person(olga))
 
     assert names(queue) == [
-        "disk", "memory", "clock", "cpus", "software", "network", "scratch", "own",
+        "disk", "memory", "clock", "cpus", "software", "network", "scratch", "apptainer", "cvmfs",
+        "gpu", "own",
     ]  # fmt: skip
 
 

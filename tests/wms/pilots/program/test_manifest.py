@@ -22,7 +22,7 @@ from wms.sites.models import Queue
 
 pytestmark = pytest.mark.django_db
 SCRIPT = "#!/bin/sh\ntrue\n"
-DEFAULTS = ["disk", "memory", "clock", "cpus", "scratch"]
+DEFAULTS = ["disk", "memory", "clock", "cpus", "scratch", "apptainer", "gpu"]
 
 
 def manifest_of(queue: Queue) -> dict[str, Any]:
@@ -66,7 +66,9 @@ def test_a_queue_says_what_its_nodes_must_have(make_queue: Callable[..., Queue])
 
     checks = {each["name"]: each for each in manifest_of(queue)["checks"]}
 
-    assert list(checks) == ["disk", "memory", "clock", "cpus", "platform", "software", "scratch"]
+    assert list(checks) == [
+        "disk", "memory", "clock", "cpus", "platform", "software", "scratch", "apptainer", "gpu",
+    ]  # fmt: skip
     assert checks["disk"]["settings"] == {"least_mb": 5000}
     assert checks["disk"]["period_s"] == 60
     assert checks["platform"]["settings"] == {"platforms": ["linux-x86_64"]}

@@ -1,5 +1,6 @@
 """Built-in node checks of pilots: disk, memory, clock, CPUs, platform, software, network, scratch.
 
+With those of `detection`, which publish what they find.
 Each runs as a program of its own, named on the command line.
 """
 
@@ -9,12 +10,13 @@ import json
 import os
 import socket
 import sys
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from .. import node
+from .detection import apptainer, cvmfs, gpu
+from .finding import Finding, Given
 
 LEAST_DISK_MB = 100
 LEAST_MEMORY_MB = 64
@@ -25,17 +27,6 @@ CONNECT_TIMEOUT_S = 10.0
 _MB = 1024 * 1024
 #: As long may the text of a metric be.
 _LONGEST_METRIC = 200
-
-Given = Mapping[str, Any]
-
-
-@dataclass(frozen=True)
-class Finding:
-    """Finding of a check; without a `reason` the node is fit."""
-
-    reason: str = ""
-    kind: str = "node"
-    metrics: dict[str, Any] = field(default_factory=dict)
 
 
 def disk(given: Given) -> Finding:
@@ -139,14 +130,30 @@ def _at_least(what: str, amount: int, least: int, metric: str) -> Finding:
 
 _CHECKS: dict[str, Callable[[Given], Finding]] = {
     each.__name__: each
-    for each in (disk, memory, clock, cpus, platform, software, network, scratch)
+    for each in (
+        disk,
+        memory,
+        clock,
+        cpus,
+        platform,
+        software,
+        network,
+        scratch,
+        apptainer,
+        cvmfs,
+        gpu,
+    )
 }
 
 
 def main() -> int:
     """Run the check that is named on the command line."""
     finding = _CHECKS[sys.argv[2]](json.load(sys.stdin))
-    result: dict[str, Any] = {"is_ok": not finding.reason, "metrics": finding.metrics}
+    result: dict[str, Any] = {
+        "is_ok": not finding.reason,
+        "metrics": finding.metrics,
+        "attributes": finding.attributes,
+    }
     if finding.reason:
         result.update(kind=finding.kind, reason=finding.reason)
     sys.stdout.write(json.dumps(result) + "\n")

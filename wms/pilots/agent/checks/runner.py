@@ -17,6 +17,13 @@ from pathlib import Path
 from typing import Any
 
 from ..control import Control
+from .publication import (
+    NOTHING_DECLARED,
+    NOTHING_PUBLISHED,
+    Declaration,
+    Publication,
+    read_publication,
+)
 
 #: Variables of the pilot's environment that a check sees.
 PASSED_ON = ("PATH", "LANG", "LC_ALL", "TZ")
@@ -41,6 +48,7 @@ class Check:
     time_limit_s: float
     period_s: float | None
     settings: Mapping[str, Any]
+    publishes: Declaration = NOTHING_DECLARED
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Check:
@@ -53,6 +61,7 @@ class Check:
             time_limit_s=float(data["time_limit_s"]),
             period_s=None if period_s is None else float(period_s),
             settings=dict(data.get("settings", {})),
+            publishes=Declaration.from_json(data.get("publishes")),
         )
 
 
@@ -65,6 +74,7 @@ class NodeCheckResult:
     kind: str = ""
     reason: str = ""
     metrics: dict[str, Any] = field(default_factory=dict)
+    published: Publication = NOTHING_PUBLISHED
     seconds: float = 0.0
 
     def to_json(self, key: str) -> dict[str, Any]:
@@ -76,6 +86,9 @@ class NodeCheckResult:
             "kind": self.kind,
             "reason": self.reason,
             "metrics": self.metrics,
+            "attributes": dict(self.published.attributes),
+            "variables": dict(self.published.variables),
+            "skipped": "; ".join(self.published.skipped)[:REASON_LENGTH],
             "seconds": round(self.seconds, 3),
         }
 
@@ -117,6 +130,8 @@ class CheckRunner:
         except OSError as error:
             result = NodeCheckResult(check.name, False, "node", f"the check cannot be run: {error}")
         result = replace(result, seconds=self._control.clock() - started)
+        for skipped in result.published.skipped:
+            log.warning("check %s: not published: %s", check.name, skipped)
         log.log(
             logging.INFO if result.is_ok else logging.ERROR,
             "check %s: %s, %.2f s",
@@ -168,7 +183,7 @@ class CheckRunner:
             if self._control.is_terminated:
                 reason = "interrupted: the pilot has to go"
             return NodeCheckResult(check.name, False, "timeout", reason)
-        return _read_result(check.name, process.returncode, _tail(directory / "out"))
+        return _read_result(check, process.returncode, _tail(directory / "out"))
 
     def _wait(self, process: subprocess.Popen[bytes], limit_s: float) -> bool:
         """Wait for the end; tell whether it came in time, and before the pilot's own."""
@@ -197,10 +212,14 @@ def _tail(file: Path) -> str:
         return source.read().decode("utf-8", "replace")
 
 
-def _read_result(name: str, code: int, output: str) -> NodeCheckResult:
+def _read_result(check: Check, code: int, output: str) -> NodeCheckResult:
     """Result from the output of a check."""
+    name = check.name
     lines = output.strip().splitlines()
     last = lines[-1] if lines else ""
+    if len(lines) == 1 and len(output) >= MOST_OUTPUT_BYTES:
+        reason = f"its last line has more than {MOST_OUTPUT_BYTES} bytes"
+        return NodeCheckResult(name, False, "check", reason)
     try:
         said = json.loads(last)
     except (ValueError, RecursionError):
@@ -213,7 +232,10 @@ def _read_result(name: str, code: int, output: str) -> NodeCheckResult:
         reason = f"its last line is no result: {last}"
         return NodeCheckResult(name, False, "check", reason[:REASON_LENGTH])
     if said["is_ok"]:
-        return NodeCheckResult(name, True, metrics=_metrics(said.get("metrics")))
+        published = read_publication(said.get("attributes"), said.get("variables"), check.publishes)
+        return NodeCheckResult(
+            name, True, metrics=_metrics(said.get("metrics")), published=published
+        )
     return NodeCheckResult(
         name,
         False,

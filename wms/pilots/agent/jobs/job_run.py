@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import errno
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -84,6 +84,8 @@ class RunContext:
     #: Seconds that the pilot still has for a job that begins now.
     left_s: Callable[[], float]
     shared: tuple[SharedFolder, ...] = ()
+    #: Variables that checks of the node publish for payloads.
+    published: Callable[[], Mapping[str, str]] = dict
 
 
 class JobRun:
@@ -335,9 +337,10 @@ class JobRun:
         self, command: list[str], enclosure: Enclosure, stream_uploader: StreamUploader
     ) -> execution.Outcome:
         assert self._meter is not None
+        environment = payload_environment(self._job, enclosure, self._context.published())
         with self._context.cgroups.group(self._directories.home.name, self._limits) as group:
             outcome = execution.run_payload(
-                enclosure.plan(command, payload_environment(self._job, enclosure), self._limits),
+                enclosure.plan(command, environment, self._limits),
                 stdout=self._stdout,
                 stderr=self._stderr,
                 limits=self._limits,

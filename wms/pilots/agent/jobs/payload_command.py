@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 
 from ..fence.base import Enclosure
 from ..fence.container import IMAGE_PATH
@@ -22,14 +23,17 @@ def payload_command(job: Job, executable: str, enclosure: Enclosure) -> list[str
     return ["/bin/sh", "-c", 'exec <"$0" && exec "$@"', path, *command]
 
 
-def payload_environment(job: Job, enclosure: Enclosure) -> dict[str, str]:
-    """Variables of the payload; the job's own go before these."""
+def payload_environment(
+    job: Job, enclosure: Enclosure, published: Mapping[str, str]
+) -> dict[str, str]:
+    """Variables of the payload: its own, before those of the pilot, before `published` ones."""
     passed_on = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
     if not enclosure.has_node_system:
         # What the node's say does not hold in the image.
         passed_on = {"PATH": IMAGE_PATH}
     network = enclosure.network
     return {
+        **published,
         **passed_on,
         "HOME": enclosure.home,
         "TMPDIR": enclosure.tmp,

@@ -230,6 +230,7 @@ class Agent:
             next_claim=lambda job: self._claimer.next_claim(job) if self._claimer else None,
             left_s=lifetime.left_s,
             shared=settings.shared_folders,
+            published=self._validation.variables,
         )
 
     def _new_client(self, *, waker: Waker | None = None, timeout_s: float = TIMEOUT_S) -> Client:

@@ -1,7 +1,7 @@
 """Node validation: the pilot runs its node checks before the first job, and later beside jobs.
 
-A check that fails makes the pilot drain. Also sends the results, and those of other trials, and
-keeps the slot of an unfit node for a while.
+A check that fails makes the pilot drain. What checks publish is kept for payloads. Also sends the
+results, and those of other trials, and keeps the slot of an unfit node for a while.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from ..checks.publication import NOTHING_PUBLISHED, Publication
 from ..checks.runner import REASON_LENGTH, CheckRunner, NodeCheckResult
 from ..control import Control
 from ..node import Share
@@ -22,7 +23,7 @@ log = logging.getLogger("pilot")
 
 
 class NodeValidation:
-    """Runs the checks of the pilot's manifest, and nothing else.
+    """Runs the checks of the pilot's manifest, and keeps what they published.
 
     `validate` is for the main thread; repetitions run in one of their own, and the first that fails
     makes the pilot drain.
@@ -44,6 +45,8 @@ class NodeValidation:
         self._control = control
         self._over = threading.Event()
         self._numbers: dict[str, int] = {}
+        # Each time replaced as a whole: jobs begin in other threads.
+        self._published: dict[str, Publication] = {}
         self._check_runner = CheckRunner(
             config.checks,
             files=config.files,
@@ -66,6 +69,18 @@ class NodeValidation:
         is_whole = not self._control.is_terminated
         self._judge(client, [each for each in results if each.is_ok or is_whole])
         return not self.failure
+
+    def variables(self) -> dict[str, str]:
+        """Variables for payloads, as checks published them; of the same, that of the later check.
+
+        In the order of the manifest, whichever was repeated last.
+        """
+        published = self._published
+        merged: dict[str, str] = {}
+        for check in self._check_runner.checks:
+            if check.name in published:
+                merged.update(published[check.name].variables)
+        return merged
 
     def report_failure(self, client: Client, what: str, reason: str) -> None:
         """Report another fault that keeps this node from work, as a failed check.
@@ -119,10 +134,15 @@ class NodeValidation:
             check, period_s = checks[index]
             result = self._check_runner.run_one(check)
             due[index] = clock() + period_s
-            if not result.is_ok and not self._control.is_terminated:
-                self._fail_later(result)
+            is_news = not result.is_ok or self._is_changed(result)
+            if is_news and not self._control.is_terminated:
+                self._tell_later(result)
 
-    def _fail_later(self, result: NodeCheckResult) -> None:
+    def _is_changed(self, result: NodeCheckResult) -> bool:
+        before = self._published.get(result.name, NOTHING_PUBLISHED)
+        return result.is_ok and result.published != before
+
+    def _tell_later(self, result: NodeCheckResult) -> None:
         try:
             self._judge(self._client, [result])
         except (Unavailable, Unauthorised, Rejected, BadAnswer) as error:
@@ -137,6 +157,9 @@ class NodeValidation:
         if results:
             entries = [each.to_json(self._key(each.name)) for each in results]
             client.call("checks", {"checks": entries, "is_final": True})
+            # What the server does not know is told again at the next repetition.
+            passed = {each.name: each.published for each in results if each.is_ok}
+            self._published = {**self._published, **passed}
 
     def _key(self, name: str) -> str:
         """Name of one result, the same when it is sent twice."""

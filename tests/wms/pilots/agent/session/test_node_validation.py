@@ -59,7 +59,8 @@ def test_the_built_in_checks_pass_here_and_jobs_run_after_them(world: World) -> 
     assert agent.wait() == 0, agent.log
     world.wait_for_state(job, "done")
     assert told(agent) == [
-        (name, True, "") for name in ("disk", "memory", "clock", "cpus", "scratch")
+        (name, True, "")
+        for name in ("disk", "memory", "clock", "cpus", "scratch", "apptainer", "gpu")
     ]
     agent.pilot.refresh_from_db()
     assert agent.pilot.validation_s > 0
@@ -67,6 +68,8 @@ def test_the_built_in_checks_pass_here_and_jobs_run_after_them(world: World) -> 
     metrics = {each.name: each.metrics for each in agent.pilot.checks.all()}
     assert metrics["cpus"]["cpus"] >= 1
     assert abs(metrics["clock"]["clock_skew_s"]) <= 2
+    assert agent.pilot.published["apptainer"].keys() >= {"Available"}
+    assert set(agent.pilot.published) == {"apptainer", "gpu"}
 
 
 @pytest.mark.parametrize(
