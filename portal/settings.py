@@ -250,6 +250,8 @@ SPECTACULAR_SETTINGS = {
         "JobState": "wms.jobs.states.JobState",
         "JobCause": "wms.jobs.states.JobCause",
         "PilotState": "wms.pilots.states.PilotState",
+        "PilotTest": "wms.pilots.states.PilotTest",
+        "PilotVerdict": "wms.pilots.testing.selectors.Verdict",
         "SiteState": "wms.sites.states.SiteState",
         "BulkState": "wms.bulk.states.BulkState",
         "BulkOutcome": "wms.bulk.states.Outcome",

@@ -35,6 +35,7 @@ from wms.actions.dags import DAGS
 from wms.actions.failures import FAILURES
 from wms.actions.jobs import JOBS
 from wms.actions.nodes import NODE_ACTIONS
+from wms.actions.queues import QUEUES
 from wms.actions.sites_and_pilots import PILOTS, PLACEMENTS, SITES, SUSPECTED_NODES
 
 app_name = "api"
@@ -156,6 +157,14 @@ urlpatterns = [
         f"{_SITE}/queues/{_QUEUE}/pressure/history/$",
         pressure.QueuePressureHistory.as_view(),
         name="queue-pressure-history",
+    ),
+    *(
+        re_path(
+            f"{_SITE}/queues/{_QUEUE}/{action.api_path}/$",
+            view_of(action, pressure.QueueAction),
+            name=f"queue-{action.name}",
+        )
+        for action in QUEUES.in_api
     ),
     *(
         re_path(

@@ -18,7 +18,7 @@ from wms.pilots import (  # noqa: F401 - Django looks for models here only.
     pressure_models,
     suspect_models,
 )
-from wms.pilots.states import PilotState
+from wms.pilots.states import ALIVE, PilotState, PilotTest
 from wms.sites.models import Queue, Site
 
 
@@ -45,6 +45,14 @@ class Pilot(models.Model):
     )
     owner_group = models.ForeignKey(
         AccountingGroup, null=True, on_delete=models.PROTECT, related_name="+"
+    )
+    test = models.CharField(
+        max_length=8,
+        choices=PilotTest,
+        blank=True,
+        default=PilotTest.NONE,
+        db_default="",
+        help_text="What a test pilot is for; empty: it was sent for the jobs that wait.",
     )
     secret_sha256 = models.CharField(
         max_length=64, help_text="One-time secret for the registration."
@@ -109,6 +117,11 @@ class Pilot(models.Model):
                 condition=models.Q(ended_at__isnull=False),
                 name="pilot_by_end",
             ),
+            models.Index(
+                fields=["queue", "-id"],
+                condition=~models.Q(test=""),
+                name="pilot_test_by_queue",
+            ),
         ]
         constraints = [
             models.CheckConstraint(
@@ -118,6 +131,14 @@ class Pilot(models.Model):
                 condition=~models.Q(state__in=["running", "stalled", "done"])
                 | ~models.Q(token_sha256=""),
                 name="pilot_running_is_registered",
+            ),
+            models.CheckConstraint(
+                condition=models.Q(test__in=PilotTest.values), name="pilot_test_known"
+            ),
+            models.UniqueConstraint(
+                fields=["queue"],
+                condition=models.Q(state__in=sorted(ALIVE)) & ~models.Q(test=""),
+                name="one_open_test_of_a_queue",
             ),
         ]
 

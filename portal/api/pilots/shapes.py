@@ -12,6 +12,7 @@ from portal.shared.slots import slot_of
 from wms.jobs.models import Attempt
 from wms.pilots.models import Pilot, PilotCheck, PilotEvent
 from wms.pilots.program.checks import checks_of_pilot
+from wms.pilots.testing.selectors import Verdict, verdict_of
 
 #: Results of checks in a pilot's own answer; the rest are in a list of their own.
 CHECKS_SHOWN = 100
@@ -91,6 +92,9 @@ class PilotDetailSerializer(PilotSerializer):
         help_text="Null until the pilot has ended, and some seconds longer."
     )
     checks = serializers.SerializerMethodField(help_text=f"The first {CHECKS_SHOWN} results.")
+    verdict = serializers.SerializerMethodField(
+        help_text="Of a test pilot on its queue, final once it has ended; else null."
+    )
 
     owner = serializers.CharField(
         source="owner.username", default=None, read_only=True, allow_null=True
@@ -102,7 +106,8 @@ class PilotDetailSerializer(PilotSerializer):
     class Meta(PilotSerializer.Meta):
         fields = [
             *PilotSerializer.Meta.fields, "batch", "owner", "owner_group", "slot", "load",
-            "is_draining", "drain_reason", "accounts", "checks",
+            "is_draining", "drain_reason", "accounts", "checks", "test", "verdict", "batch_state",
+            "batch_reason", "batch_since",
         ]  # fmt: skip
 
     @extend_schema_field(PilotAccountsSerializer(allow_null=True))
@@ -114,6 +119,11 @@ class PilotDetailSerializer(PilotSerializer):
     def get_checks(self, pilot: Pilot) -> Any:
         """Results of the checks of its node."""
         return NodeCheckSerializer(checks_of_pilot(pilot)[:CHECKS_SHOWN], many=True).data
+
+    @extend_schema_field(serializers.ChoiceField(Verdict.choices, allow_null=True))
+    def get_verdict(self, pilot: Pilot) -> Verdict | None:
+        """Verdict of a test pilot."""
+        return verdict_of(pilot, list(checks_of_pilot(pilot))) if pilot.test else None
 
     @extend_schema_field(SlotSerializer)
     def get_slot(self, pilot: Pilot) -> Any:

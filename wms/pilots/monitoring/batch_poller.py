@@ -1,9 +1,10 @@
 """Batch poller: asks a queue's batch system for the states of its pilots, and acts on them.
 
-Ends pilots that are gone, whose jobs wait again, cancels held and stuck ones, finds those of
-submissions whose answer was lost, and lets the batch system forget ended ones. Failures, of answers
-or of starts, make the queue back off. A doubtful answer is not acted upon. The batch system only
-explains; a pilot that is heard lives, whatever is said of it.
+Submits the queue's test pilot, if one is asked for. Ends pilots that are gone, whose jobs wait
+again, cancels held and stuck ones, finds those of submissions whose answer was lost, and lets the
+batch system forget ended ones. Failures, of answers or of starts, make the queue back off. A
+doubtful answer is not acted upon. The batch system only explains; a pilot that is heard lives,
+whatever is said of it.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ from wms.pilots.pressure.remover import cancel_pending
 from wms.pilots.pressure.submitter import queue_lock, record_native_ids
 from wms.pilots.pressure_models import ElementContact
 from wms.pilots.states import ALIVE, PENDING, PilotState
+from wms.pilots.testing.submission import submit_requested_test
 from wms.sites.models import Queue
 from wms.sites.selectors import element_of
 
@@ -99,6 +101,7 @@ def poll(
             return None
         watch = TurnClock(now, clock)
         with task_timeout_noted(queue, Kind.POLL, watch):
+            submit_requested_test(queue, now)
             result = _poll(queue, watch, period_s)
             if not result.fault:
                 forget_ended(queue, now)
@@ -136,7 +139,7 @@ def adopt_batches(queue: Queue, element: Element, now: datetime) -> int:
         state=PilotState.SUBMITTED,
         native_id="",
         created_at__lt=now - _ADOPT_AFTER,
-    )
+    ).exclude(batch="")
     batches = sorted(set(lost.values_list("batch", flat=True)))
     return sum(_adopt(queue, element, batch, now) for batch in batches)
 
