@@ -251,7 +251,6 @@ SPECTACULAR_SETTINGS = {
         "JobCause": "wms.jobs.states.JobCause",
         "PilotState": "wms.pilots.states.PilotState",
         "PilotTest": "wms.pilots.states.PilotTest",
-        "PilotVerdict": "wms.pilots.testing.selectors.Verdict",
         "SiteState": "wms.sites.states.SiteState",
         "BulkState": "wms.bulk.states.BulkState",
         "BulkOutcome": "wms.bulk.states.Outcome",

@@ -26,7 +26,7 @@ from wms.sites.models import Downtime
 NO_PAGES = {
     "web:logout", "web:steer", "web:steer-cluster", "web:cluster-job",
     "web:steer-job", "web:steer-site", "web:steer-error",
-    "web:remove-placement", "web:drain-pilot", "web:remove-pilot",
+    "web:test-queue", "web:remove-placement", "web:drain-pilot", "web:remove-pilot",
     "web:dag-file", "web:dag-picture", "web:dag-export",
     "web:attempt-stream", "web:attempt-file", "web:script-output", "web:pilot-log-file",
     "web:graph-places", "web:graph-states", "web:graph-changes", "web:graph-names",

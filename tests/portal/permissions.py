@@ -89,6 +89,7 @@ GET = {
     "api:job-kill": POSTED_TO,
     "api:job-peek": POSTED_TO,
     "api:job-stop-after": POSTED_TO,
+    "api:queue-test": POSTED_TO,
     "api:pilot-drain": POSTED_TO,
     "api:pilot-remove": POSTED_TO,
     "api:failure-*": POSTED_TO,
@@ -160,6 +161,7 @@ POST = {
     "api:job-kill": "Lffcccc",  # the job has ended
     "api:job-peek": "Lffcccc",
     "api:job-stop-after": "Lfffccc",
+    "api:queue-test": SHIFT,
     "api:pilot-drain": SHIFT,
     "api:pilot-remove": SHIFT,
     "api:failure-mute": SHIFT,
@@ -204,6 +206,7 @@ POST = {
     "web:steer-nodes": "Lffbbbb",  # the node is under way
     "web:remove-placement": STEER,
     "web:steer-job": "Lffcccc",  # the job has ended
+    "web:test-queue": SHIFT,
     "web:drain-pilot": SHIFT,
     "web:remove-pilot": SHIFT,
     "web:steer-site": SHIFT,

@@ -68,6 +68,8 @@ POST = {
     "api:site-unban": "fc",
     "api:site-downtimes": "fo",
     "api:ads": "fo",
+    "api:queue-test": "fo",
+    "web:test-queue": "fo",
     "api:pilot-drain": "fo",
     "api:pilot-remove": "fo",
     "web:drain-pilot": "fo",

@@ -92,7 +92,7 @@ class PilotDetailSerializer(PilotSerializer):
         help_text="Null until the pilot has ended, and some seconds longer."
     )
     checks = serializers.SerializerMethodField(help_text=f"The first {CHECKS_SHOWN} results.")
-    verdict = serializers.SerializerMethodField(
+    test_verdict = serializers.SerializerMethodField(
         help_text="Of a test pilot on its queue, final once it has ended; else null."
     )
 
@@ -106,8 +106,8 @@ class PilotDetailSerializer(PilotSerializer):
     class Meta(PilotSerializer.Meta):
         fields = [
             *PilotSerializer.Meta.fields, "batch", "owner", "owner_group", "slot", "load",
-            "is_draining", "drain_reason", "accounts", "checks", "test", "verdict", "batch_state",
-            "batch_reason", "batch_since",
+            "is_draining", "drain_reason", "accounts", "checks", "test", "test_verdict",
+            "batch_state", "batch_reason", "batch_since",
         ]  # fmt: skip
 
     @extend_schema_field(PilotAccountsSerializer(allow_null=True))
@@ -121,7 +121,7 @@ class PilotDetailSerializer(PilotSerializer):
         return NodeCheckSerializer(checks_of_pilot(pilot)[:CHECKS_SHOWN], many=True).data
 
     @extend_schema_field(serializers.ChoiceField(Verdict.choices, allow_null=True))
-    def get_verdict(self, pilot: Pilot) -> Verdict | None:
+    def get_test_verdict(self, pilot: Pilot) -> Verdict | None:
         """Verdict of a test pilot."""
         return verdict_of(pilot, list(checks_of_pilot(pilot))) if pilot.test else None
 
