@@ -136,12 +136,15 @@ def test_a_test_pilot_is_sent_and_a_second_one_refused_with_the_name_of_the_firs
     factories.site("Here")
     address = "/api/v1/sites/Here/queues/short/test-pilots/"
 
-    sent = sam.post(address, {"reason": "new nodes"})
-    again = sam.post(address, {"reason": "new nodes", "takes_jobs": True})
+    sent = sam.post(address, {"reason": "new nodes"}, format="json")
+    again = sam.post(address, {"reason": "new nodes", "takes_jobs": True}, format="json")
 
     assert sent.status_code == 201
     made = sent.json()
     assert (made["state"], made["test"], made["test_verdict"]) == ("submitted", "checks", "waiting")
     assert (again.status_code, again.json()["type"]) == (409, "urn:pilotage:open-test")
     assert again.json()["pilot"] == made["uuid"]
-    assert sam.post(address.replace("short", "none"), {"reason": "x"}).status_code == 404
+    assert (
+        sam.post(address.replace("short", "none"), {"reason": "x"}, format="json").status_code
+        == 404
+    )
