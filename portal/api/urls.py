@@ -27,7 +27,7 @@ from portal.api.nodes import views as nodes
 from portal.api.notices import views as notices
 from portal.api.pilots import views as pilots
 from portal.api.placements import views as placements
-from portal.api.sites import ads, downtimes, exchange, pressure, worker_nodes
+from portal.api.sites import ads, downtime_import, downtimes, exchange, pressure, worker_nodes
 from portal.api.sites import views as sites
 from portal.api.task_queues import views as task_queues
 from wms.actions.clusters import CLUSTERS
@@ -194,6 +194,7 @@ urlpatterns = [
     ),
     re_path(f"{_SITE}/downtimes/$", downtimes.DowntimeList.as_view(), name="site-downtimes"),
     path("downtimes/", downtimes.EveryDowntime.as_view(), name="downtimes"),
+    path("downtimes/import/", downtime_import.DowntimeImport.as_view(), name="downtimes-import"),
     path("downtimes/<int8:downtime_id>/", downtimes.DowntimeDetail.as_view(), name="downtime"),
     path("ads/", ads.Advertise.as_view(), name="ads"),
     re_path(f"^ads/{_NAME}/$", ads.Ad.as_view(), name="ad"),

@@ -53,6 +53,8 @@ BADGES = {
     "loop-stale": _LATE, "loop-well": _GOOD, "switched-off": _OFF,
     # Rows of a cluster that are no jobs, or not yet.
     "not_yet_made": _WAIT, "never_made": _OFF, "faulty": _BAD, "ending": _GO,
+    # Entries of an import.
+    "added": _GOOD, "changed": _NEXT, "unchanged": _WAIT,
     # Verdicts of test pilots.
     "checking": _GO, "fit": _GOOD, "unfit": _BAD, "never_started": _BAD, "cut_short": _LATE,
     "sent": _GOOD, "given-up": _BAD, "dropped": _OFF,
@@ -110,6 +112,13 @@ MEANINGS = {
         "unfit": "A check of its node failed.",
         "never_started": "It ended before it called in.",
         "cut_short": "It ended before its checks were over.",
+    },
+    "import": {
+        "added": "A new downtime.",
+        "changed": "A downtime that was imported before gets other terms.",
+        "cancelled": "A downtime that was imported before is cancelled.",
+        "unchanged": "It is there already, with the same terms.",
+        "skipped": "Left out, for the reason beside it.",
     },
     "outcome": {
         "pending": "Not dealt with yet.",

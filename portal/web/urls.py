@@ -33,6 +33,7 @@ from portal.web.pilots import placement_views as placements
 from portal.web.pilots import views as pilots
 from portal.web.records import efficiency_views as efficiency
 from portal.web.records import views as audit
+from portal.web.sites import downtime_import_views as downtime_imports
 from portal.web.sites import downtime_views as downtimes
 from portal.web.sites import queue_views as queues
 from portal.web.sites import suspect_views as suspects
@@ -171,6 +172,7 @@ urlpatterns = [
     path("downtimes/", downtimes.downtime_list, name="downtimes"),
     path("downtimes/calendar/", downtimes.calendar, name="downtime-calendar"),
     path("downtimes/new/", downtimes.new, name="new-downtime"),
+    path("downtimes/import/", downtime_imports.import_page, name="import-downtimes"),
     path("downtimes/<int8:downtime_id>/", downtimes.downtime_page, name="downtime"),
     path("downtimes/<int8:downtime_id>/change/", downtimes.change, name="change-downtime"),
     path("downtimes/<int8:downtime_id>/cancel/", downtimes.cancel, name="cancel-downtime"),

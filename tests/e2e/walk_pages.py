@@ -146,6 +146,7 @@ def pages_of(made: Production) -> dict[str, str]:
         "downtimes": reverse("web:downtimes"),
         "downtime-calendar": reverse("web:downtime-calendar"),
         "downtime-new": reverse("web:new-downtime") + f"?site={made.site.name}",
+        "downtime-import": reverse("web:import-downtimes"),
         "downtime": reverse("web:downtime", args=[Downtime.objects.latest("pk").pk]),
         "audit": reverse("web:audit"),
         "audit-entry": reverse("web:audit-entry", args=[AuditEntry.objects.latest("pk").pk]),

@@ -59,6 +59,7 @@ GET = {
     "api:notices-read": POSTED_TO,
     "api:subscription": POSTED_TO,
     "web:new-downtime": SHIFT,
+    "web:import-downtimes": SHIFT,
     "web:bulk-operation": SEEN,
     "web:confirm-bulk": SEEN,  # leads to the preview and changes nothing
     "web:cluster-job": "Lnnnnnn",  # asked without a number
@@ -89,6 +90,7 @@ GET = {
     "api:job-kill": POSTED_TO,
     "api:job-peek": POSTED_TO,
     "api:job-stop-after": POSTED_TO,
+    "api:downtimes-import": POSTED_TO,
     "api:queue-test": POSTED_TO,
     "api:pilot-drain": POSTED_TO,
     "api:pilot-remove": POSTED_TO,
@@ -211,6 +213,8 @@ POST = {
     "web:remove-pilot": SHIFT,
     "web:steer-site": SHIFT,
     "web:clear-node": SHIFT,
+    "web:import-downtimes": "Lfffbbb",  # without a document
+    "api:downtimes-import": "Lfffbbb",  # neither a dry run nor a token
     "web:new-downtime": SHIFT,
     "web:change-downtime": SHIFT,
     "web:cancel-downtime": SHIFT,

@@ -57,6 +57,7 @@ EXEMPT = {
     "api:job-kill": "is posted to",
     "api:job-peek": "is posted to",
     "api:job-stop-after": "is posted to",
+    "api:downtimes-import": "is posted to",
     "api:queue-test": "is posted to",
     "web:test-queue": "is posted to",
     "api:pilot-drain": "is posted to",

@@ -56,6 +56,7 @@ GET = {
     "admin:<(*": "nn",
     "api:sites-yaml": BOTH,
     "web:new-downtime": BOTH,
+    "web:import-downtimes": BOTH,
 }
 POST = {
     **_ADMIN,
@@ -77,6 +78,8 @@ POST = {
     "web:steer-site": "fo",
     "api:downtimes": "fo",
     "web:new-downtime": "fo",
+    "api:downtimes-import": "bb",  # neither a dry run nor a token
+    "web:import-downtimes": "bb",  # without a document
     "web:change-downtime": "fo",
     "web:cancel-downtime": "fo",
     "web:clear-node": "fo",
