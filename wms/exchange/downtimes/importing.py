@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from enum import StrEnum
 
 from django.db import IntegrityError, transaction
+from django.db.models import Q
 
 from wms.core.actors import Actor
 from wms.core.audit import record_action
@@ -167,13 +168,13 @@ def _read(content: bytes, options: ImportOptions, actor: Actor, now: datetime) -
 
 
 def _carry_out(
-    entries: Iterable[Entry], options: ImportOptions, *, actor: Actor, reason: str, now: datetime
+    entries: Sequence[Entry], options: ImportOptions, *, actor: Actor, reason: str, now: datetime
 ) -> DowntimePlan:
     known = {
         (row.uid, row.recurrence, row.site_id): row
         for row in Downtime.objects.select_for_update(of=("self",))
         .select_related("site")
-        .filter(source=options.source, end__gt=now)
+        .filter(Q(end__gt=now) | Q(uid__in={entry.uid for entry in entries}), source=options.source)
         .order_by("pk")
     }
     sites = {site.name.casefold(): site for site in Site.objects.all()}
@@ -189,7 +190,11 @@ def _carry_out(
             seen.add(key)
             steps.append(importer.step(entry, place, site, known.get(key)))
     if options.is_complete:
-        gone = [row for key, row in known.items() if key not in seen and not row.cancelled_at]
+        gone = [
+            row
+            for key, row in known.items()
+            if key not in seen and row.end > now and row.cancelled_at is None
+        ]
         steps += [importer.withdraw(row) for row in gone]
     return DowntimePlan(tuple(steps), _token(steps, options))
 

@@ -241,7 +241,7 @@ def _act(
     cancelled = [pilot for pilot in pilots if pilot.state == PilotState.REMOVED]
     alive = [pilot for pilot in pilots if pilot.state != PilotState.REMOVED]
     _remind(queue, cancelled, states)
-    _note_states(alive, states, now)
+    _note_states([*alive, *filter(_is_unsettled, cancelled)], states, now)
     ended = [pilot for pilot in alive if _has_ended(pilot, states[pilot.native_id], now)]
     for pilot in ended:
         _declare_ended(pilot, states[pilot.native_id], now)
@@ -249,6 +249,19 @@ def _act(
     over = {pilot.pk for pilot in ended}
     removed = _remove_stuck(queue, [pilot for pilot in alive if pilot.pk not in over], states, now)
     return PollResult(adopted, polled=len(pilots), ended=len(ended), removed=removed)
+
+
+def unsettled_removals(now: datetime) -> Q:
+    """Condition for removed pilots of which the batch system has not said that they are gone.
+
+    It is asked for them for some time, also where no other pilot is left.
+    """
+    lately = Q(state=PilotState.REMOVED, is_forgotten=False, ended_at__gt=now - _REMINDED_FOR)
+    return lately & Q(missing_polls=0) & ~Q(native_id="") & ~Q(batch_state__in=_ENDED)
+
+
+def _is_unsettled(removed: Pilot) -> bool:
+    return not removed.missing_polls and removed.batch_state not in _ENDED
 
 
 def _remind(queue: Queue, cancelled: Sequence[Pilot], states: Mapping[str, BatchPilot]) -> None:

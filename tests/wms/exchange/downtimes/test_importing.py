@@ -81,6 +81,16 @@ def test_a_second_import_changes_and_never_doubles(site: Site, sam: User) -> Non
     assert (downtime.start.hour, downtime.sequence) == (10, 1)
 
 
+def test_a_downtime_that_was_over_is_prolonged_by_its_source(site: Site, sam: User) -> None:
+    imported(sam, event())
+    later = NOW + timedelta(days=8)
+    content, actor = calendar(event().replace("DTEND:20261201", "DTEND:20261210")).encode(), sam
+
+    plan = preview_downtimes(content, OPTIONS, actor=Actor.person(actor), now=later)
+
+    assert outcomes(plan) == ["changed"]
+
+
 def test_a_cancelled_event_cancels_its_downtime_for_good(site: Site, sam: User) -> None:
     assert outcomes(imported(sam, event(more="STATUS:CANCELLED"))) == ["skipped"]
     imported(sam, event())
