@@ -1,5 +1,8 @@
 """Benchmark of the director: a cycle over 10,000 TaskQueues, 500 queues and 50,000 pilots.
 
+Also `frontends`: a cycle of all requests of two frontends, each with 10,000 jobs in 500 TaskQueues,
+that share 200 queues, with the memory of the process.
+
 A cycle reads all of that, with 120,000 waiting jobs, shares the jobs out, stores a request for
 every queue and wakes the submitters. `director_cycle_s` is the median of several cycles in one
 process, the first one left out as a worker has long had it; `first_cycle_s` is that one. TaskQueues
@@ -10,6 +13,7 @@ queues in all states.
 from __future__ import annotations
 
 import random
+import resource
 import statistics
 import time
 from dataclasses import dataclass
@@ -46,9 +50,12 @@ class Size:
     jobs: int = 120_000
     pilots: int = 50_000
     cycles: int = 5
+    frontends: int = 0
 
 
 QUICK = Size(task_queues=200, queues=20, jobs=2_000, pilots=500, cycles=2)
+SHARED = Size(task_queues=1_000, queues=200, jobs=20_000, pilots=10_000, frontends=2)
+QUICK_SHARED = Size(task_queues=40, queues=10, jobs=400, pilots=100, cycles=2, frontends=2)
 
 
 def director_cycle_s(*, is_quick: bool = False) -> float:
@@ -59,7 +66,12 @@ def director_cycle_s(*, is_quick: bool = False) -> float:
 
 def measure(is_quick: bool) -> dict[str, Any]:
     """Prepare and measure in processes of their own."""
-    size = QUICK if is_quick else Size()
+    found = _measured(QUICK if is_quick else Size())
+    found["frontends"] = _measured(QUICK_SHARED if is_quick else SHARED)
+    return found
+
+
+def _measured(size: Size) -> dict[str, Any]:
     base.in_a_process(_prepare, size)
     found: dict[str, Any] = base.in_a_process(_measure, size)
     return found
@@ -87,6 +99,8 @@ def _measure(size: Size) -> dict[str, Any]:
         "queues": size.queues,
         "jobs": size.jobs,
         "pilots": size.pilots,
+        "frontends": size.frontends,
+        "peak_mb": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024),
         "director_cycle_s": round(statistics.median(durations[1:]), 2),
         "first_cycle_s": round(durations[0], 2),
         "statements": len(queries),
@@ -108,9 +122,10 @@ def _prepare(size: Size) -> None:
     call_command("migrate", verbosity=0)
     chance, now = random.Random(1), timezone.now()
     with connection.cursor() as cursor:
-        cursor.execute("TRUNCATE core_user, sites_site, taskqueues_taskqueue CASCADE")
-        cursor.execute("TRUNCATE taskqueues_tally, jobs_attempt CASCADE")
+        cursor.execute("TRUNCATE core_user, accounting_frontend, sites_site CASCADE")
+        cursor.execute("TRUNCATE taskqueues_tally, taskqueues_waitingjob, jobs_attempt CASCADE")
         _make_queues(size, chance)
+        _make_frontends(size)
         _make_jobs(size, chance)
         _make_pilots(size, chance, now)
         cursor.execute("ANALYZE")
@@ -144,6 +159,29 @@ def _make_queues(size: Size, chance: random.Random) -> None:
     )
 
 
+def _make_frontends(size: Size) -> None:
+    """Frontends with a group each and an entry at every queue, the first with the largest share."""
+    from wms.accounting.models import AccountingGroup, Frontend
+    from wms.sites.frontend_models import FrontendEntry
+    from wms.sites.models import Queue
+
+    made = Frontend.objects.bulk_create([Frontend(name=_group(n)) for n in range(size.frontends)])
+    AccountingGroup.objects.bulk_create(
+        [AccountingGroup(name=frontend.name, frontend=frontend) for frontend in made]
+    )
+    FrontendEntry.objects.bulk_create(
+        [
+            FrontendEntry(frontend=frontend, queue=queue, share=size.frontends - number)
+            for queue in Queue.objects.all()
+            for number, frontend in enumerate(made)
+        ]
+    )
+
+
+def _group(number: int) -> str:
+    return f"group-{number}"
+
+
 def _make_jobs(size: Size, chance: random.Random) -> None:
     from django.contrib.auth import get_user_model
 
@@ -155,7 +193,12 @@ def _make_jobs(size: Size, chance: random.Random) -> None:
     names = list(Site.objects.values_list("name", flat=True))
     made = TaskQueue.objects.bulk_create(
         [
-            TaskQueue(key=f"{number:064}", owner=chance.choice(owners), **_needs(chance, names))
+            TaskQueue(
+                key=f"{number:064}",
+                owner=chance.choice(owners),
+                owner_group=_group(number % size.frontends) if size.frontends else "",
+                **_needs(chance, names),
+            )
             for number in range(size.task_queues)
         ],
         batch_size=_BATCH,
@@ -196,18 +239,24 @@ def _needs(chance: random.Random, sites: list[str]) -> dict[str, Any]:
 
 def _make_pilots(size: Size, chance: random.Random, now: datetime) -> None:
     from django.contrib.auth import get_user_model
+    from django.db import transaction
 
+    from wms.accounting.models import Frontend
     from wms.jobs.models import Attempt, Job, Workspace
+    from wms.jobs.specs import SharedValues
+    from wms.jobs.writing.stored_descriptions import ids_by_key
     from wms.pilots.models import Pilot
     from wms.sites.models import Queue
 
     queues = list(Queue.objects.select_related("site"))
+    frontends: list[Frontend | None] = [*Frontend.objects.order_by("pk")] or [None]
     pilots = []
     for number in range(size.pilots):
         queue, is_running = queues[number % len(queues)], chance.random() < _RUNNING_PART
         pilots.append(
             Pilot(
                 queue=queue,
+                frontend=frontends[number // len(queues) % len(frontends)],
                 state="running" if is_running else "queued",
                 batch="bench",
                 native_id=f"bench.{number}",
@@ -223,16 +272,17 @@ def _make_pilots(size: Size, chance: random.Random, now: datetime) -> None:
     busy = [each for each in made if each.state == "running" and chance.random() < _BUSY_PART]
     owner = get_user_model().objects.first()
     workspace = Workspace.objects.create(owner=owner)
+    shared = SharedValues.of({"executable": "run", "wall_limit_s": 3600})
+    with transaction.atomic():
+        description_id = ids_by_key([shared])[shared.key]
     job = {
         "owner": owner,
         "workspace": workspace,
-        "needs": {},
-        "wall_limit_s": 3600,
+        "description_id": description_id,
+        "state": "running",
         "attempt_number": 1,
     }
-    jobs = Job.objects.bulk_create(
-        [Job(name="run", executable="run", state="running", **job) for _ in busy], batch_size=_BATCH
-    )
+    jobs = Job.objects.bulk_create([Job(name="run", **job) for _ in busy], batch_size=_BATCH)
     Attempt.objects.bulk_create(
         [
             Attempt(

@@ -1,13 +1,14 @@
-"""Plan of the director: level and ceiling of pilots for every queue, and what reduced them.
+"""Plan of the director: level and ceiling of pilots for every entry, and what reduced them.
 
-Limits and curbs hold for the queue, its site, groups, and all pilots together.
+An entry is a queue as one frontend sees it; most queues have one. Limits and curbs hold for the
+queue, its site, groups, frontends, and all pilots together.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from matching.plurals import counted, pilots_are
 from matching.pressure.formulas import (
@@ -18,77 +19,8 @@ from matching.pressure.formulas import (
     max_run,
     min_idle,
 )
-from matching.pressure.job_division import Need
-
-#: Stands for no limit.
-UNBOUNDED = 10**9
-
-
-@dataclass(frozen=True, slots=True)
-class Bounds:
-    """Limits and curbs on the pilots of several queues together; `name` precedes "limit"."""
-
-    name: str
-    max_pilots: int = UNBOUNDED
-    curb_pilots: int = UNBOUNDED
-    max_cores: int = UNBOUNDED
-    max_idle: int = UNBOUNDED
-    curb_idle: int = UNBOUNDED
-
-
-@dataclass(frozen=True, slots=True)
-class QueueState:
-    """A queue with its pilots that have not finally ended, and its own limits.
-
-    `queued` pilots have not called in, `held` of them are held; `running` ones have, `busy` of them
-    have a job. `stranded` of the queued ones wait for somebody who needs none. `site`, `group` and
-    the whole name the bounds that apply, if there are any. `closed`
-    is the reason why the queue is closed, or empty.
-    """
-
-    name: str
-    need: Need = field(default_factory=Need)
-    closed: str = ""
-    no_demand: str = "no job waits for it"
-    queued: int = 0
-    held: int = 0
-    running: int = 0
-    busy: int = 0
-    stranded: int = 0
-    cores: int = 1
-    max_pilots: int = UNBOUNDED
-    max_queued: int = UNBOUNDED
-    max_idle: int = UNBOUNDED
-    curb_idle: int = UNBOUNDED
-    max_held: int = UNBOUNDED
-    attenuation: float = 3.0
-    site: str = ""
-    group: str = ""
-
-    @property
-    def alive(self) -> int:
-        """All of its pilots."""
-        return self.queued + self.running
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """Request for a queue. `reasons` explain in order what reduced `wanted` to `level`."""
-
-    wanted: int = 0
-    level: int = 0
-    ceiling: int = 0
-    reasons: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Scopes:
-    """Bounds on all pilots, and on those of sites and groups by name."""
-
-    whole: Bounds = Bounds("limit of all pilots")
-    sites: Mapping[str, Bounds] = field(default_factory=dict)
-    groups: Mapping[str, Bounds] = field(default_factory=dict)
-
+from matching.pressure.plan_values import Bounds, QueueState, Request, Scopes
+from matching.pressure.shared_queues import by_shared_queue, divide, divided_levels, lower
 
 _FREE = Bounds("")
 
@@ -105,13 +37,19 @@ class _Count:
 def plan(queues: Sequence[QueueState], scopes: Scopes) -> dict[str, Request]:
     """Requests for all queues. What several queues share is never promised twice."""
     more, reasons = _ceilings(queues)
+    shared = by_shared_queue(queues)
+    for name, some in shared.items():
+        divide(scopes.shared[name], some, more, reasons)
     for limited in _scoped(queues, scopes):
         _cut(limited, more, reasons)
     counts = _Counts(queues)
-    return {
+    requests = {
         queue.name: _request(queue, more[queue.name], reasons[queue.name], counts, scopes)
         for queue in queues
     }
+    for name, some in shared.items():
+        requests |= divided_levels(scopes.shared[name], some, requests)
+    return requests
 
 
 def _ceilings(
@@ -180,7 +118,7 @@ def _cut(scoped: _Scoped, more: dict[str, int], reasons: Mapping[str, list[str]]
     room = max(bounds.max_pilots - alive, 0)
     if sum(asked.values()) > room:
         reason = _full(bounds, _Count(alive))
-        _lower(more, exact_share(room, asked).share, reason, reasons)
+        lower(more, exact_share(room, asked).share, reason, reasons)
     sizes = {queue.name: queue.cores for queue in queues}
     asked = {name: more[name] * sizes[name] for name in asked}
     room = max(bounds.max_cores - cores, 0)
@@ -189,16 +127,7 @@ def _cut(scoped: _Scoped, more: dict[str, int], reasons: Mapping[str, list[str]]
         reason = f"{bounds.name} {limit}: {counted(cores, 'is', 'are')} there"
         shares = exact_share(room, asked).share
         pilots = {name: share // sizes[name] for name, share in shares.items()}
-        _lower(more, pilots, reason, reasons)
-
-
-def _lower(
-    more: dict[str, int], shares: Mapping[str, int], reason: str, reasons: Mapping[str, list[str]]
-) -> None:
-    for name, share in shares.items():
-        if share < more[name]:
-            more[name] = share
-            reasons[name].append(reason)
+        lower(more, pilots, reason, reasons)
 
 
 class _Counts:

@@ -56,9 +56,10 @@ class JobKind:
 class Resource:
     """Resources offered now: `cores`, `memory_mb`, `gpus` and `disk_mb` are the free ones.
 
-    A generic pilot has neither `owner` nor `owner_groups`; a private one has both, or only its
-    group where the members of the group share their pilots. `required_tags` are those that a job
-    must carry. Kinds in `excluded` have reached a running limit.
+    A generic pilot has no `owner`; one of a frontend has the `owner_groups` of it, one of the
+    default frontend the `foreign_groups` whose jobs it leaves alone. A private one has owner and
+    group, or only its group where the members of the group share their pilots. `required_tags` are
+    those that a job must carry. Kinds in `excluded` have reached a running limit.
     """
 
     site: str
@@ -77,6 +78,7 @@ class Resource:
     pilot_type: str = "generic"
     owner: str = ""
     owner_groups: tuple[str, ...] = ()
+    foreign_groups: tuple[str, ...] = ()
     excluded: tuple[JobKind, ...] = ()
 
     def refusal(self, needs: Needs) -> str:
@@ -152,6 +154,8 @@ def _check_identity(here: Resource, needs: Needs) -> str:
     if here.owner_groups and needs.owner_group not in here.owner_groups:
         names = ", ".join(name or "(no group)" for name in here.owner_groups)
         return f"only jobs of the groups {names} are taken"
+    if needs.owner_group in here.foreign_groups:
+        return f"jobs of {needs.owner_group} are for pilots of its frontend"
     return ""
 
 

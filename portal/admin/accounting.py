@@ -80,7 +80,8 @@ class GroupForm(CheckedForm):
     class Meta:
         model = AccountingGroup
         fields = (
-            "name", "quota_kind", "quota", "accepts_surplus", "share", "has_job_sharing", "members",
+            "name", "frontend", "quota_kind", "quota", "accepts_surplus", "share",
+            "has_job_sharing", "members",
         )  # fmt: skip
         labels = {"has_job_sharing": "Job sharing"}
         help_texts = {
@@ -92,7 +93,10 @@ class GroupAdmin(DeletableAdmin):
     """Groups with their quotas, shares and members."""
 
     form = GroupForm
-    list_display = ("name", "quota", "quota_kind", "accepts_surplus", "share", "has_job_sharing")
+    list_display = (
+        "name", "frontend", "quota", "quota_kind", "accepts_surplus", "share", "has_job_sharing",
+    )  # fmt: skip
+    list_select_related = ("frontend",)
     search_fields = ("name",)
     filter_horizontal = ("members",)
 

@@ -19,6 +19,7 @@ from portal.admin.accounting import GroupAdmin, LimitAdmin, QuotaAdmin, Submitte
 from portal.admin.accounts import TokenAdmin, UserAdmin
 from portal.admin.audit import AuditAdmin
 from portal.admin.checks import NodeCheckAdmin
+from portal.admin.frontends import FrontendAdmin, FrontendEntryAdmin
 from portal.admin.matchmaking import MatchmakingPolicyAdmin
 from portal.admin.pilot_limits import PilotLimitAdmin
 from portal.admin.roles import role_of, sites_of_user
@@ -28,13 +29,14 @@ from portal.admin.sites import DowntimeAdmin, QueueAdmin, SiteAdmin
 from portal.admin.task_queues import RunningLimitAdmin, TaskQueueAdmin, TaskQueuePolicyAdmin
 from portal.shared.passwords import OwnPasswordForm
 from portal.web.shared.pages import refusal
-from wms.accounting.models import AccountingGroup, ConcurrencyLimit, Quota, Submitter
+from wms.accounting.models import AccountingGroup, ConcurrencyLimit, Frontend, Quota, Submitter
 from wms.core.errors import NotPermitted
 from wms.core.models import ApiToken, AuditEntry, Role, User
 from wms.dags.models import MatchmakingPolicy, SharedLimit
 from wms.jobs.models import RunningLimit
 from wms.pilots.models import NodeCheck
 from wms.pilots.pressure_models import PilotLimit
+from wms.sites.frontend_models import FrontendEntry
 from wms.sites.models import Downtime, Queue, Site
 from wms.taskqueues.models import TaskQueue, TaskQueuePolicy
 
@@ -103,6 +105,8 @@ site.register(Queue, QueueAdmin)
 site.register(Downtime, DowntimeAdmin)
 site.register(NodeCheck, NodeCheckAdmin)
 site.register(PilotLimit, PilotLimitAdmin)
+site.register(Frontend, FrontendAdmin)
+site.register(FrontendEntry, FrontendEntryAdmin)
 site.register(AccountingGroup, GroupAdmin)
 site.register(Submitter, SubmitterAdmin)
 site.register(Quota, QuotaAdmin)

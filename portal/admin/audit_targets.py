@@ -7,13 +7,15 @@ from typing import Any
 
 from django.db.models import Model, QuerySet
 
-from wms.accounting.models import AccountingGroup, ConcurrencyLimit, Submitter
+from wms.accounting.models import AccountingGroup, ConcurrencyLimit, Frontend, Submitter
 from wms.core.audit_changes import changes_of
 from wms.core.models import ApiToken, AuditEntry, User
 from wms.dags.models import MatchmakingPolicy, SharedLimit
 from wms.jobs.models import RunningLimit
 from wms.pilots.models import NodeCheck
 from wms.pilots.pressure_models import PilotLimit
+from wms.sites.frontend_models import FrontendEntry
+from wms.sites.frontends import target_of
 from wms.sites.models import Downtime, Queue, Site
 from wms.taskqueues.models import TaskQueuePolicy
 
@@ -21,6 +23,8 @@ _TARGETS: dict[type[Model], Callable[[Any], str]] = {
     Site: lambda row: f"site {row.name}",
     Queue: lambda row: f"queue {row}",
     Downtime: lambda row: f"site {row.site.name}",
+    Frontend: lambda row: f"frontend {row.name}",
+    FrontendEntry: target_of,
     AccountingGroup: lambda row: f"group {row.name}",
     Submitter: lambda row: f"submitter {row}",
     ConcurrencyLimit: lambda row: f"limit {row.name}",

@@ -14,6 +14,7 @@ from portal.admin.accounting import GroupForm, LimitForm, QuotaForm, SubmitterFo
 from portal.admin.checks import NodeCheckForm
 from portal.admin.examples import EXAMPLES
 from portal.admin.forms import CheckedForm
+from portal.admin.frontends import FrontendEntryForm, FrontendForm
 from portal.admin.matchmaking import MatchmakingPolicyForm
 from portal.admin.pilot_limits import PilotLimitForm
 from portal.admin.shared_limits import SharedLimitForm
@@ -22,9 +23,8 @@ from portal.admin.task_queues import RunningLimitForm, TaskQueuePolicyForm
 
 FORMS: tuple[type[forms.ModelForm], ...] = (
     SiteForm, QueueForm, DowntimeForm, RunningLimitForm, PilotLimitForm, SharedLimitForm,
-    GroupForm, SubmitterForm, QuotaForm, LimitForm, MatchmakingPolicyForm,
-    TaskQueuePolicyForm,
-    NodeCheckForm,
+    FrontendForm, FrontendEntryForm, GroupForm, SubmitterForm, QuotaForm, LimitForm,
+    MatchmakingPolicyForm, TaskQueuePolicyForm, NodeCheckForm,
 )  # fmt: skip
 #: What every form has besides the fields of its object.
 _COMMON = {str(field.help_text) for field in CheckedForm.base_fields.values()}
@@ -37,7 +37,7 @@ What the forms of the administration ask for, in their own words; the names are 
 [matchmaking](../matchmaking.md) and the portal's help page.
 
 A test fails when this page and the forms differ; `UPDATE_FIELDS=1 make test
-ARGS=tests/portal/admin/test_glossary.py` writes it anew.
+ARGS=tests/portal/admin/test_document_fields.py` writes it anew.
 """
 
 

@@ -1,4 +1,4 @@
-"""Admin page of pilot limits: overall, per site, and per group."""
+"""Admin page of pilot limits: overall, per site, group and frontend."""
 
 from __future__ import annotations
 
@@ -22,32 +22,33 @@ class PilotLimitForm(CheckedForm):
     class Meta:
         model = PilotLimit
         fields = (
-            "scope", "site", "group", "max_pilots", "curb_pilots", "max_cores", "max_idle_pilots",
-            "curb_idle_pilots",
+            "scope", "site", "group", "frontend", "max_pilots", "curb_pilots", "max_cores",
+            "max_idle_pilots", "curb_idle_pilots",
         )  # fmt: skip
         help_texts = {
             "scope": "Which pilots are counted together.",
             "site": "None: each site that has no limit of its own.",
             "group": "None: each group that has no limit of its own.",
+            "frontend": "None: each frontend that has no limit of its own.",
         }
 
     def clean(self) -> dict[str, Any] | None:
         """Show at its field what the database's constraint would tell without one."""
         cleaned: dict[str, Any] | None = super().clean()
         values = self.cleaned_data
-        for name in ("site", "group"):
+        for name in ("site", "group", "frontend"):
             if values.get(name) and values.get("scope") != name:
                 self.add_error(name, f"only a limit of {name}s names one")
         return cleaned
 
 
 class PilotLimitAdmin(OwnLimitsAdmin):
-    """Limits of pilots overall, per site, and per group."""
+    """Limits of pilots overall, per site, group and frontend."""
 
     form = PilotLimitForm
     list_display = ("whose", "max_pilots", "curb_pilots", "max_cores", "max_idle_pilots")
     list_filter = ("scope",)
-    list_select_related = ("site", "group")
+    list_select_related = ("site", "group", "frontend")
 
     @admin.display(description="limit on", ordering="scope")
     def whose(self, row: PilotLimit) -> str:

@@ -18,6 +18,8 @@ from django.utils import timezone
 from matching.task_queues.needs import Needs
 from portal.celery import app as celery_app
 from tests import factories
+from wms.accounting.frontends import save_frontend
+from wms.accounting.models import AccountingGroup, Frontend
 from wms.accounting.services import save_group
 from wms.bulk.execution import run_batch
 from wms.bulk.models import BulkOperation
@@ -36,10 +38,13 @@ from wms.jobs.models import Job, RunningLimit
 from wms.jobs.operations import JobSpec, create_workspace, submit_jobs
 from wms.pilots.models import Pilot
 from wms.pilots.monitoring import monitor
+from wms.pilots.pressure_models import PressureRequest
 from wms.pilots.suspect_models import SuspectedNode
 from wms.placement.models import PlacementRequest
 from wms.placement.operations import end_attempt, start_attempt
 from wms.sites.downtimes import add_downtimes
+from wms.sites.frontend_models import FrontendEntry
+from wms.sites.frontends import save_entry
 from wms.sites.models import Queue, Site
 from wms.sites.services import QueueSpec, SiteSpec, configure_site
 from wms.taskqueues import priorities as priorities_of_all
@@ -112,6 +117,7 @@ def build() -> Production:
     # Its pilot would draw the single jobs.
     rich = _rich(people.alice)
     task_queue = _waiting(people, sites[0])
+    _share(sites[0].queues.get(name="short"), now)
     return Production(
         people=people,
         running=running,
@@ -242,6 +248,23 @@ def _waiting(people: SimpleNamespace, site: Site) -> TaskQueue:
     )
     priorities_of_all.recompute()
     return TaskQueue.objects.get(key=special.key())
+
+
+def _share(queue: Queue, now: datetime) -> None:
+    """A frontend that has pilots in the queue beside the default one, and what was asked for."""
+    frontend = Frontend(name="icecube", description="IceCube; ask production@example.org")
+    save_frontend(frontend, actor=factories.SYSTEM)
+    save_group(AccountingGroup(name="icecube", frontend=frontend), actor=factories.SYSTEM)
+    save_entry(FrontendEntry(queue=queue, frontend=frontend, share=2.0), actor=factories.SYSTEM)
+    asked = {"updated_at": now, "lease_until": now + timedelta(minutes=15), "queue": queue}
+    PressureRequest.objects.create(
+        **asked, waiting_jobs=12, wanted=12, granted=3, ceiling=5,
+        reasons=["its share of the queue limit 10: 5 pilots are there"],
+    )  # fmt: skip
+    PressureRequest.objects.create(
+        **asked, frontend=frontend, waiting_jobs=420, wanted=420, granted=5, ceiling=7,
+        reasons=["its share of the queue limit 10: 5 pilots are there"], submitted=2,
+    )  # fmt: skip
 
 
 def _single_jobs(owner: User, needs: Needs, priority: int, *, count: int) -> None:

@@ -134,6 +134,7 @@ def pages_of(made: Production) -> dict[str, str]:
         "dashboard-mine": reverse("web:dashboard") + "?show=mine&within=7d",
         "jobs-filtered": reverse("web:jobs") + "?state=failed,stalled&owner=!charlie",
         "queue": reverse("web:queue", args=[made.site.name, "long"]),
+        "queue-shared": reverse("web:queue", args=[made.site.name, "short"]),
         "errors": reverse("web:errors"),
         "errors-none": reverse("web:errors") + "?text=nothing+like+this",
         "error": reverse("web:error", args=[FailureGroup.objects.latest("total").pk]),

@@ -137,6 +137,8 @@ BODIES: dict[str, Callable[[], dict[str, Any]]] = {
     "web:confirm-bulk": lambda: {"reason": "look"},
     "api:bulk": lambda: {"list": "dags", "action": "hold", "ids": _dag_ids(), "dry_run": True},
     "admin:accounting_accountinggroup_delete": lambda: {"post": "yes"},
+    "admin:accounting_frontend_delete": lambda: {"post": "yes"},
+    "admin:sites_frontendentry_delete": lambda: {"post": "yes"},
     "admin:accounting_quota_delete": lambda: {"post": "yes"},
     "admin:accounting_concurrencylimit_delete": lambda: {"post": "yes"},
     "admin:jobs_runninglimit_delete": lambda: {"post": "yes"},

@@ -14,6 +14,9 @@ from matching.task_queues.needs import Needs
 from portal.personal.services import save_filter
 from tests import factories
 from wms.accounting.core_seconds import CoreSeconds, Use, add_uses
+from wms.accounting.frontends import save_frontend
+from wms.accounting.models import AccountingGroup, Frontend
+from wms.accounting.services import save_group
 from wms.bulk import services as bulk
 from wms.core.actors import Actor
 from wms.core.models import User
@@ -39,6 +42,8 @@ from wms.pilots.protocol.logs import append_to_log
 from wms.pilots.suspect_models import SuspectedNode
 from wms.placement.models import PlacementRequest
 from wms.placement.operations import submit_request
+from wms.sites.frontend_models import FrontendEntry
+from wms.sites.frontends import save_entry
 from wms.sites.models import Site
 from wms.taskqueues.models import TaskQueue
 from wms.taskqueues.operations import Entry, enqueue
@@ -144,6 +149,19 @@ def pressure(site: Site, records: int) -> None:
         found = Site.objects.get(name=f"Site{number}")
         limit = PilotLimit(scope="site", site=found, max_pilots=number)
         save_limit_on_pilots(limit, actor=factories.SYSTEM)
+
+
+def frontends(site: Site, count: int) -> None:
+    """So many frontends with an entry at the first queue of the site, and one without any."""
+    actor = factories.SYSTEM
+    save_frontend(Frontend(name=f"bare{count}"), actor=actor)
+    for number in range(count):
+        frontend = Frontend(name=f"frontend{number}of{count}")
+        save_frontend(frontend, actor=actor)
+        group = AccountingGroup(name=f"of{number}of{count}", frontend=frontend)
+        save_group(group, actor=actor)
+        queue = site.queues.order_by("pk")[0]
+        save_entry(FrontendEntry(frontend=frontend, queue=queue), actor=actor)
 
 
 def sent_pieces(pilot: Pilot, job: Job) -> None:

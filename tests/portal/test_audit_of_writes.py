@@ -13,6 +13,7 @@ from tests.portal import bodies, outcomes, permissions
 from tests.portal.admin.filling import TYPED, filled
 from tests.portal.routes import Route, routes
 from tests.portal.world import World, small_world
+from wms.accounting.models import Frontend
 from wms.core.models import AuditEntry
 
 #: Writes of which the trail does not tell once, each with the reason.
@@ -81,6 +82,9 @@ def _references(world: World, name: str) -> dict[str, int]:
     """What must be chosen in a new row."""
     if name in ("admin:sites_queue_add", "admin:sites_downtime_add"):
         return {"site": world.site.pk}
+    if name == "admin:sites_frontendentry_add":
+        bare = Frontend.objects.order_by("pk").values_list("pk", flat=True)[0]
+        return {"queue": world.queue.pk, "frontend": bare}
     is_of_user = name in ("admin:core_apitoken_add", "admin:accounting_quota_add")
     return {"user": world.people.bob.pk} if is_of_user else {}
 

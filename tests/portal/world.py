@@ -21,6 +21,7 @@ from tests.portal.furnishing import (
     ended_cluster,
     failed_check,
     failures,
+    frontends,
     notices,
     placement,
     pressure,
@@ -32,7 +33,7 @@ from tests.portal.furnishing import (
     waiting_jobs,
 )
 from tests.portal.routes import Route
-from wms.accounting.models import AccountingGroup, ConcurrencyLimit, Quota, Submitter
+from wms.accounting.models import AccountingGroup, ConcurrencyLimit, Frontend, Quota, Submitter
 from wms.accounting.services import save_quota
 from wms.bulk.models import BulkOperation
 from wms.core.audit import record_action
@@ -49,6 +50,7 @@ from wms.pilots.program.bundle import agent_bundle
 from wms.pilots.program.manifest import store_manifest
 from wms.pilots.suspect_models import SuspectedNode
 from wms.placement.models import PlacementRequest
+from wms.sites.frontend_models import FrontendEntry
 from wms.sites.models import Downtime, Queue, Site
 from wms.taskqueues.models import TaskQueue
 
@@ -142,6 +144,8 @@ class World:
 
     def _admin_object(self, name: str) -> int | None:
         objects = {
+            "accounting_frontend": lambda: _first(Frontend),
+            "sites_frontendentry": lambda: _first(FrontendEntry),
             "accounting_accountinggroup": lambda: _first(AccountingGroup),
             "accounting_submitter": lambda: _first(Submitter),
             "accounting_quota": lambda: _first(Quota),
@@ -208,6 +212,7 @@ def small_world() -> World:
     notices(people.alice, 1)
     notices(people.ada, 1)
     bulk_operations(people.alice)
+    frontends(site, 1)
     pressure(site, 1)
     return World(
         people=people,
@@ -261,6 +266,7 @@ def grown(world: World, count: int) -> World:
     saved_filters(owner, count)
     notices(world.people.ada, count)
     bulk_operations(owner)
+    frontends(world.site, count)
     pressure(world.site, count)
     factories.turn()
     job.refresh_from_db()

@@ -1,4 +1,4 @@
-"""Models of accounting groups, submitters with priorities, quotas, concurrency limits, daily use.
+"""Models of frontends, accounting groups, submitters, quotas, concurrency limits, daily use.
 
 A row `Quota` limits waiting jobs, clusters and bytes of a user or group; a group's own quota is of
 matches. Daily use is core-seconds by site and user.
@@ -21,6 +21,32 @@ _LIMIT_NAME = RegexValidator(
     r"\A(\*|[a-z_][a-z0-9_]*(\.(\*|[a-z_][a-z0-9_]*))?)\Z",
     "Use a lower-case name such as db or db.read; db.* and * are for all without their own limit.",
 )
+
+
+_FRONTEND_NAME = RegexValidator(
+    r"\A[A-Za-z0-9][A-Za-z0-9_.-]*\Z", "Use letters, digits, points, hyphens and underscores."
+)
+
+
+class Frontend(models.Model):
+    """A collaboration that has pilots of its own: they run the jobs of its groups, and no others.
+
+    What is in the name of no group, or of a group without a frontend, is the default frontend's,
+    which has no row.
+    """
+
+    name = models.CharField(max_length=64, unique=True, validators=[_FRONTEND_NAME])
+    description = models.TextField(blank=True, help_text="Who it is, and whom to ask.")
+    is_enabled = models.BooleanField(
+        default=True,
+        help_text="For one that is off no pilot is sent, and those that wait are taken back.",
+    )
+
+    class Meta:
+        ordering = ["name"]
+
+    def __str__(self) -> str:
+        return self.name
 
 
 class AccountingGroup(models.Model):
@@ -56,6 +82,14 @@ class AccountingGroup(models.Model):
         db_default=False,
         help_text="JOB_SHARING: the share belongs to the group as a whole, and a private pilot of "
         "one member runs the jobs of all.",
+    )
+    frontend = models.ForeignKey(
+        Frontend,
+        null=True,
+        blank=True,
+        on_delete=models.PROTECT,
+        related_name="groups",
+        help_text="Whose pilots run its jobs; empty: those of the default frontend.",
     )
     members = models.ManyToManyField(
         settings.AUTH_USER_MODEL,

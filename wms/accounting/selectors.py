@@ -104,9 +104,8 @@ def visible_groups(user: User) -> QuerySet[AccountingGroup]:
         return AccountingGroup.objects.none()
     members = User.objects.only("username").order_by("username")
     used = Coalesce(Sum("submitters__used_slots"), Value(0.0), output_field=FloatField())
-    return AccountingGroup.objects.annotate(used_slots=used).prefetch_related(
-        Prefetch("members", members)
-    )
+    groups = AccountingGroup.objects.select_related("frontend")
+    return groups.annotate(used_slots=used).prefetch_related(Prefetch("members", members))
 
 
 def quotas_for(user: User, group: AccountingGroup | None) -> list[Quota]:

@@ -19,6 +19,7 @@ from wms.explain.queue_changes import QueueChanges
 from wms.jobs.limits import ReachedLimit, reached_limits
 from wms.pilots.selectors import live_pilots_by_queue
 from wms.pilots.states import PENDING, PilotState
+from wms.sites.frontends import EntriesByGroup
 from wms.sites.models import Queue
 from wms.sites.selectors import offered_resource
 from wms.sites.standing import Standing, queues_and_standings
@@ -69,7 +70,7 @@ def explain_needs(
 ) -> NeedsExplanation:
     """Explanation for waiting jobs with these needs, with changes of queues if given.
 
-    At most six queries, and three more where there are private pilots.
+    At most eight queries, and three more where there are private pilots.
     """
     changes = changes or QueueChanges()
     queues, standing = queues_and_standings(now)
@@ -77,6 +78,7 @@ def explain_needs(
     pilots = live_pilots_by_queue()
     limits = [limit for limit in reached_limits(now) if limit.kind.covers(needs)]
     barred = barred_owners(queues, needs)
+    entries = EntriesByGroup(queues)
     fits = [
         _fit(
             changes.applied(queue),
@@ -85,6 +87,7 @@ def explain_needs(
             limit=_limit(limits, needs, queue) or barred.get(queue.pk, ""),
             is_off=not queue.is_enabled or not queue.site.is_enabled,
             pilots=pilots.get(queue.pk, {}),
+            not_served=entries.refusal(queue, needs.owner_group),
         )
         for queue in queues
     ]
@@ -110,10 +113,17 @@ def _limit(limits: Sequence[ReachedLimit], needs: Needs, queue: Queue) -> str:
 
 
 def _fit(
-    queue: Queue, needs: Needs, *, closed: str, limit: str, is_off: bool, pilots: Mapping[str, int]
+    queue: Queue,
+    needs: Needs,
+    *,
+    closed: str,
+    limit: str,
+    is_off: bool,
+    pilots: Mapping[str, int],
+    not_served: str,
 ) -> QueueFit:
     offer = offered_resource(queue)
-    refusal = taking_refusal(offer, needs)
+    refusal = taking_refusal(offer, needs) or not_served
     unsent = "" if refusal else offer.unsent_reason(needs)
     return QueueFit(
         site=queue.site.name,

@@ -12,7 +12,7 @@ from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.db.models.functions import Now
 
-from wms.accounting.models import AccountingGroup
+from wms.accounting.models import AccountingGroup, Frontend
 from wms.core.models import EventRecord
 from wms.pilots import (  # noqa: F401 - Django looks for models here only.
     pressure_models,
@@ -53,6 +53,14 @@ class Pilot(models.Model):
         default=PilotTest.NONE,
         db_default="",
         help_text="What a test pilot is for; empty: it was sent for the jobs that wait.",
+    )
+    frontend = models.ForeignKey(
+        Frontend,
+        null=True,
+        on_delete=models.PROTECT,
+        related_name="+",
+        db_index=False,
+        help_text="For whose jobs it was sent; empty: for those of the default frontend.",
     )
     secret_sha256 = models.CharField(
         max_length=64, help_text="One-time secret for the registration."

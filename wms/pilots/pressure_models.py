@@ -1,4 +1,4 @@
-"""Models of pilot pressure: requests for pilots and their history, back-off, pilot limits.
+"""Models of pilot pressure: requests of frontends for pilots, history, back-off, pilot limits.
 
 The back-off (`ElementContact`) has failures and pauses of a queue's batch system by kind of
 question; pilot limits bound the pilots of all queues, of a site or of a group.
@@ -9,18 +9,32 @@ from __future__ import annotations
 from django.db import models
 from django.db.models import Q
 
-from wms.accounting.models import AccountingGroup
+from wms.accounting.models import AccountingGroup, Frontend
 from wms.sites.models import Queue, Site
 
 
+def _frontend() -> models.ForeignKey[Frontend | None, Frontend | None]:
+    return models.ForeignKey(
+        Frontend,
+        null=True,
+        on_delete=models.CASCADE,
+        related_name="+",
+        db_index=False,
+        help_text="Whose request it is; empty: of the default frontend.",
+    )
+
+
 class PressureRequest(models.Model):
-    """Latest request for one queue: a level and a ceiling, honoured until its lease ends.
+    """Latest request of a frontend for one queue: level and ceiling, honoured until its lease ends.
 
     `reasons` and `turn_reasons` tell what cut the numbers down: from wanted to granted, and from
     granted to what the last turn submitted.
     """
 
-    queue = models.OneToOneField(Queue, on_delete=models.CASCADE, related_name="request")
+    queue = models.ForeignKey(
+        Queue, on_delete=models.CASCADE, related_name="requests", db_index=False
+    )
+    frontend = _frontend()
     wanted = models.PositiveIntegerField(
         default=0, help_text="Pilots that its share of the waiting jobs fills."
     )
@@ -51,14 +65,25 @@ class PressureRequest(models.Model):
     submitted_since = models.PositiveIntegerField(default=0, help_text="Since the last record.")
     removed_since = models.PositiveIntegerField(default=0, help_text="Since the last record.")
 
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["queue", "frontend"], nulls_distinct=False, name="one_request_of_a_frontend"
+            ),
+        ]
+
     def __str__(self) -> str:
         return f"request for {self.queue_id}: {self.granted} of {self.wanted}"
 
 
 class PressureRecord(models.Model):
-    """Request and its results at one queue at one time; one a minute is kept, for a while."""
+    """Request of a frontend and its results at one queue at one time.
+
+    One a minute is kept, for a while.
+    """
 
     queue = models.ForeignKey(Queue, on_delete=models.CASCADE, related_name="pressure_records")
+    frontend = _frontend()
     at = models.DateTimeField()
     wanted = models.PositiveIntegerField()
     granted = models.PositiveIntegerField()
@@ -70,7 +95,11 @@ class PressureRecord(models.Model):
 
     class Meta:
         constraints = [
-            models.UniqueConstraint(fields=["queue", "at"], name="one_pressure_record_at_a_time"),
+            models.UniqueConstraint(
+                fields=["queue", "at", "frontend"],
+                nulls_distinct=False,
+                name="one_record_of_a_frontend_at_a_time",
+            ),
         ]
         indexes = [models.Index(fields=["at"], name="pressurerecord_by_time")]
 
@@ -121,7 +150,8 @@ class ElementContact(models.Model):
 class PilotLimit(models.Model):
     """Limits on pilots of many queues together: of all, of a site, or in the name of a group.
 
-    A limit of sites (groups) that names none holds for each of those that have none of their own.
+    A limit of sites (groups, frontends) that names none holds for each of those that have none of
+    their own.
     At a curb the pressure on every queue concerned is halved.
     """
 
@@ -131,6 +161,7 @@ class PilotLimit(models.Model):
         WHOLE = "whole", "all pilots"
         SITE = "site", "the pilots of a site"
         GROUP = "group", "the private pilots in the name of a group"
+        FRONTEND = "frontend", "the pilots of a frontend"
 
     scope = models.CharField(max_length=8, choices=Scope)
     site = models.ForeignKey(
@@ -138,6 +169,9 @@ class PilotLimit(models.Model):
     )
     group = models.ForeignKey(
         AccountingGroup, null=True, blank=True, on_delete=models.CASCADE, related_name="+"
+    )
+    frontend = models.ForeignKey(
+        Frontend, null=True, blank=True, on_delete=models.CASCADE, related_name="+"
     )
     max_pilots = models.PositiveIntegerField(
         null=True, blank=True, help_text="Waiting and running pilots, at most; empty: no limit."
@@ -158,18 +192,19 @@ class PilotLimit(models.Model):
     class Meta:
         constraints = [
             models.UniqueConstraint(
-                fields=["scope", "site", "group"],
+                fields=["scope", "site", "group", "frontend"],
                 nulls_distinct=False,
                 name="one_pilot_limit_of_a_scope",
             ),
             models.CheckConstraint(
-                condition=Q(scope="whole", site=None, group=None)
-                | Q(scope="site", group=None)
-                | Q(scope="group", site=None),
+                condition=Q(scope="whole", site=None, group=None, frontend=None)
+                | Q(scope="site", group=None, frontend=None)
+                | Q(scope="group", site=None, frontend=None)
+                | Q(scope="frontend", site=None, group=None),
                 name="pilot_limit_names_its_scope",
             ),
         ]
 
     def __str__(self) -> str:
-        named = self.site or self.group
+        named = self.site or self.group or self.frontend
         return f"{self.get_scope_display()} {named}" if named else self.get_scope_display()

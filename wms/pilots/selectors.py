@@ -65,7 +65,7 @@ def listed_pilots(user: User) -> QuerySet[Pilot]:
 
 def detailed_pilots(user: User) -> QuerySet[Pilot]:
     """Visible pilots with what a pilot's page shows."""
-    return visible_pilots(user).select_related("queue__site", "owner", "owner_group")
+    return visible_pilots(user).select_related("queue__site", "owner", "owner_group", "frontend")
 
 
 def live_pilots_by_queue(

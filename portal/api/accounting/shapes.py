@@ -33,14 +33,20 @@ class SubmitterSerializer(serializers.ModelSerializer[Submitter]):
 class GroupSerializer(serializers.ModelSerializer[AccountingGroup]):
     """A group that shares the places with others; a point in its name leads to its parent."""
 
+    frontend = serializers.CharField(
+        source="frontend.name",
+        default=None,
+        allow_null=True,
+        help_text="Whose pilots run its jobs; null: those of the default frontend.",
+    )
     members = serializers.SlugRelatedField("username", many=True, read_only=True)
     used_slots = serializers.FloatField(help_text="Cores that its members use in its name now.")
 
     class Meta:
         model = AccountingGroup
         fields = [
-            "name", "quota_kind", "quota", "accepts_surplus", "share", "has_job_sharing",
-            "members", "used_slots",
+            "name", "frontend", "quota_kind", "quota", "accepts_surplus", "share",
+            "has_job_sharing", "members", "used_slots",
         ]  # fmt: skip
 
 

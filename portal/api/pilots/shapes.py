@@ -99,14 +99,21 @@ class PilotDetailSerializer(PilotSerializer):
     owner = serializers.CharField(
         source="owner.username", default=None, read_only=True, allow_null=True
     )
+    frontend = serializers.CharField(
+        source="frontend.name",
+        default=None,
+        read_only=True,
+        allow_null=True,
+        help_text="For whose jobs it was sent; null: for those of the default frontend.",
+    )
     owner_group = serializers.CharField(
         source="owner_group.name", default=None, read_only=True, allow_null=True
     )
 
     class Meta(PilotSerializer.Meta):
         fields = [
-            *PilotSerializer.Meta.fields, "batch", "owner", "owner_group", "slot", "load",
-            "is_draining", "drain_reason", "accounts", "checks", "test", "test_verdict",
+            *PilotSerializer.Meta.fields, "batch", "frontend", "owner", "owner_group", "slot",
+            "load", "is_draining", "drain_reason", "accounts", "checks", "test", "test_verdict",
             "batch_state", "batch_reason", "batch_since",
         ]  # fmt: skip
 

@@ -30,8 +30,17 @@ from wms.pilots.selectors import find_pilot
 from wms.sites.selectors import find_queue
 
 
+def _frontend() -> serializers.CharField:
+    return serializers.CharField(
+        source="frontend.name",
+        default=None,
+        allow_null=True,
+        help_text="Null for the default frontend.",
+    )
+
+
 class RequestSerializer(serializers.ModelSerializer[PressureRequest]):
-    """Request for pilots of a queue, and the result of its last turn."""
+    """Request for pilots of a queue, of all frontends together, and the result of its last turn."""
 
     reasons = serializers.ListField(
         child=serializers.CharField(), help_text="What cut wanted down to granted."
@@ -46,6 +55,15 @@ class RequestSerializer(serializers.ModelSerializer[PressureRequest]):
             "waiting_jobs", "wanted", "granted", "ceiling", "reasons", "updated_at", "lease_until",
             "submitted", "turn_reasons", "served_at",
         ]  # fmt: skip
+
+
+class FrontendRequestSerializer(RequestSerializer):
+    """Request of one frontend for pilots of a queue, and the result of its last turn."""
+
+    frontend = _frontend()
+
+    class Meta(RequestSerializer.Meta):
+        fields = ["frontend", *RequestSerializer.Meta.fields]
 
 
 class ContactSerializer(serializers.ModelSerializer[ElementContact]):
@@ -76,6 +94,7 @@ class PressureSerializer(serializers.Serializer[Pressure]):
     request = RequestSerializer(
         allow_null=True, help_text="Null before the director has looked at the queue."
     )
+    requests = FrontendRequestSerializer(many=True, help_text="That of each frontend.")
     troubles = ContactSerializer(many=True)
     owners = serializers.SerializerMethodField(
         help_text="Where each pilot is private to somebody else: for whom they are."
@@ -89,14 +108,16 @@ class PressureSerializer(serializers.Serializer[Pressure]):
 
 
 class RecordSerializer(serializers.ModelSerializer[PressureRecord]):
-    """Request for pilots at one time; submitted and removed count since the one before."""
+    """Request of a frontend at one time; submitted and removed count since the one before."""
 
+    frontend = _frontend()
     reasons = serializers.ListField(child=serializers.CharField())
 
     class Meta:
         model = PressureRecord
         fields = [
-            "at", "waiting_jobs", "wanted", "granted", "ceiling", "submitted", "removed", "reasons",
+            "at", "frontend", "waiting_jobs", "wanted", "granted", "ceiling", "submitted",
+            "removed", "reasons",
         ]  # fmt: skip
 
 

@@ -23,12 +23,10 @@ def at_once() -> float:
 
 def direct(now: datetime) -> dict[str, submitter.TurnReport]:
     """Plan, and give each queue whose turn is due its turn; what the turns did, by queue."""
-    asked = director.plan_requests(now)
-    turns = {
-        name: submitter.serve(each.queue_id, now, clock=at_once)
-        for name, each in asked.items()
-        if each.is_due
-    }
+    asked = director.plan_requests(now).values()
+    due = dict.fromkeys(each.queue_id for each in asked if each.is_due)
+    names = {queue.pk: str(queue) for queue in Queue.objects.select_related("site")}
+    turns = {names[pk]: submitter.serve(pk, now, clock=at_once) for pk in due}
     return {name: turn for name, turn in turns.items() if turn is not None}
 
 

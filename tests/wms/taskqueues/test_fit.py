@@ -50,6 +50,7 @@ RESOURCES = {
     "pilot_type": st.just("private"),
     "owner": st.sampled_from(["alice", "nobody"]),
     "owner_groups": st.sampled_from([("",), ("a",), ("a", "b")]),
+    "foreign_groups": st.sampled_from([("a",), ("a", "b")]),
     "excluded": st.lists(
         st.tuples(st.sampled_from(["", "a", "b"]), st.sampled_from(["", "a", "b"])).map(
             lambda kind: JobKind(*kind)

@@ -63,7 +63,10 @@ _ASPECTS = (
     _Aspect(("queues",), ("queue",), is_any=True),
     _Aspect(("submit_pools", "middlewares"), ("submit_pool", "middleware")),
     _Aspect(("tags",), ("tags", "required_tags")),
-    _Aspect(("pilot_types", "owner", "owner_group"), ("pilot_type", "owner", "owner_groups")),
+    _Aspect(
+        ("pilot_types", "owner", "owner_group"),
+        ("pilot_type", "owner", "owner_groups", "foreign_groups"),
+    ),
     _Aspect(("job_type", "owner_group", "limits"), ("excluded",)),
 )
 #: Amounts of an offer that leaves everything open but the fields of one aspect.

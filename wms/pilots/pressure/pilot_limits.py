@@ -15,7 +15,7 @@ from wms.pilots.pressure_models import PilotLimit
 from wms.sites.policy import require_configuring, sites_of
 
 _BOUNDS = ("max_pilots", "curb_pilots", "max_cores", "max_idle_pilots", "curb_idle_pilots")
-_CONFIGURED = ("scope", "site_id", "group_id", *_BOUNDS)
+_CONFIGURED = ("scope", "site_id", "group_id", "frontend_id", *_BOUNDS)
 
 
 def check_limit(limit: PilotLimit) -> None:
@@ -24,6 +24,8 @@ def check_limit(limit: PilotLimit) -> None:
         raise InvalidInput.of("only a limit of sites names one", field="site")
     if limit.group_id and limit.scope != PilotLimit.Scope.GROUP:
         raise InvalidInput.of("only a limit of groups names one", field="group")
+    if limit.frontend_id and limit.scope != PilotLimit.Scope.FRONTEND:
+        raise InvalidInput.of("only a limit of frontends names one", field="frontend")
     if all(getattr(limit, name) is None for name in _BOUNDS):
         raise InvalidInput.of("set at least one number, or it limits nothing", field="max_pilots")
     check_row(limit)

@@ -50,14 +50,14 @@ def removal_due(request: PressureRequest, queue: Queue, now: datetime) -> bool:
 
 
 def remove_surplus(request: PressureRequest, counts: Counts, now: datetime) -> int:
-    """Cancel as many waiting pilots as margin and rate allow; return how many."""
+    """Cancel as many of a frontend's waiting pilots as margin and rate allow; return how many."""
     cleanup = _decided(request, counts, now)
     if cleanup.target != "queued":
         return 0
     since = request.demand_gone_at or now
     return cancel_pending(
         request.queue,
-        _youngest(request.queue, cleanup.removed_this_cycle),
+        _youngest(request, cleanup.removed_this_cycle),
         reason=_REASON.format(since=since),
         now=now,
     )
@@ -93,9 +93,14 @@ def _decided(request: PressureRequest, counts: Counts, now: datetime) -> Cleanup
     )
 
 
-def _youngest(queue: Queue, count: int) -> list[int]:
+def _youngest(request: PressureRequest, count: int) -> list[int]:
     # What a person has asked for is no surplus.
-    waiting = Pilot.objects.filter(queue=queue, state=PilotState.QUEUED, test=PilotTest.NONE)
+    waiting = Pilot.objects.filter(
+        queue=request.queue_id,
+        frontend=request.frontend_id,
+        state=PilotState.QUEUED,
+        test=PilotTest.NONE,
+    )
     return list(
         waiting.exclude(batch_state=BatchState.RUNNING)
         .order_by("-pk")

@@ -1,8 +1,8 @@
-"""Rows of the director's requests for pilots: stored by queue with a lease, and as history."""
+"""Rows of the director's requests for pilots: stored by entry with a lease, and as history."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
@@ -11,8 +11,9 @@ from django.db import transaction
 from django.db.models import F
 
 from matching.pressure.formulas import LEASE_S
-from matching.pressure.plan import Request
+from matching.pressure.plan_values import Request
 from wms.pilots.pressure_models import PressureRecord, PressureRequest
+from wms.sites.frontends import EntryKey
 
 #: A record of each queue at most so often, and for so long.
 _RECORD_EVERY = timedelta(minutes=1)
@@ -25,13 +26,13 @@ _WRITTEN = (
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """Decision of the planner for one queue.
+    """Decision of the planner for one entry: a queue, as one frontend sees it.
 
     `is_closed` when it gets nothing whatever waits, so that its demand is not known; `is_idle` when
     none of its running pilots has a job. `owners` are the needs of owners of private pilots.
     """
 
-    queue_id: int
+    key: EntryKey
     request: Request
     waiting_jobs: int
     is_closed: bool
@@ -39,21 +40,27 @@ class Planned:
     owners: list[dict[str, Any]] = field(default_factory=list)
 
 
-def stored_requests() -> dict[int, PressureRequest]:
-    """Latest request of each queue."""
-    return {row.queue_id: row for row in PressureRequest.objects.all()}
+def stored_requests() -> dict[EntryKey, PressureRequest]:
+    """Latest request of each entry."""
+    return {(row.queue_id, row.frontend_id): row for row in PressureRequest.objects.all()}
 
 
 @transaction.atomic
 def store_requests(
-    planned: Iterable[Planned], old: Mapping[int, PressureRequest], now: datetime
+    planned: Sequence[Planned], old: Mapping[EntryKey, PressureRequest], now: datetime
 ) -> list[PressureRequest]:
-    """Renew every request, zeros included: what is not asked for any more ends at once."""
-    rows = [_row(each, old.get(each.queue_id), now) for each in planned]
+    """Renew every request, zeros included: what is not asked for any more ends at once.
+
+    Requests of entries that are not planned for any more are removed.
+    """
+    rows = [_row(each, old.get(each.key), now) for each in planned]
+    gone = set(old) - {each.key for each in planned}
+    if gone:
+        PressureRequest.objects.filter(pk__in=[old[key].pk for key in gone]).delete()
     PressureRequest.objects.bulk_create(
         rows,
         update_conflicts=True,
-        unique_fields=["queue"],
+        unique_fields=["queue", "frontend"],
         update_fields=_WRITTEN,
         batch_size=1000,
     )
@@ -65,8 +72,10 @@ def _row(planned: Planned, old: PressureRequest | None, now: datetime) -> Pressu
     request = planned.request
     gone_since = (old and old.demand_gone_at) or now
     idle_since = (old and old.idle_since) or now
+    queue_id, frontend_id = planned.key
     return PressureRequest(
-        queue_id=planned.queue_id,
+        queue_id=queue_id,
+        frontend_id=frontend_id,
         wanted=request.wanted,
         granted=request.level,
         ceiling=request.ceiling,
@@ -81,20 +90,19 @@ def _row(planned: Planned, old: PressureRequest | None, now: datetime) -> Pressu
 
 
 def _record(
-    rows: Iterable[PressureRequest], old: Mapping[int, PressureRequest], now: datetime
+    rows: Iterable[PressureRequest], old: Mapping[EntryKey, PressureRequest], now: datetime
 ) -> None:
     """Keep the request and its results as history; of an idle queue, nothing."""
-    due = [row for row in rows if _is_due(row, old.get(row.queue_id), now)]
+    due = [row for row in rows if _is_due(row, old.get((row.queue_id, row.frontend_id)), now)]
     if not due:
         return
-    records = [_recorded(row, old.get(row.queue_id), now) for row in due]
+    records = [_recorded(row, old.get((row.queue_id, row.frontend_id)), now) for row in due]
     PressureRecord.objects.bulk_create(records, ignore_conflicts=True, batch_size=1000)
-    queue_ids = [row.queue_id for row in due]
-    PressureRequest.objects.filter(queue__in=queue_ids).update(recorded_at=now)
-    for record in records:
+    PressureRequest.objects.filter(pk__in=[row.pk for row in due]).update(recorded_at=now)
+    for row, record in zip(due, records, strict=True):
         if record.submitted or record.removed:
             # Turns may have added to them since they were read.
-            PressureRequest.objects.filter(queue=record.queue_id).update(
+            PressureRequest.objects.filter(pk=row.pk).update(
                 submitted_since=F("submitted_since") - record.submitted,
                 removed_since=F("removed_since") - record.removed,
             )
@@ -113,6 +121,7 @@ def _is_due(row: PressureRequest, old: PressureRequest | None, now: datetime) ->
 def _recorded(row: PressureRequest, old: PressureRequest | None, now: datetime) -> PressureRecord:
     return PressureRecord(
         queue_id=row.queue_id,
+        frontend_id=row.frontend_id,
         at=now,
         wanted=row.wanted,
         granted=row.granted,

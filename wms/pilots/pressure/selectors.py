@@ -7,13 +7,14 @@ pilot.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.db.models import Count, Exists, FilteredRelation, OuterRef, Q, QuerySet
+from django.db.models import Count, Exists, F, FilteredRelation, OuterRef, Q, QuerySet
 
+from wms.accounting.frontends import DEFAULT_FRONTEND
 from wms.accounting.models import AccountingGroup
 from wms.core.errors import NotFound
 from wms.core.models import User
@@ -31,14 +32,25 @@ _TURN_TOLD_FOR = timedelta(minutes=1)
 
 @dataclass(frozen=True, slots=True)
 class Pressure:
-    """Pressure on one queue: its latest request, if there was a cycle since it was made.
+    """Pressure on one queue: its latest requests, if there was a cycle since it was made.
 
-    `troubles` are the kinds of questions that its batch system does not answer as it should.
+    Each frontend that has pilots there has one, the default frontend's comes first. `troubles` are
+    the kinds of questions that its batch system does not answer as it should.
     """
 
     queue: Queue
-    request: PressureRequest | None
+    requests: Sequence[PressureRequest]
     troubles: Sequence[ElementContact]
+
+    @property
+    def request(self) -> PressureRequest | None:
+        """The request of all frontends together."""
+        return whole_request(self.requests)
+
+    @property
+    def has_frontends(self) -> bool:
+        """Whether others than the default frontend have pilots there."""
+        return any(each.frontend_id is not None for each in self.requests)
 
     @property
     def reasons(self) -> list[str]:
@@ -65,6 +77,44 @@ class QueueStatus:
         return _reasons(self.request)
 
 
+def whole_request(requests: Sequence[PressureRequest]) -> PressureRequest | None:
+    """Sum of the requests for a queue, which is not stored; the only one where there is one.
+
+    Reasons then begin with the frontend's name.
+    """
+    if len(requests) < 2:
+        return requests[0] if requests else None
+    latest = max(requests, key=lambda each: each.updated_at)
+    served = [each.served_at for each in requests if each.served_at]
+    amounts = {
+        name: sum(getattr(each, name) for each in requests)
+        for name in ("wanted", "granted", "ceiling", "waiting_jobs", "submitted")
+    }
+    return PressureRequest(
+        queue=latest.queue,
+        **amounts,
+        reasons=[f"{whose(each)}: {text}" for each in requests for text in each.reasons],
+        turn_reasons=[f"{whose(each)}: {text}" for each in requests for text in each.turn_reasons],
+        updated_at=latest.updated_at,
+        lease_until=latest.lease_until,
+        served_at=max(served, default=None),
+    )
+
+
+def whose(request: PressureRequest) -> str:
+    """Name of the frontend that a request is of."""
+    return request.frontend.name if request.frontend else DEFAULT_FRONTEND
+
+
+def _requests_of(queues: Collection[Queue]) -> dict[int, list[PressureRequest]]:
+    """Requests for these queues by queue, the default frontend's first. One query."""
+    found: dict[int, list[PressureRequest]] = defaultdict(list)
+    rows = PressureRequest.objects.filter(queue__in=queues).select_related("frontend")
+    for row in rows.order_by(F("frontend__name").asc(nulls_first=True)):
+        found[row.queue_id].append(row)
+    return found
+
+
 def _reasons(request: PressureRequest | None) -> list[str]:
     if request is None:
         return []
@@ -75,7 +125,7 @@ def _reasons(request: PressureRequest | None) -> list[str]:
 
 
 def queue_statuses(site: Site) -> list[QueueStatus]:
-    """Queues of a site by name. One query."""
+    """Queues of a site by name. Two queries."""
     alive = FilteredRelation("pilots", condition=Q(pilots__state__in=ALIVE))
 
     def count(*states: PilotState) -> Count:
@@ -83,7 +133,6 @@ def queue_statuses(site: Site) -> list[QueueStatus]:
 
     rows: QuerySet[Any] = (
         queues_of(site)
-        .select_related("request")
         .annotate(
             alive=alive,
             queued=count(PilotState.SUBMITTED, PilotState.QUEUED),
@@ -92,8 +141,11 @@ def queue_statuses(site: Site) -> list[QueueStatus]:
         )
         .order_by("name")
     )
+    requests = _requests_of(list(rows))
     return [
-        QueueStatus(row, getattr(row, "request", None), row.queued, row.running, row.stalled)
+        QueueStatus(
+            row, whole_request(requests.get(row.pk, ())), row.queued, row.running, row.stalled
+        )
         for row in rows
     ]
 
@@ -101,13 +153,14 @@ def queue_statuses(site: Site) -> list[QueueStatus]:
 def pressure_at(site: Site) -> dict[int, Pressure]:
     """Pressure on each queue of a site, by the queue's id. Three queries."""
     queues = list(queues_of(site))
-    requests = PressureRequest.objects.filter(queue__in=queues).in_bulk(field_name="queue_id")
+    requests = _requests_of(queues)
     troubles: dict[int, list[ElementContact]] = defaultdict(list)
     failing = ElementContact.objects.filter(queue__in=queues, failures__gt=0).order_by("kind")
     for contact in failing:
         troubles[contact.queue_id].append(contact)
     return {
-        queue.pk: Pressure(queue, requests.get(queue.pk), troubles[queue.pk]) for queue in queues
+        queue.pk: Pressure(queue, requests.get(queue.pk, ()), troubles[queue.pk])
+        for queue in queues
     }
 
 
@@ -183,4 +236,4 @@ def requests_without_pilots(now: datetime) -> QuerySet[PressureRequest]:
 
 def records_of(queue: Queue) -> QuerySet[PressureRecord]:
     """Requests for a queue in the last day, latest first."""
-    return PressureRecord.objects.filter(queue=queue).order_by("-pk")
+    return PressureRecord.objects.filter(queue=queue).select_related("frontend").order_by("-pk")

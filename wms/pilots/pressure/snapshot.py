@@ -1,6 +1,6 @@
-"""Snapshot of pilots, free capacity and disk by queue, and of pilot limits: input of the director.
+"""Snapshot of pilots, free capacity and disk by entry, and of pilot limits: input of the director.
 
-Also the pilots that limits shared by many queues leave a queue now, for the submitter.
+Also the pilots that limits shared by many queues leave an entry now, for the submitter.
 """
 
 from __future__ import annotations
@@ -17,12 +17,13 @@ from django.db.models.functions import Cast
 
 from matching.plurals import counted, pilots_are
 from matching.pressure.capacity import ResourceVector
-from matching.pressure.plan import UNBOUNDED, Bounds, Scopes
-from wms.accounting.models import AccountingGroup
+from matching.pressure.plan_values import UNBOUNDED, Bounds, Scopes
+from wms.accounting.models import AccountingGroup, Frontend
 from wms.pilots.models import Pilot
 from wms.pilots.pressure.sql import COUNT_FREE_CAPACITY
 from wms.pilots.pressure_models import PilotLimit
 from wms.pilots.states import ALIVE, PilotState
+from wms.sites.frontends import EntryKey
 from wms.sites.models import Queue, Site
 
 #: Starts in this time make the start rate of a queue.
@@ -37,7 +38,7 @@ Owner = tuple[int, int | None]
 
 @dataclass(slots=True)
 class QueuePilots:
-    """Pilots of one queue that have not finally ended.
+    """Pilots of one frontend in one queue that have not finally ended.
 
     `queued` have not called in, of them `held` are held; `running` have, of them `busy` have a job.
     `free` counts what is free in running pilots that take jobs. Where each pilot is private to
@@ -54,9 +55,9 @@ class QueuePilots:
     free_of: dict[Owner, Counter[ResourceVector]] = field(default_factory=dict)
 
 
-def pilots_by_queue(now: datetime, *, times_s: Sequence[int]) -> dict[int, QueuePilots]:
-    """Pilots of every queue that has any. `times_s` are those of jobs, in ascending order."""
-    counts: dict[int, QueuePilots] = defaultdict(QueuePilots)
+def pilots_by_entry(now: datetime, *, times_s: Sequence[int]) -> dict[EntryKey, QueuePilots]:
+    """Pilots of every entry that has any. `times_s` are those of jobs, in ascending order."""
+    counts: dict[EntryKey, QueuePilots] = defaultdict(QueuePilots)
     # width_bucket refuses an empty list; no job needs a time of 0.
     parameters: dict[str, datetime | list[float]] = {
         "now": now,
@@ -65,9 +66,21 @@ def pilots_by_queue(now: datetime, *, times_s: Sequence[int]) -> dict[int, Queue
     }
     with connection.cursor() as cursor:
         cursor.execute(COUNT_FREE_CAPACITY, parameters)
-        for queue_id, waits, is_held, is_busy, takes, *room, bucket, owner, group, n, new in cursor:
-            count, pilots, started = counts[queue_id], n, new
-            count.started += started
+        for (
+            queue_id,
+            frontend_id,
+            waits,
+            is_held,
+            is_busy,
+            takes,
+            *room,
+            owner,
+            group,
+            n,
+            new,
+        ) in cursor:
+            count, pilots = counts[queue_id, frontend_id], n
+            count.started += new
             if waits:
                 count.queued += pilots
                 count.held += pilots if is_held else 0
@@ -76,7 +89,7 @@ def pilots_by_queue(now: datetime, *, times_s: Sequence[int]) -> dict[int, Queue
                 continue
             count.running += pilots
             count.busy += pilots if is_busy else 0
-            cores, memory_mb, gpus = room
+            cores, memory_mb, gpus, bucket = room
             if takes and cores > 0:
                 time_s = times_s[bucket - 1] if bucket and times_s else 0
                 vector = ResourceVector(cores, max(memory_mb, 0), max(gpus, 0), time_s)
@@ -84,16 +97,16 @@ def pilots_by_queue(now: datetime, *, times_s: Sequence[int]) -> dict[int, Queue
                 if owner is not None:
                     free = count.free_of.setdefault((owner, group), Counter())
                 free[vector] += pilots
-    for queue_id, started in _ended_lately(now):
-        counts[queue_id].started += started
+    for queue_id, frontend_id, started in _ended_lately(now):
+        counts[queue_id, frontend_id].started += started
     return counts
 
 
-def _ended_lately(now: datetime) -> list[tuple[int, int]]:
-    """Pilots of each queue that called in lately and have ended since."""
+def _ended_lately(now: datetime) -> list[tuple[int, int | None, int]]:
+    """Pilots of each entry that called in lately and have ended since."""
     since = now - _RATE_WINDOW
     ended = Pilot.objects.filter(ended_at__gt=since, registered_at__gt=since)
-    return list(ended.order_by().values_list("queue_id").annotate(Count("pk")))
+    return list(ended.order_by().values_list("queue_id", "frontend_id").annotate(Count("pk")))
 
 
 def seen_disk_mb(now: datetime) -> dict[int, int]:
@@ -114,9 +127,14 @@ def seen_disk_mb(now: datetime) -> dict[int, int]:
     return most
 
 
+def frontend_scope(frontend: Frontend | None) -> str:
+    """Key of a frontend's bounds among those of groups, whose names have no spaces."""
+    return f"frontend {frontend.name}" if frontend else ""
+
+
 def scopes() -> Scopes:
-    """Limits on the pilots of all, of sites and of groups. Three queries at most."""
-    limits = list(PilotLimit.objects.select_related("site", "group"))
+    """Limits on the pilots of all, of sites, groups and frontends. Four queries at most."""
+    limits = list(PilotLimit.objects.select_related("site", "group", "frontend"))
     whole = next((row for row in limits if row.scope == PilotLimit.Scope.WHOLE), None)
     by_site = {row.site.name: row for row in limits if row.site}
     by_group = {row.group.name: row for row in limits if row.group}
@@ -128,22 +146,29 @@ def scopes() -> Scopes:
     if every_group:
         group_names = AccountingGroup.objects.values_list("name", flat=True)
         by_group = dict.fromkeys(group_names, every_group) | by_group
+    by_frontend = {frontend_scope(row.frontend): row for row in limits if row.frontend}
+    if every_frontend := _of_all(limits, PilotLimit.Scope.FRONTEND):
+        every = map(frontend_scope, Frontend.objects.all())
+        by_frontend = dict.fromkeys(every, every_frontend) | by_frontend
     return Scopes(
         _bounds(whole, "limit of all pilots") if whole else Bounds("limit of all pilots"),
         {name: _bounds(row, "site limit") for name, row in by_site.items()},
-        {name: _bounds(row, "group limit") for name, row in by_group.items()},
+        {name: _bounds(row, "group limit") for name, row in by_group.items()}
+        | {name: _bounds(row, "frontend limit") for name, row in by_frontend.items()},
     )
 
 
-def free_in_scopes(queue: Queue) -> tuple[int, str]:
-    """Pilots that the limits shared with other queues leave now, and the narrowest limit.
+def free_in_scopes(queue: Queue, frontend: Frontend | None) -> tuple[int, str]:
+    """Pilots that limits shared with other entries leave a frontend now, and the narrowest limit.
 
     The planner divides the same places, but it looked at them some seconds ago, when pilots that
     another queue was promised before had not been made.
     """
     shared, alive = scopes(), Pilot.objects.filter(state__in=ALIVE)
     group = queue.owner_group.name if queue.owner_group else ""
+    of_frontend = shared.groups.get(frontend_scope(frontend)) if frontend else None
     rooms = [
+        *_rooms(of_frontend, alive.filter(frontend=frontend), queue),
         *_rooms(shared.groups.get(group), alive.filter(owner_group=queue.owner_group), queue),
         *_rooms(shared.sites.get(queue.site.name), alive.filter(queue__site=queue.site_id), queue),
         *_rooms(shared.whole, alive, queue),
@@ -169,8 +194,8 @@ def _rooms(
 
 def _of_all(limits: Sequence[PilotLimit], scope: PilotLimit.Scope) -> PilotLimit | None:
     """Limit that holds for each scope of this kind."""
-    named = (row for row in limits if row.scope == scope and not row.site and not row.group)
-    return next(named, None)
+    unnamed = (row for row in limits if not (row.site or row.group or row.frontend))
+    return next((row for row in unnamed if row.scope == scope), None)
 
 
 def _bounds(row: PilotLimit, name: str) -> Bounds:

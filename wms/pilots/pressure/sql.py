@@ -10,7 +10,7 @@ from __future__ import annotations
 # queue by `pilot_by_queue_and_state`. A test pilot that takes no jobs meets no demand: it is there,
 # and counts as busy.
 COUNT_FREE_CAPACITY = """
-SELECT pilot.queue_id,
+SELECT pilot.queue_id, pilot.frontend_id,
        pilot.state IN ('submitted', 'queued') AND pilot.test <> 'checks' AS is_waiting,
        pilot.batch_state = 'held' AS is_held,
        held.pilot_id IS NOT NULL OR pilot.test = 'checks' AS is_busy,
@@ -40,5 +40,5 @@ LEFT JOIN (
     FROM jobs_attempt WHERE outcome = '' GROUP BY pilot_id
 ) AS held ON held.pilot_id = pilot.id
 WHERE pilot.state IN ('submitted', 'queued', 'running', 'stalled')
-GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11
+GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12
 """

@@ -1,5 +1,6 @@
-"""Submitter: the turn of a queue, which tops up waiting pilots to the request, or removes some.
+"""Submitter: the turn of a queue, which tops up waiting pilots to its requests, or removes some.
 
+Each frontend that has pilots there has a request; who lacks most of its share is served first.
 Turns of one queue never overlap, and no turn waits for that of another queue. What a turn did is
 stored with the request; a fault makes the queue back off. Also the submission of one batch, the ids
 of its pilots in the batch system, and the lock of a queue.
@@ -62,24 +63,47 @@ class TurnReport:
     removed: int = 0
     reasons: list[str] = field(default_factory=list)
 
+    def add(self, other: TurnReport) -> None:
+        """Count in what was done for another frontend."""
+        self.submitted += other.submitted
+        self.removed += other.removed
+        self.reasons += other.reasons
+
 
 def serve(
     queue_id: int, now: datetime, *, clock: Callable[[], float] = time.monotonic
 ) -> TurnReport | None:
     """Give a queue its turn; None when its lock is taken, or there is no request for it."""
     with advisory_lock(queue_lock(queue_id)) as is_held:
-        request = (
-            PressureRequest.objects.select_related("queue__site", "queue__owner_group")
-            .filter(queue=queue_id)
-            .first()
-        )
-        if not is_held or request is None:
+        requests = _requests(queue_id) if is_held else []
+        if not requests:
             return None
         watch = TurnClock(now, clock)
-        with task_timeout_noted(request.queue, Kind.SUBMIT, watch):
-            report = _turn(request, watch)
-        _store(request, report, now)
-        return report
+        whole = TurnReport()
+        for request in requests:
+            with task_timeout_noted(request.queue, Kind.SUBMIT, watch):
+                report = _turn(request, watch)
+            _store(request, report, now)
+            whole.add(report)
+        return whole
+
+
+def _requests(queue_id: int) -> list[PressureRequest]:
+    """Requests for a queue, first of those whose level is met least."""
+    requests = list(
+        PressureRequest.objects.select_related("queue__site", "queue__owner_group", "frontend")
+        .filter(queue=queue_id)
+        .order_by("pk")
+    )
+    if len(requests) < 2:
+        return requests
+    waiting = Pilot.objects.filter(queue=queue_id, state__in=PENDING).order_by()
+    queued = dict(waiting.values_list("frontend_id").annotate(Count("pk")))
+
+    def met(request: PressureRequest) -> float:
+        return queued.get(request.frontend_id, 0) / request.granted if request.granted else 0.0
+
+    return sorted(requests, key=met)
 
 
 def _turn(request: PressureRequest, watch: TurnClock) -> TurnReport:
@@ -90,7 +114,7 @@ def _turn(request: PressureRequest, watch: TurnClock) -> TurnReport:
         report.reasons.append(f"the request is over: it was not renewed for {since_s:.0f} s")
         return report
     pausing = back_offs(now, [Kind.SUBMIT, Kind.START]).get(queue.pk)
-    counts = pilot_counts(queue)
+    counts = entry_counts(queue, request.frontend_id)
     turn = _decided(request, counts)
     if pausing is not None:
         report.reasons.append(described(pausing))
@@ -99,29 +123,48 @@ def _turn(request: PressureRequest, watch: TurnClock) -> TurnReport:
     elif request.granted:
         report.reasons.append(_why_none(request, turn, counts))
     if turn.action == "cleanup" and removal_due(request, queue, now):
-        report.removed = remove_surplus(request, counts, now)
+        report.removed = remove_surplus(request, counts.own, now)
     if queue.has_owners and not report.removed:
         report.removed = remove_unneeded(request, now)
     return report
 
 
-def pilot_counts(queue: Queue) -> Counts:
+@dataclass(frozen=True, slots=True)
+class EntryCounts:
+    """Pilots of a queue that have not finally ended: those of one frontend, and of all."""
+
+    own: Counts
+    whole: Counts
+
+
+def entry_counts(queue: Queue, frontend_id: int | None) -> EntryCounts:
     """All pilots of a queue that have not finally ended: waiting, running, and held ones.
 
     A test pilot that takes no jobs never counts as one that waits: it meets no demand.
     """
     is_waiting = Q(state__in=PENDING) & ~Q(test=PilotTest.CHECKS)
     is_held = is_waiting & Q(batch_state=BatchState.HELD)
-    counts = Pilot.objects.filter(queue=queue, state__in=ALIVE).aggregate(
-        waiting=Count("pk", filter=is_waiting),
-        running=Count("pk", filter=~is_waiting),
-        held=Count("pk", filter=is_held),
+    rows = (
+        Pilot.objects.filter(queue=queue, state__in=ALIVE)
+        .order_by()
+        .values_list("frontend_id")
+        .annotate(
+            waiting=Count("pk", filter=is_waiting),
+            running=Count("pk", filter=~is_waiting),
+            held=Count("pk", filter=is_held),
+        )
     )
     # A held pilot has not left: it counts as one that waits.
-    return Counts(idle=counts["waiting"], running=counts["running"], held=counts["held"])
+    by_frontend = {pk: Counts(idle=i, running=r, held=h) for pk, i, r, h in rows}
+    whole = Counts(
+        idle=sum(each.idle for each in by_frontend.values()),
+        running=sum(each.running for each in by_frontend.values()),
+        held=sum(each.held for each in by_frontend.values()),
+    )
+    return EntryCounts(by_frontend.get(frontend_id, Counts()), whole)
 
 
-def _decided(request: PressureRequest, counts: Counts) -> Turn:
+def _decided(request: PressureRequest, counts: EntryCounts) -> Turn:
     queue = request.queue
     limits = FactoryLimits(
         entry_max_glideins=queue.max_pilots,
@@ -136,21 +179,23 @@ def _decided(request: PressureRequest, counts: Counts) -> Turn:
     return factory_request(
         req_min_idle=request.granted,
         req_max_glideins=request.ceiling,
-        mine=counts,
-        entry=counts,
-        class_=counts,
+        mine=counts.own,
+        entry=counts.whole,
+        class_=counts.own,
         limits=limits,
     )
 
 
-def _why_none(request: PressureRequest, turn: Turn, counts: Counts) -> str:
-    queue = request.queue
+def _why_none(request: PressureRequest, turn: Turn, counts: EntryCounts) -> str:
+    queue, own, whole = request.queue, counts.own, counts.whole
     if turn.action == "sanitize":
-        held = counted(counts.held, "is", "are")
+        held = counted(own.held, "is", "are")
         return f"limit of held pilots {queue.max_held_pilots}: {held} held"
-    if counts.idle >= request.granted:
-        return f"{counted(counts.idle, 'pilot waits', 'pilots wait')} already"
-    return f"ceiling {request.ceiling}: {pilots_are(counts.total, 'there')}"
+    if own.idle >= request.granted:
+        return f"{counted(own.idle, 'pilot waits', 'pilots wait')} already"
+    if own.total >= request.ceiling or own == whole:
+        return f"ceiling {request.ceiling}: {pilots_are(own.total, 'there')}"
+    return f"other frontends' pilots fill the queue: {pilots_are(whole.total, 'there')}"
 
 
 def _submit(request: PressureRequest, turn: Turn, report: TurnReport, watch: TurnClock) -> None:
@@ -165,7 +210,7 @@ def _submit(request: PressureRequest, turn: Turn, report: TurnReport, watch: Tur
             owners = _owners(request, wanted, report)
             if not owners:
                 break
-            submit_pilots(queue, element, len(owners), owners)
+            submit_pilots(queue, element, len(owners), owners, request.frontend_id)
             report.submitted += len(owners)
     if outcome.fault:
         jitter = random.uniform(-1, 1)
@@ -194,11 +239,11 @@ def _still_asked(request: PressureRequest, report: TurnReport, watch: TurnClock)
         report.reasons.append(f"the rest comes later: a turn submits for {_BATCHES_FOR_S:.0f} s")
         return 0
     latest = PressureRequest.objects.select_related("queue").get(pk=request.pk)
-    turn = _decided(latest, pilot_counts(request.queue))
+    turn = _decided(latest, entry_counts(request.queue, request.frontend_id))
     if not turn.submit:
         report.reasons.append("less is asked for since the turn began")
         return 0
-    free, limit_text = free_in_scopes(request.queue)
+    free, limit_text = free_in_scopes(request.queue, request.frontend)
     if free < turn.submit and limit_text not in report.reasons:
         report.reasons.append(limit_text)
     return min(turn.submit, free)
@@ -217,9 +262,13 @@ def _that_fit(element: Element, turn: Turn, report: TurnReport) -> Sequence[int]
 
 
 def submit_pilots(
-    queue: Queue, element: Element, count: int, owners: Sequence[Owner | None] = ()
+    queue: Queue,
+    element: Element,
+    count: int,
+    owners: Sequence[Owner | None] = (),
+    frontend_id: int | None = None,
 ) -> None:
-    """Submit a batch of pilots; where `owners` are given, each for its own, else for the queue's.
+    """Submit a batch of a frontend's pilots; `owners` are given where each has its own.
 
     The rows are written first, so that a crash during the submission leaves a batch name to ask the
     batch system for (`monitoring.batch_poller`), and never a pilot that nobody knows.
@@ -236,6 +285,7 @@ def submit_pilots(
                 batch=batch,
                 owner_id=owner_id,
                 owner_group_id=group_id,
+                frontend_id=frontend_id,
                 secret_sha256=secret_digest(key),
             )
             for key, (owner_id, group_id) in zip(keys, identities, strict=True)

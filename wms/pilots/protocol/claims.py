@@ -35,6 +35,7 @@ from wms.pilots.protocol.registration import attempt_token, pilot_actor
 from wms.pilots.protocol.sql import BEGIN_CLAIM
 from wms.pilots.selectors import host_of, is_alone
 from wms.pilots.states import TERMINAL
+from wms.sites.frontends import confined
 from wms.sites.selectors import lapsed_identities
 from wms.taskqueues import operations as taskqueues
 from wms.taskqueues.waiting import ClaimingHost, has_failed_at
@@ -108,7 +109,7 @@ def _bind_job(
     rows = prepared_rows(BEGIN_CLAIM, {**about, "site": pilot.queue.site_id, "host": host})
     if not rows:
         return Refusal("the pilot has ended")
-    [(fruitless_at, drain_reason, suspect_id)] = rows
+    [(fruitless_at, drain_reason, suspect_id, frontend_id, groups)] = rows
     attempts = attempts_of_claim(pilot.pk, claim_key)
     given = next((each for each in attempts if each.claim_key == claim_key), None)
     if given is not None:
@@ -120,10 +121,13 @@ def _bind_job(
     refusal = refusal or suspects.no_trial(suspect_id, now)
     if refusal is not None:
         return refusal
+    own = confined(resource, frontend_id, tuple(groups or ()))
+    if own is None:
+        return Refusal("no group belongs to the pilot's frontend")
     began_s = time.monotonic()
     held = [each for each in attempts if AttemptRef(each.job_id, each.number) not in unreported]
     taker = ClaimingHost(host, conf().retry_patience_s, takes_retries=suspect_id is None)
-    result = _draw_job(pilot, resource, claim_key, held, taker, now)
+    result = _draw_job(pilot, own, claim_key, held, taker, now)
     if isinstance(result, Refusal):
         took = timedelta(seconds=time.monotonic() - began_s)
         Pilot.objects.filter(pk=pilot.pk).update(fruitless_at=now + took)

@@ -5,13 +5,18 @@ from __future__ import annotations
 from wms.core.database.statements import one_line
 
 # By hand, because the ORM cannot read what an update returns: every claim begins with it. The
-# pilot is found by the primary key, a suspicion of its node by `node_suspected_once`.
+# pilot is found by the primary key, a suspicion of its node by `node_suspected_once`. The groups
+# are those of its frontend, or, of the default one, those that others have; they are few.
 BEGIN_CLAIM = one_line("""
 UPDATE pilots_pilot SET heartbeat_at = %(now)s
 WHERE id = %(pilot)s AND state <> ALL(%(ended)s::text[])
 RETURNING fruitless_at, drain_reason, (
     SELECT s.id FROM pilots_suspectednode AS s
-    WHERE s.site_id = %(site)s AND s.host = %(host)s AND s.ended_at IS NULL)
+    WHERE s.site_id = %(site)s AND s.host = %(host)s AND s.ended_at IS NULL
+), frontend_id, (
+    SELECT array_agg(g.name ORDER BY g.name) FROM accounting_accountinggroup AS g
+    WHERE g.frontend_id IS NOT NULL
+      AND g.frontend_id = coalesce(pilots_pilot.frontend_id, g.frontend_id))
 """)
 
 # By hand, because thousands of pilots send heartbeats, and the ORM needs three statements for

@@ -24,6 +24,7 @@ from wms.pilots.policy import require_steering
 from wms.pilots.pressure.snapshot import free_in_scopes
 from wms.pilots.states import ALIVE, PilotTest
 from wms.pilots.testing.selectors import open_test, why_closed
+from wms.sites.frontends import read_entries
 from wms.sites.models import Queue
 
 #: Such a pilot is told to take no jobs before it starts, so that it ends by itself.
@@ -99,7 +100,7 @@ def _refuse_full(queue: Queue) -> None:
     if alive >= queue.max_pilots:
         there = pilots_are(alive, "there")
         raise Conflict(f"No pilot may be sent: limit of the queue {queue.max_pilots}: {there}.")
-    free, limit = free_in_scopes(queue)
+    free, limit = free_in_scopes(queue, None)
     if free < 1:
         raise Conflict(f"No pilot may be sent: {limit}.")
 
@@ -108,6 +109,11 @@ def _refuse_jobs(queue: Queue, now: datetime) -> None:
     if queue.has_owners:
         raise Conflict(
             "Pilots of this queue are private to those who need them; a test pilot is nobody's and "
+            "takes no jobs."
+        )
+    if all(entry.frontend for entry in read_entries([queue])):
+        raise Conflict(
+            "Only frontends of their own have pilots here; a test pilot is of the default one and "
             "takes no jobs."
         )
     if closed := why_closed(queue, now):

@@ -137,6 +137,7 @@ def _bound(sql: str, resource: Resource, left_out: Mapping[str, Any]) -> tuple[s
         "required_tags": list(resource.required_tags),
         "owner": resource.owner,
         "owner_groups": list(resource.owner_groups),
+        "foreign_groups": list(resource.foreign_groups),
         "excluded": resource.excluded,
         **left_out,
     }

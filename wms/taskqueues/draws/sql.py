@@ -120,6 +120,7 @@ _SOMETIMES = {
     "required_tags": "q.tags @> %(required_tags)s::varchar[]",
     "owner": "q.owner_id = (SELECT id FROM core_user WHERE username = %(owner)s)",
     "owner_groups": "q.owner_group = ANY(%(owner_groups)s::text[])",
+    "foreign_groups": "q.owner_group <> ALL(%(foreign_groups)s::text[])",
     "excluded": """NOT EXISTS (
         SELECT FROM unnest(%(excluded_types)s::text[], %(excluded_groups)s::text[],
                 %(excluded_limits)s::text[])

@@ -10,6 +10,7 @@ import pytest
 from django.utils import timezone
 
 from tests.wms.jobs.clusters.samples import PLAIN, SYSTEM, cycle, submit
+from wms.accounting.models import AccountingGroup, Frontend
 from wms.actions.jobs import JOBS
 from wms.core.actors import Actor
 from wms.core.errors import Conflict, InvalidInput, NotFound, NotPermitted, ReasonRequired
@@ -20,7 +21,8 @@ from wms.jobs.clusters import selectors, services
 from wms.jobs.clusters.rerun import rerun_cluster
 from wms.jobs.clusters.submit import submission_warnings
 from wms.jobs.models import Attempt, Cluster, ClusterEvent, Job
-from wms.sites.models import Site
+from wms.sites.frontend_models import FrontendEntry
+from wms.sites.models import Queue, Site
 from wms.taskqueues.models import WaitingJob
 from wms.taskqueues.operations import withdraw
 
@@ -200,3 +202,16 @@ def test_in_json_it_is_told_with_its_member(alice: User, make_site: Callable[...
     made = submit(alice, {"executable": "/bin/true", "sites": ["Nowhere"]})
 
     assert {each.field for each in made.warnings} == {"sites"}
+
+
+def test_a_group_whose_frontend_has_no_pilots_anywhere_is_told(
+    alice: User, make_site: Callable[..., Site]
+) -> None:
+    make_site()
+    frontend = Frontend.objects.create(name="lsst")
+    AccountingGroup.objects.create(name="lsst", frontend=frontend).members.add(alice)
+    text = "executable = /bin/true\naccounting_group = lsst\nqueue\n"
+
+    assert [each.line for each in submit(alice, text).warnings] == [2]
+    FrontendEntry.objects.create(frontend=frontend, queue=Queue.objects.all()[0])
+    assert submit(alice, text).warnings == []

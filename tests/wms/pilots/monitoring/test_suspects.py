@@ -22,7 +22,7 @@ from wms.jobs.operations import create_workspace, hold_jobs, submission
 from wms.jobs.specs import JobSpec
 from wms.pilots.models import Pilot
 from wms.pilots.monitoring import suspects
-from wms.pilots.pressure.snapshot import pilots_by_queue
+from wms.pilots.pressure.snapshot import pilots_by_entry
 from wms.pilots.protocol.claims import claim_job
 from wms.pilots.suspect_models import SuspectedNode
 from wms.sites.models import Queue, Site, SiteEvent
@@ -193,7 +193,7 @@ def test_what_a_suspected_node_has_free_counts_for_no_waiting_job(suspected, on)
     on("wn1")
     on("wn2")
 
-    [pilots] = pilots_by_queue(timezone.now(), times_s=[500]).values()
+    [pilots] = pilots_by_entry(timezone.now(), times_s=[500]).values()
 
     assert pilots.running == Pilot.objects.filter(queue=queue).count()
     assert pilots.free.total() == Pilot.objects.exclude(node__hostname="wn1").count()

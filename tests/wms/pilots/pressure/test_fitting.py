@@ -60,6 +60,8 @@ PRIVATE = st.sampled_from(
         {},
         {"pilot_type": "private", "owner": "alice", "owner_groups": ("",)},
         {"pilot_type": "private", "owner_groups": ("physics",)},
+        {"owner_groups": ("physics",)},
+        {"foreign_groups": ("physics",)},
     ]
 )
 OFFERS = st.builds(

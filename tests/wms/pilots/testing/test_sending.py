@@ -28,6 +28,7 @@ from wms.pilots.protocol.registration import (
 from wms.pilots.services import remove_pilot
 from wms.pilots.testing.selectors import Verdict, queue_tests, report_of, verdict_of
 from wms.pilots.testing.services import OpenTest, send_test_pilot
+from wms.sites.frontend_models import FrontendEntry
 from wms.sites.models import Queue
 from wms.sites.services import ban_site, save_site
 
@@ -148,13 +149,15 @@ def test_one_that_may_takes_jobs_like_any_other(make_queue, alice: User, sam: Us
     assert not beat(running, now=timezone.now()).is_drained
 
 
-@pytest.mark.parametrize("why", ["switched off", "banned", "private"])
+@pytest.mark.parametrize("why", ["switched off", "banned", "private", "frontends"])
 def test_jobs_are_not_taken_where_no_pilots_are_sent(
     make_queue, sam: User, olga: User, why: str
 ) -> None:
     queue = make_queue()
     if why == "private":
         Queue.objects.update(is_private=True)
+    elif why == "frontends":
+        FrontendEntry.objects.create(queue=queue, frontend=None, share=0)
     elif why == "banned":
         ban_site(queue.site.name, actor=Actor.person(sam), reason="it eats jobs")
     else:

@@ -6,9 +6,9 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("accounting", "0002_quota"),
-        ("pilots", "0002_pressurerequest_owners"),
-        ("sites", "0002_private_queues"),
+        ("accounting", "0003_frontends"),
+        ("pilots", "0003_frontends"),
+        ("sites", "0003_frontends"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 

@@ -5,7 +5,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("sites", "0002_private_queues"),
+        ("sites", "0003_frontends"),
     ]
 
     operations = [

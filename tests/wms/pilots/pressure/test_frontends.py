@@ -1,0 +1,274 @@
+"""Frontends: whose jobs wait, whose pilots are sent where, and which jobs these take."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from datetime import timedelta
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from tests.wms.pilots.claiming import ask, job_of, running_pilot, submit
+from tests.wms.pilots.directing import direct, sent
+from wms.accounting.frontends import delete_frontend, save_frontend
+from wms.accounting.models import AccountingGroup, Frontend
+from wms.core.actors import Actor
+from wms.core.errors import Conflict, InvalidInput, NotPermitted
+from wms.core.models import AuditEntry, User
+from wms.explain.needs import MatchVerdict, explain_needs
+from wms.pilots.models import Pilot
+from wms.pilots.pressure import director
+from wms.pilots.pressure.pilot_limits import save_limit
+from wms.pilots.pressure_models import PilotLimit, PressureRecord, PressureRequest
+from wms.pilots.states import ALIVE
+from wms.sites.frontend_models import FrontendEntry
+from wms.sites.frontends import save_entry
+from wms.sites.models import Queue
+from wms.taskqueues.models import TaskQueue
+from wms.taskqueues.selectors import needs_of
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def collaboration(olga: User, alice: User) -> Callable[..., Frontend]:
+    """A frontend with one group of the same name, in which alice is, and entries at queues."""
+
+    def make(name: str, *queues: Queue, **entry: object) -> Frontend:
+        made = Frontend(name=name)
+        save_frontend(made, actor=Actor.person(olga))
+        AccountingGroup.objects.create(name=name, frontend=made).members.add(alice)
+        for queue in queues:
+            row = FrontendEntry(frontend=made, queue=queue, **entry)  # type: ignore[misc]
+            save_entry(row, actor=Actor.person(olga))
+        return made
+
+    return make
+
+
+def alive() -> Counter[str]:
+    """Pilots that have not ended, by the names of their frontends."""
+    rows = Pilot.objects.filter(state__in=ALIVE).values_list("frontend__name", flat=True)
+    return Counter(name or "" for name in rows)
+
+
+def submit_many(owner: User, group: str, count: int) -> None:
+    for _ in range(count):
+        submit(owner, group)
+
+
+def test_pilots_are_sent_for_a_frontend_and_take_its_jobs_and_no_others(
+    make_queue, collaboration, alice: User
+) -> None:
+    queue = make_queue()
+    lsst = collaboration("lsst", queue)
+    theirs, nobodys = submit(alice, "lsst"), submit(alice)
+
+    assert sent() == {"site-a/main": 2}
+    assert alive() == {"": 1, "lsst": 1}
+
+    default, own = running_pilot(queue), running_pilot(queue, frontend=lsst)
+    assert job_of(ask(default)) == nobodys
+    assert job_of(ask(default)) is None
+    assert job_of(ask(own)) == theirs
+    submit(alice)
+    assert job_of(ask(own)) is None
+
+
+def test_a_frontend_has_pilots_where_it_has_an_entry_and_only_there(
+    make_queue, collaboration, alice: User
+) -> None:
+    here, _ = make_queue("here"), make_queue("elsewhere")
+    collaboration("lsst", here)
+    submit_many(alice, "lsst", 3)
+
+    assert sent() == {"elsewhere/main": 0, "here/main": 3}
+
+    needs = needs_of(TaskQueue.objects.get())
+    fits = {fit.site: fit for fit in explain_needs(needs, now=timezone.now()).queues}
+    assert not fits["here"].refusal
+    assert fits["elsewhere"].refusal
+
+
+def test_jobs_of_a_frontend_without_any_entry_can_run_nowhere_and_that_is_told(
+    make_queue, collaboration, alice: User
+) -> None:
+    make_queue()
+    collaboration("lsst")
+    submit(alice, "lsst")
+
+    assert sent() == {"site-a/main": 0}
+
+    told = explain_needs(needs_of(TaskQueue.objects.get()), now=timezone.now())
+    assert told.verdict == MatchVerdict.NEVER
+
+
+def test_frontends_share_the_places_of_a_queue_and_what_one_leaves_the_other_uses(
+    make_queue, collaboration, alice: User
+) -> None:
+    queue = make_queue(max_pilots=12, max_queued_pilots=12)
+    collaboration("atlas", queue, share=2.0)
+    collaboration("lsst", queue, share=1.0)
+    submit_many(alice, "atlas", 2)
+    submit_many(alice, "lsst", 30)
+    sent()
+    assert alive() == {"atlas": 2, "lsst": 10}
+
+    Pilot.objects.filter(frontend__name="lsst").update(state="done", token_sha256="x")
+    submit_many(alice, "atlas", 30)
+    sent()
+    assert alive() == {"atlas": 8, "lsst": 4}
+    request = PressureRequest.objects.get(frontend__name="lsst")
+    assert (request.granted, request.ceiling) == (4, 4)
+
+
+def test_places_for_waiting_pilots_are_shared_too(make_queue, collaboration, alice: User) -> None:
+    queue = make_queue(max_pilots=100, max_queued_pilots=9)
+    collaboration("atlas", queue, share=2.0)
+    collaboration("lsst", queue, share=1.0)
+    submit_many(alice, "atlas", 30)
+    submit_many(alice, "lsst", 30)
+
+    sent()
+    sent()
+
+    assert alive() == {"atlas": 6, "lsst": 3}
+
+
+def test_the_limits_of_an_entry_and_of_a_frontend_hold(
+    make_queue, collaboration, alice: User, olga: User
+) -> None:
+    queue, other = make_queue(), make_queue("site-b")
+    lsst = collaboration("lsst", queue, other, max_pilots=2)
+    submit_many(alice, "lsst", 8)
+    limit = PilotLimit(scope="frontend", frontend=lsst, max_pilots=3)
+    save_limit(limit, actor=Actor.person(olga))
+
+    assert sorted(sent().values()) == [1, 2]
+    assert sent() == {"site-a/main": 0, "site-b/main": 0}
+
+
+def test_the_default_frontend_is_kept_out_of_a_queue_by_an_entry_without_a_share(
+    make_queue, collaboration, alice: User, olga: User
+) -> None:
+    queue = make_queue()
+    collaboration("lsst", queue)
+    save_entry(FrontendEntry(queue=queue, share=0.0), actor=Actor.person(olga))
+    submit(alice)
+    submit(alice, "lsst")
+
+    assert sent() == {"site-a/main": 1}
+    assert alive() == {"lsst": 1}
+
+
+def test_what_waits_of_a_frontend_that_is_switched_off_is_taken_back_and_what_runs_goes_on(
+    make_queue, collaboration, alice: User, olga: User
+) -> None:
+    queue = make_queue()
+    lsst = collaboration("lsst", queue)
+    running = running_pilot(queue, frontend=lsst)
+    submit_many(alice, "lsst", 3)
+    now = timezone.now()
+    direct(now)
+    assert alive() == {"lsst": 4}
+
+    lsst.is_enabled = False
+    save_frontend(lsst, actor=Actor.person(olga))
+    for minutes in range(1, 20):
+        direct(now + timedelta(minutes=minutes))
+
+    assert list(Pilot.objects.filter(state__in=ALIVE)) == [running]
+    assert PressureRequest.objects.get(frontend=lsst).granted == 0
+    Pilot.objects.filter(pk=running.pk).update(state="done")
+    direct(now + timedelta(minutes=30))
+    assert not PressureRequest.objects.filter(frontend=lsst).exists()
+
+
+def test_a_group_that_changes_its_frontend_takes_its_waiting_jobs_along(
+    make_queue, collaboration, alice: User
+) -> None:
+    queue = make_queue()
+    lsst, atlas = collaboration("lsst", queue), collaboration("atlas", queue)
+    job = submit(alice, "lsst")
+    AccountingGroup.objects.filter(name="lsst").update(frontend=atlas)
+
+    assert ask(running_pilot(queue, frontend=lsst)).work is None
+    assert job_of(ask(running_pilot(queue, frontend=atlas))) == job
+
+
+def test_each_frontend_has_its_own_record(make_queue, collaboration, alice: User) -> None:
+    collaboration("lsst", make_queue())
+    submit(alice, "lsst")
+    submit(alice)
+
+    sent()
+    sent(timezone.now() + timedelta(minutes=2))
+
+    submitted = Counter(PressureRecord.objects.values_list("frontend__name", "submitted"))
+    assert submitted == {("lsst", 1): 1, (None, 1): 1, ("lsst", 0): 1, (None, 0): 1}
+
+
+def test_the_number_of_queries_does_not_grow_with_frontends(
+    make_queue, collaboration, alice: User, django_assert_num_queries
+) -> None:
+    queue = make_queue()
+    collaboration("first", queue)
+    submit(alice, "first")
+    with CaptureQueriesContext(connection) as few:
+        director.plan_requests(timezone.now())
+    for number in range(8):
+        collaboration(f"more-{number}", queue)
+        submit(alice, f"more-{number}")
+
+    with django_assert_num_queries(len(few)):
+        director.plan_requests(timezone.now())
+
+
+@pytest.mark.parametrize(
+    ("fields", "field"),
+    [
+        ({"share": -1.0}, "share"),
+        ({"max_pilots": 0}, "max_pilots"),
+        ({"max_pilots": 3, "max_queued_pilots": 4}, "max_queued_pilots"),
+    ],
+)
+def test_an_entry_that_contradicts_itself_is_refused(
+    make_queue, collaboration, olga: User, fields: dict[str, object], field: str
+) -> None:
+    lsst = collaboration("lsst")
+    entry = FrontendEntry(frontend=lsst, queue=make_queue(), **fields)  # type: ignore[misc]
+
+    with pytest.raises(InvalidInput) as refused:
+        save_entry(entry, actor=Actor.person(olga))
+
+    assert [finding.field for finding in refused.value.findings] == [field]
+    assert not FrontendEntry.objects.exists()
+
+
+def test_a_queue_of_private_pilots_has_no_entries(make_queue, collaboration, olga: User) -> None:
+    lsst, queue = collaboration("lsst"), make_queue(is_private=True)
+
+    with pytest.raises(InvalidInput):
+        save_entry(FrontendEntry(frontend=lsst, queue=queue), actor=Actor.person(olga))
+
+
+def test_a_frontend_that_is_needed_is_not_deleted_and_operators_alone_change_any(
+    make_queue, collaboration, olga: User, alice: User
+) -> None:
+    lsst = collaboration("lsst", make_queue())
+    with pytest.raises(Conflict):
+        delete_frontend(lsst, actor=Actor.person(olga))
+    with pytest.raises(NotPermitted):
+        save_frontend(Frontend(name="mine"), actor=Actor.person(alice))
+    with pytest.raises(InvalidInput):
+        save_frontend(Frontend(name="LSST"), actor=Actor.person(olga))
+
+    FrontendEntry.objects.all().delete()
+    AccountingGroup.objects.update(frontend=None)
+    delete_frontend(lsst, actor=Actor.person(olga), reason="merged")
+
+    assert not Frontend.objects.exists()
+    assert AuditEntry.objects.filter(action="delete frontend", reason="merged").exists()

@@ -1,0 +1,94 @@
+"""Services on frontends, the collaborations whose pilots run only the jobs of their groups.
+
+Also which group belongs to which frontend, as a value: `Belongings`.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from django.db import DEFAULT_DB_ALIAS, transaction
+from django.db.models.deletion import Collector, ProtectedError
+
+from wms.accounting.models import AccountingGroup, Frontend
+from wms.core.actors import Actor
+from wms.core.audit import record_action
+from wms.core.database.saving import check_row, check_same_name, save_audited
+from wms.core.errors import Conflict, InvalidInput
+from wms.core.models import Role
+from wms.core.policy import require_role
+
+#: Name of the frontend that has no row, where people read it.
+DEFAULT_FRONTEND = "the default frontend"
+
+
+@dataclass(frozen=True, slots=True)
+class Belongings:
+    """Frontends of groups: ids by the groups' names, and back. The default frontend's id is None.
+
+    A group that is not named belongs to the default frontend, and so do jobs of no group.
+    """
+
+    frontend_of: Mapping[str, int] = field(default_factory=dict)
+    groups_of: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
+
+    def groups(self, frontend_id: int | None) -> tuple[str, ...]:
+        """Groups whose jobs a frontend's pilots take; of the default one, those they do not."""
+        if frontend_id is None:
+            return tuple(self.frontend_of)
+        return self.groups_of.get(frontend_id, ())
+
+
+def read_belongings() -> Belongings:
+    """The frontend of each group that has one. One query."""
+    rows = AccountingGroup.objects.filter(frontend__isnull=False).order_by("name")
+    frontend_of: dict[str, int] = dict(rows.values_list("name", "frontend_id"))
+    groups_of: dict[int, list[str]] = defaultdict(list)
+    for name, frontend_id in frontend_of.items():
+        groups_of[frontend_id].append(name)
+    return Belongings(frontend_of, {pk: tuple(names) for pk, names in groups_of.items()})
+
+
+def check_frontend(frontend: Frontend) -> None:
+    """Raise InvalidInput with the faults of a frontend."""
+    check_row(frontend)
+    check_same_name(frontend)
+    others = Frontend.objects.exclude(pk=frontend.pk)
+    if others.filter(name__iexact=frontend.name).exists():
+        raise InvalidInput.of("there is a frontend of this name in another case", field="name")
+
+
+@transaction.atomic
+def save_frontend(frontend: Frontend, *, actor: Actor, reason: str = "") -> None:
+    """Check and store a frontend. Raises NotPermitted or InvalidInput.
+
+    It has pilots where an entry of a queue names it, for the jobs of the groups that name it.
+    """
+    require_role(actor, Role.OPERATOR, "configure frontends")
+    check_frontend(frontend)
+    save_audited(frontend, target=f"frontend {frontend.name}", actor=actor, reason=reason)
+
+
+def check_frontend_deletion(frontend: Frontend) -> None:
+    """Raise Conflict when groups, entries or pilots are the frontend's."""
+    try:
+        # Looks for rows that forbid it, in whichever app they are.
+        Collector(using=DEFAULT_DB_ALIAS, origin=frontend).collect([frontend])
+    except ProtectedError as error:
+        kinds = {str(row._meta.verbose_name_plural) for row in error.protected_objects}
+        raise Conflict(
+            f"There are {' and '.join(sorted(kinds))} of the frontend {frontend.name}: it "
+            "cannot be deleted. Switch it off instead."
+        ) from error
+
+
+@transaction.atomic
+def delete_frontend(frontend: Frontend, *, actor: Actor, reason: str = "") -> None:
+    """Delete a frontend without groups, entries and pilots. Raises NotPermitted or Conflict."""
+    require_role(actor, Role.OPERATOR, "configure frontends")
+    Frontend.objects.select_for_update().filter(pk=frontend.pk).first()
+    check_frontend_deletion(frontend)
+    record_action("delete frontend", target=f"frontend {frontend.name}", actor=actor, reason=reason)
+    frontend.delete()

@@ -1,0 +1,190 @@
+"""Entries of frontends at queues: who has pilots where, for whose jobs, with which share.
+
+Services on entries (permitted, audited), and their reading as values: an `Entry` is a queue as one
+frontend sees it.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from django.db import transaction
+
+from matching.task_queues.resources import Resource
+from wms.accounting.frontends import DEFAULT_FRONTEND, Belongings, read_belongings
+from wms.accounting.models import Frontend
+from wms.core.actors import Actor
+from wms.core.audit import record_action
+from wms.core.database.saving import check_row, save_audited
+from wms.core.errors import InvalidInput
+from wms.core.models import Role
+from wms.core.policy import require_role
+from wms.sites.frontend_models import FrontendEntry
+from wms.sites.models import Queue
+from wms.sites.selectors import offered_resource
+
+#: Ids of a queue and of a frontend; None for the default one.
+EntryKey = tuple[int, int | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A queue as one frontend sees it: its share there, its pilots and waiting pilots at most.
+
+    A share of 0: it is sent nothing more.
+    """
+
+    queue: Queue
+    frontend: Frontend | None
+    share: float
+    max_pilots: int
+    max_queued: int
+
+    @property
+    def key(self) -> EntryKey:
+        """Ids of the queue and of the frontend."""
+        return self.queue.pk, self.frontend.pk if self.frontend else None
+
+    def __str__(self) -> str:
+        return f"{self.queue} for {self.frontend}" if self.frontend else str(self.queue)
+
+
+def is_private(queue: Queue) -> bool:
+    """Whether the pilots of a queue have owners: then no frontend has any there."""
+    return queue.is_private or queue.owner_id is not None
+
+
+def read_entries(queues: Sequence[Queue]) -> list[Entry]:
+    """Entries of all frontends that are switched on at these queues, by queue. One query."""
+    rows: dict[int, list[FrontendEntry]] = defaultdict(list)
+    for row in FrontendEntry.objects.select_related("frontend").order_by("frontend__name"):
+        rows[row.queue_id].append(row)
+    return [entry for queue in queues for entry in _entries_at(queue, rows.get(queue.pk, ()))]
+
+
+def _entries_at(queue: Queue, rows: Iterable[FrontendEntry]) -> list[Entry]:
+    whole = Entry(queue, None, 1.0, queue.max_pilots, queue.max_queued_pilots)
+    if is_private(queue):
+        return [whole]
+    by_frontend = {row.frontend_id: _entry(queue, row) for row in rows}
+    entries = [by_frontend.pop(None, whole), *by_frontend.values()]
+    return [each for each in entries if each.share and _is_on(each.frontend)]
+
+
+def _is_on(frontend: Frontend | None) -> bool:
+    return frontend is None or frontend.is_enabled
+
+
+def _entry(queue: Queue, row: FrontendEntry) -> Entry:
+    most = queue.max_pilots if row.max_pilots is None else row.max_pilots
+    most_queued = row.max_queued_pilots
+    return Entry(
+        queue,
+        row.frontend,
+        row.share,
+        min(most, queue.max_pilots),
+        queue.max_queued_pilots
+        if most_queued is None
+        else min(most_queued, queue.max_queued_pilots),
+    )
+
+
+def confined(
+    resource: Resource, frontend_id: int | None, groups: tuple[str, ...]
+) -> Resource | None:
+    """The resource for the jobs of one frontend; None where no group belongs to it.
+
+    `groups` are as `Belongings.groups` tells them. A private pilot has an owner, and is left as it
+    is.
+    """
+    if resource.pilot_type == "private":
+        return resource
+    if frontend_id is None:
+        return replace(resource, foreign_groups=groups)
+    return replace(resource, owner_groups=groups) if groups else None
+
+
+def entry_offer(entry: Entry, belongings: Belongings) -> Resource | None:
+    """Resource that a fresh pilot of an entry offers; None where no group is the frontend's.
+
+    Reads the queue's site, owner and group: select them with it.
+    """
+    frontend_id = entry.frontend.pk if entry.frontend else None
+    return confined(offered_resource(entry.queue), frontend_id, belongings.groups(frontend_id))
+
+
+class EntriesByGroup:
+    """Whether pilots are sent to a queue for the jobs of a group. Two queries, then none."""
+
+    def __init__(self, queues: Sequence[Queue]) -> None:
+        self._belongings = read_belongings()
+        self._entries: Mapping[EntryKey, Entry] = {
+            entry.key: entry for entry in read_entries(queues)
+        }
+        self._names = dict(Frontend.objects.values_list("pk", "name")) if self._is_used else {}
+
+    @property
+    def _is_used(self) -> bool:
+        return bool(self._belongings.frontend_of)
+
+    def refusal(self, queue: Queue, owner_group: str) -> str:
+        """Why the frontend of a group has no pilots in a queue; empty where it has."""
+        if is_private(queue):
+            return ""
+        frontend_id = self._belongings.frontend_of.get(owner_group)
+        if (queue.pk, frontend_id) in self._entries:
+            return ""
+        whose = DEFAULT_FRONTEND
+        if frontend_id is not None:
+            whose = f"the frontend {self._names.get(frontend_id, frontend_id)}"
+        return f"{whose} has no pilots there"
+
+
+def check_entry(entry: FrontendEntry) -> None:
+    """Raise InvalidInput with the faults of an entry."""
+    check_row(entry)
+    if is_private(entry.queue):
+        message = "its pilots are private, and of no frontend"
+        raise InvalidInput.of(message, field="queue")
+    if entry.share and 0 in (entry.max_pilots, entry.max_queued_pilots):
+        field = "max_pilots" if entry.max_pilots == 0 else "max_queued_pilots"
+        raise InvalidInput.of("0 contradicts its share: set the share to 0 instead", field=field)
+    if None not in (entry.max_pilots, entry.max_queued_pilots):
+        _check_order(entry)
+
+
+def _check_order(entry: FrontendEntry) -> None:
+    if (entry.max_queued_pilots or 0) > (entry.max_pilots or 0):
+        message = f"more may wait than there may be in all ({entry.max_pilots})"
+        raise InvalidInput.of(message, field="max_queued_pilots")
+
+
+@transaction.atomic
+def save_entry(entry: FrontendEntry, *, actor: Actor, reason: str = "") -> None:
+    """Check and store an entry: it counts from the director's next cycle on, and ends no pilot.
+
+    Raises NotPermitted or InvalidInput.
+    """
+    require_role(actor, Role.OPERATOR, "configure entries of frontends")
+    check_entry(entry)
+    save_audited(entry, target=target_of(entry), actor=actor, reason=reason)
+
+
+@transaction.atomic
+def delete_entry(entry: FrontendEntry, *, actor: Actor, reason: str = "") -> None:
+    """Delete an entry: what waits there is taken back, what runs goes on. Raises NotPermitted."""
+    require_role(actor, Role.OPERATOR, "configure entries of frontends")
+    facts = {
+        name: [getattr(entry, name), None] for name in ("share", "max_pilots", "max_queued_pilots")
+    }
+    record_action(
+        "delete frontend entry", target=target_of(entry), actor=actor, reason=reason, facts=facts
+    )
+    entry.delete()
+
+
+def target_of(entry: FrontendEntry) -> str:
+    """Name of an entry in the audit trail."""
+    return f"entry of {entry}"[:160]
