@@ -250,6 +250,7 @@ SPECTACULAR_SETTINGS = {
         "JobState": "wms.jobs.states.JobState",
         "JobCause": "wms.jobs.states.JobCause",
         "PilotState": "wms.pilots.states.PilotState",
+        "PilotTest": "wms.pilots.states.PilotTest",
         "SiteState": "wms.sites.states.SiteState",
         "BulkState": "wms.bulk.states.BulkState",
         "BulkOutcome": "wms.bulk.states.Outcome",

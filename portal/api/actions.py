@@ -37,6 +37,11 @@ class ActionView(APIView):
     #: Begins the names of its operations, where these are not made of the addresses.
     operations = ""
 
+    def named(self, request: Request, **which: Any) -> Any:
+        """The object as its service names it: the one value of the address. Raises NotFound."""
+        [named] = which.values()
+        return named
+
     def check(self, request: Request, which: Any) -> None:
         """Raise NotFound for an object that the caller may not see, if the service does not."""
 
@@ -45,13 +50,13 @@ class ActionView(APIView):
         raise NotImplementedError
 
     def post(self, request: Request, **which: Any) -> Response:
-        """Carry it out; the one value of the address names the object."""
+        """Carry it out on the object that the address names."""
         given: dict[str, Any] = {"reason": ""}
         if self.body_class is not None:
             body = self.body_class(data=request.data)
             body.is_valid(raise_exception=True)
             given = dict(body.validated_data)
-        [named] = which.values()
+        named = self.named(request, **which)
         self.check(request, named)
         order = Order(Actor.person(caller(request)), given.pop("reason"), given)
         done = self.object_action.act(named, order)

@@ -26,6 +26,7 @@ from rest_framework.views import set_rollback
 from portal.shared.problem_details import CONTENT_TYPE, problem_body
 from wms.core.errors import Finding, InvalidInput, NotAuthenticated, PilotageError, QuotaExceeded
 from wms.dags.submission.checking import CheckedDag, FaultyDag
+from wms.pilots.testing.services import OpenTest
 
 #: Levels of a DAG whose widths an answer has at most.
 _MAX_WIDTHS = 1000
@@ -65,6 +66,8 @@ def _of_domain(error: PilotageError) -> Response:
     if isinstance(error, QuotaExceeded):
         facts = ("quota", "whose", "limit", "used", "asked")
         answer.data |= {name: getattr(error, name) for name in facts}
+    if isinstance(error, OpenTest):
+        answer.data["pilot"] = str(error.pilot)
     if isinstance(error, FaultyDag):
         answer.data |= warnings_and_statistics(error.checked)
     if isinstance(error, NotAuthenticated):

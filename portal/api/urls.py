@@ -27,7 +27,7 @@ from portal.api.nodes import views as nodes
 from portal.api.notices import views as notices
 from portal.api.pilots import views as pilots
 from portal.api.placements import views as placements
-from portal.api.sites import ads, downtimes, exchange, pressure, worker_nodes
+from portal.api.sites import ads, downtime_import, downtimes, exchange, pressure, worker_nodes
 from portal.api.sites import views as sites
 from portal.api.task_queues import views as task_queues
 from wms.actions.clusters import CLUSTERS
@@ -35,6 +35,7 @@ from wms.actions.dags import DAGS
 from wms.actions.failures import FAILURES
 from wms.actions.jobs import JOBS
 from wms.actions.nodes import NODE_ACTIONS
+from wms.actions.queues import QUEUES
 from wms.actions.sites_and_pilots import PILOTS, PLACEMENTS, SITES, SUSPECTED_NODES
 
 app_name = "api"
@@ -159,6 +160,14 @@ urlpatterns = [
     ),
     *(
         re_path(
+            f"{_SITE}/queues/{_QUEUE}/{action.api_path}/$",
+            view_of(action, pressure.QueueAction),
+            name=f"queue-{action.name}",
+        )
+        for action in QUEUES.in_api
+    ),
+    *(
+        re_path(
             f"{_SITE}/{action.name}/$",
             view_of(action, sites.SiteAction),
             name=f"site-{action.name}",
@@ -185,6 +194,7 @@ urlpatterns = [
     ),
     re_path(f"{_SITE}/downtimes/$", downtimes.DowntimeList.as_view(), name="site-downtimes"),
     path("downtimes/", downtimes.EveryDowntime.as_view(), name="downtimes"),
+    path("downtimes/import/", downtime_import.DowntimeImport.as_view(), name="downtimes-import"),
     path("downtimes/<int8:downtime_id>/", downtimes.DowntimeDetail.as_view(), name="downtime"),
     path("ads/", ads.Advertise.as_view(), name="ads"),
     re_path(f"^ads/{_NAME}/$", ads.Ad.as_view(), name="ad"),

@@ -53,6 +53,10 @@ BADGES = {
     "loop-stale": _LATE, "loop-well": _GOOD, "switched-off": _OFF,
     # Rows of a cluster that are no jobs, or not yet.
     "not_yet_made": _WAIT, "never_made": _OFF, "faulty": _BAD, "ending": _GO,
+    # Entries of an import.
+    "added": _GOOD, "changed": _NEXT, "unchanged": _WAIT,
+    # Verdicts of test pilots.
+    "checking": _GO, "fit": _GOOD, "unfit": _BAD, "never_started": _BAD, "cut_short": _LATE,
     "sent": _GOOD, "given-up": _BAD, "dropped": _OFF,
 }  # fmt: skip
 
@@ -64,7 +68,7 @@ _UNKNOWN = StateBadge("ring", "wait")
 #: States that people call otherwise than programs do; of others the words are the same.
 WORDS = {
     "pre_running": "PRE script", "post_running": "POST script", "not_yet_made": "not yet made",
-    "never_made": "never made",
+    "never_made": "never made", "never_started": "never started", "cut_short": "cut short",
     # Kinds of objects in the audit trail.
     "dag": "DAG", "failure": "failure group", "operation": "bulk operation",
 }  # fmt: skip
@@ -100,6 +104,21 @@ MEANINGS = {
     "check": {
         "ok": "The node is fit in this respect.",
         "failed": "The pilot took no job after this.",
+    },
+    "verdict": {
+        "waiting": "The test pilot has not called in yet.",
+        "checking": "The test pilot has called in, and its checks are not over.",
+        "fit": "Its node passed all checks, and payloads can be fenced in there.",
+        "unfit": "A check of its node failed.",
+        "never_started": "It ended before it called in.",
+        "cut_short": "It ended before its checks were over.",
+    },
+    "import": {
+        "added": "A new downtime.",
+        "changed": "A downtime that was imported before gets other terms.",
+        "cancelled": "A downtime that was imported before is cancelled.",
+        "unchanged": "It is there already, with the same terms.",
+        "skipped": "Left out, for the reason beside it.",
     },
     "outcome": {
         "pending": "Not dealt with yet.",

@@ -209,6 +209,7 @@ _PILOT = Entity(
         "abort": "the batch system does not have it, or ended it before it called in",
         "remove": "a person takes it out of the batch system, with the jobs it has",
         "drain": "a person lets it take no more jobs; it ends after those at hand",
+        "test": "a person asks for it as a test of its queue",
     },
 )
 

@@ -33,10 +33,12 @@ from portal.web.pilots import placement_views as placements
 from portal.web.pilots import views as pilots
 from portal.web.records import efficiency_views as efficiency
 from portal.web.records import views as audit
+from portal.web.sites import downtime_import_views as downtime_imports
 from portal.web.sites import downtime_views as downtimes
 from portal.web.sites import queue_views as queues
 from portal.web.sites import suspect_views as suspects
 from portal.web.sites import views as sites
+from wms.actions.queues import QUEUES
 from wms.actions.sites_and_pilots import PILOTS, PLACEMENTS
 
 app_name = "web"
@@ -110,6 +112,15 @@ urlpatterns = [
     path("suspected-nodes/<int8:suspect_id>/", suspects.suspect_page, name="suspected-node"),
     path("suspected-nodes/<int8:suspect_id>/clear/", suspects.clear, name="clear-node"),
     path("sites/<str:name>/queues/<str:queue>/", queues.queue_page, name="queue"),
+    *(
+        path(
+            f"sites/<str:name>/queues/<str:queue>/{action.page_name}/",
+            queues.steer_queue,
+            {"action": action},
+            name=f"{action.page_name}-queue",
+        )
+        for action in QUEUES.on_page
+    ),
     path("sites/<str:name>/steer/<slug:event>/", sites.steer, name="steer-site"),
     path("pilots/", lists.pilot_list, name="pilots"),
     path("pilots/<int8:pilot_id>/", pilots.pilot_page, name="pilot"),
@@ -161,6 +172,7 @@ urlpatterns = [
     path("downtimes/", downtimes.downtime_list, name="downtimes"),
     path("downtimes/calendar/", downtimes.calendar, name="downtime-calendar"),
     path("downtimes/new/", downtimes.new, name="new-downtime"),
+    path("downtimes/import/", downtime_imports.import_page, name="import-downtimes"),
     path("downtimes/<int8:downtime_id>/", downtimes.downtime_page, name="downtime"),
     path("downtimes/<int8:downtime_id>/change/", downtimes.change, name="change-downtime"),
     path("downtimes/<int8:downtime_id>/cancel/", downtimes.cancel, name="cancel-downtime"),

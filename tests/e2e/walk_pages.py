@@ -26,7 +26,7 @@ from wms.sites.models import Downtime
 NO_PAGES = {
     "web:logout", "web:steer", "web:steer-cluster", "web:cluster-job",
     "web:steer-job", "web:steer-site", "web:steer-error",
-    "web:remove-placement", "web:drain-pilot", "web:remove-pilot",
+    "web:test-queue", "web:remove-placement", "web:drain-pilot", "web:remove-pilot",
     "web:dag-file", "web:dag-picture", "web:dag-export",
     "web:attempt-stream", "web:attempt-file", "web:script-output", "web:pilot-log-file",
     "web:graph-places", "web:graph-states", "web:graph-changes", "web:graph-names",
@@ -147,6 +147,7 @@ def pages_of(made: Production) -> dict[str, str]:
         "downtimes": reverse("web:downtimes"),
         "downtime-calendar": reverse("web:downtime-calendar"),
         "downtime-new": reverse("web:new-downtime") + f"?site={made.site.name}",
+        "downtime-import": reverse("web:import-downtimes"),
         "downtime": reverse("web:downtime", args=[Downtime.objects.latest("pk").pk]),
         "audit": reverse("web:audit"),
         "audit-entry": reverse("web:audit-entry", args=[AuditEntry.objects.latest("pk").pk]),

@@ -59,6 +59,7 @@ GET = {
     "api:notices-read": POSTED_TO,
     "api:subscription": POSTED_TO,
     "web:new-downtime": SHIFT,
+    "web:import-downtimes": SHIFT,
     "web:bulk-operation": SEEN,
     "web:confirm-bulk": SEEN,  # leads to the preview and changes nothing
     "web:cluster-job": "Lnnnnnn",  # asked without a number
@@ -89,6 +90,8 @@ GET = {
     "api:job-kill": POSTED_TO,
     "api:job-peek": POSTED_TO,
     "api:job-stop-after": POSTED_TO,
+    "api:downtimes-import": POSTED_TO,
+    "api:queue-test": POSTED_TO,
     "api:pilot-drain": POSTED_TO,
     "api:pilot-remove": POSTED_TO,
     "api:failure-*": POSTED_TO,
@@ -161,6 +164,7 @@ POST = {
     "api:job-kill": "Lffcccc",  # the job has ended
     "api:job-peek": "Lffcccc",
     "api:job-stop-after": "Lfffccc",
+    "api:queue-test": SHIFT,
     "api:pilot-drain": SHIFT,
     "api:pilot-remove": SHIFT,
     "api:failure-mute": SHIFT,
@@ -205,10 +209,13 @@ POST = {
     "web:steer-nodes": "Lffbbbb",  # the node is under way
     "web:remove-placement": STEER,
     "web:steer-job": "Lffcccc",  # the job has ended
+    "web:test-queue": SHIFT,
     "web:drain-pilot": SHIFT,
     "web:remove-pilot": SHIFT,
     "web:steer-site": SHIFT,
     "web:clear-node": SHIFT,
+    "web:import-downtimes": "Lfffbbb",  # without a document
+    "api:downtimes-import": "Lfffbbb",  # neither a dry run nor a token
     "web:new-downtime": SHIFT,
     "web:change-downtime": SHIFT,
     "web:cancel-downtime": SHIFT,

@@ -56,6 +56,7 @@ GET = {
     "admin:<(*": "nn",
     "api:sites-yaml": BOTH,
     "web:new-downtime": BOTH,
+    "web:import-downtimes": BOTH,
 }
 POST = {
     **_ADMIN,
@@ -68,9 +69,17 @@ POST = {
     "api:site-unban": "fc",
     "api:site-downtimes": "fo",
     "api:ads": "fo",
+    "api:queue-test": "fo",
+    "web:test-queue": "fo",
+    "api:pilot-drain": "fo",
+    "api:pilot-remove": "fo",
+    "web:drain-pilot": "fo",
+    "web:remove-pilot": "fo",
     "web:steer-site": "fo",
     "api:downtimes": "fo",
     "web:new-downtime": "fo",
+    "api:downtimes-import": "bb",  # neither a dry run nor a token
+    "web:import-downtimes": "bb",  # without a document
     "web:change-downtime": "fo",
     "web:cancel-downtime": "fo",
     "web:clear-node": "fo",

@@ -16,7 +16,8 @@ from wms.actions.actions import Action, InApi, InBulk, InShell, OnPage
 from wms.actions.arguments import Argument, ArgumentType, Order
 from wms.actions.kinds import Kind, actions, of_many, one_as_seen, one_of_many
 from wms.actions.obstacles import of_state, when
-from wms.core.models import User
+from wms.core.models import Role, User
+from wms.core.policy import has_role
 from wms.dags.models import Node
 from wms.dags.reading.dag_jobs import DAG_ID, OF_DAGS, dag_of_outer_job
 from wms.dags.reading.selectors import nodes_of_jobs
@@ -27,7 +28,6 @@ from wms.jobs.clusters.states import TOPIC, ClusterState
 from wms.jobs.models import Attempt, Cluster, Job
 from wms.jobs.policy import may_steer
 from wms.jobs.states import NOTES, TERMINAL, TRANSITIONS, WITH_PILOT
-from wms.pilots.policy import may_steer as may_steer_pilots
 from wms.pilots.services import stop_after_job
 
 _FEW = 50
@@ -134,7 +134,7 @@ JOBS = Kind(
             shell=InShell(
                 "let the pilot of this job take no more", "pilot {0.uuid} takes no more jobs"
             ),
-            offered=may_steer_pilots,
+            offered=lambda user: has_role(user, Role.SHIFTER),
         ),
         Action(
             "hold",

@@ -31,6 +31,7 @@ from wms.jobs.models import Attempt
 from wms.pilots.models import Pilot
 from wms.pilots.monitoring.suspects import clear_node
 from wms.pilots.policy import may_steer as may_steer_pilots
+from wms.pilots.policy import may_steer_some, steered_queues
 from wms.pilots.services import drain_pilot, remove_pilot
 from wms.pilots.states import ALIVE
 from wms.pilots.suspect_models import SuspectedNode
@@ -59,12 +60,12 @@ PILOTS = Kind(
     noun="pilot",
     nouns="pilots",
     model=Pilot,
-    permits=lambda user, pilot: may_steer_pilots(user),
+    permits=lambda user, pilot: may_steer_pilots(user, pilot.queue.site),
     handle="uuid",
     key="queue_id",
-    permitted=lambda user, queue_ids: queue_ids if may_steer_pilots(user) else (),
-    refusal="this needs the role shifter",
-    offered=may_steer_pilots,
+    permitted=steered_queues,
+    refusal="this needs the role shifter, or to be one of the site's administrators",
+    offered=may_steer_some,
     label="uuid",
     group="queue__site__name",
     group_label="Site",

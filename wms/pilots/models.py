@@ -19,7 +19,7 @@ from wms.pilots import (  # noqa: F401 - Django looks for models here only.
     published_models,
     suspect_models,
 )
-from wms.pilots.states import PilotState
+from wms.pilots.states import ALIVE, PilotState, PilotTest
 from wms.sites.models import Queue, Site
 
 
@@ -46,6 +46,14 @@ class Pilot(models.Model):
     )
     owner_group = models.ForeignKey(
         AccountingGroup, null=True, on_delete=models.PROTECT, related_name="+"
+    )
+    test = models.CharField(
+        max_length=8,
+        choices=PilotTest,
+        blank=True,
+        default=PilotTest.NONE,
+        db_default="",
+        help_text="What a test pilot is for; empty: it was sent for the jobs that wait.",
     )
     frontend = models.ForeignKey(
         Frontend,
@@ -124,6 +132,11 @@ class Pilot(models.Model):
                 condition=models.Q(ended_at__isnull=False),
                 name="pilot_by_end",
             ),
+            models.Index(
+                fields=["queue", "-id"],
+                condition=~models.Q(test=""),
+                name="pilot_test_by_queue",
+            ),
         ]
         constraints = [
             models.CheckConstraint(
@@ -133,6 +146,14 @@ class Pilot(models.Model):
                 condition=~models.Q(state__in=["running", "stalled", "done"])
                 | ~models.Q(token_sha256=""),
                 name="pilot_running_is_registered",
+            ),
+            models.CheckConstraint(
+                condition=models.Q(test__in=PilotTest.values), name="pilot_test_known"
+            ),
+            models.UniqueConstraint(
+                fields=["queue"],
+                condition=models.Q(state__in=sorted(ALIVE)) & ~models.Q(test=""),
+                name="one_open_test_of_a_queue",
             ),
         ]
 

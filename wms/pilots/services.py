@@ -15,6 +15,8 @@ from wms.core.actors import Actor
 from wms.core.audit import record_action
 from wms.core.errors import Conflict, NotFound, ReasonRequired
 from wms.core.loops import wake
+from wms.core.models import Role
+from wms.core.policy import require_role
 from wms.core.stale import refuse_stale
 from wms.core.statemachine import DatabaseTime
 from wms.jobs.attempts import rescheduling
@@ -34,8 +36,8 @@ def drain_pilot(uuid: UUID, *, actor: Actor, reason: str) -> Pilot:
 
     Raises NotFound, NotPermitted, ReasonRequired, and Conflict when it has ended or drains already.
     """
-    require_steering(actor, "drain pilots")
-    return _drain(Q(uuid=uuid), f"pilot {uuid}", actor=actor, reason=reason)
+    pilot = _locked(Q(uuid=uuid), f"pilot {uuid}", "drain", actor=actor, reason=reason)
+    return _drain(pilot, actor=actor, reason=reason)
 
 
 @transaction.atomic
@@ -46,11 +48,13 @@ def stop_after_job(job_id: int, *, actor: Actor, reason: str, seen: str = "") ->
     ReasonRequired, and Conflict when no pilot has the job, it drains already, or the job is in
     another state.
     """
-    require_steering(actor, "drain pilots")
+    require_role(actor, Role.SHIFTER, "stop pilots after a job")
     if not Job.objects.filter(pk=job_id).exists():
         raise NotFound(f"There is no job {job_id}.")
     pilot_id = open_attempt(job_id).pilot_id
-    pilot = _drain(Q(pk=pilot_id), f"the pilot of job {job_id}", actor=actor, reason=reason)
+    named = f"the pilot of job {job_id}"
+    pilot = _locked(Q(pk=pilot_id), named, "drain", actor=actor, reason=reason)
+    _drain(pilot, actor=actor, reason=reason)
     # Once the pilot is locked, as it is when it says what became of its jobs.
     refuse_stale(seen, Job.objects.get(pk=job_id).state, what=f"job {job_id}")
     return pilot
@@ -63,8 +67,7 @@ def remove_pilot(uuid: UUID, *, actor: Actor, reason: str) -> Pilot:
     The pilot itself hears it with its next heartbeat; a batch system that does not answer is asked
     to cancel again. Raises NotFound, NotPermitted, ReasonRequired, and Conflict when it has ended.
     """
-    require_steering(actor, "remove pilots")
-    pilot = _locked(Q(uuid=uuid), f"pilot {uuid}", reason=reason, event="remove")
+    pilot = _locked(Q(uuid=uuid), f"pilot {uuid}", "remove", actor=actor, reason=reason)
     why = reason.strip()
     lifecycle.apply("remove", [pilot.pk], actor=actor, reason=why, ended_at=DatabaseTime())
     rescheduling.spare_attempts_of_pilots([pilot.pk])
@@ -82,20 +85,21 @@ def remove_pilot(uuid: UUID, *, actor: Actor, reason: str) -> Pilot:
     return pilot
 
 
-def _locked(which: Q, named: str, *, reason: str, event: str) -> Pilot:
-    """The living pilot, locked. Raises ReasonRequired, NotFound and Conflict."""
-    if not reason.strip():
-        raise ReasonRequired(event)
-    pilot = Pilot.objects.select_for_update().filter(which).first()
+def _locked(which: Q, named: str, event: str, *, actor: Actor, reason: str) -> Pilot:
+    """The living pilot, locked. Raises NotPermitted, ReasonRequired, NotFound and Conflict."""
+    locked = Pilot.objects.select_for_update(of=("self",)).select_related("queue__site")
+    pilot = locked.filter(which).first()
     if pilot is None:
         raise NotFound(f"There is no {named}.")
+    require_steering(actor, f"{event} pilots", pilot.queue.site)
+    if not reason.strip():
+        raise ReasonRequired(event)
     if pilot.state not in ALIVE:
         raise Conflict(f"The pilot has ended: it is {pilot.state}.")
     return pilot
 
 
-def _drain(which: Q, named: str, *, actor: Actor, reason: str) -> Pilot:
-    pilot = _locked(which, named, reason=reason, event="drain")
+def _drain(pilot: Pilot, *, actor: Actor, reason: str) -> Pilot:
     reason = reason.strip()
     if pilot.drain_reason:
         raise Conflict(f"The pilot is to take no more jobs already: {pilot.drain_reason}")

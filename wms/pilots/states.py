@@ -1,4 +1,4 @@
-"""States of pilots, transitions between them, and events that change no state.
+"""States of pilots, transitions between them, events that change no state, and kinds of tests.
 
 Also how long an ended pilot's token is still accepted.
 """
@@ -24,6 +24,14 @@ class PilotState(models.TextChoices):
     FAILED = "failed", "failed"
     ABORTED = "aborted", "aborted"
     REMOVED = "removed", "removed"
+
+
+class PilotTest(models.TextChoices):
+    """What a test pilot is for; one that is none was sent for the jobs that wait."""
+
+    NONE = "", "none"
+    CHECKS = "checks", "checks of the node only"
+    JOBS = "jobs", "checks of the node, then jobs"
 
 
 _S = PilotState
@@ -58,4 +66,4 @@ TRANSITIONS: TransitionTable = {
 TOKEN_GRACE = timedelta(minutes=15)
 
 #: Events that change no state, with the states in which they are written.
-NOTES: Mapping[str, frozenset[str]] = {"drain": ALIVE}
+NOTES: Mapping[str, frozenset[str]] = {"drain": ALIVE, "test": PENDING}

@@ -342,6 +342,32 @@ class Downtime(models.Model):
     cancelled_at = models.DateTimeField(null=True, blank=True)
     cancelled_by = models.CharField(max_length=160, blank=True)
     cancel_reason = models.TextField(blank=True, default="", db_default="")
+    source = models.CharField(
+        max_length=64,
+        blank=True,
+        default="",
+        db_default="",
+        editable=False,
+        help_text="Where it was imported from; empty: a person entered it.",
+    )
+    uid = models.CharField(max_length=255, blank=True, default="", db_default="", editable=False)
+    recurrence = models.CharField(
+        max_length=16,
+        blank=True,
+        default="",
+        db_default="",
+        editable=False,
+        help_text="Of a repeated event of the source: when this occurrence should have begun.",
+    )
+    sequence = models.PositiveIntegerField(default=0, db_default=0, editable=False)
+    imported = models.CharField(
+        max_length=16,
+        blank=True,
+        default="",
+        db_default="",
+        editable=False,
+        help_text="Version of its terms as they were imported last.",
+    )
 
     class Meta:
         indexes = [
@@ -350,6 +376,11 @@ class Downtime(models.Model):
             ),
         ]
         constraints = [
+            models.UniqueConstraint(
+                fields=["source", "uid", "recurrence", "site"],
+                condition=~models.Q(source=""),
+                name="downtime_imported_once",
+            ),
             models.CheckConstraint(
                 condition=models.Q(end__gt=models.F("start")), name="downtime_ends_after_start"
             ),

@@ -81,6 +81,14 @@ def queues_of(site: Site) -> QuerySet[Queue]:
     return Queue.objects.filter(site=site).select_related("site", "owner", "owner_group")
 
 
+def find_queue(user: User, site_name: str, queue_name: str) -> Queue:
+    """The queue of this name at a site that the user may see. Raises NotFound."""
+    queue = queues_of(find_visible_site(user, site_name)).filter(name=queue_name).first()
+    if queue is None:
+        raise NotFound(f"The site {site_name} has no queue {queue_name}.")
+    return queue
+
+
 def element_settings(queue: Queue) -> dict[str, object]:
     """The queue's settings, with the defaults that follow from its place in Pilotage."""
     settings: Mapping[str, object] = queue.settings

@@ -12,6 +12,7 @@ from portal.shared.slots import slot_of
 from wms.jobs.models import Attempt
 from wms.pilots.models import Pilot, PilotCheck, PilotEvent
 from wms.pilots.program.checks import checks_of_pilot
+from wms.pilots.testing.selectors import Verdict, verdict_of
 
 #: Results of checks in a pilot's own answer; the rest are in a list of their own.
 CHECKS_SHOWN = 100
@@ -99,6 +100,9 @@ class PilotDetailSerializer(PilotSerializer):
     variables = ObjectField(
         read_only=True, help_text="Variables that checks published for payloads, by check."
     )
+    test_verdict = serializers.SerializerMethodField(
+        help_text="Of a test pilot on its queue, final once it has ended; else null."
+    )
 
     owner = serializers.CharField(
         source="owner.username", default=None, read_only=True, allow_null=True
@@ -118,6 +122,7 @@ class PilotDetailSerializer(PilotSerializer):
         fields = [
             *PilotSerializer.Meta.fields, "batch", "frontend", "owner", "owner_group", "slot",
             "load", "is_draining", "drain_reason", "accounts", "checks", "published", "variables",
+            "test", "test_verdict", "batch_state", "batch_reason", "batch_since",
         ]  # fmt: skip
 
     @extend_schema_field(PilotAccountsSerializer(allow_null=True))
@@ -129,6 +134,11 @@ class PilotDetailSerializer(PilotSerializer):
     def get_checks(self, pilot: Pilot) -> Any:
         """Results of the checks of its node."""
         return NodeCheckSerializer(checks_of_pilot(pilot)[:CHECKS_SHOWN], many=True).data
+
+    @extend_schema_field(serializers.ChoiceField(Verdict.choices, allow_null=True))
+    def get_test_verdict(self, pilot: Pilot) -> Verdict | None:
+        """Verdict of a test pilot."""
+        return verdict_of(pilot, list(checks_of_pilot(pilot))) if pilot.test else None
 
     @extend_schema_field(SlotSerializer)
     def get_slot(self, pilot: Pilot) -> Any:

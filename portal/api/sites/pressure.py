@@ -1,6 +1,6 @@
 """Endpoints and serializers of pilot pressure on a queue: requests now and in the last day.
 
-Also whether its batch system answers, and for whom private pilots are needed. Read-only.
+Also whether its batch system answers, for whom private pilots are needed, and its test pilots.
 """
 
 from __future__ import annotations
@@ -9,12 +9,15 @@ from typing import Any
 
 from django.db.models import QuerySet
 from drf_spectacular.utils import extend_schema, extend_schema_field
-from rest_framework import serializers
+from rest_framework import serializers, status
 from rest_framework.generics import GenericAPIView
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from portal.api.actions import ActionView
 from portal.api.base import ListView, caller, refusals
+from portal.api.pilots.shapes import PilotDetailSerializer
+from wms.pilots.models import Pilot
 from wms.pilots.pressure.selectors import (
     OwnerLine,
     Pressure,
@@ -23,6 +26,8 @@ from wms.pilots.pressure.selectors import (
     records_of,
 )
 from wms.pilots.pressure_models import ElementContact, PressureRecord, PressureRequest
+from wms.pilots.selectors import find_pilot
+from wms.sites.selectors import find_queue
 
 
 def _frontend() -> serializers.CharField:
@@ -129,6 +134,21 @@ class QueuePressure(GenericAPIView[Any]):
         """The latest request of the director and the latest turn of the submitter."""
         pressure = find_pressure(caller(request), name, queue)
         return Response(self.get_serializer(pressure).data)
+
+
+class QueueAction(ActionView):
+    """One change at a queue: a new test pilot."""
+
+    shape = PilotDetailSerializer
+    status = status.HTTP_201_CREATED
+
+    def named(self, request: Request, **which: Any) -> int:
+        """The queue's id."""
+        return find_queue(caller(request), which["name"], which["queue"]).pk
+
+    def answer(self, request: Request, which: int, done: Pilot) -> Any:
+        """The pilot."""
+        return self.shape(find_pilot(caller(request), done.uuid)).data
 
 
 class QueuePressureHistory(ListView):

@@ -166,7 +166,7 @@ class DowntimeSerializer(serializers.ModelSerializer[Downtime]):
         model = Downtime
         fields = [
             "id", "site", "state", "start", "end", "lead_time_s", "reason", "author", "created_at",
-            "cancelled_at", "cancelled_by", "cancel_reason",
+            "cancelled_at", "cancelled_by", "cancel_reason", "source", "uid",
         ]  # fmt: skip
 
 

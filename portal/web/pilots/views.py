@@ -12,6 +12,7 @@ from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect
 from django.urls import reverse
+from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_safe
 
 from matching.task_queues.published import ad_values
@@ -33,6 +34,7 @@ from wms.pilots.selectors import (
     find_pilot_by_number,
     find_stored_log,
 )
+from wms.pilots.testing.selectors import report_of
 
 _EVENTS_SHOWN = 50
 _ATTEMPTS_SHOWN = 100
@@ -42,7 +44,7 @@ _CHECKS_SHOWN = 100
 @require_safe
 @page
 def pilot_page(request: HttpRequest, pilot_id: int) -> HttpResponse:
-    """Page of a pilot: node, slot, jobs and events."""
+    """Page of a pilot: node, slot, jobs and events; the report, if it is a test pilot."""
     return _show_pilot(request, find_pilot_by_number(request.user, pilot_id))
 
 
@@ -53,10 +55,12 @@ def _show_pilot(
     attempts = list(attempts_of_pilot(pilot.pk)[: _ATTEMPTS_SHOWN + 1])
     events = list(events_of_pilot(pilot)[: _EVENTS_SHOWN + 1])
     error = refused.error if refused else None
+    checks = list(checks_of_pilot(pilot)[:_CHECKS_SHOWN])
     context = {
         "pilot": pilot,
+        "report": report_of(pilot, checks, timezone.now()) if pilot.test else None,
         "slot": slot_of(pilot),
-        "checks": list(checks_of_pilot(pilot)[:_CHECKS_SHOWN]),
+        "checks": checks,
         "published": ad_values(pilot.published),
         "variables": [
             (check, *each) for check, given in pilot.variables.items() for each in given.items()

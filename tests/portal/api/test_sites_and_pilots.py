@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Callable
 from types import SimpleNamespace
 
+import pytest
 from django.utils import timezone
 from rest_framework.test import APIClient
 
 from tests import factories
+from wms.core.models import User
 from wms.jobs.models import Attempt
 from wms.pilots.models import Pilot
 from wms.pilots.protocol.registration import end_pilot
 from wms.sites.models import Queue
+
+
+@pytest.fixture
+def sam(people: SimpleNamespace, as_user: Callable[[User], APIClient]) -> APIClient:
+    return as_user(people.sam)
 
 
 def test_sites_come_by_name_with_their_queues(alice: APIClient) -> None:
@@ -120,3 +128,23 @@ def test_a_pilot_tells_what_it_ran_and_what_happened_to_it(
 def test_a_pilot_that_is_not_there_is_not_found(alice: APIClient) -> None:
     for path in ("", "events/", "attempts/"):
         assert alice.get(f"/api/v1/pilots/{uuid.uuid4()}/{path}").status_code == 404
+
+
+def test_a_test_pilot_is_sent_and_a_second_one_refused_with_the_name_of_the_first(
+    sam: APIClient,
+) -> None:
+    factories.site("Here")
+    address = "/api/v1/sites/Here/queues/short/test-pilots/"
+
+    sent = sam.post(address, {"reason": "new nodes"}, format="json")
+    again = sam.post(address, {"reason": "new nodes", "takes_jobs": True}, format="json")
+
+    assert sent.status_code == 201
+    made = sent.json()
+    assert (made["state"], made["test"], made["test_verdict"]) == ("submitted", "checks", "waiting")
+    assert (again.status_code, again.json()["type"]) == (409, "urn:pilotage:open-test")
+    assert again.json()["pilot"] == made["uuid"]
+    assert (
+        sam.post(address.replace("short", "none"), {"reason": "x"}, format="json").status_code
+        == 404
+    )

@@ -13,7 +13,7 @@ from django.utils import timezone
 from tests import factories
 from tests.portal.web.markup import text_of
 from wms.core.models import User
-from wms.pilots.models import Pilot
+from wms.pilots.models import Pilot, PilotCheck
 from wms.pilots.pressure.backoff import note_failure
 from wms.pilots.pressure.director import plan_requests
 from wms.pilots.pressure_models import ElementContact
@@ -23,6 +23,11 @@ from wms.sites.models import Queue, Site
 @pytest.fixture
 def site(db: None) -> Site:
     return factories.site("UW", queues=["short"])
+
+
+@pytest.fixture
+def sam(people: SimpleNamespace, browser_of: Callable[[User], Client]) -> Client:
+    return browser_of(people.sam)
 
 
 @pytest.fixture
@@ -93,3 +98,74 @@ def test_a_queue_of_private_pilots_tells_for_whom_they_are(
     assert rows[rows.index("alice") :][:6] == ["alice", "1", "100", "%", "0", "0"]
     assert rows[rows.index("bob") :][:6] == ["bob", "0", "0", "%", "1", "0"]
     assert "the jobs of one owner" in page
+
+
+def test_a_test_pilot_is_sent_from_the_page_of_its_queue_and_tells_its_report(
+    site: Site, sam: Client, alice: Client
+) -> None:
+    page = sam.get("/sites/UW/queues/short/").content.decode()
+    assert 'action="/sites/UW/queues/short/test/"' in page
+    assert 'action="/sites/UW/queues/short/test/"' not in (
+        alice.get("/sites/UW/queues/short/").content.decode()
+    )
+
+    sent = sam.post("/sites/UW/queues/short/test/", {"reason": "new nodes"})
+
+    pilot = Pilot.objects.get()
+    assert sent["Location"] == f"/pilots/{pilot.pk}/"
+    report = sam.get(sent["Location"]).content.decode()
+    assert f"by {pilot.events.get().actor}" in report
+    assert '<span class="reason">new nodes</span>' in report
+    assert "takes none" in report
+
+
+def test_a_second_test_is_refused_with_a_link_to_the_first(site: Site, sam: Client) -> None:
+    sam.post("/sites/UW/queues/short/test/", {"reason": "new nodes"})
+    pilot = Pilot.objects.get()
+
+    again = sam.post("/sites/UW/queues/short/test/", {"reason": "new nodes"})
+
+    assert again.status_code == 409
+    assert f'id="test-{pilot.pk}" href="/pilots/{pilot.pk}/"' in again.content.decode()
+    assert Pilot.objects.count() == 1
+
+
+@pytest.mark.parametrize(
+    ("state", "checks", "verdict"),
+    [
+        ("aborted", {}, "Never started:"),
+        ("failed", {"disk": False, "clock": True}, "Unfit: disk"),
+        ("done", {"disk": True, "clock": True}, "Fit: all 2 checks passed"),
+    ],
+)
+def test_the_report_tells_its_verdict(
+    site: Site, sam: Client, state: str, checks: dict[str, bool], verdict: str
+) -> None:
+    now = timezone.now()
+    pilot = Pilot.objects.create(
+        queue=site.queues.get(),
+        batch="batch",
+        state=state,
+        state_reason="the reason of its end",
+        token_sha256="x",
+        test="checks",
+        ended_at=now,
+        registered_at=now if checks else None,
+    )
+    for name, is_ok in checks.items():
+        PilotCheck.objects.create(
+            pilot=pilot, name=name, is_ok=is_ok, seconds=1, key=name, reason="too little"
+        )
+
+    report = sam.get(f"/pilots/{pilot.pk}/").content.decode()
+
+    assert verdict in text_of(report, "verdict")
+    assert "the reason of its end" in report
+
+
+def test_a_queue_without_pilots_says_so_where_a_test_may_be_sent(site: Site, sam: Client) -> None:
+    assert 'id="queue-closed"' not in sam.get("/sites/UW/queues/short/").content.decode()
+
+    Queue.objects.update(is_enabled=False)
+
+    assert 'id="queue-closed"' in sam.get("/sites/UW/queues/short/").content.decode()

@@ -1,9 +1,10 @@
 """Batch poller: asks a queue's batch system for the states of its pilots, and acts on them.
 
-Ends pilots that are gone, whose jobs wait again, cancels held and stuck ones, finds those of
-submissions whose answer was lost, and lets the batch system forget ended ones. Failures, of answers
-or of starts, make the queue back off. A doubtful answer is not acted upon. The batch system only
-explains; a pilot that is heard lives, whatever is said of it.
+Submits the queue's test pilot, if one is asked for. Ends pilots that are gone, whose jobs wait
+again, cancels held and stuck ones, finds those of submissions whose answer was lost, and lets the
+batch system forget ended ones. Failures, of answers or of starts, make the queue back off. A
+doubtful answer is not acted upon. The batch system only explains; a pilot that is heard lives,
+whatever is said of it.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ from wms.pilots.pressure.remover import cancel_pending
 from wms.pilots.pressure.submitter import queue_lock, record_native_ids
 from wms.pilots.pressure_models import ElementContact
 from wms.pilots.states import ALIVE, PENDING, PilotState
+from wms.pilots.testing.submission import submit_requested_test
 from wms.sites.models import Queue
 from wms.sites.selectors import element_of
 
@@ -99,6 +101,7 @@ def poll(
             return None
         watch = TurnClock(now, clock)
         with task_timeout_noted(queue, Kind.POLL, watch):
+            submit_requested_test(queue, now)
             result = _poll(queue, watch, period_s)
             if not result.fault:
                 forget_ended(queue, now)
@@ -136,7 +139,7 @@ def adopt_batches(queue: Queue, element: Element, now: datetime) -> int:
         state=PilotState.SUBMITTED,
         native_id="",
         created_at__lt=now - _ADOPT_AFTER,
-    )
+    ).exclude(batch="")
     batches = sorted(set(lost.values_list("batch", flat=True)))
     return sum(_adopt(queue, element, batch, now) for batch in batches)
 
@@ -238,7 +241,7 @@ def _act(
     cancelled = [pilot for pilot in pilots if pilot.state == PilotState.REMOVED]
     alive = [pilot for pilot in pilots if pilot.state != PilotState.REMOVED]
     _remind(queue, cancelled, states)
-    _note_states(alive, states, now)
+    _note_states([*alive, *filter(_is_unsettled, cancelled)], states, now)
     ended = [pilot for pilot in alive if _has_ended(pilot, states[pilot.native_id], now)]
     for pilot in ended:
         _declare_ended(pilot, states[pilot.native_id], now)
@@ -246,6 +249,19 @@ def _act(
     over = {pilot.pk for pilot in ended}
     removed = _remove_stuck(queue, [pilot for pilot in alive if pilot.pk not in over], states, now)
     return PollResult(adopted, polled=len(pilots), ended=len(ended), removed=removed)
+
+
+def unsettled_removals(now: datetime) -> Q:
+    """Condition for removed pilots of which the batch system has not said that they are gone.
+
+    It is asked for them for some time, also where no other pilot is left.
+    """
+    lately = Q(state=PilotState.REMOVED, is_forgotten=False, ended_at__gt=now - _REMINDED_FOR)
+    return lately & Q(missing_polls=0) & ~Q(native_id="") & ~Q(batch_state__in=_ENDED)
+
+
+def _is_unsettled(removed: Pilot) -> bool:
+    return not removed.missing_polls and removed.batch_state not in _ENDED
 
 
 def _remind(queue: Queue, cancelled: Sequence[Pilot], states: Mapping[str, BatchPilot]) -> None:

@@ -17,7 +17,7 @@ from wms.core.loops import wake
 from wms.jobs.attempts import rescheduling
 from wms.pilots import lifecycle
 from wms.pilots.models import Pilot
-from wms.pilots.monitoring.batch_poller import LOG_KEPT, POLL_TASK
+from wms.pilots.monitoring.batch_poller import LOG_KEPT, POLL_TASK, unsettled_removals
 from wms.pilots.pressure.backoff import Kind
 from wms.pilots.pressure_models import ElementContact
 from wms.pilots.states import ALIVE, PilotState
@@ -54,7 +54,11 @@ def queues_due(now: datetime) -> list[int]:
     to_forget = of_queue.filter(is_forgotten=False, ended_at__lt=now - LOG_KEPT)
     contact = ElementContact.objects.filter(queue=OuterRef("pk"), kind=Kind.POLL)
     queues = (
-        Queue.objects.filter(Exists(alive) | Exists(to_forget.exclude(native_id="")))
+        Queue.objects.filter(
+            Exists(alive)
+            | Exists(of_queue.filter(unsettled_removals(now)))
+            | Exists(to_forget.exclude(native_id=""))
+        )
         .annotate(asked_at=Subquery(contact.values("next_at")))
         # Not `exclude`: it would leave out those that have never been asked, of which nothing is
         # known.

@@ -26,7 +26,7 @@ from wms.pilots.models import Pilot
 from wms.pilots.monitoring.fault_isolation import faults_contained
 from wms.pilots.pressure.identities import unneeded_pilots
 from wms.pilots.pressure_models import PressureRequest
-from wms.pilots.states import PilotState
+from wms.pilots.states import PilotState, PilotTest
 from wms.sites.models import Queue
 from wms.sites.selectors import element_of
 
@@ -94,8 +94,12 @@ def _decided(request: PressureRequest, counts: Counts, now: datetime) -> Cleanup
 
 
 def _youngest(request: PressureRequest, count: int) -> list[int]:
+    # What a person has asked for is no surplus.
     waiting = Pilot.objects.filter(
-        queue=request.queue_id, frontend=request.frontend_id, state=PilotState.QUEUED
+        queue=request.queue_id,
+        frontend=request.frontend_id,
+        state=PilotState.QUEUED,
+        test=PilotTest.NONE,
     )
     return list(
         waiting.exclude(batch_state=BatchState.RUNNING)

@@ -36,7 +36,7 @@ from wms.pilots.pressure_models import PressureRequest
 from wms.pilots.program.bootstrap import pilot_secret
 from wms.pilots.program.manifest import store_manifest, submission_script
 from wms.pilots.protocol.registration import secret_digest
-from wms.pilots.states import ALIVE, PENDING
+from wms.pilots.states import ALIVE, PENDING, PilotTest
 from wms.sites.models import Queue
 from wms.sites.selectors import element_of
 
@@ -138,8 +138,11 @@ class EntryCounts:
 
 
 def entry_counts(queue: Queue, frontend_id: int | None) -> EntryCounts:
-    """All pilots of a queue that have not finally ended: waiting, running, and held ones."""
-    is_waiting = Q(state__in=PENDING)
+    """All pilots of a queue that have not finally ended: waiting, running, and held ones.
+
+    A test pilot that takes no jobs never counts as one that waits: it meets no demand.
+    """
+    is_waiting = Q(state__in=PENDING) & ~Q(test=PilotTest.CHECKS)
     is_held = is_waiting & Q(batch_state=BatchState.HELD)
     rows = (
         Pilot.objects.filter(queue=queue, state__in=ALIVE)
@@ -270,9 +273,9 @@ def submit_pilots(
     The rows are written first, so that a crash during the submission leaves a batch name to ask the
     batch system for (`monitoring.batch_poller`), and never a pilot that nobody knows.
     """
-    batch = f"pilotage-{secrets.token_hex(8)}"
-    keys = [secrets.token_urlsafe(32) for _ in range(count)]
-    manifest = store_manifest(queue)
+    batch = new_batch_name()
+    keys = [new_pilot_key() for _ in range(count)]
+    script = submission_script(queue, store_manifest(queue))
     own = queue.owner_id, queue.owner_group_id
     identities = [owner or own for owner in owners] or [own] * count
     pilots = Pilot.objects.bulk_create(
@@ -288,11 +291,32 @@ def submit_pilots(
             for key, (owner_id, group_id) in zip(keys, identities, strict=True)
         ]
     )
+    hand_over(queue, element, pilots, keys, script=script)
+    log.info("pilots_submitted", queue=str(queue), count=count, batch=batch)
+
+
+def new_batch_name() -> str:
+    """Name of a new batch, under which its pilots can be asked for."""
+    return f"pilotage-{secrets.token_hex(8)}"
+
+
+def new_pilot_key() -> str:
+    """Secret with which a new pilot registers; its hash is stored with the pilot."""
+    return secrets.token_urlsafe(32)
+
+
+def hand_over(
+    queue: Queue, element: Element, pilots: list[Pilot], keys: Sequence[str], *, script: str
+) -> None:
+    """Give the pilots of one stored batch to the batch system, and note its ids.
+
+    A refusal aborts them and is raised; after Unreachable their batch is asked for later.
+    """
     try:
         native_ids = element.submit(
-            count,
-            submission_script(queue, manifest),
-            name=batch,
+            len(pilots),
+            script,
+            name=pilots[0].batch,
             cores=queue.cores,
             memory_mb=queue.memory_mb,
             gpus=queue.gpus,
@@ -306,7 +330,6 @@ def submit_pilots(
         lifecycle.apply("abort", ids, actor=_ACTOR, reason=reason, ended_at=DatabaseTime())
         raise
     record_native_ids(pilots, native_ids)
-    log.info("pilots_submitted", queue=str(queue), count=count, batch=batch)
 
 
 def record_native_ids(pilots: list[Pilot], native_ids: list[str]) -> None:

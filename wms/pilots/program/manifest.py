@@ -31,20 +31,24 @@ _TIME_LIMIT_S = 60
 _PERIODS_S = {"disk": 300}
 
 
-def submission_script(queue: Queue, manifest: str) -> str:
-    """Script for a batch of pilots of this queue, which run what a stored manifest lists."""
+def submission_script(queue: Queue, manifest: str, *, is_test: bool = False) -> str:
+    """Script for a batch of pilots of this queue, which run what a stored manifest lists.
+
+    A test pilot keeps no slot of an unfit node.
+    """
     return render_script(
         conf().public_url,
         manifest,
         http_proxy=queue.http_proxy,
-        hold_s=queue.hold_after_failure_s,
+        hold_s=0 if is_test else queue.hold_after_failure_s,
     )
 
 
-def store_manifest(queue: Queue) -> str:
+def store_manifest(queue: Queue, *, is_test: bool = False) -> str:
     """Store the manifest for pilots of this queue, if it is new; return its SHA-256.
 
-    Raises InvalidInput when the queue's checks cannot be made into a manifest.
+    With that of a test pilot the checks go on after one that fails. Raises InvalidInput when the
+    queue's checks cannot be made into a manifest.
     """
     bundle = agent_bundle()
     added = list(added_checks(queue))
@@ -76,6 +80,7 @@ def store_manifest(queue: Queue) -> str:
             ),
         ],
         "settings": _lifetime_settings(),
+        **({"runs_all_checks": True} if is_test else {}),
     }
     content = json.dumps(manifest, sort_keys=True).encode()
     sha256 = sha256_of(content)

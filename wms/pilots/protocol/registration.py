@@ -119,7 +119,7 @@ def register_pilot(
         )
         if not applied.changed:
             raise NotAuthenticated
-    return _terms(pilot.queue)
+    return _terms(pilot)
 
 
 def _with_fence(node: Mapping[str, Any], pilot: Pilot) -> dict[str, Any]:
@@ -134,8 +134,8 @@ def _with_fence(node: Mapping[str, Any], pilot: Pilot) -> dict[str, Any]:
     return {**node, "fence": fence, "fence_found": fence_found} if fence else dict(node)
 
 
-def _terms(queue: Queue) -> RegistrationAnswer:
-    settings = conf()
+def _terms(pilot: Pilot) -> RegistrationAnswer:
+    settings, queue = conf(), pilot.queue
     own = {"wall_s": queue.wall_time_s, "memory_mb": queue.memory_mb}
     limits = {name: limit for name, limit in own.items() if limit} | queue.payload_limits
     return RegistrationAnswer(
@@ -146,7 +146,8 @@ def _terms(queue: Queue) -> RegistrationAnswer:
         fence=queue.effective_fence or Queue.Fence.AUTO,
         network=queue.network,
         limits=limits,
-        hold_after_failure_s=queue.hold_after_failure_s,
+        # Nothing is sent after a test pilot, so its slot need not be kept.
+        hold_after_failure_s=0 if pilot.test else queue.hold_after_failure_s,
         shared_folders=queue.shared_folders,
         has_containers=CONTAINER_TAG in queue.tags,
     )

@@ -11,6 +11,7 @@ from tests import factories
 from tests.wms.pilots.claiming import beat
 from tests.wms.pilots.directing import direct, poll
 from wms.core.errors import NotAuthenticated
+from wms.elements.protocol import Unreachable
 from wms.jobs.models import Attempt, Job
 from wms.pilots.models import Pilot
 from wms.pilots.monitoring import monitor
@@ -22,6 +23,7 @@ from wms.pilots.protocol.registration import (
     register_pilot,
     secret_digest,
 )
+from wms.pilots.services import remove_pilot
 
 RESOURCE = Resource("site-a", cpu_time_s=86_400, memory_mb=2000)
 
@@ -195,3 +197,20 @@ def test_a_job_whose_input_does_not_exist_fails_with_its_name(
     job = Job.objects.get()
     assert job.state == "failed"
     assert "gone.dat" in job.state_reason
+
+
+def test_the_last_pilot_of_a_queue_is_cancelled_however_late_its_batch_system_answers(
+    pilot: Pilot, elements, now: datetime
+) -> None:
+    element = elements["site-a"]
+    remove_pilot(pilot.uuid, actor=factories.SYSTEM, reason="a black hole")
+    element.fail_with = Unreachable("no answer")
+    poll(now)
+    minute = timedelta(minutes=1)
+    assert monitor.queues_due(now + 10 * minute) == [pilot.queue_id]
+
+    element.fail_with = None
+    poll(now + 10 * minute)
+    assert element.states[pilot.native_id].state == "cancelled"
+    poll(now + 11 * minute)
+    assert monitor.queues_due(now + 20 * minute) == []

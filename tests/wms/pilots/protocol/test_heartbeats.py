@@ -5,6 +5,7 @@ from uuid import uuid4
 
 import pytest
 
+from tests import factories
 from tests.wms.pilots.claiming import NOW, ask, beat, running_pilot, submit
 from wms.core.actors import Actor
 from wms.core.errors import Conflict, NotAuthenticated, NotFound, NotPermitted, ReasonRequired
@@ -15,10 +16,12 @@ from wms.jobs.models import Attempt, JobEvent
 from wms.jobs.services import peek_at_job
 from wms.pilots.models import Pilot, PilotEvent
 from wms.pilots.monitoring import monitor
+from wms.pilots.policy import steered_queues
 from wms.pilots.protocol.attempt_refs import AttemptRef
 from wms.pilots.protocol.registration import attempt_token, authenticate_pilot, end_pilot
 from wms.pilots.services import drain_pilot, remove_pilot, stop_after_job
 from wms.pilots.states import TOKEN_GRACE
+from wms.sites.services import save_site
 
 
 @pytest.fixture
@@ -136,6 +139,22 @@ def test_a_pilot_is_removed_once_with_a_reason_and_by_a_shifter(
         remove_pilot(pilot.uuid, actor=Actor.person(sam), reason="again")
     with pytest.raises(NotFound):
         remove_pilot(uuid4(), actor=Actor.person(sam), reason="a black hole")
+
+
+def test_administrators_of_a_site_steer_its_pilots_and_no_others(pilot: Pilot, sam: User) -> None:
+    people = factories.people()
+    tina, tom = people.tina, people.tom
+    for site, administrator in ((pilot.queue.site, tina), (factories.site("Elsewhere"), tom)):
+        save_site(site, actor=factories.SYSTEM, administrators=[administrator])
+
+    with pytest.raises(NotPermitted):
+        remove_pilot(pilot.uuid, actor=Actor.person(tom), reason="a black hole")
+    removed = remove_pilot(pilot.uuid, actor=Actor.person(tina), reason="a black hole")
+
+    assert removed.state == "removed"
+    assert steered_queues(tina, [pilot.queue_id]) == {pilot.queue_id}
+    assert steered_queues(tom, [pilot.queue_id]) == set()
+    assert steered_queues(sam, [pilot.queue_id]) == [pilot.queue_id]
 
 
 def test_the_pilot_of_a_job_is_stopped_after_it(pilot: Pilot, ref: AttemptRef, sam: User) -> None:

@@ -111,14 +111,17 @@ class CheckRunner:
         self._control = control
         self._facts = facts
 
-    def run(self) -> list[NodeCheckResult]:
-        """Run all in their order up to the first that fails, or until the pilot has to go."""
+    def run(self, *, goes_on: bool = False) -> list[NodeCheckResult]:
+        """Run all in their order up to the first that fails, or until the pilot has to go.
+
+        Where it `goes_on`, a failure is no end.
+        """
         results: list[NodeCheckResult] = []
         for check in self.checks:
             if self._control.is_terminated:
                 break
             results.append(self.run_one(check))
-            if not results[-1].is_ok:
+            if not results[-1].is_ok and not goes_on:
                 break
         return results
 

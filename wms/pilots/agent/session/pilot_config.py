@@ -39,7 +39,10 @@ class LifetimeSettings:
 
 @dataclass(frozen=True)
 class PilotConfig:
-    """Configuration from the batch script. `used_s`: since its start, before this program ran."""
+    """Configuration from the batch script. `used_s`: since its start, before this program ran.
+
+    A test pilot `runs_all_checks`, whichever of them fails.
+    """
 
     server_url: str
     pilot: str
@@ -48,6 +51,7 @@ class PilotConfig:
     checks: tuple[Check, ...] = ()
     settings: LifetimeSettings = LifetimeSettings()
     used_s: float = 0.0
+    runs_all_checks: bool = False
 
     @property
     def files(self) -> Path:
@@ -72,6 +76,7 @@ def read_config(given: Mapping[str, Any]) -> PilotConfig:
         checks=checks,
         settings=settings,
         used_s=float(given["used_s"]),
+        runs_all_checks=manifest.get("runs_all_checks") is True,
     )
 
 

@@ -10,12 +10,14 @@ from typing import Any
 
 import pytest
 
-from tests.wms.pilots.agent.conftest import RunningAgent, World, wait_until
+from tests.wms.pilots.agent.conftest import SECRET, RunningAgent, World, wait_until
 from wms.core.actors import Actor
 from wms.jobs.models import Attempt
-from wms.pilots.models import NodeCheck, PilotCheck, PilotManifest
+from wms.pilots.models import NodeCheck, Pilot, PilotCheck, PilotManifest
 from wms.pilots.program.manifest import store_manifest
+from wms.pilots.protocol.registration import secret_digest
 from wms.pilots.services import drain_pilot
+from wms.pilots.testing.selectors import Verdict, verdict_of
 from wms.sites.models import Queue
 
 GOOD = b"""#!/bin/sh
@@ -121,6 +123,47 @@ def test_checks_run_in_their_order_up_to_the_first_that_fails(world: World) -> N
     assert told(agent) == [("a", True, ""), ("b", False, "no compiler")]
     assert PilotCheck.objects.get(name="a").metrics == {"speed": 12.5}
     assert PilotCheck.objects.get(name="b").kind == "config"
+
+
+def test_a_test_pilot_runs_all_checks_and_takes_no_job(world: World) -> None:
+    job = world.submit("#!/bin/sh\ntrue\n")
+    Queue.objects.update(hold_after_failure_s=600)
+    pilot = Pilot.objects.create(
+        queue=world.queue, batch="batch", secret_sha256=secret_digest(SECRET), test="checks"
+    )
+    manifest = {
+        "checks": [check("a", BAD), check("b", GOOD)], "settings": {}, "runs_all_checks": True,
+    }  # fmt: skip
+
+    agent = world.start(pilot=pilot, manifest=manifest, scripts=(BAD, GOOD))
+
+    assert agent.wait() == 1
+    assert told(agent) == [("a", False, "no compiler"), ("b", True, "")]
+    agent.pilot.refresh_from_db()
+    assert agent.pilot.state == "failed"
+    assert verdict_of(agent.pilot, list(agent.pilot.checks.all())) == Verdict.UNFIT
+    assert world.wait_for_state(job, "waiting").attempt_number == 0
+
+
+def test_a_test_pilot_on_a_fit_node_ends_by_itself(world: World) -> None:
+    job = world.submit("#!/bin/sh\ntrue\n")
+    pilot = Pilot.objects.create(
+        queue=world.queue,
+        batch="batch",
+        secret_sha256=secret_digest(SECRET),
+        test="checks",
+        drain_reason="a test",
+    )
+
+    agent = world.start(
+        pilot=pilot, manifest={"checks": [check("a", GOOD)], "settings": {}}, scripts=(GOOD,)
+    )
+
+    assert agent.wait() == 0
+    agent.pilot.refresh_from_db()
+    assert agent.pilot.state == "done"
+    assert verdict_of(agent.pilot, list(agent.pilot.checks.all())) == Verdict.FIT
+    assert world.wait_for_state(job, "waiting").attempt_number == 0
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("dags", "0006_left_clusters"),
+        ("dags", "0008_nodes_by_job"),
     ]
 
     operations = [
