@@ -1,7 +1,8 @@
 """Comparison of DAGs' needs with the queues of sites: where each node of a DAG can run.
 
-By the rule of TaskQueues (`matching.task_queues.requirements.offer_refusal`), with all queues that are
-switched on, whatever holds pilots back for a time. Equal needs are compared once.
+By the rule of TaskQueues (`matching.task_queues.requirements.offer_refusal`), with all queues that
+are switched on, as the frontends see them, whatever holds pilots back for a time. Equal needs are
+compared once.
 """
 
 from __future__ import annotations
