@@ -36,8 +36,9 @@ from wms.dags.models import MatchmakingPolicy, SharedLimit
 from wms.jobs.models import RunningLimit
 from wms.pilots.models import NodeCheck
 from wms.pilots.pressure_models import PilotLimit
+from wms.sites.downtime_models import Downtime
 from wms.sites.frontend_models import FrontendEntry
-from wms.sites.models import Downtime, Queue, Site
+from wms.sites.models import Queue, Site
 from wms.taskqueues.models import TaskQueue, TaskQueuePolicy
 
 

@@ -14,7 +14,8 @@ from typing import Any
 
 from django.db.models import Exists, OuterRef, QuerySet
 
-from wms.sites.models import Downtime, Queue, Site, SiteAd
+from wms.sites.downtime_models import Downtime
+from wms.sites.models import Queue, Site, SiteAd
 from wms.sites.selectors import downtimes_from, enabled_queues
 from wms.sites.states import SiteState
 from wms.sites.throttling import PERIOD

@@ -14,6 +14,7 @@ from portal.api.base import ListView, caller, refusals
 from portal.api.sites import shapes
 from portal.lists.downtime_filters import DowntimeFilter
 from wms.core.actors import Actor
+from wms.sites.downtime_models import Downtime
 from wms.sites.downtime_selectors import find_downtime, listed_downtimes
 from wms.sites.downtimes import (
     DowntimeTerms,
@@ -22,7 +23,6 @@ from wms.sites.downtimes import (
     cancel_downtimes,
     change_downtime,
 )
-from wms.sites.models import Downtime
 from wms.sites.selectors import find_visible_site
 
 

@@ -27,6 +27,7 @@ from portal.web.sites.downtime_forms import (
 )
 from wms.core.actors import Actor
 from wms.core.errors import NotFound, NotPermitted, PilotageError, ReasonRequired
+from wms.sites.downtime_models import Downtime
 from wms.sites.downtime_selectors import (
     DowntimeState,
     downtimes_between,
@@ -40,7 +41,6 @@ from wms.sites.downtimes import (
     change_downtime,
     terms_of,
 )
-from wms.sites.models import Downtime
 from wms.sites.policy import may_steer, require_steering, steerable_sites
 
 _POSTABLE = ["GET", "HEAD", "POST"]

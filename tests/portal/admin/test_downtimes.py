@@ -9,7 +9,8 @@ from django.test import Client
 
 from tests import factories
 from wms.core.models import AuditEntry
-from wms.sites.models import Downtime, Site
+from wms.sites.downtime_models import Downtime
+from wms.sites.models import Site
 
 LIST = "/admin/sites/downtime/"
 FORM = {

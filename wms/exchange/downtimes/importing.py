@@ -23,13 +23,14 @@ from wms.core.errors import Conflict, InvalidInput, PilotageError, ReasonRequire
 from wms.exchange.downtimes.calendars import read_calendar
 from wms.exchange.downtimes.entries import MAX_BYTES, Entry, ImportOptions
 from wms.exchange.downtimes.gocdb import read_gocdb
+from wms.sites.downtime_models import Downtime
 from wms.sites.downtimes import (
     DowntimeTerms,
     cancel_downtimes,
     save_downtime,
     terms_of,
 )
-from wms.sites.models import Downtime, Site
+from wms.sites.models import Site
 from wms.sites.policy import require_steering, steerable_sites
 
 

@@ -19,8 +19,9 @@ from wms.exchange.downtimes.importing import (
     import_downtimes,
     preview_downtimes,
 )
+from wms.sites.downtime_models import Downtime
 from wms.sites.downtimes import cancel_downtimes, change_downtime, terms_of
-from wms.sites.models import Downtime, Site, SiteEvent
+from wms.sites.models import Site, SiteEvent
 from wms.sites.services import save_site
 
 NOW = datetime(2026, 11, 24, 12, 0, tzinfo=UTC)
