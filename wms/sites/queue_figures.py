@@ -11,7 +11,8 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from matching.ads.classads import quote
-from wms.sites.models import Downtime, Queue
+from wms.sites.downtime_models import Downtime
+from wms.sites.models import Queue
 from wms.sites.selectors import fresh_time_s
 
 #: Names of the attributes. What is configured or advertised under one of them wins.
