@@ -9,13 +9,17 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from django.db import DEFAULT_DB_ALIAS, transaction
-from django.db.models.deletion import Collector, ProtectedError
+from django.db import transaction
 
 from wms.accounting.models import AccountingGroup, Frontend
 from wms.core.actors import Actor
 from wms.core.audit import record_action
-from wms.core.database.saving import check_row, check_same_name, save_audited
+from wms.core.database.saving import (
+    check_row,
+    check_same_name,
+    kinds_that_forbid_deletion,
+    save_audited,
+)
 from wms.core.errors import Conflict, InvalidInput
 from wms.core.models import Role
 from wms.core.policy import require_role
@@ -73,15 +77,11 @@ def save_frontend(frontend: Frontend, *, actor: Actor, reason: str = "") -> None
 
 def check_frontend_deletion(frontend: Frontend) -> None:
     """Raise Conflict when groups, entries or pilots are the frontend's."""
-    try:
-        # Looks for rows that forbid it, in whichever app they are.
-        Collector(using=DEFAULT_DB_ALIAS, origin=frontend).collect([frontend])
-    except ProtectedError as error:
-        kinds = {str(row._meta.verbose_name_plural) for row in error.protected_objects}
+    if kinds := kinds_that_forbid_deletion(frontend):
         raise Conflict(
-            f"There are {' and '.join(sorted(kinds))} of the frontend {frontend.name}: it "
-            "cannot be deleted. Switch it off instead."
-        ) from error
+            f"There are {kinds} of the frontend {frontend.name}: it cannot be deleted. Switch it "
+            "off instead."
+        )
 
 
 @transaction.atomic

@@ -9,15 +9,19 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 
-from django.db import DEFAULT_DB_ALIAS, connection, transaction
-from django.db.models.deletion import Collector, ProtectedError
+from django.db import connection, transaction
 
 from matching.negotiation.fairshare import BEST_PRIORITY, decayed_priority
 from wms.accounting.models import AccountingGroup, ConcurrencyLimit, Quota, Submitter
 from wms.accounting.sql import CHARGE_SUBMITTERS
 from wms.core.actors import Actor
 from wms.core.audit import record_action
-from wms.core.database.saving import check_row, check_same_name, save_audited
+from wms.core.database.saving import (
+    check_row,
+    check_same_name,
+    kinds_that_forbid_deletion,
+    save_audited,
+)
 from wms.core.errors import Conflict, InvalidInput
 from wms.core.models import Role, User
 from wms.core.policy import require_role
@@ -134,15 +138,11 @@ def check_group_deletion(group: AccountingGroup) -> None:
     """Raise Conflict when DAGs, pilots or others are in the name of a group, or it has children."""
     if AccountingGroup.objects.filter(name__startswith=f"{group.name}.").exists():
         raise Conflict(f"The group {group.name} has groups below it: delete those first.")
-    try:
-        # Looks for rows that forbid it, in whichever app they are.
-        Collector(using=DEFAULT_DB_ALIAS, origin=group).collect([group])
-    except ProtectedError as error:
-        kinds = {str(row._meta.verbose_name_plural) for row in error.protected_objects}
+    if kinds := kinds_that_forbid_deletion(group):
         raise Conflict(
-            f"There are {' and '.join(sorted(kinds))} in the name of the group {group.name}: it "
-            "cannot be deleted. Take its members out instead."
-        ) from error
+            f"There are {kinds} in the name of the group {group.name}: it cannot be deleted. Take "
+            "its members out instead."
+        )
 
 
 @transaction.atomic

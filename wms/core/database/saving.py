@@ -1,7 +1,7 @@
 """Storage of configured objects: checked by their model, changes written to the audit trail.
 
-Also the refusal of a changed name, the lock of a stored row, and marks (hashes) of field values, by
-which a form finds what somebody else has changed since it was loaded.
+Also the refusal of a changed name, the lock of a stored row, what forbids a deletion, and marks
+(hashes) of field values, by which a form finds what somebody else has changed since it was loaded.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from django.core.exceptions import ValidationError
-from django.db import models
+from django.db import DEFAULT_DB_ALIAS, models
+from django.db.models.deletion import Collector, ProtectedError
 
 from wms.core.actors import Actor
 from wms.core.audit import record_action
@@ -105,3 +106,13 @@ def save_audited(
     action = f"{'create' if old is None else 'change'} {row._meta.verbose_name}"
     record_action(action, target=target, actor=actor, reason=reason, facts=changes)
     return True
+
+
+def kinds_that_forbid_deletion(row: models.Model) -> str:
+    """Kinds of rows, in whichever app, that keep a row from being deleted, joined by "and"."""
+    try:
+        Collector(using=DEFAULT_DB_ALIAS, origin=row).collect([row])
+    except ProtectedError as error:
+        kinds = {str(each._meta.verbose_name_plural) for each in error.protected_objects}
+        return " and ".join(sorted(kinds))
+    return ""
