@@ -18,6 +18,10 @@ from wms.sites.downtimes import MAX_LEAD_TIME
 MAX_BYTES = 1024 * 1024
 #: Most entries that a document may lead to, each occurrence of a repeated event counted.
 MAX_ENTRIES = 1000
+#: Most places that one entry may name.
+MAX_PLACES = 100
+#: Most faults that a refusal tells.
+MAX_FINDINGS = 100
 #: Repeated events are followed so far from now.
 HORIZON = timedelta(days=366)
 #: Longest reason that is taken over.
