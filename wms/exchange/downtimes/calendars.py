@@ -81,7 +81,9 @@ def _understood(named: str = "") -> Iterator[None]:
 
 
 def _senseless(error: Exception, named: str = "") -> Finding:
-    message = f"cannot be understood: {str(error)[:200]}"
+    # Errors of files name the folder of the zone database.
+    told = getattr(error, "strerror", None) or str(error)
+    message = f"cannot be understood: {told[:200]}"
     return Finding(f"{named}: {message}" if named else message, file="calendar")
 
 
@@ -143,7 +145,7 @@ def _faults_of_values(event: Any, named: str, now: datetime) -> Iterator[Finding
         message = f"{named}: has exceptions by a rule, which is not followed"
         yield Finding(message, file="calendar", field="EXRULE")
     if len(str(event.get("LOCATION", ""))) > _MAX_LOCATION or len(_places(event)) > MAX_PLACES:
-        message = f"{named}: is of more than {MAX_PLACES} places or {_MAX_LOCATION} characters"
+        message = f"{named}: names more than {MAX_PLACES} places, or is too long"
         yield Finding(message, file="calendar", field="LOCATION")
 
 

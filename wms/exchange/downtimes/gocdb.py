@@ -95,7 +95,7 @@ def _entry(element: Element, number: int, findings: list[Finding]) -> Entry | No
             findings.append(Finding(message, file="XML", field=name))
     places = _places(element)
     if len(places) > MAX_PLACES:
-        message = f"{named}: is of more than {MAX_PLACES} places"
+        message = f"{named}: names more than {MAX_PLACES} places"
         findings.append(Finding(message, file="XML", field="HOSTED_BY"))
     start, end = times
     if start is None or end is None:

@@ -221,6 +221,11 @@ def test_an_event_that_makes_no_sense_is_refused(lines: str) -> None:
     assert faults(f"UID:a\n{lines}")
 
 
+@pytest.mark.parametrize("zone", ["Europe", "x" * 300])
+def test_a_refused_zone_tells_no_path_of_the_host(zone: str) -> None:
+    assert "zoneinfo" not in faults(f"UID:a\nDTSTART;TZID={zone}:20261201T080000")
+
+
 def test_of_many_faults_of_events_the_first_are_told() -> None:
     with pytest.raises(InvalidInput) as refused:
         read(*["SUMMARY:x"] * MAX_FINDINGS)
