@@ -18,10 +18,16 @@ from wms.sites.downtimes import MAX_LEAD_TIME
 MAX_BYTES = 1024 * 1024
 #: Most entries that a document may lead to, each occurrence of a repeated event counted.
 MAX_ENTRIES = 1000
+#: Most places that one entry may name.
+MAX_PLACES = 100
+#: Most faults that a refusal tells.
+MAX_FINDINGS = 100
 #: Repeated events are followed so far from now.
 HORIZON = timedelta(days=366)
 #: Longest reason that is taken over.
 MAX_REASON = 1000
+#: Each occurrence of a repeated event reads its text again.
+_MAX_READ = 10 * MAX_REASON
 _SOURCE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,63}")
 
 
@@ -100,5 +106,5 @@ def site_names(lines: Sequence[str]) -> dict[str, str]:
 
 def short_reason(*parts: str) -> str:
     """Reason of a downtime from what its source tells, in one line and not too long."""
-    told = " ".join(" ".join(part.split()) for part in parts if part and part.strip())
+    told = " ".join(" ".join(part[:_MAX_READ].split()) for part in parts if part.strip())
     return told if len(told) <= MAX_REASON else f"{told[: MAX_REASON - 4]} ..."

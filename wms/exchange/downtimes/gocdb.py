@@ -1,11 +1,11 @@
 """Reader of downtimes from GOCDB's XML, the answer to its method `get_downtime`.
 
-A downtime is told once for each service that it concerns; those of one site are one entry.
+A downtime is told once for each service that it concerns, or once with all of them nested in it;
+those of one site are one entry.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from xml.etree.ElementTree import Element, ParseError
@@ -14,27 +14,37 @@ from defusedxml import DefusedXmlException
 from defusedxml.ElementTree import fromstring
 
 from wms.core.errors import Finding, InvalidInput
-from wms.exchange.downtimes.entries import MAX_ENTRIES, Entry, short_reason
+from wms.exchange.downtimes.entries import (
+    MAX_ENTRIES,
+    MAX_FINDINGS,
+    MAX_PLACES,
+    Entry,
+    short_reason,
+)
 
 #: Other severities leave the site working.
 _OUTAGE = "OUTAGE"
+#: GOCDB's own spelling, and that of tools that correct it.
+_WRITTEN = ("FORMATED", "FORMATTED")
 _FORMATS = ("%Y-%m-%d %H:%M", "%Y-%m-%d %H:%M:%S")
 
 
-def read_gocdb(text: str, *, now: datetime) -> list[Entry]:
-    """Entries that are not over, by their start. Raises InvalidInput with every fault."""
-    try:
-        root = fromstring(text, forbid_dtd=True)
-    except DefusedXmlException as error:
-        message = "has a document type, entities or references, which are not read"
-        raise InvalidInput.of(message, file="XML") from error
-    except (ParseError, ValueError) as error:
-        line = error.position[0] if isinstance(error, ParseError) else None
-        raise InvalidInput.of(f"is no XML: {error}", file="XML", line=line) from error
+def read_gocdb(text: str, *, now: datetime, is_complete: bool = False) -> list[Entry]:
+    """Entries that are not over, by their start.
+
+    Raises InvalidInput with its faults (the first `MAX_FINDINGS`), and when the document shall be
+    all that GOCDB has (`is_complete`) but is one page of several.
+    """
+    root = _root(text)
+    if is_complete and _is_page_of_several(root):
+        message = "is one page of several, so it cannot be all that the source has"
+        raise InvalidInput.of(message, file="XML", field="is_complete")
     found: dict[tuple[str, tuple[str, ...]], Entry] = {}
     findings: list[Finding] = []
     for number, element in enumerate(root.iter("DOWNTIME"), start=1):
         entry = _entry(element, number, findings)
+        if len(findings) >= MAX_FINDINGS:
+            raise InvalidInput(findings[:MAX_FINDINGS])
         if entry is None or entry.end <= now:
             continue
         key = (entry.uid, entry.places)
@@ -45,6 +55,25 @@ def read_gocdb(text: str, *, now: datetime) -> list[Entry]:
     if findings:
         raise InvalidInput(findings)
     return sorted(found.values(), key=lambda each: (each.start, each.uid, each.places))
+
+
+def _root(text: str) -> Element:
+    try:
+        root: Element = fromstring(text, forbid_dtd=True)
+    except DefusedXmlException as error:
+        message = "has a document type, entities or references, which are not read"
+        raise InvalidInput.of(message, file="XML") from error
+    except (ParseError, ValueError) as error:
+        line = error.position[0] if isinstance(error, ParseError) else None
+        raise InvalidInput.of(f"is no XML: {error}", file="XML", line=line) from error
+    return root
+
+
+def _is_page_of_several(root: Element) -> bool:
+    """Numbered pages are told by attributes, those of a cursor by links."""
+    links = {link.get("rel") for link in root.iterfind("meta/link")}
+    is_numbered = bool(root.get("next")) or root.get("page", "1") != "1"
+    return is_numbered or not links.isdisjoint({"next", "prev"})
 
 
 def _merged(one: Entry, other: Entry) -> Entry:
@@ -64,6 +93,10 @@ def _entry(element: Element, number: int, findings: list[Finding]) -> Entry | No
         if moment is None:
             message = f"{named}: {name} is missing, or no time in seconds since 1970"
             findings.append(Finding(message, file="XML", field=name))
+    places = _places(element)
+    if len(places) > MAX_PLACES:
+        message = f"{named}: names more than {MAX_PLACES} places"
+        findings.append(Finding(message, file="XML", field="HOSTED_BY"))
     start, end = times
     if start is None or end is None:
         return None
@@ -77,7 +110,7 @@ def _entry(element: Element, number: int, findings: list[Finding]) -> Entry | No
             _text(element, "DESCRIPTION") or "no description",
             f"({_classified(element)}GOCDB {uid})",
         ),
-        places=tuple(_places(element)),
+        places=places,
         skipped=skipped,
     )
 
@@ -87,14 +120,15 @@ def _classified(element: Element) -> str:
     return f"{classification.lower()[:32]}, " if classification else ""
 
 
-def _places(element: Element) -> Iterator[str]:
-    """The site, or the hosts where it is not told."""
-    site = _text(element, "SITENAME")
-    if site:
-        yield site
-        return
-    hosts = {(host.text or "").strip() for host in element.iter("HOSTNAME")}
-    yield from sorted(hosts - {""})
+def _places(element: Element) -> tuple[str, ...]:
+    """The site, or those of the services nested in it; the hosts where no site is told."""
+    if site := _text(element, "SITENAME"):
+        return (site,)
+    for name in ("HOSTED_BY", "HOSTNAME"):
+        told = {(each.text or "").strip() for each in element.iter(name)} - {""}
+        if told:
+            return tuple(sorted(told))
+    return ()
 
 
 def _time(element: Element, name: str) -> datetime | None:
@@ -104,7 +138,7 @@ def _time(element: Element, name: str) -> datetime | None:
             return datetime.fromtimestamp(int(seconds), UTC)
     except (ValueError, OverflowError, OSError):
         return None
-    written = _text(element, f"FORMATTED_{name}")
+    written = next(filter(None, (_text(element, f"{each}_{name}") for each in _WRITTEN)), "")
     for form in _FORMATS:
         try:
             return datetime.strptime(written, form).replace(tzinfo=UTC)

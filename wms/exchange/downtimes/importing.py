@@ -21,7 +21,7 @@ from wms.core.actors import Actor
 from wms.core.audit import record_action
 from wms.core.errors import Conflict, InvalidInput, PilotageError, ReasonRequired, TooLarge
 from wms.exchange.downtimes.calendars import read_calendar
-from wms.exchange.downtimes.entries import MAX_BYTES, Entry, ImportOptions
+from wms.exchange.downtimes.entries import MAX_BYTES, MAX_ENTRIES, Entry, ImportOptions
 from wms.exchange.downtimes.gocdb import read_gocdb
 from wms.sites.downtime_models import Downtime
 from wms.sites.downtimes import (
@@ -159,11 +159,19 @@ def _read(content: bytes, options: ImportOptions, actor: Actor, now: datetime) -
         raise InvalidInput.of("is not UTF-8", file="document", line=line) from error
     if "\x00" in text:
         raise InvalidInput.of("has a character of code 0", file="document")
+    entries = _entries(text, options, now)
+    if sum(len(entry.places) or 1 for entry in entries) > MAX_ENTRIES:
+        message = f"has more than {MAX_ENTRIES} downtimes, each place of them counted"
+        raise InvalidInput.of(message, file="document")
+    return entries
+
+
+def _entries(text: str, options: ImportOptions, now: datetime) -> Sequence[Entry]:
     begin = text.lstrip()
     if begin[:15].upper() == "BEGIN:VCALENDAR":
         return read_calendar(text, zone=options.zone, now=now)
     if begin.startswith("<"):
-        return read_gocdb(text, now=now)
+        return read_gocdb(text, now=now, is_complete=options.is_complete)
     message = "is neither a calendar (BEGIN:VCALENDAR) nor the XML of GOCDB"
     raise InvalidInput.of(message, file="document")
 
@@ -182,7 +190,8 @@ def _carry_out(
     ours = {theirs.casefold(): name for theirs, name in options.sites.items()}
     importer = _Importer(options, actor, reason, now)
     steps, seen = [], set()
-    for entry in entries:
+    # An outage of one place of a site counts before another place of it that stays up.
+    for entry in sorted(entries, key=lambda each: bool(each.skipped)):
         for place, site in _targets(entry, sites, ours, options.default_site):
             key = (entry.uid, entry.recurrence, site.pk if site else 0)
             # Two places may be of one site; each without a site is told.
@@ -191,11 +200,7 @@ def _carry_out(
             seen.add(key)
             steps.append(importer.step(entry, place, site, known.get(key)))
     if options.is_complete:
-        gone = [
-            row
-            for key, row in known.items()
-            if key not in seen and row.end > now and row.cancelled_at is None
-        ]
+        gone = [row for key, row in known.items() if key not in seen and importer.is_living(row)]
         steps += [importer.withdraw(row) for row in gone]
     return DowntimePlan(tuple(steps), _token(steps, options))
 
@@ -233,7 +238,7 @@ class _Importer:
         outcome, note = DowntimeOutcome.SKIPPED, entry.skipped
         if site is None:
             note = note or self._no_site(place)
-        elif not note:
+        elif not note or (row is not None and self.is_living(row)):
             try:
                 with transaction.atomic():
                     outcome, note = self._stored(entry, site, row)
@@ -260,6 +265,10 @@ class _Importer:
             row.uid, "", row.site.name, row.start, row.end, row.reason, outcome, note
         )
 
+    def is_living(self, row: Downtime) -> bool:
+        """True for a downtime that can still be cancelled."""
+        return row.cancelled_at is None and row.end > self.now
+
     def _no_site(self, place: str) -> str:
         if not place:
             return "it names no place: choose a site for such entries"
@@ -276,9 +285,9 @@ class _Importer:
             return DowntimeOutcome.ADDED, ""
         if kept := self._why_kept(entry, row):
             return DowntimeOutcome.SKIPPED, kept
-        if entry.is_cancelled:
-            self._cancel(row, "its source has cancelled it")
-            return DowntimeOutcome.CANCELLED, "its source has cancelled it"
+        if why := "its source has cancelled it" if entry.is_cancelled else entry.skipped:
+            self._cancel(row, why)
+            return DowntimeOutcome.CANCELLED, why
         before = terms_of(row)
         if before.version == wanted.version:
             return DowntimeOutcome.UNCHANGED, ""

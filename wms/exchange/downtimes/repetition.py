@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from datetime import date
 from typing import Any
 
 _PARTS = frozenset(
@@ -15,6 +16,7 @@ _PARTS = frozenset(
         "FREQ", "INTERVAL", "COUNT", "UNTIL", "WKST", "BYDAY", "BYMONTH", "BYMONTHDAY", "BYSETPOS",
     }
 )  # fmt: skip
+_SINGLE = ("FREQ", "INTERVAL", "COUNT", "UNTIL", "WKST")
 _FREQUENCIES = ("DAILY", "WEEKLY", "MONTHLY", "YEARLY")
 _MAX_COUNT = 1000
 #: Every month has these days, and each weekday so often.
@@ -39,6 +41,11 @@ def refusal_of(rule: Mapping[str, Any]) -> str:
 
 def _frequency(parts: Parts) -> str:
     return str(next(iter(parts.get("FREQ", [""])), "")).upper()
+
+
+def _refuse_several(parts: Parts) -> str:
+    several = [name for name in _SINGLE if len(parts.get(name, [])) > 1]
+    return f"repeats with several values of {', '.join(several)}" if several else ""
 
 
 def _refuse_frequency(parts: Parts) -> str:
@@ -66,6 +73,8 @@ def _refuse_count(parts: Parts) -> str:
         return "repeats with COUNT and UNTIL: give one of them"
     if any(not 1 <= count <= _MAX_COUNT for count in counts):
         return f"repeats with a COUNT that is not from 1 to {_MAX_COUNT}"
+    if not all(isinstance(until, date) for until in parts.get("UNTIL", [])):
+        return "repeats with an UNTIL that is no date"
     return ""
 
 
@@ -110,6 +119,6 @@ def _numbers(parts: Parts, name: str) -> list[int]:
 
 
 _CHECKS: Sequence[Callable[[Parts], str]] = (
-    _refuse_frequency, _refuse_interval, _refuse_count, _refuse_months, _refuse_weekdays,
-    _refuse_positions,
+    _refuse_several, _refuse_frequency, _refuse_interval, _refuse_count, _refuse_months,
+    _refuse_weekdays, _refuse_positions,
 )  # fmt: skip

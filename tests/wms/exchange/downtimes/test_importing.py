@@ -8,11 +8,11 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from tests import factories
-from tests.wms.exchange.downtimes.test_reading import calendar
+from tests.wms.exchange.downtimes.test_reading import calendar, downtime
 from wms.core.actors import Actor
 from wms.core.errors import InvalidInput, NotPermitted, ReasonRequired, TooLarge
 from wms.core.models import AuditEntry, User
-from wms.exchange.downtimes.entries import MAX_BYTES, ImportOptions
+from wms.exchange.downtimes.entries import MAX_BYTES, MAX_ENTRIES, MAX_PLACES, ImportOptions
 from wms.exchange.downtimes.importing import (
     DowntimePlan,
     DowntimePlanChanged,
@@ -102,6 +102,46 @@ def test_a_cancelled_event_cancels_its_downtime_for_good(site: Site, sam: User) 
     assert outcomes(imported(sam, event())) == ["skipped"]
 
 
+@pytest.mark.parametrize("is_complete", [False, True])
+def test_what_is_no_outage_any_more_is_cancelled(
+    site: Site, sam: User, *, is_complete: bool
+) -> None:
+    options = replace(OPTIONS, is_complete=is_complete)
+    up = event(more="TRANSP:TRANSPARENT")
+    assert outcomes(imported(sam, up, options=options)) == ["skipped"]
+    imported(sam, event())
+
+    assert outcomes(imported(sam, up, options=options)) == ["cancelled"]
+    assert Downtime.objects.get().cancelled_by == "sam"
+    assert outcomes(imported(sam, up, options=options)) == ["skipped"]
+
+
+def test_what_is_no_outage_any_more_but_was_changed_by_hand_stays(site: Site, sam: User) -> None:
+    imported(sam, event())
+    downtime = Downtime.objects.get()
+    terms = replace(terms_of(downtime), reason="longer than planned")
+    change_downtime(downtime.pk, terms=terms, actor=Actor.person(sam), now=NOW)
+
+    assert outcomes(imported(sam, event(more="TRANSP:TRANSPARENT"))) == ["skipped"]
+    assert Downtime.objects.get().cancelled_at is None
+
+
+def test_one_place_of_a_site_that_stays_up_cancels_no_outage_of_another(
+    site: Site, sam: User
+) -> None:
+    options = replace(OPTIONS, sites={"ce1": "Florida", "ce2": "Florida"})
+    document = "<results>{}{}</results>".format(
+        downtime(HOSTED_BY="", HOSTNAME="ce1", SEVERITY="WARNING"),
+        downtime(HOSTED_BY="", HOSTNAME="ce2"),
+    ).encode()
+    actor = Actor.person(sam)
+
+    plan = preview_downtimes(document, options, actor=actor, now=NOW)
+    assert outcomes(plan) == ["added"]
+    import_downtimes(document, options, token=plan.token, actor=actor, reason="x", now=NOW)
+    assert outcomes(preview_downtimes(document, options, actor=actor, now=NOW)) == ["unchanged"]
+
+
 def test_what_a_person_changed_is_not_overwritten_unless_it_is_asked_for(
     site: Site, sam: User
 ) -> None:
@@ -153,17 +193,15 @@ def test_places_are_named_as_the_source_names_them(site: Site, sam: User) -> Non
     assert outcomes(imported(sam, event("c", place=""), options=default)) == ["added"]
 
 
-def test_gocdb_is_read_too(site: Site, sam: User) -> None:
-    seconds = int((NOW + timedelta(days=1)).timestamp())
-    document = (
-        "<results><DOWNTIME><PRIMARY_KEY>101G0</PRIMARY_KEY><SITENAME>Florida</SITENAME>"
-        f"<SEVERITY>OUTAGE</SEVERITY><START_DATE>{seconds}</START_DATE>"
-        f"<END_DATE>{seconds + 60}</END_DATE></DOWNTIME></results>"
-    ).encode()
+def test_gocdb_is_read_too_and_one_page_of_several_cancels_nothing(site: Site, sam: User) -> None:
+    page = f'<results page="1" next="2">{downtime(HOSTED_BY="Florida")}</results>'.encode()
 
-    plan = preview_downtimes(document, OPTIONS, actor=Actor.person(sam), now=NOW)
+    plan = preview_downtimes(page, OPTIONS, actor=Actor.person(sam), now=NOW)
 
     assert outcomes(plan) == ["added"]
+    complete = replace(OPTIONS, is_complete=True)
+    with pytest.raises(InvalidInput):
+        preview_downtimes(page, complete, actor=Actor.person(sam), now=NOW)
 
 
 def test_an_administrator_imports_for_the_own_sites_only(site: Site, alice: User) -> None:
@@ -187,6 +225,17 @@ def test_a_change_since_the_preview_stores_nothing(site: Site, sam: User) -> Non
     assert outcomes(refused.value.plan) == ["unchanged"]
     with pytest.raises(ReasonRequired):
         import_downtimes(content, OPTIONS, token=plan.token, actor=actor, reason=" ", now=NOW)
+
+
+def test_each_place_of_an_entry_counts_towards_the_bound(site: Site, sam: User) -> None:
+    places = ",".join(f"place {number}" for number in range(MAX_PLACES))
+    events = [event(str(number), place=places) for number in range(MAX_ENTRIES // MAX_PLACES)]
+    actor = Actor.person(sam)
+
+    plan = preview_downtimes(calendar(*events).encode(), OPTIONS, actor=actor, now=NOW)
+    assert len(plan.steps) == MAX_ENTRIES
+    with pytest.raises(InvalidInput):
+        preview_downtimes(calendar(*events, event()).encode(), OPTIONS, actor=actor, now=NOW)
 
 
 @pytest.mark.parametrize(

@@ -12,15 +12,21 @@ from hypothesis import strategies as st
 
 from wms.core.errors import InvalidInput
 from wms.exchange.downtimes.calendars import read_calendar
-from wms.exchange.downtimes.entries import Entry, ImportOptions, site_names
+from wms.exchange.downtimes.entries import (
+    MAX_FINDINGS,
+    MAX_PLACES,
+    Entry,
+    ImportOptions,
+    site_names,
+)
 from wms.exchange.downtimes.gocdb import read_gocdb
 
 NOW = datetime(2026, 11, 24, 12, 0, tzinfo=UTC)
 
 
-def calendar(*events: str) -> str:
+def calendar(*events: str, zones: str = "") -> str:
     inner = "".join(f"BEGIN:VEVENT\n{event.strip()}\nEND:VEVENT\n" for event in events)
-    return f"BEGIN:VCALENDAR\nVERSION:2.0\nPRODID:test\n{inner}END:VCALENDAR\n"
+    return f"BEGIN:VCALENDAR\nVERSION:2.0\nPRODID:test\n{zones}{inner}END:VCALENDAR\n"
 
 
 def read(*events: str, zone: str = "UTC") -> list[Entry]:
@@ -185,6 +191,94 @@ def test_every_event_that_cannot_be_understood_is_named(event: str, fault: str) 
     assert fault in faults(event)
 
 
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "DTSTART:20261201T080000Z\nDTEND:20261201T100000Z\nDTEND:20261201T110000Z",
+        "DTSTART:20261201T080000Z\nRRULE:FREQ=DAILY;INTERVAL=1,2",
+        "DTSTART:20261201T080000Z\nRRULE:FREQ=DAILY;UNTIL=120000",
+        "DTSTART:20261201T080000Z\nRECURRENCE-ID:20261201T080000Z\n"
+        "RECURRENCE-ID:20261202T080000Z",
+        "DTSTART;TZID=Europe:20261201T080000",
+        f"DTSTART;TZID={'x' * 300}:20261201T080000",
+        # Each of several rules would be followed; exceptions by a rule would not be.
+        "DTSTART:20261201T080000Z\nRRULE:FREQ=DAILY\nRRULE:FREQ=WEEKLY",
+        "DTSTART:20261201T080000Z\nRRULE:FREQ=DAILY\nEXRULE:FREQ=WEEKLY",
+        "DTSTART:20261201T080000Z\nRRULE;VALUE=TEXT:FREQ=DAILY",
+        "DTSTART:20261201T080000Z\nDTEND;VALUE=TEXT:later",
+        "DTSTART:20261201T080000Z\nRDATE;TZID=Nowhere:20261202T080000",
+        "DTSTART:20261201T080000Z\nRRULE:FREQ=DAILY\nEXDATE;TZID=Nowhere:20261202T080000",
+        "DTSTART:20261201T080000Z\nLOCATION:" + ",".join(map(str, range(MAX_PLACES + 1))),
+        "DTSTART:20261201T080000Z\nLOCATION:" + "x" * 20_000,
+    ],
+    ids=[
+        "two ends", "two intervals", "until a time of day", "two occurrences", "zone of a folder",
+        "long zone", "two rules", "exceptions by rule", "rule of text", "end of text",
+        "zone of more dates", "zone of exceptions", "places", "long place",
+    ],
+)  # fmt: skip
+def test_an_event_that_makes_no_sense_is_refused(lines: str) -> None:
+    assert faults(f"UID:a\n{lines}")
+
+
+@pytest.mark.parametrize("zone", ["Europe", "x" * 300])
+def test_a_refused_zone_tells_no_path_of_the_host(zone: str) -> None:
+    assert "zoneinfo" not in faults(f"UID:a\nDTSTART;TZID={zone}:20261201T080000")
+
+
+def test_of_many_faults_of_events_the_first_are_told() -> None:
+    with pytest.raises(InvalidInput) as refused:
+        read(*["SUMMARY:x"] * MAX_FINDINGS)
+
+    assert len(refused.value.findings) == MAX_FINDINGS
+
+
+def test_occurrences_whose_event_is_not_told_are_kept_apart() -> None:
+    entries = read(
+        *(
+            f"UID:a\nRECURRENCE-ID:202612{day}T080000Z\nDTSTART:202612{day}T090000Z\nDURATION:PT1H"
+            for day in (10, 11)
+        )
+    )
+
+    assert [(each.recurrence, each.start) for each in entries] == [
+        ("20261210T080000Z", at(2026, 12, 10, 9)),
+        ("20261211T080000Z", at(2026, 12, 11, 9)),
+    ]
+
+
+def zone_of(name: str, offset: str, rule: str = "") -> str:
+    return (
+        f"BEGIN:VTIMEZONE\nTZID:{name}\nBEGIN:STANDARD\nDTSTART:19000101T000000\n"
+        f"TZOFFSETFROM:{offset}\nTZOFFSETTO:{offset}\n{rule}END:STANDARD\nEND:VTIMEZONE\n"
+    )
+
+
+IN_ZONE = "UID:a\nDTSTART;TZID={}:20261201T080000\nDURATION:PT1H"
+
+
+@pytest.mark.parametrize("name", ["Europe/Zurich", "W. Europe Standard Time"])
+def test_zones_are_those_of_the_database_whatever_the_calendar_says(name: str) -> None:
+    zone = zone_of(name, "-0500", "RRULE:FREQ=SECONDLY\n")
+    text = calendar(IN_ZONE.format(name), zones=zone)
+
+    [entry] = read_calendar(text, zone="UTC", now=NOW)
+
+    assert entry.start == at(2026, 12, 1, 7)
+
+
+def test_the_zone_of_one_calendar_is_none_of_another_and_its_rules_are_not_followed() -> None:
+    zone = zone_of("Ours", "+0100", "RRULE:FREQ=SECONDLY\n")
+    for zones in (zone, ""):
+        text = calendar(IN_ZONE.format("Ours"), zones=zones)
+        with pytest.raises(InvalidInput) as refused:
+            read_calendar(text, zone="UTC", now=NOW)
+        assert [finding.field for finding in refused.value.findings] == ["DTSTART"]
+    # A zone that no event uses does no harm.
+    utc = "UID:a\nDTSTART:20261201T080000Z\nDURATION:PT1H"
+    assert len(read_calendar(calendar(utc, zones=zone), zone="UTC", now=NOW)) == 1
+
+
 def test_too_many_downtimes_are_refused() -> None:
     many = [f"UID:{number}\nDTSTART:20261201T080000Z\nRRULE:FREQ=DAILY" for number in range(3)]
 
@@ -197,17 +291,42 @@ def test_what_is_no_calendar_is_told(text: str) -> None:
         read_calendar(text, zone="UTC", now=NOW)
 
 
+SERVICE = {
+    "PRIMARY_KEY": "9001G0",
+    "HOSTNAME": "ce1.cern.ch",
+    "SERVICE_TYPE": "org.opensciencegrid.htcondorce",
+    "ENDPOINT": "ce1.cern.chorg.opensciencegrid.htcondorce",
+    "HOSTED_BY": "CERN-PROD",
+}
+DOWNTIME = {
+    "GOCDB_PORTAL_URL": "https://goc.example.org/portal/index.php?Page_Type=Downtime&amp;id=1",
+    "SEVERITY": "OUTAGE",
+    "DESCRIPTION": "new disks",
+    "INSERT_DATE": "1795000000",
+    "START_DATE": str(int(at(2026, 12, 1, 8).timestamp())),
+    "END_DATE": str(int(at(2026, 12, 1, 10).timestamp())),
+    "FORMATED_START_DATE": "2026-12-01 08:00",
+    "FORMATED_END_DATE": "2026-12-01 10:00",
+}
+
+
+def elements(values: dict[str, str]) -> str:
+    return "".join(f"<{name}>{value}</{name}>" for name, value in values.items() if value)
+
+
 def downtime(key: str = "101G0", **changes: str) -> str:
-    values = {
-        "SITENAME": "CERN-PROD",
-        "HOSTNAME": "ce1.cern.ch",
-        "SEVERITY": "OUTAGE",
-        "DESCRIPTION": "new disks",
-        "START_DATE": str(int(at(2026, 12, 1, 8).timestamp())),
-        "END_DATE": str(int(at(2026, 12, 1, 10).timestamp())),
-    } | changes
-    inner = "".join(f"<{name}>{value}</{name}>" for name, value in values.items() if value)
+    """A downtime of one service, as GOCDB's `get_downtime` tells it."""
+    inner = elements(SERVICE | DOWNTIME | {"PRIMARY_KEY": key} | changes)
     return f'<DOWNTIME ID="1" PRIMARY_KEY="{key}" CLASSIFICATION="SCHEDULED">{inner}</DOWNTIME>'
+
+
+def nested_downtime(*services: dict[str, str]) -> str:
+    """A downtime with its services in it, as GOCDB's `get_downtime_nested_services` tells it."""
+    inner = "".join(f"<SERVICE>{elements(SERVICE | service)}</SERVICE>" for service in services)
+    return (
+        '<DOWNTIME ID="1" PRIMARY_KEY="101G0" CLASSIFICATION="SCHEDULED">'
+        f"{elements(DOWNTIME)}<SERVICES>{inner}</SERVICES></DOWNTIME>"
+    )
 
 
 def gocdb(*downtimes: str) -> list[Entry]:
@@ -225,23 +344,59 @@ def test_services_of_one_downtime_at_a_site_are_one_entry() -> None:
 
 
 def test_a_warning_leaves_the_site_up_and_hosts_stand_for_a_site_that_is_not_told() -> None:
-    warning, hosted = gocdb(downtime(SEVERITY="WARNING"), downtime("102G0", SITENAME=""))
+    warning, hosted = gocdb(downtime(SEVERITY="WARNING"), downtime("102G0", HOSTED_BY=""))
 
     assert "WARNING" in warning.skipped
     assert hosted.places == ("ce1.cern.ch",)
 
 
-def test_written_times_of_gocdb_are_utc() -> None:
+def test_a_nested_downtime_is_of_the_sites_of_its_services() -> None:
     [entry] = gocdb(
-        downtime(
-            START_DATE="",
-            END_DATE="",
-            FORMATTED_START_DATE="2026-12-01 08:00",
-            FORMATTED_END_DATE="2026-12-01 10:00",
+        nested_downtime(
+            {"HOSTED_BY": "FNAL"}, {"HOSTNAME": "ce2.cern.ch"}, {"HOSTNAME": "ce3.cern.ch"}
         )
     )
 
+    assert (entry.uid, entry.places) == ("101G0", ("CERN-PROD", "FNAL"))
+
+
+def test_the_name_of_a_site_comes_before_who_hosts_the_service() -> None:
+    [entry] = gocdb(downtime(SITENAME="CERN"))
+
+    assert entry.places == ("CERN",)
+
+
+@pytest.mark.parametrize("spelling", ["FORMATED", "FORMATTED"])
+def test_written_times_of_gocdb_are_utc(spelling: str) -> None:
+    unset = dict.fromkeys(
+        ("START_DATE", "END_DATE", "FORMATED_START_DATE", "FORMATED_END_DATE"), ""
+    )
+    written = {
+        f"{spelling}_START_DATE": "2026-12-01 08:00",
+        f"{spelling}_END_DATE": "2026-12-01 10:00",
+    }
+    [entry] = gocdb(downtime(**(unset | written)))
+
     assert (entry.start, entry.end) == (at(2026, 12, 1, 8), at(2026, 12, 1, 10))
+
+
+@pytest.mark.parametrize(
+    ("attributes", "meta"),
+    [
+        ('page="1" next="2" last="2"', ""),
+        ('page="2" last="2"', ""),
+        ("", '<meta><link rel="self" href="/"/><link rel="next" href="/?next_cursor=9"/></meta>'),
+    ],
+    ids=["first page", "last page", "cursor"],
+)
+def test_a_page_of_several_is_not_all_that_the_source_has(attributes: str, meta: str) -> None:
+    text = f"<results {attributes}>{meta}{downtime()}</results>"
+
+    assert len(read_gocdb(text, now=NOW)) == 1
+    with pytest.raises(InvalidInput):
+        read_gocdb(text, now=NOW, is_complete=True)
+    whole = f'<results page="1" last="1">{downtime()}</results>'
+    assert len(read_gocdb(whole, now=NOW, is_complete=True)) == 1
 
 
 def test_faults_of_gocdb_are_all_named() -> None:
@@ -249,6 +404,22 @@ def test_faults_of_gocdb_are_all_named() -> None:
         gocdb(downtime(START_DATE="soon"), downtime(""))
 
     assert [finding.field for finding in refused.value.findings] == ["START_DATE", "PRIMARY_KEY"]
+
+
+def test_of_many_faults_the_first_are_told() -> None:
+    with pytest.raises(InvalidInput) as refused:
+        gocdb(*[downtime("", START_DATE="soon")] * 60)
+
+    assert len(refused.value.findings) == MAX_FINDINGS
+
+
+def test_a_downtime_of_too_many_places_is_refused() -> None:
+    many = [{"HOSTED_BY": f"SITE-{number}"} for number in range(MAX_PLACES + 1)]
+
+    assert len(gocdb(nested_downtime(*many[1:]))[0].places) == MAX_PLACES
+    with pytest.raises(InvalidInput) as refused:
+        gocdb(nested_downtime(*many))
+    assert [finding.field for finding in refused.value.findings] == ["HOSTED_BY"]
 
 
 @pytest.mark.parametrize(
