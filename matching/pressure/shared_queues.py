@@ -54,13 +54,17 @@ def divided_levels(
     levels = {queue.name: requests[queue.name].level for queue in queues if queue.share}
     if sum(levels.values()) <= bounds.max_queued:
         return {}
-    claimants = {}
+    claimants, waiting = {}, {}
     for queue in queues:
         if queue.share:
-            waiting = min(queue.queued, levels[queue.name])
-            claimants[queue.name] = Claimant(queue.share, waiting, levels[queue.name] - waiting)
-    given = divide_places(bounds.max_queued, claimants)
-    lowered = {name: claimants[name].held + more for name, more in given.items()}
+            level = levels[queue.name]
+            waiting[queue.name] = min(queue.queued, level)
+            # With those that run: else a small share would never get the last of few places.
+            held = queue.running + waiting[queue.name]
+            claimants[queue.name] = Claimant(queue.share, held, level - waiting[queue.name])
+    running = sum(queue.running for queue in queues if queue.share)
+    given = divide_places(running + bounds.max_queued, claimants)
+    lowered = {name: waiting[name] + more for name, more in given.items()}
     most = counted(bounds.max_queued, "waiting pilot", "waiting pilots")
     reason = f"its share of at most {most} in the queue"
     return {

@@ -14,8 +14,8 @@ from matching.task_queues.needs import MOST, BadNeeds, Needs
 from matching.task_queues.requirements import offer_refusal
 from wms.core.errors import Finding, InvalidInput
 from wms.core.models import User
+from wms.sites.frontends import entry_offers
 from wms.sites.models import Queue, Site
-from wms.sites.selectors import offered_resource
 from wms.taskqueues.listing import Order, task_queue_page, visible_task_queues
 from wms.taskqueues.task_queue_policy import task_queue_policy
 
@@ -174,7 +174,7 @@ def jobs_for_site(user: User, site_id: int, changes: QueueChanges) -> tuple[Site
 def _counted(
     queues: Sequence[Queue] | map[Queue], waiting: Sequence[tuple[Needs, int]], *, unseen: bool
 ) -> SiteJobs:
-    offers = [offered_resource(queue) for queue in queues]
+    offers = [offer for _, offer in entry_offers(list(queues))]
     fitting = sum(
         jobs for needs, jobs in waiting if any(not offer_refusal(o, needs) for o in offers)
     )

@@ -126,6 +126,7 @@ class EntriesByGroup:
     """Whether pilots are sent to a queue for the jobs of a group. Two queries, then none."""
 
     def __init__(self, queues: Sequence[Queue]) -> None:
+        self._queues = queues
         self._belongings = read_belongings()
         self._entries: Mapping[EntryKey, Entry] = {
             entry.key: entry for entry in read_entries(queues)
@@ -135,6 +136,10 @@ class EntriesByGroup:
     @property
     def _is_used(self) -> bool:
         return bool(self._belongings.frontend_of)
+
+    def sites(self, owner_group: str) -> set[str]:
+        """Names of the sites of queues in which the frontend of a group has pilots."""
+        return {queue.site.name for queue in self._queues if not self.refusal(queue, owner_group)}
 
     def refusal(self, queue: Queue, owner_group: str) -> str:
         """Why the frontend of a group has no pilots in a queue; empty where it has."""

@@ -29,6 +29,7 @@ from wms.dags.negotiation.node_fit import NodeFitter
 from wms.dags.services.dags import rematch_dags
 from wms.explain.answers import answer_for_dag
 from wms.sites.ads import publish_ads
+from wms.sites.frontend_models import FrontendEntry
 from wms.sites.models import Queue
 
 LARGE = {**sub("request_memory = 8000"), "sim.sub": sub("request_memory = 16384")["step.sub"]}
@@ -107,6 +108,18 @@ def test_a_node_of_16_gb_never_goes_to_a_site_whose_largest_queue_has_8_gb(
     assert not MatchRecord.objects.exists()
 
     Queue.objects.filter(name="small").update(memory_mb=16384)
+    assert match(dag).state == "running"
+
+
+def test_a_site_at_which_no_frontend_has_pilots_gets_no_dag(submit, make_site) -> None:
+    site = make_site("site-a")
+    entry = FrontendEntry.objects.create(queue=site.queues.get(), share=0.0)
+
+    dag = match(submit("JOB sim step.sub", files=sub()))
+    assert (dag.state, dag.unmatched_kind) == ("idle", Kind.NODES)
+    assert dag.unmatched_reason
+
+    entry.delete()
     assert match(dag).state == "running"
 
 

@@ -13,8 +13,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from django.core.exceptions import ValidationError
-from django.db import DEFAULT_DB_ALIAS, models
-from django.db.models.deletion import Collector, ProtectedError
+from django.db import models
 
 from wms.core.actors import Actor
 from wms.core.audit import record_action
@@ -109,10 +108,16 @@ def save_audited(
 
 
 def kinds_that_forbid_deletion(row: models.Model) -> str:
-    """Kinds of rows, in whichever app, that keep a row from being deleted, joined by "and"."""
-    try:
-        Collector(using=DEFAULT_DB_ALIAS, origin=row).collect([row])
-    except ProtectedError as error:
-        kinds = {str(each._meta.verbose_name_plural) for each in error.protected_objects}
-        return " and ".join(sorted(kinds))
-    return ""
+    """Kinds of rows, in whichever app, that keep a row from being deleted, joined by "and".
+
+    None of them is loaded, however many there are.
+    """
+    kinds = set()
+    for relation in row._meta.get_fields(include_hidden=True):
+        if not isinstance(relation, models.ForeignObjectRel):
+            continue
+        if relation.on_delete is models.PROTECT:
+            model = relation.field.model
+            if model._base_manager.filter(**{relation.field.name: row}).exists():
+                kinds.add(str(model._meta.verbose_name_plural))
+    return " and ".join(sorted(kinds))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import partial
 from typing import Any
 
@@ -46,13 +46,15 @@ _CODES = {
 class NodeFitter:
     """Finder of the sites where each node of a DAG can run, until its time limit.
 
-    `offers` are those of queues, each with the id of its site.
+    `offers` are those of queues, each with the id of its site; `known` are sites with queues,
+    though nobody may have pilots there.
     """
 
     def __init__(
         self,
         offers: Iterable[tuple[int, Resource]],
         *,
+        known: Collection[int] = (),
         stopwatch: Stopwatch | None = None,
         limit_s: float = math.inf,
     ) -> None:
@@ -67,7 +69,7 @@ class NodeFitter:
         self._has_owners = any(
             offer.owner_groups or offer.foreign_groups for offer in every.values()
         )
-        self._known = frozenset(self._masks)
+        self._known = frozenset(self._masks).union(known)
         self._deadline = Deadline(stopwatch, limit_s)
         self._sites: dict[int, frozenset[int]] = {}
         self._fits: dict[tuple[str, str, str], NodeFit] = {}
@@ -106,12 +108,15 @@ class NodeFitter:
 def current_fitter(**limits: Any) -> NodeFitter:
     """Fitter with the entries as they are configured now, and these limits of time."""
     queues = configured_queues().select_related("site", "owner", "owner_group")
-    offers = entry_offers(list(queues.order_by("site__name", "name")))
-    return NodeFitter([(entry.queue.site_id, offer) for entry, offer in offers], **limits)
+    ordered = list(queues.order_by("site__name", "name"))
+    offers = [(entry.queue.site_id, offer) for entry, offer in entry_offers(ordered)]
+    return NodeFitter(offers, known={queue.site_id for queue in ordered}, **limits)
 
 
 def _unmet(place: int, needs: Needs, offers: Sequence[Resource]) -> Unmet:
     """What these offers of one site do not meet, of needs that none of them fits."""
+    if not offers:
+        return Unmet(place, NeedCode.IDENTITY, "no frontend has pilots there")
     for code, field, words in _AMOUNTS:
         needed, largest = getattr(needs, field), max(getattr(offer, field) for offer in offers)
         if needed > largest:

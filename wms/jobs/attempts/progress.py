@@ -48,7 +48,7 @@ def start_attempt(job_id: int, number: int, *, pilot_id: int, actor: Actor) -> N
         live_attempt(job_id, number, pilot_id=pilot_id)
         event = lifecycle.apply_told("start", [job_id], actor=actor).get(job_id)
         Attempt.objects.filter(pk=attempt.pk, started_at=None).update(
-            started_at=Now(), start_event=event
+            started_at=Now(), start_event=event, actor=actor.name
         )
 
 

@@ -11,8 +11,9 @@ from matching.task_queues.requirements import offer_refusal
 from matching.task_queues.rescheduling import Avoids, with_host, without_site
 from wms.core.conf import conf
 from wms.jobs.models import Attempt, Job
-from wms.sites.models import Site
-from wms.sites.selectors import enabled_queues, fresh_time_s, offered_resource
+from wms.sites.frontends import EntriesByGroup, entry_offers
+from wms.sites.models import Queue
+from wms.sites.selectors import enabled_queues, fresh_time_s
 
 #: A job that may run longer than any pilot asks for this part of the longest one's time: fresh
 #: pilots have that much, however long their checks take.
@@ -38,10 +39,11 @@ def avoid_places(job_ids: Collection[int]) -> None:
 
 
 def _avoid_sites(attempts: Collection[Attempt]) -> None:
-    open_sites = Site.objects.filter(is_enabled=True, queues__is_enabled=True)
-    names = set(open_sites.values_list("name", flat=True))
+    queues = Queue.objects.filter(is_enabled=True, site__is_enabled=True).select_related("site")
+    entries = EntriesByGroup(list(queues))
     for attempt in attempts:
         needs = Needs.from_dict(attempt.job.needs)
+        names = entries.sites(needs.owner_group)
         attempt.job.give(needs=without_site(needs, attempt.site_name, names).as_dict())
 
 
@@ -59,8 +61,8 @@ def needs_of_more_time(job: Job, ran_s: float, now: datetime) -> Needs | None:
     """
     needs = Needs.from_dict(job.needs)
     anywhere = replace(needs, cpu_time_s=0)
-    queues = enabled_queues(now)
-    usable = [queue for queue in queues if not offer_refusal(offered_resource(queue), anywhere)]
+    offers = entry_offers(list(enabled_queues(now)))
+    usable = [entry.queue for entry, offer in offers if not offer_refusal(offer, anywhere)]
     longest_s = max(map(fresh_time_s, usable), default=0)
     asked_s = min(job.wall_limit_s, int(longest_s * _PART_OF_LONGEST))
     return replace(needs, cpu_time_s=asked_s) if asked_s > ran_s else None

@@ -95,6 +95,7 @@ def whole_request(requests: Sequence[PressureRequest]) -> PressureRequest | None
         **amounts,
         reasons=[f"{whose(each)}: {text}" for each in requests for text in each.reasons],
         turn_reasons=[f"{whose(each)}: {text}" for each in requests for text in each.turn_reasons],
+        owners=[owner for each in requests for owner in each.owners],
         updated_at=latest.updated_at,
         lease_until=latest.lease_until,
         served_at=max(served, default=None),

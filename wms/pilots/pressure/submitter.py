@@ -44,6 +44,7 @@ log = structlog.get_logger(__name__)
 _ACTOR = Actor.system("director")
 _ENDING_MARGIN_S = 60
 _REFUSAL = "the batch system refused"
+_MOST = "at most {} in one turn"
 #: No batch is begun later in a turn, so that its task has time left for one slow answer.
 _BATCHES_FOR_S = 120.0
 #: The task that gives a queue its turn.
@@ -81,15 +82,21 @@ def serve(
         watch = TurnClock(now, clock)
         whole = TurnReport()
         for request in requests:
+            if whole.removed:
+                request.removed_at = now
+            most = request.queue.max_submits - whole.submitted
             with task_timeout_noted(request.queue, Kind.SUBMIT, watch):
-                report = _turn(request, watch)
+                report = _turn(request, watch, most)
             _store(request, report, now)
             whole.add(report)
         return whole
 
 
 def _requests(queue_id: int) -> list[PressureRequest]:
-    """Requests for a queue, first of those whose level is met least."""
+    """Requests for a queue, first of those whose level is met least.
+
+    Each tells when pilots of the queue were taken back last, whosever they were.
+    """
     requests = list(
         PressureRequest.objects.select_related("queue__site", "queue__owner_group", "frontend")
         .filter(queue=queue_id)
@@ -97,6 +104,9 @@ def _requests(queue_id: int) -> list[PressureRequest]:
     )
     if len(requests) < 2:
         return requests
+    removed = [each.removed_at for each in requests if each.removed_at]
+    for each in requests:
+        each.removed_at = max(removed, default=None)
     waiting = Pilot.objects.filter(queue=queue_id, state__in=PENDING).order_by()
     queued = dict(waiting.values_list("frontend_id").annotate(Count("pk")))
 
@@ -106,7 +116,8 @@ def _requests(queue_id: int) -> list[PressureRequest]:
     return sorted(requests, key=met)
 
 
-def _turn(request: PressureRequest, watch: TurnClock) -> TurnReport:
+def _turn(request: PressureRequest, watch: TurnClock, most: int) -> TurnReport:
+    """Give one frontend its part of a turn, in which it may submit so many pilots at most."""
     report = TurnReport()
     queue, now = request.queue, watch.start
     since_s = (now - request.updated_at).total_seconds()
@@ -115,13 +126,13 @@ def _turn(request: PressureRequest, watch: TurnClock) -> TurnReport:
         return report
     pausing = back_offs(now, [Kind.SUBMIT, Kind.START]).get(queue.pk)
     counts = entry_counts(queue, request.frontend_id)
-    turn = _decided(request, counts)
+    turn = _decided(request, counts, most)
     if pausing is not None:
         report.reasons.append(described(pausing))
     elif turn.action == "submit":
-        _submit(request, turn, report, watch)
+        _submit(request, turn, report, watch, most)
     elif request.granted:
-        report.reasons.append(_why_none(request, turn, counts))
+        report.reasons.append(_why_none(request, turn, counts, most))
     if turn.action == "cleanup" and removal_due(request, queue, now):
         report.removed = remove_surplus(request, counts.own, now)
     if queue.has_owners and not report.removed:
@@ -164,7 +175,7 @@ def entry_counts(queue: Queue, frontend_id: int | None) -> EntryCounts:
     return EntryCounts(by_frontend.get(frontend_id, Counts()), whole)
 
 
-def _decided(request: PressureRequest, counts: EntryCounts) -> Turn:
+def _decided(request: PressureRequest, counts: EntryCounts, most: int) -> Turn:
     queue = request.queue
     limits = FactoryLimits(
         entry_max_glideins=queue.max_pilots,
@@ -173,7 +184,7 @@ def _decided(request: PressureRequest, counts: EntryCounts) -> Turn:
         class_max_glideins=queue.max_pilots,
         class_max_idle=queue.max_queued_pilots,
         class_max_held=queue.max_held_pilots,
-        max_submits=queue.max_submits,
+        max_submits=max(most, 0),
         cluster_size=queue.batch_size,
     )
     return factory_request(
@@ -186,10 +197,12 @@ def _decided(request: PressureRequest, counts: EntryCounts) -> Turn:
     )
 
 
-def _why_none(request: PressureRequest, turn: Turn, counts: EntryCounts) -> str:
+def _why_none(request: PressureRequest, turn: Turn, counts: EntryCounts, most: int) -> str:
     queue, own, whole = request.queue, counts.own, counts.whole
-    if turn.action == "sanitize":
-        held = counted(own.held, "is", "are")
+    if most <= 0:
+        return _MOST.format(queue.max_submits)
+    if turn.action == "sanitize" or whole.held >= queue.max_held_pilots:
+        held = counted(whole.held, "is", "are")
         return f"limit of held pilots {queue.max_held_pilots}: {held} held"
     if own.idle >= request.granted:
         return f"{counted(own.idle, 'pilot waits', 'pilots wait')} already"
@@ -198,11 +211,13 @@ def _why_none(request: PressureRequest, turn: Turn, counts: EntryCounts) -> str:
     return f"other frontends' pilots fill the queue: {pilots_are(whole.total, 'there')}"
 
 
-def _submit(request: PressureRequest, turn: Turn, report: TurnReport, watch: TurnClock) -> None:
+def _submit(
+    request: PressureRequest, turn: Turn, report: TurnReport, watch: TurnClock, most: int
+) -> None:
     """Submit in batches, until the batch system refuses, does not answer, or takes its time."""
     queue = request.queue
-    if turn.submit == queue.max_submits:
-        report.reasons.append(f"at most {queue.max_submits} in one turn")
+    if turn.submit == most:
+        report.reasons.append(_MOST.format(queue.max_submits))
     with faults_contained("pilot_submission_failed", queue) as outcome:
         element = element_of(queue)
         for count in _that_fit(element, turn, report):
@@ -238,8 +253,12 @@ def _still_asked(request: PressureRequest, report: TurnReport, watch: TurnClock)
     if watch.elapsed_s > _BATCHES_FOR_S:
         report.reasons.append(f"the rest comes later: a turn submits for {_BATCHES_FOR_S:.0f} s")
         return 0
-    latest = PressureRequest.objects.select_related("queue").get(pk=request.pk)
-    turn = _decided(latest, entry_counts(request.queue, request.frontend_id))
+    latest = PressureRequest.objects.select_related("queue").filter(pk=request.pk).first()
+    if latest is None:
+        report.reasons.append("the frontend is sent no more pilots here since the turn began")
+        return 0
+    counts = entry_counts(request.queue, request.frontend_id)
+    turn = _decided(latest, counts, request.queue.max_submits)
     if not turn.submit:
         report.reasons.append("less is asked for since the turn began")
         return 0

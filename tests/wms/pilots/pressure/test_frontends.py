@@ -13,16 +13,24 @@ from django.utils import timezone
 
 from tests.wms.pilots.claiming import ask, job_of, running_pilot, submit
 from tests.wms.pilots.directing import direct, sent
+from tests.wms.pilots.fake_element import FakeElement
 from wms.accounting.frontends import delete_frontend, save_frontend
 from wms.accounting.models import AccountingGroup, Frontend
 from wms.core.actors import Actor
 from wms.core.errors import Conflict, InvalidInput, NotPermitted
 from wms.core.models import AuditEntry, User
 from wms.explain.needs import MatchVerdict, explain_needs
+from wms.jobs.attempts.rerun_needs import needs_of_more_time
+from wms.jobs.models import Job
 from wms.pilots.models import Pilot
 from wms.pilots.pressure import director
 from wms.pilots.pressure.pilot_limits import save_limit
-from wms.pilots.pressure_models import PilotLimit, PressureRecord, PressureRequest
+from wms.pilots.pressure_models import (
+    ElementContact,
+    PilotLimit,
+    PressureRecord,
+    PressureRequest,
+)
 from wms.pilots.states import ALIVE
 from wms.sites.frontend_models import FrontendEntry
 from wms.sites.frontends import save_entry
@@ -136,6 +144,72 @@ def test_places_for_waiting_pilots_are_shared_too(make_queue, collaboration, ali
     sent()
 
     assert alive() == {"atlas": 6, "lsst": 3}
+
+
+@pytest.mark.parametrize("most", [1, 3])
+def test_a_small_share_gets_its_turn_of_few_waiting_places(
+    make_queue, collaboration, alice: User, most: int
+) -> None:
+    queue = make_queue(max_pilots=1000, max_queued_pilots=most)
+    collaboration("atlas", queue, share=10.0)
+    collaboration("lsst", queue, share=1.0)
+    submit_many(alice, "atlas", 60)
+    submit_many(alice, "lsst", 60)
+
+    for _ in range(24):
+        sent()
+        starting = Pilot.objects.filter(state="queued")
+        starting.update(state="running", token_sha256="x", is_draining=True)
+
+    assert alive()["lsst"] >= 24 * most // 11
+
+
+def test_the_limit_of_one_turn_is_of_all_frontends_together(
+    make_queue, collaboration, alice: User
+) -> None:
+    queue = make_queue(max_submits=5)
+    collaboration("atlas", queue)
+    collaboration("lsst", queue)
+    submit_many(alice, "atlas", 4)
+    submit_many(alice, "lsst", 4)
+
+    assert sent() == {"site-a/main": 5}
+    assert sent() == {"site-a/main": 3}
+
+
+def test_an_entry_that_goes_during_a_turn_gets_nothing_and_pauses_nobody(
+    make_queue, collaboration, alice: User, elements
+) -> None:
+    queue = make_queue()
+    elements["site-a"] = GoingElement()
+    collaboration("atlas", queue)
+    submit(alice)
+    submit(alice, "atlas")
+
+    assert sent() == {"site-a/main": 1}
+    assert not ElementContact.objects.filter(failures__gt=0).exists()
+
+
+class GoingElement(FakeElement):
+    """Takes pilots while the requests of all other frontends go."""
+
+    def submit(self, count: int, script: str, **how: object) -> list[str]:
+        PressureRequest.objects.filter(submitted=0, served_at=None).exclude(
+            pk=PressureRequest.objects.order_by("pk")[0].pk
+        ).delete()
+        return super().submit(count, script, **how)  # type: ignore[arg-type]
+
+
+def test_a_job_that_needs_more_time_looks_at_queues_of_its_frontend_only(
+    make_queue, collaboration, alice: User
+) -> None:
+    make_queue("long", wall_time_s=259_200)
+    collaboration("lsst", make_queue("short", wall_time_s=21_600))
+    job = Job.objects.get(pk=submit(alice, "lsst", cpu_time_s=500))
+    job.give(wall_limit_s=172_800)
+
+    assert needs_of_more_time(job, 21_000, timezone.now()) is None
+    assert needs_of_more_time(job, 3_600, timezone.now()) is not None
 
 
 def test_the_limits_of_an_entry_and_of_a_frontend_hold(
