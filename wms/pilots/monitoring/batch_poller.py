@@ -33,10 +33,11 @@ from wms.jobs.models import Attempt
 from wms.jobs.states import JobCause
 from wms.pilots import lifecycle
 from wms.pilots.models import Pilot
+from wms.pilots.monitoring.adoption import REMINDED_FOR, adopt_batches
 from wms.pilots.monitoring.fault_isolation import TurnClock, faults_contained, task_timeout_noted
 from wms.pilots.pressure.backoff import Kind, note_failure, note_success
 from wms.pilots.pressure.remover import cancel_pending
-from wms.pilots.pressure.submitter import queue_lock, record_native_ids
+from wms.pilots.pressure.submitter import queue_lock
 from wms.pilots.pressure_models import ElementContact
 from wms.pilots.states import ALIVE, PENDING, PilotState
 from wms.pilots.testing.submission import submit_requested_test
@@ -56,18 +57,11 @@ _MISSING_LIMIT = 3
 _MISSING_FOR = timedelta(seconds=LEASE_S)
 #: A view that is not believed is believed when it stays for so long.
 _DISBELIEVED_FOR = timedelta(seconds=LEASE_S)
-#: A submission whose answer was never stored is looked for after this time, and believed not to
-#: have happened (or only in part) after the other.
-_ADOPT_AFTER = timedelta(minutes=2)
-_GIVE_UP_BATCH_AFTER = timedelta(minutes=10)
-_NOT_FOUND = "the answer to its submission was lost, and the batch system does not know it"
 _FORGOTTEN_AT_ONCE = 500
 #: Time for which the batch system keeps the log of an ended pilot for us.
 LOG_KEPT = timedelta(days=1)
 #: A pilot that was heard within so many heartbeats lives, or is saying goodbye.
 _BEATS_WAITED = 2
-#: Time for which pilots that were to be cancelled are cancelled again.
-_REMINDED_FOR = timedelta(hours=1)
 #: An answer may take this part of the time between two questions.
 _BUSY_PART = 0.05
 _LONGEST_PERIOD_S = 300.0
@@ -124,7 +118,7 @@ def _poll(queue: Queue, watch: TurnClock, period_s: float) -> PollResult:
         return PollResult(adopted=adopted, fault=outcome.fault)
     took_s = watch.elapsed_s
     pause_s = min(max(period_s, took_s / _BUSY_PART), _LONGEST_PERIOD_S)
-    doubt = _doubt(queue, pilots, states, now, age_s=took_s)
+    doubt = _doubt(queue, _living(pilots), states, now, age_s=took_s)
     if doubt:
         _raise_alarm(queue, doubt, watch, pause_s)
         return PollResult(adopted=adopted, polled=len(pilots), fault=doubt)
@@ -132,40 +126,9 @@ def _poll(queue: Queue, watch: TurnClock, period_s: float) -> PollResult:
     return _act(queue, pilots, states, now, adopted)
 
 
-def adopt_batches(queue: Queue, element: Element, now: datetime) -> int:
-    """Find pilots of submissions whose answer was lost; return how many were found."""
-    lost = Pilot.objects.filter(
-        queue=queue,
-        state=PilotState.SUBMITTED,
-        native_id="",
-        created_at__lt=now - _ADOPT_AFTER,
-    ).exclude(batch="")
-    batches = sorted(set(lost.values_list("batch", flat=True)))
-    return sum(_adopt(queue, element, batch, now) for batch in batches)
-
-
-def _adopt(queue: Queue, element: Element, batch: str, now: datetime) -> int:
-    """Ask for one batch; its ids come in the order of submission, whoever called in meanwhile.
-
-    One that the batch system does not know any more leaves an empty place among them. Fewer ids
-    than pilots may be an answer that was cut: they are believed only after some time.
-    """
-    native_ids = element.adopt(batch)
-    pilots = list(Pilot.objects.filter(queue=queue, batch=batch).order_by("pk"))
-    is_old = pilots[0].created_at < now - _GIVE_UP_BATCH_AFTER
-    known = [pair for pair in zip(pilots, native_ids, strict=False) if pair[1]]
-    if len(known) < len(pilots) and not is_old:
-        return 0
-    record_native_ids([pilot for pilot, _ in known], [native_id for _, native_id in known])
-    adopted = {pilot.pk for pilot, _ in known}
-    never_started = [pilot.pk for pilot in pilots if pilot.pk not in adopted]
-    lifecycle.apply("abort", never_started, actor=_ACTOR, reason=_NOT_FOUND, ended_at=now)
-    return len(known)
-
-
 def _asked_for(queue: Queue, now: datetime) -> list[Pilot]:
     """Living pilots, and those that were to be cancelled a short time ago."""
-    cancelled = Q(state=PilotState.REMOVED, is_forgotten=False, ended_at__gt=now - _REMINDED_FOR)
+    cancelled = Q(state=PilotState.REMOVED, is_forgotten=False, ended_at__gt=now - REMINDED_FOR)
     asked = Pilot.objects.filter(Q(state__in=ALIVE) | cancelled, queue=queue)
     return list(asked.exclude(native_id="").defer("node", "load").order_by("pk"))
 
@@ -182,9 +145,18 @@ def _states(element: Element, pilots: Sequence[Pilot]) -> dict[str, BatchPilot]:
     return states
 
 
+def _living(pilots: Iterable[Pilot]) -> list[Pilot]:
+    """Pilots that an answer has to know; those removed may go from it at any time."""
+    return [pilot for pilot in pilots if pilot.state != PilotState.REMOVED]
+
+
+def _known(pilots: Iterable[Pilot], states: Mapping[str, BatchPilot]) -> int:
+    return sum(states[pilot.native_id].state != BatchState.MISSING for pilot in pilots)
+
+
 def _doubt(
     queue: Queue,
-    pilots: Sequence[Pilot],
+    living: Sequence[Pilot],
     states: Mapping[str, BatchPilot],
     now: datetime,
     *,
@@ -197,10 +169,10 @@ def _doubt(
     """
     contact = ElementContact.objects.filter(queue=queue, kind=Kind.POLL).first()
     seen = contact.seen_pilots if contact else 0
-    known = sum(state.state != BatchState.MISSING for state in states.values())
+    known = _known(living, states)
     since = contact.answered_at if contact else None
-    # Those that ended since are no loss, and are not asked for any more.
-    ended = Pilot.objects.filter(queue=queue, ended_at__gt=since).count() if since else 0
+    # Those that ended since, or by what that answer said, are no loss: they are not counted now.
+    ended = Pilot.objects.filter(queue=queue, ended_at__gte=since).count() if since else 0
     verdict = view_guard(
         source_ok=True,
         age=age_s,
@@ -208,7 +180,7 @@ def _doubt(
         current_total=known,
         explained_loss=ended,
     )
-    is_empty = bool(pilots) and known == 0 and seen > ended
+    is_empty = bool(living) and known == 0 and seen > ended
     if verdict.action == "use" and not is_empty:
         return ""
     doubted_since = contact.failing_since if contact else None
@@ -236,10 +208,10 @@ def _act(
     now: datetime,
     adopted: int,
 ) -> PollResult:
-    known = sum(state.state != BatchState.MISSING for state in states.values())
-    ElementContact.objects.filter(queue=queue, kind=Kind.POLL).update(seen_pilots=known)
     cancelled = [pilot for pilot in pilots if pilot.state == PilotState.REMOVED]
-    alive = [pilot for pilot in pilots if pilot.state != PilotState.REMOVED]
+    alive = _living(pilots)
+    contact = ElementContact.objects.filter(queue=queue, kind=Kind.POLL)
+    contact.update(seen_pilots=_known(alive, states))
     _remind(queue, cancelled, states)
     _note_states([*alive, *filter(_is_unsettled, cancelled)], states, now)
     ended = [pilot for pilot in alive if _has_ended(pilot, states[pilot.native_id], now)]
@@ -256,7 +228,7 @@ def unsettled_removals(now: datetime) -> Q:
 
     It is asked for them for some time, also where no other pilot is left.
     """
-    lately = Q(state=PilotState.REMOVED, is_forgotten=False, ended_at__gt=now - _REMINDED_FOR)
+    lately = Q(state=PilotState.REMOVED, is_forgotten=False, ended_at__gt=now - REMINDED_FOR)
     return lately & Q(missing_polls=0) & ~Q(native_id="") & ~Q(batch_state__in=_ENDED)
 
 

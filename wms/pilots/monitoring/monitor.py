@@ -17,6 +17,7 @@ from wms.core.loops import wake
 from wms.jobs.attempts import rescheduling
 from wms.pilots import lifecycle
 from wms.pilots.models import Pilot
+from wms.pilots.monitoring.adoption import removed_without_id
 from wms.pilots.monitoring.batch_poller import LOG_KEPT, POLL_TASK, unsettled_removals
 from wms.pilots.pressure.backoff import Kind
 from wms.pilots.pressure_models import ElementContact
@@ -57,6 +58,7 @@ def queues_due(now: datetime) -> list[int]:
         Queue.objects.filter(
             Exists(alive)
             | Exists(of_queue.filter(unsettled_removals(now)))
+            | Exists(of_queue.filter(removed_without_id(now)))
             | Exists(to_forget.exclude(native_id=""))
         )
         .annotate(asked_at=Subquery(contact.values("next_at")))

@@ -290,7 +290,7 @@ def submit_pilots(
     """Submit a batch of a frontend's pilots; `owners` are given where each has its own.
 
     The rows are written first, so that a crash during the submission leaves a batch name to ask the
-    batch system for (`monitoring.batch_poller`), and never a pilot that nobody knows.
+    batch system for (`monitoring.adoption`), and never a pilot that nobody knows.
     """
     batch = new_batch_name()
     keys = [new_pilot_key() for _ in range(count)]

@@ -90,7 +90,9 @@ def read_entries(queue: Queue) -> dict[str, dict[str, Any]]:
         if name not in {*BUILT_IN, *added}:
             raise _fault(f"{place}.name: {_unknown(name, queue, added)}")
         entries[name] = {key: value for key, value in entry.items() if key != "name"}
-        _check_entry(f"{place} ({name})", name, entries[name])
+        # An added check goes in front of the built-in one of its name, and knows its settings.
+        known = None if name in added else _SETTINGS[name]
+        _check_entry(f"{place} ({name})", entries[name], known)
     return entries
 
 
@@ -99,7 +101,9 @@ def _unknown(name: object, queue: Queue, added: Collection[str]) -> str:
     return f"there is no check {name} for {queue}; there are {known}"
 
 
-def _check_entry(place: str, name: str, entry: Mapping[str, Any]) -> None:
+def _check_entry(
+    place: str, entry: Mapping[str, Any], known_settings: Mapping[str, _Kind] | None
+) -> None:
     _check_values(
         place, entry, {"settings": ("", bool), "time_limit_s": _SECONDS, "period_s": _SECONDS}
     )
@@ -108,8 +112,8 @@ def _check_entry(place: str, name: str, entry: Mapping[str, Any]) -> None:
         raise _fault(f"{place}.settings: must be an object")
     if len(json.dumps(settings)) > MOST_SETTINGS_BYTES:
         raise _fault(f"{place}.settings: has more than {MOST_SETTINGS_BYTES} bytes")
-    if name in _SETTINGS:
-        _check_values(f"{place}.settings", settings, _SETTINGS[name])
+    if known_settings is not None:
+        _check_values(f"{place}.settings", settings, known_settings)
 
 
 def _check_values(place: str, values: Mapping[str, Any], known: Mapping[str, _Kind]) -> None:

@@ -107,10 +107,27 @@ def _note_seen(queue_id: int, published: Published, now: datetime) -> None:
     key = {"queue_id": queue_id, "sha256": hashlib.sha256(text.encode()).hexdigest()}
     seen_at = SeenPublication.objects.filter(**key).values_list("seen_at", flat=True).first()
     if seen_at is None:
-        row = SeenPublication(**key, published=published, seen_at=now)
-        SeenPublication.objects.bulk_create([row], ignore_conflicts=True)
+        if _is_room_made(queue_id, now):
+            row = SeenPublication(**key, published=published, seen_at=now)
+            SeenPublication.objects.bulk_create([row], ignore_conflicts=True)
     elif seen_at < now - _NOTED_AGAIN:
         SeenPublication.objects.filter(**key, seen_at__lt=now).update(seen_at=now)
+
+
+def _is_room_made(queue_id: int, now: datetime) -> bool:
+    """Whether one more set is to be kept: the latest are, up to one more than tells anything.
+
+    An older one gives way, so that the queue stays open for as long as there are too many. Where
+    all of them are new it stays so anyway, and nothing is written.
+    """
+    sets = SeenPublication.objects.filter(queue=queue_id).order_by("-seen_at", "-pk")
+    oldest = sets.only("pk", "seen_at")[_MOST_SETS : _MOST_SETS + 1].first()
+    if oldest is None:
+        return True
+    if oldest.seen_at >= now - _NOTED_AGAIN:
+        return False
+    SeenPublication.objects.filter(pk=oldest.pk).delete()
+    return True
 
 
 def forget_seen(check: str) -> None:

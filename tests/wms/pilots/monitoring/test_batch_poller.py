@@ -9,6 +9,7 @@ import pytest
 from django.utils import timezone
 
 from matching.task_queues.resources import Resource
+from tests import factories
 from tests.wms.elements.faulty import Fault, FaultyElement
 from tests.wms.pilots.claiming import beat
 from tests.wms.pilots.directing import direct, poll
@@ -25,6 +26,7 @@ from wms.pilots.protocol.registration import (
     register_pilot,
     secret_digest,
 )
+from wms.pilots.services import remove_pilot
 
 RESOURCE = Resource("site-a", cpu_time_s=86_400, memory_mb=2000)
 
@@ -225,6 +227,38 @@ def test_a_few_pilots_are_guarded_against_an_empty_answer_too(
         poll(now + timedelta(seconds=seconds))
 
     assert {pilot.state for pilot in Pilot.objects.all()} == {"queued"}
+
+
+def test_an_answer_without_a_removed_pilot_is_believed(
+    make_queue, add_jobs, elements, now: datetime
+) -> None:
+    make_queue()
+    add_jobs(1)
+    direct(now)
+    poll(now)
+    removed = Pilot.objects.get()
+    remove_pilot(removed.uuid, actor=factories.SYSTEM, reason="a mistake")
+    poll(timezone.now())
+    assert ElementContact.objects.get(kind="poll").seen_pilots == 0
+
+    del elements["site-a"].states[removed.native_id]
+    told = poll(timezone.now() + timedelta(seconds=10))
+
+    assert told["site-a/main"].fault == ""
+    assert fresh(removed).missing_polls == 1
+
+
+def test_an_answer_without_those_that_the_poll_before_cancelled_is_believed(
+    many: FaultyElement, now: datetime
+) -> None:
+    held = {pilot.native_id: PilotState(BatchState.HELD) for pilot in Pilot.objects.all()}
+    many.inner.states |= held
+    poll(now + timedelta(seconds=30))
+    assert {pilot.state for pilot in Pilot.objects.all()} == {"removed"}
+
+    told = poll(now + timedelta(seconds=60))
+
+    assert told["site-a/main"].fault == ""
 
 
 def test_ends_that_are_known_explain_a_smaller_answer(

@@ -101,6 +101,20 @@ def test_what_is_understood_is_stored(queue: Queue, olga: User) -> None:
     ]  # fmt: skip
 
 
+def test_an_added_check_with_the_name_of_a_built_in_one_keeps_its_own_settings(
+    queue: Queue, olga: User
+) -> None:
+    check = add("gpu")
+    queue.checks = [{"name": "gpu", "settings": {"least": 1}}]
+
+    save_queue(queue, actor=Actor.person(olga))
+
+    assert names(queue)[-1] == "gpu"
+    check.delete()
+    with pytest.raises(InvalidInput, match="least"):
+        store_manifest(queue)
+
+
 def test_a_check_of_another_site_is_none_of_the_queues(
     queue: Queue, make_queue: Callable[..., Queue], olga: User
 ) -> None:

@@ -237,8 +237,26 @@ def test_equal_sets_are_one_row_and_too_many_different_ones_tell_nothing(
         tell(pilot, {"Release": release})
 
     assert published_here([queue], now=NOW)[queue.pk].seen == ()
-    assert SeenPublication.objects.count() == 24
-    assert sweep_seen(now=NOW + SEEN_FOR + timedelta(seconds=1)) == 24
+    assert SeenPublication.objects.count() == 21
+    assert sweep_seen(now=NOW + SEEN_FOR + timedelta(seconds=1)) == 21
+
+
+def test_a_queue_stays_open_while_there_are_too_many_sets_and_few_are_kept(
+    make_queue: Callable[..., Queue],
+) -> None:
+    queue = make_queue()
+    add()
+    pilot = running_pilot(queue)
+    for minute in range(30):
+        tell(pilot, {"Release": minute}, now=NOW + timedelta(minutes=minute))
+
+    def seen(minute: int) -> int:
+        return len(published_here([queue], now=NOW + timedelta(minutes=minute))[queue.pk].seen)
+
+    assert SeenPublication.objects.count() == 21
+    # An hour after the first, and for as long as more than twenty are of the last hour.
+    assert (seen(30), seen(61), seen(69)) == (0, 0, 0)
+    assert (seen(70), seen(89), seen(90)) == (20, 1, 0)
 
 
 def test_a_queue_declares_what_its_own_checks_publish(make_queue: Callable[..., Queue]) -> None:

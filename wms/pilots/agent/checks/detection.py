@@ -1,6 +1,6 @@
 """Detection of a node's software by built-in checks: Apptainer, CVMFS repositories, GPUs, CUDA.
 
-They publish what they find, and no node fails them.
+They publish what they find, and no node fails them, also where one is not over in time.
 """
 
 from __future__ import annotations

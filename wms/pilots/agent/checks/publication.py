@@ -25,14 +25,15 @@ _SHOWN_LENGTH = 64
 #: A name of an attribute, and of a check that publishes any: no `_`, which stands between them.
 PLAIN_NAME = re.compile(r"[A-Za-z][A-Za-z0-9]{0,31}")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
-#: Variables that decide how programs are found, loaded and started, or that the pilot sets.
+#: Variables that decide how programs are found, loaded and started, that the pilot sets, or that a
+#: shell keeps read-only: where /bin/sh is bash, to export one of these ends the script.
 _RESERVED = frozenset(
     {
         "PATH", "HOME", "TMPDIR", "USER", "LOGNAME", "SHELL", "PWD", "IFS", "ENV", "BASH_ENV",
         "CDPATH", "SHELLOPTS", "BASHOPTS", "PS4", "PROMPT_COMMAND", "GCONV_PATH", "NLSPATH",
         "HOSTALIASES", "LOCALDOMAIN", "RES_OPTIONS", "OMP_NUM_THREADS", "PYTHONSTARTUP",
         "PYTHONHOME", "PERL5OPT", "PERL5DB", "NODE_OPTIONS", "JAVA_TOOL_OPTIONS", "RUBYOPT",
-        "LANG", "LC_ALL", "TZ",
+        "LANG", "LC_ALL", "TZ", "UID", "EUID", "PPID", "BASH_VERSINFO",
     }
 )  # fmt: skip
 _RESERVED_BEGINNINGS = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from typing import Any
 
 import pytest
@@ -75,6 +76,7 @@ def test_one_bad_attribute_is_left_out_and_told_and_others_go_on(name: str, valu
         ("PILOTAGE_JOB", "1"),
         ("APPTAINER_BIND", "/"),
         ("BASH_FUNC_x%%", "() { :; }"),
+        ("UID", "5"),
         ("UNDECLARED", "1"),
         ("SOFTWARE_DIR", "a\nb"),
         ("SOFTWARE_DIR", "a\0b"),
@@ -83,7 +85,7 @@ def test_one_bad_attribute_is_left_out_and_told_and_others_go_on(name: str, valu
     ],
 )
 def test_one_bad_variable_is_left_out_and_told(name: str, value: Any) -> None:
-    declared = Declaration(variables=(*DECLARED.variables, "LD_PRELOAD", "PATH"))
+    declared = Declaration(variables=(*DECLARED.variables, "LD_PRELOAD", "PATH", "UID"))
 
     found = read_publication(None, {name: value, "LICENCE": "yes"}, declared)
 
@@ -123,3 +125,14 @@ def test_whatever_is_said_only_declared_values_of_the_right_type_remain(
 def test_no_variable_for_the_loader_or_of_the_pilot_has_a_good_name(rest: str) -> None:
     for beginning in ("LD_", "PILOTAGE_", "Ld_"):
         assert variable_fault(beginning + rest)
+
+
+@pytest.mark.process
+def test_no_variable_that_bash_keeps_read_only_may_be_set() -> None:
+    listed = subprocess.run(
+        ["bash", "-c", "readonly -p"], capture_output=True, text=True, check=True
+    ).stdout
+    names = [line.split("=")[0].split()[-1] for line in listed.splitlines()]
+
+    assert "UID" in names
+    assert [name for name in names if not variable_fault(name)] == []
