@@ -162,7 +162,7 @@ urlpatterns = [
         re_path(
             f"{_SITE}/queues/{_QUEUE}/{action.api_path}/$",
             view_of(action, pressure.QueueAction),
-            name=f"queue-{action.name}",
+            name=f"queue-{action.api_path}",
         )
         for action in QUEUES.in_api
     ),

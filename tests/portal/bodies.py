@@ -87,7 +87,7 @@ BODIES: dict[str, Callable[[], dict[str, Any]]] = {
     "api:dag-rematch": lambda: {"reason": "look"},
     "api:job-kill": lambda: {"reason": "look"},
     "api:job-stop-after": lambda: {"reason": "look"},
-    "api:queue-test": lambda: {"reason": "look"},
+    "api:queue-test-pilots": lambda: {"reason": "look"},
     "web:test-queue": lambda: {"reason": "look"},
     "api:pilot-drain": lambda: {"reason": "look"},
     "api:pilot-remove": lambda: {"reason": "look"},

@@ -91,7 +91,7 @@ GET = {
     "api:job-peek": POSTED_TO,
     "api:job-stop-after": POSTED_TO,
     "api:downtimes-import": POSTED_TO,
-    "api:queue-test": POSTED_TO,
+    "api:queue-test-pilots": POSTED_TO,
     "api:pilot-drain": POSTED_TO,
     "api:pilot-remove": POSTED_TO,
     "api:failure-*": POSTED_TO,
@@ -164,7 +164,7 @@ POST = {
     "api:job-kill": "Lffcccc",  # the job has ended
     "api:job-peek": "Lffcccc",
     "api:job-stop-after": "Lfffccc",
-    "api:queue-test": SHIFT,
+    "api:queue-test-pilots": SHIFT,
     "api:pilot-drain": SHIFT,
     "api:pilot-remove": SHIFT,
     "api:failure-mute": SHIFT,

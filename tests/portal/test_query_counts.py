@@ -58,7 +58,7 @@ EXEMPT = {
     "api:job-peek": "is posted to",
     "api:job-stop-after": "is posted to",
     "api:downtimes-import": "is posted to",
-    "api:queue-test": "is posted to",
+    "api:queue-test-pilots": "is posted to",
     "web:test-queue": "is posted to",
     "api:pilot-drain": "is posted to",
     "api:pilot-remove": "is posted to",

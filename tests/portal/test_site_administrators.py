@@ -69,7 +69,7 @@ POST = {
     "api:site-unban": "fc",
     "api:site-downtimes": "fo",
     "api:ads": "fo",
-    "api:queue-test": "fo",
+    "api:queue-test-pilots": "fo",
     "web:test-queue": "fo",
     "api:pilot-drain": "fo",
     "api:pilot-remove": "fo",

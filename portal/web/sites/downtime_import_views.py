@@ -32,7 +32,7 @@ _MOST_MIN = int(MAX_LEAD_TIME.total_seconds()) // 60
 class ImportForm(forms.Form):
     """Document of downtimes, as a file or as it was previewed, with the options of its import."""
 
-    file = forms.FileField(required=False)
+    file = forms.FileField(required=False, widget=forms.FileInput)
     text = forms.CharField(required=False, strip=False, max_length=MAX_BYTES)
     source = forms.CharField(max_length=64, error_messages={"required": "Name the source."})
     sites = forms.CharField(required=False, max_length=64 * 1024)

@@ -18,6 +18,7 @@ _MISSING = {
     "jobs": ("job", {"job_id": 4711}),
     "pilots": ("pilot", {"uuid": UUID(int=7)}),
     "placements": ("placement", {"request_id": 4711}),
+    "queues": ("queue", {"name": "Nowhere", "queue": "main"}),
     "sites": ("site", {"name": "Nowhere"}),
     "failures": ("failure", {"group_id": 4711}),
     "suspected-nodes": ("suspected-node", {"suspect_id": 4711}),

@@ -35,6 +35,8 @@ EXEMPT = {
     "web:logout": "one's own",
     "web:submit": "makes a new one",
     "web:submit-jobs": "makes a new one",
+    "web:import-downtimes": "carries out what was previewed, by its token",
+    "web:test-queue": "makes a new one, while there is no other",
     "web:new-downtime": "makes a new one, and tells what it overlaps",
     "web:explain": "writes nothing",
     "web:what-if": "writes nothing",
