@@ -22,7 +22,7 @@ _LITERALS = frozenset({"true", "false", "undefined", "error", "is", "isnt"})
 _SCOPES = frozenset({"my", "target"})
 _STRING = re.compile(r'"(?:\\.|[^"\\])*"', re.DOTALL)
 #: A name that no nested ad defines, numbers in scientific notation among them.
-_NAME = re.compile(r"[A-Za-z_]\w*+(?!\s*=(?![=?!]))")
+_NAME = re.compile(r"[A-Za-z_]\w*\b(?!\s*=(?![=?!]))")
 _LONGEST_REMEMBERED = 1000
 _COMMENT = re.compile(r"//|/\*")
 _OPENING, _CLOSING = frozenset("([{"), frozenset(")]}")

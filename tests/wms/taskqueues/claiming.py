@@ -53,4 +53,4 @@ def in_threads(*works: Callable[[], object]) -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    assert errors == []
+    assert errors == [], errors

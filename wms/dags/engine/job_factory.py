@@ -35,8 +35,7 @@ from wms.jobs.description.rendering import (
 from wms.jobs.description.submit_file import SubmitFile, from_dict
 from wms.jobs.description.timed_evaluation import Evaluate, with_time_limit
 from wms.jobs.specs import JobSpec
-from wms.sites.frontends import entry_offers
-from wms.sites.selectors import queues_of
+from wms.sites.selectors import offered_resource, queues_of
 from wms.taskqueues.models import TaskQueue, WaitingJob
 from wms.taskqueues.task_queue_policy import task_queue_policy
 
@@ -212,15 +211,14 @@ def _binder(dag: Dag) -> Callable[[Needs], Needs]:
 
 def _refusals_at(dag: Dag) -> Callable[[Needs], str]:
     """Function from needs to why no queue of the DAG's site meets them; empty if one does."""
-    queues = list(queues_of(dag.site)) if dag.site else []
-    offers = {str(entry): offer for entry, offer in entry_offers(queues)}
+    queues = queues_of(dag.site) if dag.site else []
+    offers = {queue.name: offered_resource(queue) for queue in queues}
 
     def refusal_of(needs: Needs) -> str:
         refusals = {name: offer_refusal(offer, needs) for name, offer in offers.items()}
         if not all(refusals.values()):
             return ""
-        nothing = "no frontend has pilots there" if queues else "it has no queue"
-        return grouped_reasons(refusals.items()) or nothing
+        return grouped_reasons(refusals.items()) or "it has no queue"
 
     return refusal_of
 

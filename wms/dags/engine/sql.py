@@ -15,8 +15,6 @@ WHERE id IN (
 RETURNING id, kind, subject_id
 """
 
-_KILLER = loop_name_in_sql("event.actor")
-
 # One statement for thousands of events, with the plain nodes that they concern. By hand because
 # the ORM cannot join a node of this DAG only, and takes longer to write the list than to run it.
 # OFFSET keeps the planner, where it does not know yet how large the tables are, to the index of
@@ -24,7 +22,8 @@ _KILLER = loop_name_in_sql("event.actor")
 READ_JOB_EVENTS = f"""
 SELECT event.event,
        CASE WHEN event.event = 'kill'
-            THEN concat('the job was killed by ', {_KILLER}, ': ', event.reason)
+            THEN concat('the job was killed by ', {loop_name_in_sql("event.actor")}, ': ',
+                event.reason)
             ELSE event.reason END,
        CASE WHEN node.id IS NULL THEN event.facts END, event.job_id,
        CASE WHEN job.cluster_id = 0 THEN job.id ELSE job.cluster_id END, node.id,
