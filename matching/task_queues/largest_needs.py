@@ -32,7 +32,7 @@ def largest_needs(needs: Iterable[Needs]) -> list[Needs]:
 
 
 def _without_amounts(needs: Needs) -> Needs:
-    """What is left of needs without their amounts, and without what no queue looks at."""
+    """Rest of needs without their amounts, and without what no queue looks at."""
     return replace(needs, job_type="", limits=(), **_LEAST)  # type: ignore[arg-type]
 
 

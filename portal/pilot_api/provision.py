@@ -76,7 +76,7 @@ def _read_result(fields: Fields) -> CheckResult:
 
 
 def _read_said(fields: Fields) -> Said:
-    """What the check published, in whatever form: it is judged where it is stored."""
+    """Publication of the check, in whatever form: it is judged where it is stored."""
     return Said(
         attributes=fields.anything("attributes"),
         variables=fields.anything("variables"),

@@ -152,7 +152,7 @@ def pressure(site: Site, records: int) -> None:
 
 
 def frontends(site: Site, count: int) -> None:
-    """So many frontends with an entry at the first queue of the site, and one without any."""
+    """Frontends, so many, with an entry at the first queue of the site, and one without any."""
     actor = factories.SYSTEM
     save_frontend(Frontend(name=f"bare{count}"), actor=actor)
     for number in range(count):

@@ -68,7 +68,7 @@ def _with_starts(pilots: QuerySet[Pilot], since: datetime) -> QuerySet[Pilot, An
 
 
 def _software() -> Iterable[tuple[int, str]]:
-    """What checks on the nodes of running pilots have found, by queue."""
+    """Software that checks on the nodes of running pilots have found, by queue."""
     rows = PilotCheck.objects.filter(
         metrics__has_key=SOFTWARE_METRIC, is_ok=True, pilot__state=PilotState.RUNNING
     )

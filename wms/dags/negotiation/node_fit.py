@@ -114,7 +114,7 @@ def current_fitter(**limits: Any) -> NodeFitter:
 
 
 def _unmet(place: int, needs: Needs, offers: Sequence[Resource]) -> Unmet:
-    """What these offers of one site do not meet, of needs that none of them fits."""
+    """First need that these offers of one site do not meet, where none of them fits."""
     if not offers:
         return Unmet(place, NeedCode.IDENTITY, "no frontend has pilots there")
     for code, field, words in _AMOUNTS:

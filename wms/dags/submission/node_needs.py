@@ -42,7 +42,7 @@ def stored_needs(
 
 
 def _given(needs: Needs) -> dict[str, Any]:
-    """What differs from the defaults, without what the DAG has itself."""
+    """Needs that differ from the defaults, without what the DAG has itself."""
     return {
         name: value
         for name, value in needs.as_dict().items()

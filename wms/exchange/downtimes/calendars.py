@@ -115,7 +115,7 @@ def _named(event: Any) -> str:
 
 
 def _faults(event: Any, now: datetime) -> Iterator[Finding]:
-    """What is wrong with an event, named by its UID."""
+    """Faults of an event, named by its UID."""
     named = _named(event)
     for name, message in event.errors:
         yield Finding(f"{named}: {name}: {message}", file="calendar", field=str(name or ""))

@@ -161,7 +161,7 @@ def _closed(queues: Sequence[Queue], now: datetime) -> dict[int, str]:
 
 
 def queue_offers(states: EntryStates, waiting: Sequence[Demand]) -> dict[str, QueueOffer]:
-    """What each entry that is open offers to the jobs that wait, by name."""
+    """Offers of the entries that are open to the jobs that wait, by name."""
     frontend_of = states.belongings.frontend_of
     demanding = frozenset(frontend_of.get(demand.needs.owner_group) for demand in waiting)
     found = {}

@@ -46,7 +46,7 @@ _SWEPT_AT_ONCE = 5000
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """What a pilot says that a check published, and what it left out of that itself."""
+    """Publication of a check as its pilot tells it, and what the pilot left out itself."""
 
     attributes: Any = None
     variables: Any = None

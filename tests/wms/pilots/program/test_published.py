@@ -1,4 +1,4 @@
-"""What checks publish, at the portal: judged, kept, matched by claims, known to the director."""
+"""Publications of checks, at the portal: judged, kept, matched by claims, known to the director."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ def apptainer(given: Given) -> Finding:
 
 
 def cvmfs(given: Given) -> Finding:
-    """Those of `repositories` below `root` that can be listed in time and are not empty."""
+    """Repositories of the setting, below `root`, that can be listed in time and are not empty."""
     settings = given["settings"]
     names = settings.get("repositories", [])
     found = _listable(settings.get("root", CVMFS_ROOT), names)
