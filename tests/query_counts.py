@@ -27,13 +27,19 @@ def statements_of(call: Callable[[], object]) -> list[str]:
     return [sql for sql in statements if not sql.startswith(("SAVEPOINT", "RELEASE SAVEPOINT"))]
 
 
+def known_counts() -> dict[str, int]:
+    """The numbers of the file."""
+    known: dict[str, int] = json.loads(BASELINE.read_text(encoding="utf-8"))
+    return known
+
+
 def compare_with_baseline(measured: Mapping[str, Sequence[str]]) -> list[str]:
     """What differs from the file, for people to read; nothing after the file was rewritten."""
     counts = {name: len(statements) for name, statements in sorted(measured.items())}
     if os.environ.get("UPDATE_QUERY_COUNTS") == "1":
         BASELINE.write_text(json.dumps(counts, indent=2) + "\n", encoding="utf-8")
         return []
-    known = json.loads(BASELINE.read_text(encoding="utf-8"))
+    known = known_counts()
     changed = [
         f"{name}: {count} queries, known are {known.get(name)}\n{_listed(measured[name])}"
         for name, count in counts.items()

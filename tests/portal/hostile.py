@@ -93,12 +93,16 @@ def queries(names: Sequence[str], turn: int) -> Iterator[str]:
         yield f"{name}=1"
 
 
-def bodies(body: Any) -> Iterator[str]:
-    """JSON bodies with each hostile value in the place of each value in turn."""
+def bodies(body: Any, turn: int) -> Iterator[str]:
+    """JSON bodies with hostile values in the place of each value: a third of them, in turns.
+
+    What reads them is shared: of three places, one after another, each is given another third.
+    """
     mark = "\u0001hostile"
-    changed = [json.dumps(each) for each in _changed(body, mark)]
-    for text, value in itertools.product(changed, JSON):
-        yield text.replace(json.dumps(mark), value)
+    for place, changed in enumerate(_changed(body, mark), start=turn):
+        text = json.dumps(changed)
+        for value in some(JSON, place):
+            yield text.replace(json.dumps(mark), value)
 
 
 def _changed(value: Any, mark: str) -> Iterator[Any]:

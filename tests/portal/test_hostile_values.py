@@ -1,8 +1,8 @@
 """No value in an address, a form or a body makes the portal fail, whatever it is.
 
 Every address is asked with hostile values (`tests/portal/hostile.py`): in each part of its path, in
-the parameters and fields that its view looks for, and in each value of its JSON body. Of paths and
-parameters each address has a third of the values, in turns: what reads them is shared by many.
+the parameters and fields that its view looks for, and in each value of its JSON body. Each place
+has a third of the values, in turns: what reads them is shared by many.
 """
 
 from __future__ import annotations
@@ -147,12 +147,12 @@ def test_no_endpoint_fails_with_a_hostile_body(
     world: World, asker: Asker, chosen: Sequence[Route]
 ) -> None:
     for method, rules in (("POST", POST), ("PUT", PUT)):
-        for route in (each for each in chosen if rule_of(rules, each)):
+        for turn, route in enumerate(each for each in chosen if rule_of(rules, each)):
             body = BODIES.get(route.name, dict)()
             if any(map(_has_file, body.values())):
                 continue
             place = address(world, route)
-            for text in hostile.bodies(body):
+            for text in hostile.bodies(body, turn):
                 asker.ask(
                     f"{method} {route.name} {text[:80]}", method, place, text, content_type=_JSON
                 )
@@ -183,7 +183,7 @@ _MESSAGES: dict[str, Callable[[Pilot], dict[str, Any]]] = {
 def test_no_message_of_a_pilot_makes_the_portal_fail(world: World, asker: Asker, name: str) -> None:
     route = next(each for each in _ROUTES if each.name == f"pilot_api:{name}")
     place, credential = address(world, route), f"Bearer {world.pilot.uuid}:{'t' * 64}"
-    for text in hostile.bodies(_MESSAGES[name](world.pilot)):
+    for text in hostile.bodies(_MESSAGES[name](world.pilot), list(_MESSAGES).index(name)):
         asker.ask(
             f"{name} {text[:80]}", "POST", place, text,
             content_type=_JSON, headers={"Authorization": credential},
