@@ -30,7 +30,7 @@ from benchmarks import base
 
 _LAYER = 1000
 _ANALYSE_EVERY = 20
-_SUBMIT_FILE = """\
+SUBMIT_FILE = """\
 executable = /bin/true
 arguments = $(JOB) $(number)
 request_memory = 512
@@ -67,7 +67,7 @@ class Load:
 
 def measure(is_quick: bool) -> dict[str, Any]:
     """Run all scenarios, one after another, then the latency."""
-    base.in_a_process(_migrate)
+    base.in_a_process(migrate)
     scenarios = [_run(each) for each in (QUICK if is_quick else FULL)]
     load = Load(dags=5, chain=4) if is_quick else Load()
     return {
@@ -82,7 +82,7 @@ def _run(scenario: Scenario) -> dict[str, Any]:
     return {**stored, **base.in_a_process(_advance, dag_id)}
 
 
-def _migrate() -> None:
+def migrate() -> None:
     base.load_django()
     from django.core.management import call_command
 
@@ -111,19 +111,19 @@ def _store(scenario: Scenario) -> tuple[int, dict[str, Any]]:
     from wms.dags.submission.checking import check_dag
     from wms.dags.submission.runs import RunRequest, store_run
 
-    owner = _prepare()
+    owner = prepare()
     files = {
         "case.dag": io.BytesIO(dag_text(scenario).encode()),
-        "n.sub": io.BytesIO(_SUBMIT_FILE.encode()),
+        "n.sub": io.BytesIO(SUBMIT_FILE.encode()),
     }
     began_s = time.perf_counter()
     checked = check_dag(["case.dag"], files=files, owner=owner)
     parse_s = time.perf_counter() - began_s
     if checked.findings:
         raise SystemExit("; ".join(map(str, checked.findings[:5])))
-    request = RunRequest(workspace=_workspace(owner), owner=owner, dag_files=["case.dag"])
+    request = RunRequest(workspace=workspace(owner), owner=owner, dag_files=["case.dag"])
     began_s = time.perf_counter()
-    dag = store_run(request, checked, actor=_actor())
+    dag = store_run(request, checked, actor=actor())
     store_s = time.perf_counter() - began_s
     return dag.pk, {
         "shape": scenario.shape,
@@ -145,8 +145,8 @@ def _advance(dag_id: int) -> dict[str, Any]:
     from wms.dags.engine.cycle import advance
     from wms.dags.models import Dag
 
-    _vacuum()
-    _bind(dag_id)
+    vacuum()
+    bind(dag_id)
     engine_s, rounds, rates, memory = 0.0, 0, [], []
     nodes = Dag.objects.values_list("node_count", flat=True).get(pk=dag_id)
     done = 0
@@ -179,14 +179,14 @@ def _advance(dag_id: int) -> dict[str, Any]:
     }
 
 
-def _vacuum() -> None:
+def vacuum() -> None:
     from django.db import connection
 
     with connection.cursor() as cursor:
         cursor.execute("VACUUM ANALYZE")
 
 
-def _bind(dag_id: int) -> None:
+def bind(dag_id: int) -> None:
     """The DAG is at a site, as after a match."""
     from django.utils import timezone
 
@@ -196,29 +196,31 @@ def _bind(dag_id: int) -> None:
 
     site = Site.objects.get(name="bench")
     Dag.objects.filter(pk=dag_id).update(site=site, matched_at=timezone.now())
-    lifecycle.apply_to_dags("match", [dag_id], actor=_actor())
+    lifecycle.apply_to_dags("match", [dag_id], actor=actor())
 
 
 def _end_all_jobs(dag_id: int) -> int:
     """Let every waiting job of the DAG run and end well, as pilots would have it; how many."""
+    from wms.jobs.models import Job
+
+    waiting = Job.objects.filter(topic="dag-jobs", topic_key=dag_id, state="waiting")
+    return end_jobs(list(waiting.order_by("pk").values_list("pk", flat=True)))
+
+
+def end_jobs(ids: list[int]) -> int:
+    """Let these waiting jobs run and end well; how many."""
     from django.db import transaction
 
     from wms.core.statemachine import Increment
     from wms.jobs import lifecycle
-    from wms.jobs.models import Job
     from wms.taskqueues import operations as taskqueues
 
-    ids = list(
-        Job.objects.filter(topic="dag-jobs", topic_key=dag_id, state="waiting")
-        .order_by("pk")
-        .values_list("pk", flat=True)
-    )
     for start in range(0, len(ids), 5000):
         batch = ids[start : start + 5000]
         with transaction.atomic():
             taskqueues.withdraw(batch)
-            lifecycle.apply("match", batch, actor=_actor(), attempt_number=Increment())
-            lifecycle.apply("complete", batch, actor=_actor())
+            lifecycle.apply("match", batch, actor=actor(), attempt_number=Increment())
+            lifecycle.apply("complete", batch, actor=actor())
     return len(ids)
 
 
@@ -231,21 +233,21 @@ def _owner() -> Any:
     from wms.core.models import Role
 
     return ensure_account(
-        "bench", password="a password for measuring", role=Role.USER, actor=_actor()
+        "bench", password="a password for measuring", role=Role.USER, actor=actor()
     )
 
 
-def _actor() -> Any:
+def actor() -> Any:
     from wms.core.actors import Actor
 
     return Actor.system("benchmark")
 
 
-def _workspace(owner: Any) -> Any:
+def workspace(owner: Any) -> Any:
     from wms.jobs.content.blobs import store_bytes
     from wms.jobs.operations import create_workspace
 
-    return create_workspace(owner, {"n.sub": store_bytes(_SUBMIT_FILE.encode())})
+    return create_workspace(owner, {"n.sub": store_bytes(SUBMIT_FILE.encode())})
 
 
 def _now_mb() -> float:
@@ -254,7 +256,7 @@ def _now_mb() -> float:
         return int(file.read().split()[1]) * resource.getpagesize() / 2**20
 
 
-def _prepare() -> Any:
+def prepare() -> Any:
     """An empty database with one site, and the user whose DAGs these are."""
     from django.db import connection
 
@@ -267,18 +269,18 @@ def _prepare() -> Any:
             "taskqueues_waitingjob, taskqueues_tally CASCADE"
         )
     queue = QueueSpec(name="host", element="host", cores=64, memory_mb=10**6)
-    configure_site(SiteSpec(name="bench", max_matches=1000), [queue], actor=_actor())
+    configure_site(SiteSpec(name="bench", max_matches=1000), [queue], actor=actor())
     return _owner()
 
 
 def _measure_latency(load: Load) -> dict[str, Any]:
     """Chains in many DAGs at once, advanced by a worker; jobs end one after another."""
     base.load_django()
-    owner = _prepare()
+    owner = prepare()
     dag_ids = [_chain(owner, load.chain) for _ in range(load.dags)]
     with _worker():
         for dag_id in dag_ids:
-            _bind(dag_id)
+            bind(dag_id)
         _wait_until_active(load.dags)
         _end_jobs_steadily(load)
         return {"dags": load.dags, "ends_per_s": load.ends_per_s, **_latencies()}
@@ -292,11 +294,11 @@ def _chain(owner: Any, length: int) -> int:
     lines += [f"PARENT n{number - 1} CHILD n{number}" for number in range(1, length)]
     files = {
         "case.dag": io.BytesIO("\n".join(lines).encode()),
-        "n.sub": io.BytesIO(_SUBMIT_FILE.encode()),
+        "n.sub": io.BytesIO(SUBMIT_FILE.encode()),
     }
     checked = check_dag(["case.dag"], files=files, owner=owner)
-    request = RunRequest(workspace=_workspace(owner), owner=owner, dag_files=["case.dag"])
-    return int(store_run(request, checked, actor=_actor()).pk)
+    request = RunRequest(workspace=workspace(owner), owner=owner, dag_files=["case.dag"])
+    return int(store_run(request, checked, actor=actor()).pk)
 
 
 @contextmanager
@@ -349,8 +351,8 @@ def _end_jobs_steadily(load: Load) -> None:
         time.sleep(max(0.0, next_s - time.monotonic()))
         with transaction.atomic():
             taskqueues.withdraw([job_id])
-            lifecycle.apply("match", [job_id], actor=_actor(), attempt_number=Increment())
-            lifecycle.apply("complete", [job_id], actor=_actor())
+            lifecycle.apply("match", [job_id], actor=actor(), attempt_number=Increment())
+            lifecycle.apply("complete", [job_id], actor=actor())
         left -= 1
     close_old_connections()
     if left:

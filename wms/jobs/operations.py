@@ -29,15 +29,23 @@ from wms.jobs.models import Attempt, Blob, Job, Workspace, WorkspaceFile
 from wms.jobs.models.jobs import DESCRIBED_COLUMNS
 from wms.jobs.specs import JobSpec
 from wms.jobs.states import QUEUED, WITH_PILOT, JobCause, JobState
-from wms.jobs.writing.job_writer import JobWriter
+from wms.jobs.writing.job_writer import JobOrigin, JobWriter
 from wms.taskqueues import operations as taskqueues
 
 
 class AddJobs(Protocol):
     """Function that stores jobs of one cluster; their ids."""
 
-    def __call__(self, specs: Sequence[JobSpec], processes: Sequence[int] = ()) -> list[int]:
-        """Take jobs, with their numbers in the cluster, if these are not from 0 on."""
+    def __call__(
+        self,
+        specs: Sequence[JobSpec],
+        processes: Sequence[int] = (),
+        origin: JobOrigin | None = None,
+    ) -> list[int]:
+        """Take jobs, with their numbers in the cluster, if these are not from 0 on.
+
+        With an origin where it is another one than that of the submission.
+        """
         ...
 
 
@@ -72,17 +80,15 @@ def submission(
     entries: list[tuple[taskqueues.Entry, Mapping[str, Any] | None]] = []
     held: list[int] = []
     with transaction.atomic():
-        writer = JobWriter(
-            owner=owner,
-            workspace=workspace,
-            actor=actor,
-            topic=topic,
-            topic_key=topic_key,
-            expected=expected,
-        )
+        own = JobOrigin(owner.pk, workspace.pk, topic_key)
+        writer = JobWriter(own, actor=actor, topic=topic, expected=expected)
 
-        def add(specs: Sequence[JobSpec], processes: Sequence[int] = ()) -> list[int]:
-            ids = writer.write(specs, cluster_id=cluster_id, processes=processes)
+        def add(
+            specs: Sequence[JobSpec],
+            processes: Sequence[int] = (),
+            origin: JobOrigin | None = None,
+        ) -> list[int]:
+            ids = writer.write(specs, cluster_id=cluster_id, processes=processes, origin=origin)
             entries.extend(
                 (taskqueues.Entry(pk, spec.needs, spec.priority, spec.avoided_hosts), spec.late)
                 for pk, spec in zip(ids, specs, strict=True)

@@ -48,19 +48,22 @@ RETURNING key, id
 """
 
 # By hand because the ORM writes a parameter for each column of each row. The rows travel as one
-# JSON value, which is several times as fast. No table is read. Each tells its first event.
+# JSON value, which is several times as fast. No table is read. Each tells its first event. A row
+# that has no origin of its own has that of all.
 INSERT_JOBS = """
 INSERT INTO jobs_job
     (id, name, owner_id, workspace_id, state, state_reason, description_id, own, has_periodic,
      priority, max_attempts, attempt_number, topic, topic_key, cluster_id, process,
      enqueue_event, submitted_by)
-SELECT job.id, job.name, %(owner)s, %(workspace)s, %(state)s, '', job.description_id, job.own,
+SELECT job.id, job.name, coalesce(job.owner, %(owner)s), coalesce(job.workspace, %(workspace)s),
+     %(state)s, '', job.description_id, job.own,
      coalesce(job.has_periodic, false), coalesce(job.priority, 1), job.max_attempts, 0,
-     %(topic)s, %(topic_key)s, job.cluster_id, job.process,
+     %(topic)s, coalesce(job.topic_key, %(topic_key)s), job.cluster_id, job.process,
      nextval('jobs_jobevent_id_seq'), %(submitted_by)s
 FROM jsonb_to_recordset(%(jobs)s::jsonb) AS job(
     id bigint, name text, description_id bigint, own jsonb, has_periodic boolean,
-    priority smallint, max_attempts smallint, cluster_id bigint, process integer)
+    priority smallint, max_attempts smallint, cluster_id bigint, process integer,
+    owner bigint, workspace bigint, topic_key bigint)
 """
 
 # By hand, because every claim reads them, and most installations have few or none. So few that no

@@ -10,7 +10,8 @@ is held.
 from __future__ import annotations
 
 import time
-from collections import Counter, deque
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
 from datetime import datetime
 from enum import Enum
 from typing import Any
@@ -31,6 +32,7 @@ from wms.dags.engine.ending import (
 from wms.dags.engine.inbox import InboxBatch, outcomes_of_batch, take_batch
 from wms.dags.engine.round import ENGINE, Round
 from wms.dags.engine.settling import may_begin, settle
+from wms.dags.engine.shared_rounds import MOST_DAGS, Together, advance_together
 from wms.dags.engine.starting import start_waiting
 from wms.dags.engine.submitting import submit_ready
 from wms.dags.engine.timers import fire_timers
@@ -45,6 +47,7 @@ _BATCH = 1000
 #: After so long a cycle begins with no other DAG: it ends before the limit of its task.
 _CYCLE_S = 30.0
 _TOO_LONG = "held for its time"
+_POSTPONED = "postponed"
 
 
 class Advance(Enum):
@@ -55,35 +58,75 @@ class Advance(Enum):
     BUSY = "busy"
 
 
-def run_cycle(now: datetime) -> dict[str, Any]:
-    """Advance the DAGs that have something in their inbox; what is left is for the next cycle.
+#: Outcomes after which a DAG is left to another process, or to a later cycle.
+_NOT_NOW = frozenset({Advance.BUSY.value, _POSTPONED, "held"})
 
-    A DAG with more to do comes again behind the others.
+
+def run_cycle(now: datetime) -> dict[str, Any]:
+    """Advance the DAGs that have something in their inbox, until nothing is left to this process.
+
+    Any number of these run side by side, each with DAGs that no other one is at: whoever leaves a
+    DAG looks once more for what came meanwhile. A DAG with more to do comes again behind the
+    others.
     """
-    # A DAG that goes on in its next round comes behind those that have been told of before.
+    outcomes: Counter[str] = Counter()
+    until_s = time.monotonic() + _CYCLE_S
+    busy: set[int] = set()
+    while time.monotonic() < until_s and (waiting := _with_news(busy)):
+        busy = set()
+        for first in range(0, len(waiting), MOST_DAGS):
+            if time.monotonic() > until_s:
+                break
+            for dag_id, outcome in _advance_group(waiting[first : first + MOST_DAGS], now):
+                outcomes[outcome] += 1
+                if outcome == _TOO_LONG:
+                    # The task's time is over.
+                    return {"dags": outcomes.total(), **outcomes}
+                if outcome in _NOT_NOW:
+                    busy.add(dag_id)
+    return {"dags": outcomes.total(), **outcomes}
+
+
+def _with_news(left_out: Collection[int]) -> list[int]:
+    """DAGs with entries in their inboxes: those come first that have been told of first."""
     # The entries of a DAG that it cannot go on with stay until that is released.
     faulty = Dag.objects.filter(state=DagState.HELD, state_cause=DagCause.ENGINE)
     keys = (
         InboxEntry.objects.filter(topic__in=lifecycle.TOPICS)
-        .exclude(key__in=list(faulty.values_list("pk", flat=True)))
+        .exclude(key__in=[*left_out, *faulty.values_list("pk", flat=True)])
         .values("key")
         .annotate(first=Min("pk"))
         .order_by("first")
         .values_list("key", flat=True)
     )
-    queue = deque(keys[:_BATCH])
-    outcomes: Counter[str] = Counter()
-    until_s = time.monotonic() + _CYCLE_S
-    while queue and time.monotonic() < until_s:
-        dag_id = queue.popleft()
-        outcome = _advance_safely(dag_id, now)
-        outcomes[outcome] += 1
-        if outcome == Advance.MORE.value:
-            queue.append(dag_id)
-        elif outcome == _TOO_LONG:
-            # The task's time is over.
-            break
-    return {"dags": outcomes.total(), **outcomes}
+    return list(keys[:_BATCH])
+
+
+def _advance_group(dag_ids: Sequence[int], now: datetime) -> Iterator[tuple[int, str]]:
+    """Advance these DAGs: together where they have the usual news, else one by one."""
+    together = _together_safely(dag_ids, now)
+    for dag_id in dag_ids:
+        if dag_id in together.advanced:
+            yield dag_id, Advance.DONE.value
+        elif dag_id in together.left:
+            yield dag_id, _advance_safely(dag_id, now)
+        else:
+            yield dag_id, Advance.BUSY.value
+
+
+def _together_safely(dag_ids: Sequence[int], now: datetime) -> Together:
+    """A shared round of these DAGs. If it fails, each has a round of its own, which tells why."""
+    try:
+        return advance_together(dag_ids, now=now)
+    except OperationalError as error:
+        log.warning("dags_advance_postponed", dags=len(dag_ids), error=str(error))
+    except SoftTimeLimitExceeded:
+        # The task's time is over: the next one has a round of its own for each.
+        lifecycle.notify_engine(*dag_ids)
+        raise
+    except Exception:
+        log.exception("dags_advance_failed", dags=len(dag_ids))
+    return Together(left=frozenset(dag_ids))
 
 
 def _advance_safely(dag_id: int, now: datetime) -> str:
@@ -98,7 +141,7 @@ def _advance_safely(dag_id: int, now: datetime) -> str:
     except OperationalError as error:
         # The database is away, or this was a deadlock: the events stay where they are.
         log.warning("dag_advance_postponed", dag=dag_id, error=str(error))
-        return "postponed"
+        return _POSTPONED
     except Exception as error:
         log.exception("dag_advance_failed", dag=dag_id)
         _hold(dag_id, f"cannot go on with this DAG: {type(error).__name__}: {error}")

@@ -1,14 +1,14 @@
 """Inbox of a DAG, read by the engine: entries about jobs, scripts, inner DAGs and placements.
 
 They are deleted as they are read, in the transaction of the round. They become outcomes of nodes;
-the ends of plain nodes are settled at once.
+the ends of plain nodes are settled at once, also of many DAGs together.
 """
 
 from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -30,7 +30,7 @@ from wms.dags.engine.node_features import features_of
 from wms.dags.engine.node_work import work_of, write_work
 from wms.dags.engine.round import NodeOutcome, Round, nodes_by_id
 from wms.dags.engine.settling import PlainEnds, attempt_of, begin, settle_plain
-from wms.dags.engine.sql import READ_JOB_EVENTS, TAKE_ENTRIES
+from wms.dags.engine.sql import READ_ENTRIES, READ_JOB_EVENTS, TAKE_ENTRIES
 from wms.dags.models import Dag, Node, ScriptRun
 from wms.dags.scripts.run_requests import defer_delay_s, request_deferred_run
 from wms.dags.states import DagState, NodeCause, NodeState, ScriptKind
@@ -39,6 +39,8 @@ from wms.placement.models import PlacementRequest
 
 #: So many entries are read in one round; the rest is for the next.
 MOST_ENTRIES = 5000
+#: A DAG with more entries has a round of its own.
+MOST_TOGETHER = 100
 _KIND = InboxEntry.Kind
 _ENDS = frozenset({"complete", "fail", "kill"})
 
@@ -81,6 +83,45 @@ def take_batch(dag_id: int) -> InboxBatch:
     return batch
 
 
+def take_plain_ends(dag_ids: Collection[int]) -> dict[int, list[int]]:
+    """Plain nodes whose jobs ended well, by DAG, of those of these DAGs that have no other news.
+
+    Their entries are deleted; those of the others stay, and so do those of a DAG with many. The
+    caller has locked the rows of the DAGs.
+    """
+    if not dag_ids:
+        return {}
+    entries: dict[int, list[int]] = defaultdict(list)
+    events: dict[int, list[int]] = defaultdict(list)
+    others: set[int] = set()
+    with connection.cursor() as cursor:
+        cursor.execute(
+            READ_ENTRIES,
+            {
+                "dags": whole_numbers(dag_ids),
+                "topics": list(lifecycle.TOPICS),
+                "most": MOST_TOGETHER + 1,
+            },
+        )
+        for entry_id, dag_id, kind, subject_id in cursor.fetchall():
+            entries[dag_id].append(entry_id)
+            events[dag_id].append(subject_id)
+            if kind != _KIND.JOB_EVENT or len(entries[dag_id]) > MOST_TOGETHER:
+                others.add(dag_id)
+        asked = [event_id for pk in events.keys() - others for event_id in events[pk]]
+        ended: dict[int, list[int]] = defaultdict(list)
+        if asked:
+            cursor.execute(READ_JOB_EVENTS, {"ids": whole_numbers(asked)})
+            for event, _, _, _, _, node_id, _, dag_id in cursor.fetchall():
+                if event == "complete" and node_id is not None:
+                    ended[dag_id].append(node_id)
+                else:
+                    others.add(dag_id)
+    plain = {pk: node_ids for pk, node_ids in ended.items() if pk not in others}
+    InboxEntry.objects.filter(pk__in=[each for pk in plain for each in entries[pk]]).delete()
+    return dict(sorted(plain.items()))
+
+
 def outcomes_of_batch(round_: Round, batch: InboxBatch) -> list[NodeOutcome]:
     """Settle the ends of plain nodes; return the outcomes of the others in the batch."""
     plain, events = _read_job_events(round_, batch.job_events)
@@ -108,8 +149,8 @@ def _read_job_events(
     if not event_ids:
         return plain, others
     with connection.cursor() as cursor:
-        cursor.execute(READ_JOB_EVENTS, {"ids": whole_numbers(event_ids), "dag": round_.dag.pk})
-        for event, reason, facts, job_id, cluster_id, node_id, has_retries in cursor.fetchall():
+        cursor.execute(READ_JOB_EVENTS, {"ids": whole_numbers(event_ids)})
+        for event, reason, facts, job_id, cluster_id, node_id, has_retries, _ in cursor.fetchall():
             if node_id is None or event not in _ENDS:
                 told = facts_field.unpacked(json.loads(facts)) if facts else {}
                 others.append(NodeJobEvent(event, reason, told, job_id, cluster_id))

@@ -17,9 +17,10 @@ from matching.task_queues.needs import Needs
 from matching.task_queues.requirements import offer_refusal
 from wms.dags.engine.earlier_attempts import avoided_hosts, avoided_sites
 from wms.dags.engine.node_features import PLAIN, Features, features_of
+from wms.dags.engine.submission_reads import SubmissionReads
 from wms.dags.engine.throttles import ReadyNode
 from wms.dags.engine.workspace_texts import LateDescriptions, NoDescription, Parents, WorkspaceFiles
-from wms.dags.models import Dag, SubmitDescription
+from wms.dags.models import Dag
 from wms.dags.negotiation.requests import requests_of
 from wms.dags.reading.dag_jobs import jobs_of
 from wms.dags.scripts.run_requests import current_status
@@ -35,9 +36,7 @@ from wms.jobs.description.rendering import (
 from wms.jobs.description.submit_file import SubmitFile, from_dict
 from wms.jobs.description.timed_evaluation import Evaluate, with_time_limit
 from wms.jobs.specs import JobSpec
-from wms.sites.selectors import offered_resource, queues_of
-from wms.taskqueues.models import TaskQueue, WaitingJob
-from wms.taskqueues.task_queue_policy import task_queue_policy
+from wms.taskqueues.models import WaitingJob
 
 #: How long a round makes jobs of one DAG's nodes. The rest is for its next round, so that a DAG
 #: that takes long keeps no other one waiting.
@@ -60,18 +59,22 @@ class Fault:
 Made = tuple[ReadyNode, list[JobSpec] | Fault]
 
 
-def make_specs(dag: Dag, nodes: Sequence[ReadyNode]) -> Iterator[Made]:
+def make_specs(
+    dag: Dag, nodes: Sequence[ReadyNode], reads: SubmissionReads | None = None
+) -> Iterator[Made]:
     """Jobs of the first of these nodes, as many as are made in `LIMIT_S`, one node's at least.
 
-    A fault of the DAG as a whole is the last. What was yielded is not kept.
+    A fault of the DAG as a whole is the last. What was yielded is not kept. `reads` is shared by
+    the DAGs of a round.
     """
     if not nodes:
         return
-    if _has_too_different_needs(dag):
+    reads = reads or SubmissionReads()
+    if _has_too_different_needs(dag, reads):
         reason = f"its jobs wait with more than {MAX_DIFFERENT_NEEDS} different needs"
         yield nodes[0], Fault(reason)
         return
-    maker = _JobFactory(dag, nodes)
+    maker = _JobFactory(dag, nodes, reads)
     job_count = text = 0
     began_s = time.monotonic()
     for node in nodes:
@@ -93,14 +96,13 @@ def make_specs(dag: Dag, nodes: Sequence[ReadyNode]) -> Iterator[Made]:
         text += sum(map(text_length, made))
 
 
-def _has_too_different_needs(dag: Dag) -> bool:
+def _has_too_different_needs(dag: Dag, reads: SubmissionReads) -> bool:
     """Whether the jobs of the DAG wait in more TaskQueues than it may make.
 
     What is counted first, all of its owner's, is known at once.
     """
     group = dag.accounting_group.name if dag.accounting_group else ""
-    owners = TaskQueue.objects.filter(owner=dag.owner, owner_group=group)
-    if owners.count() <= MAX_DIFFERENT_NEEDS:
+    if reads.task_queue_count(dag.owner_id, group) <= MAX_DIFFERENT_NEEDS:
         return False
     job_ids = jobs_of(dag.pk).values("pk")
     its = WaitingJob.objects.filter(job_id__in=job_ids).values("task_queue_id").distinct()
@@ -114,7 +116,7 @@ class _Refused(Exception):
 class _JobFactory:
     """Factory of the jobs of nodes, for pilots of the DAG's site, or of those that accept it."""
 
-    def __init__(self, dag: Dag, nodes: Sequence[ReadyNode]) -> None:
+    def __init__(self, dag: Dag, nodes: Sequence[ReadyNode], reads: SubmissionReads) -> None:
         features = {node.pk: features_of(node.features) for node in nodes if node.features}
         self._dag = dag
         self._status = current_status(dag)
@@ -122,18 +124,15 @@ class _JobFactory:
         self._identity = Identity(
             owner=dag.owner.username,
             group=dag.accounting_group.name if dag.accounting_group else "",
-            cpu_segments_s=task_queue_policy().cpu_segments_s,
+            cpu_segments_s=reads.cpu_segments_s,
             batch_name=dag.name,
         )
         self._surroundings = SiteValues(dag.environment, dag.match_attributes, _evaluator(dag))
-        self._bind = None if dag.binds_jobs else _binder(dag)
+        self._bind = None if dag.binds_jobs else _binder(dag, reads)
         self._parents = Parents(nodes)
         self._renderers: dict[tuple[object, str], Renderer] = {}
         late = [n for n in nodes if n.submit_description_id is None and n.pk in features]
-        # Thousands of nodes share a description, which is large.
-        self._descriptions = SubmitDescription.objects.in_bulk(
-            {n.submit_description_id for n in nodes if n.submit_description_id is not None}
-        )
+        self._descriptions = reads.descriptions_of(nodes)
         self._late = LateDescriptions(dag, {features[node.pk].source for node in late})
         avoiding = [n for n in nodes if n.pk in features and features[n.pk].avoids_sites]
         self._avoided = avoided_sites(dag, [node for node in avoiding if node.retry_number])
@@ -188,15 +187,15 @@ class _JobFactory:
     def _description(self, node: ReadyNode, source: str) -> SubmitFile:
         if node.submit_description_id is None:
             return self._late.read(source)
-        return from_dict(self._descriptions[node.submit_description_id].content)
+        return from_dict(self._descriptions[node.submit_description_id])
 
 
-def _binder(dag: Dag) -> Callable[[Needs], Needs]:
+def _binder(dag: Dag, reads: SubmissionReads) -> Callable[[Needs], Needs]:
     """Function that binds needs to the DAG's site, whatever sites the description allows.
 
     Raises _Refused where no queue of the site can meet them.
     """
-    refusal_of = _refusals_at(dag)
+    refusal_of = _refusals_at(dag, reads)
     sites = (dag.site.name,) if dag.site else ()
 
     @cache
@@ -209,10 +208,9 @@ def _binder(dag: Dag) -> Callable[[Needs], Needs]:
     return bound
 
 
-def _refusals_at(dag: Dag) -> Callable[[Needs], str]:
+def _refusals_at(dag: Dag, reads: SubmissionReads) -> Callable[[Needs], str]:
     """Function from needs to why no queue of the DAG's site meets them; empty if one does."""
-    queues = queues_of(dag.site) if dag.site else []
-    offers = {queue.name: offered_resource(queue) for queue in queues}
+    offers = reads.offers_at(dag.site) if dag.site else {}
 
     def refusal_of(needs: Needs) -> str:
         refusals = {name: offer_refusal(offer, needs) for name, offer in offers.items()}

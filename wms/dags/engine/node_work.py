@@ -62,7 +62,7 @@ def inner_of_nodes(nodes: Iterable[Node]) -> list[int]:
     return list(works.order_by("inner_dag").values_list("inner_dag_id", flat=True))
 
 
-def not_provisioned(dag: Dag) -> QuerySet[Node]:
-    """The provisioners of a DAG that have not said that they are ready."""
-    provisioners = Node.objects.filter(dag=dag, kind=NodeKind.PROVISIONER)
+def not_provisioned(*dags: Dag) -> QuerySet[Node]:
+    """The provisioners of DAGs that have not said that they are ready."""
+    provisioners = Node.objects.filter(dag__in=dags, kind=NodeKind.PROVISIONER)
     return provisioners.exclude(work__is_provisioned=True)

@@ -1,11 +1,12 @@
 """Round of the engine with one DAG: its locked row, options, counters, and moves of its nodes.
 
-Also the outcome of a node (`NodeOutcome`), the options of a DAG's run, moves of nodes of several
-DAGs outside of a round, and nodes read by their ids.
+Also rounds of several DAGs at once, the outcome of a node (`NodeOutcome`), the options of a DAG's
+run, moves of nodes of several DAGs outside of a round, and nodes read by their ids.
 """
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -14,11 +15,10 @@ from datetime import datetime
 from functools import cached_property
 from typing import Any
 
-from django.db.models import F
+from django.db import connection
 
 from wms.core.actors import Actor
-from wms.core.statemachine import Sent
-from wms.dags.engine import transitions
+from wms.dags.engine import sql, transitions
 from wms.dags.engine.decisions import Decision
 from wms.dags.language.spec import RunOptions
 from wms.dags.models import Dag, Node
@@ -62,14 +62,16 @@ class Round:
     _steps: Counter[str] = field(default_factory=Counter, init=False)
     _is_new: bool = field(default=True, init=False)
 
-    def __enter__(self) -> Round:
+    def __post_init__(self) -> None:
         self.dag.round_number += 1
         self.number = self.dag.round_number
+
+    def __enter__(self) -> Round:
         return self
 
     def __exit__(self, error: object, *_: object) -> None:
         if error is None:
-            self._write()
+            _write([self])
 
     @cached_property
     def options(self) -> RunOptions:
@@ -88,16 +90,8 @@ class Round:
     def move(self, event: str, node_ids: Collection[int], **options: Any) -> list[int]:
         """Move nodes by an event, see `transitions.move`; returns those that moved."""
         moved = transitions.move(event, node_ids, dag_id=self.dag.pk, actor=self.actor, **options)
-        self._count(moved)
+        self.count(moved.by_dag)
         return moved.ids
-
-    def send(self, event: str, node_ids: Collection[int], **options: Any) -> Sent:
-        """Begin to move nodes, see `transitions.send`; `take` ends it."""
-        return transitions.send(event, node_ids, dag_id=self.dag.pk, actor=self.actor, **options)
-
-    def take(self, sent: Sent) -> None:
-        """Wait for the end of a move that was sent."""
-        self._count(transitions.moved_by(sent))
 
     def release(
         self, parents: Collection[int], *, rank: int, only_weak: bool = False
@@ -107,14 +101,25 @@ class Round:
         See `transitions.count_down`.
         """
         released = transitions.count_down(
-            parents, dag_id=self.dag.pk, actor=self.actor, rank=rank, only_weak=only_weak
+            parents, ranks={self.dag.pk: rank}, actor=self.actor, only_weak=only_weak
         )
-        self._count(released)
-        return released.special
+        self.count(released.by_dag)
+        return released.special.get(self.dag.pk, [])
 
     def give_up_below(self, failed: Collection[int]) -> None:
         """Make the descendants futile that cannot run because these nodes failed for good."""
-        self._count(transitions.give_up_below(failed, dag_id=self.dag.pk, actor=self.actor))
+        moved = transitions.give_up_below(failed, dag_id=self.dag.pk, actor=self.actor)
+        self.count(moved.by_dag)
+
+    def count(self, by_dag: Mapping[int, Counter[str]]) -> None:
+        """Let the DAG's counters follow moves of its nodes, told by DAG."""
+        counts = by_dag.get(self.dag.pk)
+        if counts is None:
+            return
+        _add_counts(self.dag, counts)
+        self._steps.update(counts)
+        if counts[transitions.AUXILIARY_READY]:
+            self.checks_auxiliary = True
 
     def auxiliary_nodes(self) -> dict[str, list[Node]]:
         """Nodes of the kinds FINAL, SERVICE and PROVISIONER, by kind."""
@@ -128,24 +133,36 @@ class Round:
     @contextmanager
     def handed_over(self) -> Iterator[None]:
         """Inside, others change the DAG's row: it is written before, and read again after."""
-        self._write()
+        _write([self])
         yield
         self.dag.refresh_from_db()
 
-    def _count(self, moved: transitions.Moved | transitions.Released) -> None:
-        _add_counts(self.dag, moved.counts)
-        self._steps.update(moved.counts)
-        self.checks_auxiliary = self.checks_auxiliary or moved.is_auxiliary_ready
-
-    def _write(self) -> None:
-        steps: dict[str, Any] = {name: F(name) + self._steps[name] for name in _COUNTERS}
-        changes = {name: step for name, step in steps.items() if self._steps[name]}
+    def take_steps(self) -> dict[str, Any] | None:
+        """What the DAG's row is to be changed by; None for nothing. To be written by the caller."""
+        steps: dict[str, Any] = {name: self._steps[name] for name in _COUNTERS}
+        if not self._is_new and not self._steps:
+            return None
         if any(name.startswith(transitions.CATEGORY) for name in self._steps):
-            changes["category_counts"] = self.dag.category_counts
-        if changes or self._is_new:
-            Dag.objects.filter(pk=self.dag.pk).update(round_number=self.number, **changes)
+            steps["category_counts"] = self.dag.category_counts
         self._steps.clear()
         self._is_new = False
+        return {"id": self.dag.pk, "round_number": self.number, **steps}
+
+
+@contextmanager
+def rounds_of(dags: Iterable[Dag], now: datetime) -> Iterator[list[Round]]:
+    """Rounds of several DAGs, locked by the caller, whose rows are written together."""
+    rounds = [Round(dag, now) for dag in dags]
+    yield rounds
+    _write(rounds)
+
+
+def _write(rounds: Iterable[Round]) -> None:
+    """Let the rows of the DAGs follow what their rounds have counted. One statement."""
+    rows = [steps for each in rounds if (steps := each.take_steps()) is not None]
+    if rows:
+        with connection.cursor() as cursor:
+            cursor.execute(sql.add_counts(_COUNTERS), {"steps": json.dumps(rows)})
 
 
 def move_in_each(
@@ -170,7 +187,7 @@ def _add_counts(dag: Dag, counts: Mapping[str, int]) -> None:
         if name.startswith(transitions.CATEGORY):
             category = name.removeprefix(transitions.CATEGORY)
             dag.category_counts[category] = dag.category_counts.get(category, 0) + step
-        else:
+        elif name != transitions.AUXILIARY_READY:
             setattr(dag, name, getattr(dag, name) + step)
 
 

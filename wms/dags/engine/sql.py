@@ -1,6 +1,8 @@
-"""SQL of the engine: take inbox entries, read job events, count parents down, find futile nodes."""
+"""SQL of the engine: inbox entries, job events, DAGs' counters, parents left, futile nodes."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from wms.core.database.actor_field import loop_name_in_sql
 from wms.core.sql import events_written
@@ -15,10 +17,42 @@ WHERE id IN (
 RETURNING id, kind, subject_id
 """
 
-# One statement for thousands of events, with the plain nodes that they concern. By hand because
-# the ORM cannot join a node of this DAG only, and takes longer to write the list than to run it.
-# OFFSET keeps the planner, where it does not know yet how large the tables are, to the index of
-# the nodes' jobs; events and jobs are found by their primary keys.
+# The first entries of each of these DAGs, which nobody else can take: the rows of the DAGs are
+# locked. By hand, because the ORM has no LATERAL. The entries are found by `inbox_topic_key`.
+READ_ENTRIES = """
+SELECT entry.id, dag.id, entry.kind, entry.subject_id
+FROM unnest(%(dags)s::bigint[]) AS dag(id) CROSS JOIN LATERAL (
+    SELECT id, kind, subject_id FROM core_inboxentry
+    WHERE topic = ANY(%(topics)s) AND key = dag.id ORDER BY id LIMIT %(most)s
+) AS entry
+ORDER BY entry.id
+"""
+
+# The counters of a round's DAGs, which follow the moves of their nodes. By hand, because the ORM
+# cannot add another number to each row. The DAGs are found by the primary key.
+ADD_COUNTS = """
+UPDATE dags_dag AS dag
+SET round_number = step.round_number,
+    {steps},
+    category_counts = coalesce(step.category_counts, dag.category_counts)
+FROM jsonb_to_recordset(%(steps)s::jsonb) AS step(
+    id bigint, round_number integer, {columns}, category_counts jsonb)
+WHERE dag.id = step.id
+"""
+
+
+def add_counts(counters: Sequence[str]) -> str:
+    """`ADD_COUNTS` for these columns."""
+    return ADD_COUNTS.format(
+        steps=", ".join(f"{name} = dag.{name} + step.{name}" for name in counters),
+        columns=", ".join(f"{name} integer" for name in counters),
+    )
+
+
+# One statement for thousands of events, with the plain nodes that they concern and the DAGs that
+# submitted the jobs. By hand because the ORM cannot join a node of that DAG only, and takes longer
+# to write the list than to run it. OFFSET keeps the planner, where it does not know yet how large
+# the tables are, to the index of the nodes' jobs; events and jobs are found by their primary keys.
 READ_JOB_EVENTS = f"""
 SELECT event.event,
        CASE WHEN event.event = 'kill'
@@ -27,23 +61,25 @@ SELECT event.event,
             ELSE event.reason END,
        CASE WHEN node.id IS NULL THEN event.facts END, event.job_id,
        CASE WHEN job.cluster_id = 0 THEN job.id ELSE job.cluster_id END, node.id,
-       node.retry_number < node.max_retries
+       node.retry_number < node.max_retries, job.topic_key
 FROM jobs_jobevent AS event
 JOIN jobs_job AS job ON job.id = event.job_id
 LEFT JOIN LATERAL (
     SELECT * FROM dags_node WHERE dags_node.job_id = event.job_id OFFSET 0
-) AS node ON node.dag_id = %(dag)s
+) AS node ON node.dag_id = job.topic_key
     AND node.state = 'submitted' AND node.is_plain
 WHERE event.id = ANY(%(ids)s::bigint[])
 ORDER BY event.id
 """
 
 # For every child of these parents: that many parents fewer to wait for. A child that waits for
-# none any more is ready, in the same statement; its rank, which no other node has had, tells that
-# it was this statement which made it so. By hand, because the ORM cannot subtract a count per
-# row. The arcs are found by `edge_unique`, the children by the primary key.
+# none any more is ready, in the same statement; its rank, which no other node of its DAG has had,
+# tells that it was this statement which made it so. By hand, because the ORM cannot subtract a
+# count per row. The arcs are found by `edge_unique`, the children by the primary key.
 COUNT_DOWN = """
-WITH finished AS (
+WITH dag AS (
+    SELECT * FROM unnest(%(dags)s::bigint[], %(ranks)s::bigint[]) AS given(id, rank)
+), finished AS (
     SELECT child_id, count(*) AS parents
     FROM dags_edge WHERE parent_id = ANY(%(parents)s::bigint[]){weak}
     GROUP BY child_id
@@ -52,15 +88,15 @@ WITH finished AS (
     SET unfinished_parents = node.unfinished_parents - finished.parents,
         state = CASE WHEN {is_next} THEN %(target)s ELSE node.state END,
         state_since = CASE WHEN {is_next} THEN statement_timestamp() ELSE node.state_since END,
-        ready_rank = CASE WHEN {is_next} THEN %(rank)s ELSE node.ready_rank END
-    FROM finished
-    WHERE node.id = finished.child_id
-    RETURNING node.id, node.kind, node.features IS NOT NULL AS is_special,
-        node.state = %(target)s AND node.ready_rank = %(rank)s AS is_next
+        ready_rank = CASE WHEN {is_next} THEN dag.rank ELSE node.ready_rank END
+    FROM finished, dag
+    WHERE node.id = finished.child_id AND node.dag_id = dag.id
+    RETURNING node.id, node.dag_id, node.kind, node.features IS NOT NULL AS is_special,
+        node.state = %(target)s AND node.ready_rank = dag.rank AS is_next
 ), released AS (
-    SELECT id, %(dag)s AS dag_id, %(source)s AS was FROM counted WHERE is_next
+    SELECT id, dag_id, %(source)s AS was FROM counted WHERE is_next
 ), {written}
-SELECT id, kind, is_special FROM counted WHERE is_next
+SELECT id, dag_id, kind, is_special FROM counted WHERE is_next
 """
 _IS_NEXT = "node.state = %(source)s AND node.unfinished_parents = finished.parents"
 

@@ -16,6 +16,7 @@ from django.db import transaction
 from wms.core.loops import wake_loop
 from wms.core.statemachine import Increment, OwnValues, Sent
 from wms.dags import lifecycle, operations
+from wms.dags.engine import transitions
 from wms.dags.engine.decisions import after_failed_submit
 from wms.dags.engine.job_factory import LIMIT_S, Fault, make_specs
 from wms.dags.engine.node_features import features_of
@@ -46,8 +47,8 @@ def submit_ready(round_: Round) -> tuple[list[NodeOutcome], bool]:
     if not nodes:
         return [], False
     waiting, outcomes = _not_yet_begun(round_, nodes)
-    failed, is_cut = _start_others(round_, [node.pk for node in waiting if node.kind in _STARTERS])
-    with_jobs = [node for node in waiting if node.kind not in _STARTERS]
+    failed, is_cut = _start_others(round_, [node.pk for node in waiting if node.kind in STARTERS])
+    with_jobs = [node for node in waiting if node.kind not in STARTERS]
     submitted, faults = _submit_jobs(round_, with_jobs)
     outcomes += [*failed, *_failed_submits(round_, faults)]
     of_dag = [fault for _, fault in faults if not fault.is_lasting]
@@ -110,13 +111,14 @@ def _start_others(round_: Round, node_ids: Sequence[int]) -> tuple[list[NodeOutc
         if started and time.monotonic() > until_s:
             break
         started += 1
-        failed = _STARTERS[NodeKind(node.kind)](round_, node)
+        failed = STARTERS[NodeKind(node.kind)](round_, node)
         outcomes += [failed] if failed is not None else []
     _set_timers(round_, ready_nodes(Node.objects.filter(pk__in=node_ids[:started])))
     return outcomes, started < len(node_ids)
 
 
-_STARTERS = {NodeKind.SUBDAG: start_inner, NodeKind.DATA: start_request}
+#: What starts nodes of the kinds that have no jobs.
+STARTERS = {NodeKind.SUBDAG: start_inner, NodeKind.DATA: start_request}
 
 
 def _not_yet_begun(
@@ -124,34 +126,43 @@ def _not_yet_begun(
 ) -> tuple[list[ReadyNode], list[NodeOutcome]]:
     """Nodes that can be submitted; one that became ready while its DAG stood still may have its
     PRE script, or nothing at all, before it."""
-    special = {node.pk for node in nodes if node.features and _has_more_before(node)}
+    special = {node.pk for node in nodes if has_more_before(node)}
     outcomes = begin(round_, special)
     return [node for node in nodes if node.pk not in special], outcomes
 
 
-def _has_more_before(node: ReadyNode) -> bool:
+def has_more_before(node: ReadyNode) -> bool:
+    """Whether a ready node still has its PRE script before its job, or nothing to run at all."""
+    if not node.features:
+        return False
     features = features_of(node.features)
     has_pre = features.script(ScriptKind.PRE) is not None
     return features.is_noop or (has_pre and node.pre_code is None)
 
 
-class _Submitted:
-    """Nodes whose jobs are submitted; moved in batches while the jobs of others are made."""
+class Submitted:
+    """Nodes of rounds whose jobs are submitted; moved in batches while the jobs of others are made.
 
-    def __init__(self, round_: Round) -> None:
+    First everything is added, then `send`, then `close`.
+    """
+
+    def __init__(self, rounds: Sequence[Round]) -> None:
         self.nodes: list[ReadyNode] = []
-        self._round = round_
+        self._rounds = rounds
         self._lists: list[NodeWork] = []
         self._batch: dict[int, int] = {}
         self._sent: list[Sent] = []
+        self._with_limits: dict[int, tuple[Round, list[ReadyNode]]] = {}
 
-    def add(self, node: ReadyNode, job_ids: Sequence[int]) -> None:
+    def add(self, round_: Round, node: ReadyNode, job_ids: Sequence[int]) -> None:
         """Note a node and its jobs."""
         self.nodes.append(node)
         self._batch[node.pk] = job_ids[0]
         if len(job_ids) > 1:
             count = len(job_ids)
             self._lists.append(NodeWork(node_id=node.pk, job_count=count, jobs_left=count))
+        if node.features:
+            self._with_limits.setdefault(round_.dag.pk, (round_, []))[1].append(node)
         if len(self._batch) >= _MOVED_AT_ONCE:
             self.send()
 
@@ -159,15 +170,26 @@ class _Submitted:
         """Move those that are not yet; without waiting for it, where nothing is waited for."""
         if self._batch:
             first_jobs = OwnValues("job", list(self._batch.values()), fact="job")
-            self._sent.append(self._round.send("submit", list(self._batch), own_values=first_jobs))
+            self._sent.append(
+                transitions.send(
+                    "submit",
+                    list(self._batch),
+                    dag_id=[each.dag.pk for each in self._rounds],
+                    actor=self._rounds[0].actor,
+                    own_values=first_jobs,
+                )
+            )
             self._batch = {}
 
     def close(self) -> None:
         """Count those that moved, and write what else their submission means."""
         for sent in self._sent:
-            self._round.take(sent)
+            by_dag = transitions.moved_by(sent).by_dag
+            for round_ in self._rounds:
+                round_.count(by_dag)
         write_work(self._lists, "job_count", "jobs_left")
-        _set_timers(self._round, self.nodes)
+        for round_, nodes in self._with_limits.values():
+            _set_timers(round_, nodes)
 
 
 def _submit_jobs(
@@ -177,7 +199,7 @@ def _submit_jobs(
     if not nodes:
         return [], []
     faults: list[tuple[ReadyNode, Fault]] = []
-    submitted = _Submitted(round_)
+    submitted = Submitted([round_])
     with jobs.submission(
         owner=round_.dag.owner,
         workspace=round_.dag.workspace,
@@ -190,7 +212,7 @@ def _submit_jobs(
             if isinstance(made, Fault):
                 faults.append((node, made))
             else:
-                submitted.add(node, add(made))
+                submitted.add(round_, node, add(made))
         submitted.send()
     submitted.close()
     if submitted.nodes:

@@ -7,7 +7,8 @@ the DAGs that limits keep back.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -42,6 +43,7 @@ class ReadyNode(NamedTuple):
     pre_code: int | None
 
 
+_IN_TURN = (F("priority").desc(), "ready_rank", "ordinal")
 _COLUMNS = (*ReadyNode._fields[:-1], "work__pre_code")
 
 
@@ -84,10 +86,48 @@ class Capacity:
 
 def capacity_of(round_: Round, *, most: int) -> Capacity:
     """Capacity for nodes of a DAG in this round. Locks the shared limits that concern it."""
-    shared = limits_of(round_.dag).select_for_update(of=("self",))
-    # Counted when all of them are locked, and not by the statement that waited for the locks.
-    used = [(limit, _submitted_under(limit, round_.dag)) for limit in list(shared)]
-    return capacity_under(round_.dag, round_.options, used, most=most)
+    limits = LimitsInUse([round_.dag])
+    return capacity_under(round_.dag, round_.options, limits.of(round_.dag), most=most)
+
+
+class LimitsInUse:
+    """The shared limits that concern DAGs of rounds, locked, with the nodes submitted under them.
+
+    Of these DAGs by their rounds, of others by their rows.
+    """
+
+    def __init__(self, dags: Sequence[Dag]) -> None:
+        self._dags = dags
+        locked = list(limits_of(*dags).select_for_update(of=("self",)))
+        # Counted when all of them are locked, and not by the statement that waited for the locks.
+        self._used = {limit: self._submitted_under(limit) for limit in locked}
+
+    def of(self, dag: Dag) -> list[tuple[SharedLimit, int]]:
+        """The limits that a DAG is under, with their use."""
+        return [(limit, used) for limit, used in self._used.items() if _is_under(dag, limit)]
+
+    def add(self, dag: Dag, nodes: Sequence[ReadyNode]) -> None:
+        """Count nodes that are about to be submitted."""
+        for limit in self._used:
+            if _is_under(dag, limit):
+                self._used[limit] += sum(limit.category in ("", node.category) for node in nodes)
+
+    def _submitted_under(self, limit: SharedLimit) -> int:
+        own = [dag for dag in self._dags if _is_under(dag, limit)]
+        # Held and halted DAGs have nodes under way as well, and so have those that left their site.
+        dags = Dag.objects.filter(state__in=[*DAG_ACTIVE, "idle"]).exclude(
+            pk__in=[dag.pk for dag in own]
+        )
+        if limit.owner_id is not None:
+            dags = dags.filter(owner_id=limit.owner_id)
+        if limit.site_id is not None:
+            dags = dags.filter(site_id=limit.site_id)
+        if limit.category:
+            under_way = dags.filter(submitted_count__gt=0).values_list("category_counts", flat=True)
+            of_own = [dag.category_counts for dag in own]
+            return sum(counts.get(limit.category, 0) for counts in [*of_own, *under_way])
+        total: int = dags.aggregate(total=Coalesce(Sum("submitted_count"), 0))["total"]
+        return total + sum(dag.submitted_count for dag in own)
 
 
 def capacity_under(
@@ -110,13 +150,30 @@ def capacity_under(
     return capacity
 
 
-def limits_of(dag: Dag) -> QuerySet[SharedLimit]:
-    """The shared limits that a DAG is under."""
+def limits_of(*dags: Dag) -> QuerySet[SharedLimit]:
+    """The shared limits that a DAG is under, or that any of several may be under."""
+    owners = {dag.owner_id for dag in dags}
+    sites = {dag.site_id for dag in dags if dag.site_id is not None}
     limits = SharedLimit.objects.filter(
-        Q(owner=None) | Q(owner_id=dag.owner_id), Q(site=None) | Q(site_id=dag.site_id)
+        Q(owner=None) | Q(owner__in=owners), Q(site=None) | Q(site__in=sites)
     )
     # Whose and where stands in the reason.
     return limits.select_related("owner", "site").order_by("pk")
+
+
+def ready_by_dag(dags: Iterable[Dag]) -> dict[int, list[ReadyNode]]:
+    """All ready nodes of these DAGs that limits concern, in their turn. One query."""
+    found: dict[int, list[ReadyNode]] = defaultdict(list)
+    rows = _ready_queue(*dags).order_by("dag_id", *_IN_TURN).values_list("dag_id", *_COLUMNS)
+    for dag_id, *columns in rows:
+        found[dag_id].append(ReadyNode(*columns))
+    return found
+
+
+def _ready_queue(*dags: Dag) -> QuerySet[Node]:
+    ready = Node.objects.filter(dag__in=dags, state=NodeState.READY, kind__in=COUNTED_KINDS)
+    # The index of the ready queue knows no states.
+    return ready.filter(ready_rank__isnull=False)
 
 
 def take_ready(round_: Round, capacity: Capacity) -> list[ReadyNode]:
@@ -124,12 +181,7 @@ def take_ready(round_: Round, capacity: Capacity) -> list[ReadyNode]:
 
     Nodes of a full category are passed over; they keep their rank.
     """
-    ready = (
-        Node.objects.filter(dag=round_.dag, state=NodeState.READY, kind__in=COUNTED_KINDS)
-        # The index of the ready queue knows no states.
-        .filter(ready_rank__isnull=False)
-        .order_by(F("priority").desc(), "ready_rank", "ordinal")
-    )
+    ready = _ready_queue(round_.dag).order_by(*_IN_TURN)
     left = dict(capacity.categories)
     if capacity.nodes == capacity.data_nodes:
         return _take(ready, capacity.nodes, left)
@@ -178,19 +230,8 @@ def _idle_jobs(dag: Dag) -> int:
     return jobs_of(dag.pk).filter(state__in=_IDLE_JOBS).count()
 
 
-def _submitted_under(limit: SharedLimit, own: Dag) -> int:
-    """Nodes submitted under a limit now: of other DAGs by their rows, of the own by its round."""
-    # Held and halted DAGs have nodes under way as well, and so have those that left their site.
-    dags = Dag.objects.filter(state__in=[*DAG_ACTIVE, "idle"]).exclude(pk=own.pk)
-    if limit.owner_id is not None:
-        dags = dags.filter(owner_id=limit.owner_id)
-    if limit.site_id is not None:
-        dags = dags.filter(site_id=limit.site_id)
-    if limit.category:
-        under_way = dags.filter(submitted_count__gt=0).values_list("category_counts", flat=True)
-        return sum(counts.get(limit.category, 0) for counts in [own.category_counts, *under_way])
-    total: int = dags.aggregate(total=Coalesce(Sum("submitted_count"), 0))["total"]
-    return total + own.submitted_count
+def _is_under(dag: Dag, limit: SharedLimit) -> bool:
+    return limit.owner_id in (None, dag.owner_id) and limit.site_id in (None, dag.site_id)
 
 
 def _narrow_shared(capacity: Capacity, limit: SharedLimit, submitted: int) -> None:

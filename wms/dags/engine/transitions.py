@@ -35,6 +35,8 @@ FAILURES = frozenset({"fail", "retry"})
 CATEGORY = "category:"
 #: Stands for all DATA nodes, which the limits of jobs do not count; no name has a blank.
 DATA_CATEGORY = " data"
+#: FINAL, SERVICE and PROVISIONER nodes that are ready now, which no counter counts.
+AUXILIARY_READY = "auxiliary ready"
 #: The event of a node whose last unfinished parent has ended.
 _RELEASE = "make ready"
 #: The DAG's counters that follow the states of its nodes.
@@ -64,13 +66,10 @@ _NODES = StateMachine(
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """Ids of the nodes that moved, and the changes of the DAGs' counters, in all and by DAG."""
+    """Ids of the nodes that moved, and the changes of the counters by DAG."""
 
-    ids: list[int]
-    counts: Counter[str]
+    ids: list[int] = field(default_factory=list)
     by_dag: Mapping[int, Counter[str]] = field(default_factory=dict)
-    #: Whether FINAL, SERVICE or PROVISIONER nodes, which nothing counts, are ready now.
-    is_auxiliary_ready: bool = False
 
 
 def send(
@@ -93,12 +92,11 @@ def moved_by(sent: Sent) -> Moved:
 
 def move(event: str, node_ids: Collection[int], **options: Any) -> Moved:
     """Move nodes, see `send`, and wait until it is done."""
-    return moved_by(send(event, node_ids, **options)) if node_ids else Moved([], Counter())
+    return moved_by(send(event, node_ids, **options)) if node_ids else Moved()
 
 
 def _counted(rows: Sequence[tuple[Any, ...]], target: str) -> Moved:
     by_dag: dict[int, Counter[str]] = defaultdict(Counter)
-    is_auxiliary_ready = False
     for (dag_id, was, kind, category), number in Counter(row[1:] for row in rows).items():
         if kind in COUNTED_KINDS:
             for name in _counters_of(was, kind, category):
@@ -106,12 +104,8 @@ def _counted(rows: Sequence[tuple[Any, ...]], target: str) -> Moved:
             for name in _counters_of(target, kind, category):
                 by_dag[dag_id][name] += number
         elif target == NodeState.READY:
-            is_auxiliary_ready = True
-    counts: Counter[str] = Counter()
-    for each in by_dag.values():
-        # Not a sum of counters, which would drop what falls.
-        counts.update(each)
-    return Moved([row[0] for row in rows], counts, by_dag, is_auxiliary_ready)
+            by_dag[dag_id][AUXILIARY_READY] += number
+    return Moved([row[0] for row in rows], by_dag)
 
 
 def _counters_of(state: str, kind: str, category: str) -> list[str]:
@@ -126,30 +120,33 @@ def _counters_of(state: str, kind: str, category: str) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Released:
-    """Children that are ready now; `special` are those of them that have features."""
+    """Children that are ready now, and the changes of the DAGs' counters.
+
+    `special` are those of them that have features, by DAG.
+    """
 
     ids: list[int]
-    special: list[int]
-    counts: Counter[str]
-    is_auxiliary_ready: bool = False
+    special: Mapping[int, list[int]]
+    by_dag: Mapping[int, Counter[str]]
 
 
 def count_down(
-    parents: Collection[int], *, dag_id: int, actor: Actor, rank: int, only_weak: bool = False
+    parents: Collection[int], *, ranks: Mapping[int, int], actor: Actor, only_weak: bool = False
 ) -> Released:
     """Count the ends of these parents for their children; those that wait for none more are ready.
 
-    With `only_weak` only children over weak arcs, which wait for the mere end.
+    `ranks` are the ranks of the latter, by the DAGs of the parents. With `only_weak` only children
+    over weak arcs, which wait for the mere end.
     """
     if not parents:
-        return Released([], [], Counter())
+        return Released([], {}, {})
     with connection.cursor() as cursor:
         cursor.execute(
             sql.count_down(only_weak=only_weak),
             {
                 "parents": whole_numbers(parents),
-                "dag": dag_id,
-                "rank": rank,
+                "dags": whole_numbers(ranks),
+                "ranks": whole_numbers(ranks.values()),
                 "event": _RELEASE,
                 "source": NodeState.WAITING,
                 "target": NODE_TRANSITIONS[_RELEASE].target,
@@ -160,18 +157,19 @@ def count_down(
             },
         )
         rows = cursor.fetchall()
-    counted = sum(kind in COUNTED_KINDS for _, kind, _ in rows)
-    return Released(
-        ids=[row[0] for row in rows],
-        special=[row[0] for row in rows if row[2]],
-        counts=Counter(ready_count=counted),
-    )
+    special: dict[int, list[int]] = defaultdict(list)
+    by_dag: dict[int, Counter[str]] = defaultdict(Counter)
+    for node_id, dag_id, kind, is_special in rows:
+        by_dag[dag_id]["ready_count"] += kind in COUNTED_KINDS
+        if is_special:
+            special[dag_id].append(node_id)
+    return Released([row[0] for row in rows], special, by_dag)
 
 
 def give_up_below(failed: Collection[int], *, dag_id: int, actor: Actor) -> Moved:
     """Make the descendants futile that cannot run because these nodes failed for good."""
     if not failed:
-        return Moved([], Counter())
+        return Moved()
     with connection.cursor() as cursor:
         cursor.execute(sql.FIND_FUTILE, {"failed": list(failed)})
         below = [row[0] for row in cursor.fetchall()]

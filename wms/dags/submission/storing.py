@@ -63,7 +63,8 @@ def store_nodes(
         actor=actor,
         reason=done_reason,
     )
-    dag.done_count = marked.counts["done_count"]
+    counts = marked.by_dag.get(dag.pk)
+    dag.done_count = counts["done_count"] if counts else 0
     dag.node_count = sum(node.kind in COUNTED_KINDS for node in spec.nodes.values())
     Dag.objects.filter(pk=dag.pk).update(done_count=dag.done_count, node_count=dag.node_count)
 

@@ -8,15 +8,14 @@ from __future__ import annotations
 import json
 from collections import deque
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from django.db import connection
 
 from wms.core.actors import Actor
 from wms.core.database.actor_field import stored_actor
-from wms.core.models import User
 from wms.jobs.directives import Directives
-from wms.jobs.models import Workspace
 from wms.jobs.specs import CLUSTER_MARK, JobSpec, SharedValues
 from wms.jobs.sql import INSERT_JOBS, RESERVE_JOB_IDS
 from wms.jobs.states import JobState
@@ -29,6 +28,15 @@ _BATCH = 125
 _MOST_KEPT = 1000
 
 
+@dataclass(frozen=True, slots=True)
+class JobOrigin:
+    """Whose jobs they are, where their files lie, and under which key their ends are announced."""
+
+    owner_id: int
+    workspace_id: int
+    topic_key: int = 0
+
+
 class JobWriter:
     """Writes new jobs in state waiting, which tell who has submitted them.
 
@@ -39,20 +47,17 @@ class JobWriter:
 
     def __init__(
         self,
+        origin: JobOrigin,
         *,
-        owner: User,
-        workspace: Workspace,
         actor: Actor,
         topic: str,
-        topic_key: int,
         expected: int,
     ) -> None:
+        self._origin = origin
         self._common: dict[str, Any] = {
             "state": JobState.WAITING,
-            "owner": owner.pk,
-            "workspace": workspace.pk,
+            **_columns(origin),
             "topic": topic,
-            "topic_key": topic_key,
             "submitted_by": stored_actor(actor.name),
         }
         self._ids: deque[int] = deque(new_ids(expected))
@@ -66,20 +71,27 @@ class JobWriter:
         self._known: dict[bytes, int] = {}
 
     def write(
-        self, specs: Sequence[JobSpec], *, cluster_id: int = 0, processes: Sequence[int] = ()
+        self,
+        specs: Sequence[JobSpec],
+        *,
+        cluster_id: int = 0,
+        processes: Sequence[int] = (),
+        origin: JobOrigin | None = None,
     ) -> list[int]:
         """Take the jobs of one cluster; their ids, rising with every call.
 
         The cluster has the id of its first job, and they are numbered from 0, if not otherwise
-        given.
+        given. They come from the writer's origin, or from another one.
         """
+        own = _columns(origin) if origin is not None and origin != self._origin else {}
         if len(self._ids) < len(specs):
             # What is left would be out of turn in a cluster.
             self._ids = deque(new_ids(max(len(specs), _BATCH)))
         ids = [self._ids.popleft() for _ in specs]
         numbers = processes or range(len(specs))
         for process, job_id, spec in zip(numbers, ids, specs, strict=True):
-            self._rows.append(self._row(spec, job_id, cluster_id or ids[0], process))
+            key, row = self._row(spec, job_id, cluster_id or ids[0], process)
+            self._rows.append((key, row | own if own else row))
             if len(self._rows) >= _BATCH:
                 self.flush()
         return ids
@@ -140,6 +152,14 @@ class JobWriter:
             self._shared[text] = SharedValues.of(values)
         self._last_shared = self._shared[text]
         return self._last_shared
+
+
+def _columns(origin: JobOrigin) -> dict[str, int]:
+    return {
+        "owner": origin.owner_id,
+        "workspace": origin.workspace_id,
+        "topic_key": origin.topic_key,
+    }
 
 
 def new_ids(number: int) -> list[int]:
