@@ -72,9 +72,9 @@ def portal_programs(listen: Listen) -> list[Program]:
         *celery, "worker", "--concurrency", "4", "--loglevel", "INFO",
         "--without-gossip", "--without-mingle", "--without-heartbeat", "--hostname", "worker@%h",
     ]  # fmt: skip
-    # One process: what wakes the engine while it works waits here, and is seen to right after.
+    # Two processes: while one is at a DAG that takes long, the other one moves the others on.
     engine = [
-        *celery, "worker", "--queues", "engine", "--concurrency", "1", "--loglevel", "INFO",
+        *celery, "worker", "--queues", "engine", "--concurrency", "2", "--loglevel", "INFO",
         "--without-gossip", "--without-mingle", "--without-heartbeat", "--hostname", "engine@%h",
     ]  # fmt: skip
     # How many scripts and placements run at once, the settings say. Those that take longer than

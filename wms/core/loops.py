@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import time
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -39,15 +40,18 @@ CycleReport = Mapping[str, Any]
 class Loop:
     """Periodic task: its name is also its lock; `run_cycle(now)` returns the report of a cycle.
 
-    One that `rests` pauses after a cycle as long as the cycle took, however often it is woken.
-    A cycle that reports one of `deeds`, all if none is named, keeps the installation active; one
-    that `keeps_period` looks at the clock or at other systems, and does so when all is idle too.
+    One that is `unlocked` runs any number of times side by side: its cycles share the work out
+    among themselves. One that `rests` pauses after a cycle as long as the cycle took, however often
+    it is woken. A cycle that reports one of `deeds`, all if none is named, keeps the installation
+    active; one that `keeps_period` looks at the clock or at other systems, and does so when all is
+    idle too.
     """
 
     name: str
     task: str
     period_s: float
     run_cycle: Callable[[datetime], CycleReport]
+    unlocked: bool = False
     rests: bool = False
     deeds: tuple[str, ...] = ()
     keeps_period: bool = False
@@ -89,7 +93,7 @@ def run(loop: Loop) -> bool:
     True when it ran here. An exception of the cycle is stored with the loop and raised again.
     """
     _take_wake_up(loop.task)
-    with advisory_lock(f"loop:{loop.name}") as is_held:
+    with nullcontext(True) if loop.unlocked else advisory_lock(f"loop:{loop.name}") as is_held:
         if not is_held:
             return False
         now, started = timezone.now(), time.monotonic()

@@ -31,7 +31,8 @@ NEGOTIATOR = loops.register(
     )
 )
 ENGINE = loops.register(
-    loops.Loop("dag-engine", ADVANCE_TASK, period_s=2, run_cycle=engine.run_cycle)
+    # Each process takes the DAGs that no other one is at.
+    loops.Loop("dag-engine", ADVANCE_TASK, period_s=2, run_cycle=engine.run_cycle, unlocked=True)
 )
 REMATCHER = loops.register(
     loops.Loop("rematcher", "wms.dags.rematch", period_s=30, run_cycle=rematching.run_cycle)

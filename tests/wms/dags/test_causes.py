@@ -11,7 +11,7 @@ from tests.wms.dags.driving import NOW, advance, claim_one, end, match, run_one,
 from wms.core.actors import Actor
 from wms.core.models import User
 from wms.dags.engine import cycle as engine
-from wms.dags.engine import timers
+from wms.dags.engine import shared_rounds, timers
 from wms.dags.models import DagEvent
 from wms.dags.services.dags import hold_dags, release_dags
 from wms.dags.states import DagCause, NodeCause
@@ -46,7 +46,8 @@ def test_events_of_a_dag_that_the_engine_cannot_go_on_with_wait_for_its_release(
 ) -> None:
     dag = match(submit(NODE))
     with monkeypatch.context() as patched:
-        patched.setattr(engine, "_act", _broken)
+        for rounds in (engine, shared_rounds):
+            patched.setattr(rounds, "_act", _broken)
         run_one("A")
         engine.run_cycle(NOW)
     engine.run_cycle(NOW)

@@ -106,8 +106,8 @@ def test_releasing_children_costs_what_the_finished_nodes_cost(wide_dag: Dag) ->
     statement = engine.count_down()
     values = {
         "parents": _middle_nodes(100),
-        "dag": wide_dag.pk,
-        "rank": 1,
+        "dags": [wide_dag.pk],
+        "ranks": [1],
         "event": "make ready",
         "source": "waiting",
         "target": "ready",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from itertools import pairwise
 
 import pytest
@@ -30,17 +31,31 @@ def _of_level(level: int, count: int) -> list[int]:
     return list(nodes.values_list("pk", flat=True)[:count])
 
 
-def test_the_entries_of_one_dag_are_taken_without_reading_those_of_others() -> None:
+def test_entries_are_taken_and_read_without_those_of_other_dags() -> None:
     run(
         "INSERT INTO core_inboxentry (topic, key, kind)"
         " SELECT 'dags', n / 10, 'look' FROM generate_series(1, 50000) AS n"
     )
     run("ANALYZE core_inboxentry")
+    topics = ["dags", "dag-jobs"]
+    asked = {"dags": list(range(2500, 2520)), "topics": topics, "most": 5}
 
-    steps = explain(engine.TAKE_ENTRIES, [["dags", "dag-jobs"], 2500, 5000])
+    taken = explain(engine.TAKE_ENTRIES, [topics, 2500, 5000])
+    read = explain(engine.READ_ENTRIES, asked)
 
-    assert not scanned_whole(steps, "core_inboxentry")
-    assert rows_read(steps, "core_inboxentry") == 20
+    assert not scanned_whole([*taken, *read], "core_inboxentry")
+    assert rows_read(taken, "core_inboxentry") == 20
+    assert rows_read(read, "core_inboxentry") <= 20 * 10
+
+
+def test_counters_are_added_to_the_dags_of_a_round_alone(alice: User) -> None:
+    dags = [dag_of(alice, 1) for _ in range(3)]
+    counts = [{"id": dag.pk, "round_number": 1, "ready_count": 1} for dag in dags[:2]]
+
+    run("SET LOCAL enable_seqscan = off")
+    steps = explain(engine.add_counts(["ready_count"]), {"steps": json.dumps(counts)})
+
+    assert rows_read(steps, "dags_dag") == 2
 
 
 def test_events_of_jobs_are_read_with_their_jobs_and_nodes_and_nothing_else(
@@ -51,9 +66,9 @@ def test_events_of_jobs_are_read_with_their_jobs_and_nodes_and_nothing_else(
     run("ANALYZE dags_node")
     events = list(JobEvent.objects.order_by("pk").values_list("pk", flat=True)[1000:1100])
 
-    steps = explain(
-        engine.READ_JOB_EVENTS, {"ids": f"{{{','.join(map(str, events))}}}", "dag": wide_dag.pk}
-    )
+    run("UPDATE jobs_job SET topic_key = %s WHERE id < %s", [wide_dag.pk, first + 20_000])
+
+    steps = explain(engine.READ_JOB_EVENTS, {"ids": f"{{{','.join(map(str, events))}}}"})
 
     for table in ("jobs_jobevent", "jobs_job", "dags_node"):
         assert not scanned_whole(steps, table)

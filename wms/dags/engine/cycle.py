@@ -74,16 +74,13 @@ def run_cycle(now: datetime) -> dict[str, Any]:
     busy: set[int] = set()
     while time.monotonic() < until_s and (waiting := _with_news(busy)):
         busy = set()
-        for first in range(0, len(waiting), MOST_DAGS):
-            if time.monotonic() > until_s:
-                break
-            for dag_id, outcome in _advance_group(waiting[first : first + MOST_DAGS], now):
-                outcomes[outcome] += 1
-                if outcome == _TOO_LONG:
-                    # The task's time is over.
-                    return {"dags": outcomes.total(), **outcomes}
-                if outcome in _NOT_NOW:
-                    busy.add(dag_id)
+        for dag_id, outcome in _advance_all(waiting, now):
+            outcomes[outcome] += 1
+            if outcome in _NOT_NOW:
+                busy.add(dag_id)
+            if outcome == _TOO_LONG or time.monotonic() > until_s:
+                # The task's time is over, or soon will be.
+                return {"dags": outcomes.total(), **outcomes}
     return {"dags": outcomes.total(), **outcomes}
 
 
@@ -100,6 +97,11 @@ def _with_news(left_out: Collection[int]) -> list[int]:
         .values_list("key", flat=True)
     )
     return list(keys[:_BATCH])
+
+
+def _advance_all(dag_ids: Sequence[int], now: datetime) -> Iterator[tuple[int, str]]:
+    for first in range(0, len(dag_ids), MOST_DAGS):
+        yield from _advance_group(dag_ids[first : first + MOST_DAGS], now)
 
 
 def _advance_group(dag_ids: Sequence[int], now: datetime) -> Iterator[tuple[int, str]]:
