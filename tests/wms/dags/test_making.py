@@ -11,6 +11,7 @@ from wms.dags.engine import job_factory
 from wms.dags.engine.job_factory import Fault, make_specs
 from wms.dags.engine.throttles import ready_nodes
 from wms.dags.models import Dag, Node
+from wms.dags.states import NodeCause
 from wms.jobs.content.blobs import store_bytes
 from wms.jobs.models import Job, WorkspaceFile
 from wms.jobs.specs import JobSpec
@@ -24,6 +25,13 @@ def _site(make_site) -> None:
 def write(dag: Dag, path: str, text: str) -> None:
     blob = store_bytes(text.encode())
     WorkspaceFile.objects.create(workspace=dag.workspace, path=path, blob=blob)
+
+
+def rewrite(dag: Dag, path: str, text: str) -> None:
+    """Change a file, as a PRE script does."""
+    file = WorkspaceFile.objects.get(workspace=dag.workspace, path=path)
+    file.blob = store_bytes(text.encode())
+    file.save()
 
 
 def made(dag: Dag, **values: object) -> dict[str, list[JobSpec] | Fault]:
@@ -63,6 +71,36 @@ def test_a_description_that_was_not_sent_is_read_when_its_node_is_submitted(subm
 
     assert isinstance(specs, list)
     assert [spec.arguments for spec in specs] == [("A", "1"), ("A", "2")]
+
+
+def test_a_description_that_changed_is_read_when_its_node_is_submitted_and_at_each_retry(
+    submit,
+) -> None:
+    other = "executable = /bin/true\narguments = unchanged\nqueue"
+    text = "JOB A step.sub\nRETRY A 1\nJOB B other.sub\nPARENT A CHILD B\nJOB C step.sub"
+    dag = match(submit(f"{text}\nPARENT B CHILD C", files={"other.sub": other}))
+    rewrite(dag, "step.sub", "executable = /bin/true\narguments = again $(RETRY)\nqueue 2")
+    end(claim_of("A"), exit_code=1)
+
+    advance(dag)
+
+    again = Job.objects.filter(name="A", state="waiting")
+    assert [job.arguments for job in again] == [["again", "1"]] * 2
+    for job in again:
+        end(claim_of(job.name))
+    advance(dag)
+    assert claim_of("B").job.arguments == ["unchanged"]
+
+
+def test_a_description_that_was_broken_fails_its_own_nodes(submit) -> None:
+    dag = match(submit("JOB A step.sub\nJOB B step.sub\nPARENT A CHILD B\nJOB C step.sub"))
+    rewrite(dag, "step.sub", "executable = (\nwhat is this")
+    end(claim_of("A"))
+
+    advance(dag)
+
+    assert states(dag) == {"A": "done", "B": "failed", "C": "submitted"}
+    assert Node.objects.get(dag=dag, name="B").state_cause == NodeCause.SUBMISSION
 
 
 @pytest.mark.parametrize(

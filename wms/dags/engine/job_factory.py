@@ -133,7 +133,12 @@ class _JobFactory:
         self._renderers: dict[tuple[object, str], Renderer] = {}
         late = [n for n in nodes if n.submit_description_id is None and n.pk in features]
         self._descriptions = reads.descriptions_of(nodes)
-        self._late = LateDescriptions(dag, {features[node.pk].source for node in late})
+        changed = [
+            self._descriptions[pk].name
+            for pk in {n.submit_description_id for n in nodes if n.submit_description_id}
+            if self._descriptions[pk].is_changed
+        ]
+        self._late = LateDescriptions(dag, {*changed, *(features[n.pk].source for n in late)})
         avoiding = [n for n in nodes if n.pk in features and features[n.pk].avoids_sites]
         self._avoided = avoided_sites(dag, [node for node in avoiding if node.retry_number])
         self._hosts = avoided_hosts([node for node in nodes if node.retry_number])
@@ -146,8 +151,7 @@ class _JobFactory:
         except NoDescription as error:
             return Fault(f"node {node.name}: {error}", is_lasting=True)
         except CannotRender as error:
-            # One that was read only now could not be checked before.
-            return Fault(str(error), is_lasting=node.submit_description_id is None)
+            return Fault(str(error), is_lasting=self._is_read_now(node))
         except _Refused as error:
             reason = f"node {node.name}: no queue of {self._dag.site} can run it: {error}"
             return Fault(reason, is_of_site=True)
@@ -187,7 +191,13 @@ class _JobFactory:
     def _description(self, node: ReadyNode, source: str) -> SubmitFile:
         if node.submit_description_id is None:
             return self._late.read(source)
-        return from_dict(self._descriptions[node.submit_description_id])
+        stored = self._descriptions[node.submit_description_id]
+        return self._late.read(stored.name) if stored.is_changed else from_dict(stored.content)
+
+    def _is_read_now(self, node: ReadyNode) -> bool:
+        """Whether its description could not be checked with the DAG."""
+        pk = node.submit_description_id
+        return pk is None or self._descriptions[pk].is_changed
 
 
 def _binder(dag: Dag, reads: SubmissionReads) -> Callable[[Needs], Needs]:

@@ -1,7 +1,7 @@
 """Texts that the engine reads when a node is submitted: workspace files, late submit descriptions.
 
-Late ones are in files that did not exist when the DAG was submitted. Also the names of nodes'
-parents.
+Late ones are in files that did not exist when the DAG was submitted, or have changed since. Also
+the names of nodes' parents.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def texts_of(workspace_id: int, paths: Collection[str]) -> dict[str, str]:
 
 
 class LateDescriptions:
-    """Descriptions of nodes that did not exist when the DAG was submitted."""
+    """Descriptions in files that the DAG did not bring, or that have changed since."""
 
     def __init__(self, dag: Dag, sources: Collection[str]) -> None:
         self._texts = texts_of(dag.workspace_id, sources)

@@ -22,6 +22,13 @@ class SubmitDescription(models.Model):
     dag = models.ForeignKey(Dag, on_delete=models.CASCADE, related_name="submit_descriptions")
     name = models.CharField(max_length=MAX_PATH_BYTES)
     content = models.JSONField(help_text="Commands and attributes, macros not yet expanded.")
+    sha256 = models.CharField(
+        max_length=64,
+        blank=True,
+        default="",
+        db_default="",
+        help_text="Of the file that it was read from; empty where it stands in the DAG file.",
+    )
 
     class Meta:
         constraints = [

@@ -21,6 +21,7 @@ from wms.dags.models import Dag, SubmitDescription
 from wms.dags.states import COUNTED_KINDS, NodeKind
 from wms.dags.submission.sql import COPY_ARCS, COPY_NODES, RESERVE_NODE_IDS
 from wms.jobs.description.submit_file import SubmitFile
+from wms.jobs.models import WorkspaceFile
 
 
 def store_nodes(
@@ -116,8 +117,12 @@ def _store_descriptions(
         if node.kind is NodeKind.DATA and node.source in spec.descriptions
     }
     contents: dict[str, Any] = {name: file.as_dict() for name, file in submit_files.items()}
+    files = WorkspaceFile.objects.filter(
+        workspace=dag.workspace_id, path__in=contents.keys() - spec.descriptions.keys()
+    )
+    hashes = dict(files.values_list("path", "blob_id"))
     rows = SubmitDescription.objects.bulk_create(
-        SubmitDescription(dag=dag, name=name, content=content)
+        SubmitDescription(dag=dag, name=name, content=content, sha256=hashes.get(name, ""))
         for name, content in {**contents, **requests}.items()
     )
     return {row.name: row.pk for row in rows}
