@@ -22,7 +22,9 @@ NODE_TEXTS = ("hostname", "platform", "python", "agent_version")
 NODE_NUMBERS = (
     "cores", "memory_mb", "disk_mb", "slot_cores", "slot_memory_mb", "slot_gpus",
 )  # fmt: skip
-NODE_FACTS = (*NODE_TEXTS, *NODE_NUMBERS)
+#: Who told the time that is left to the pilot, where its batch system did.
+TIME_SOURCE = "time_source"
+NODE_FACTS = (*NODE_TEXTS, *NODE_NUMBERS, TIME_SOURCE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +57,7 @@ class JobKind:
 class Resource:
     """Resources offered now: `cores`, `memory_mb`, `gpus` and `disk_mb` are the free ones.
 
+    `cpu_time_s` is the time that is left, times `cpu_power`.
     A generic pilot has no `owner`; one of a frontend has the `owner_groups` of it, one of the
     default frontend the `foreign_groups` whose jobs it leaves alone. A private one has owner and
     group, or only its group where the members of the group share their pilots. `required_tags` are
@@ -64,6 +67,7 @@ class Resource:
 
     site: str
     cpu_time_s: int
+    cpu_power: float = 1.0
     cores: int = 1
     memory_mb: int = 0
     gpus: int = 0
@@ -205,6 +209,7 @@ def pilot_ad(
         "Memory": resource.memory_mb,
         "Gpus": resource.gpus,
         "CpuTimeLeft": resource.cpu_time_s,
+        "CpuPower": resource.cpu_power,
         "PilotType": resource.pilot_type,
         "Middleware": resource.middleware,
         "Tags": list(resource.tags),

@@ -48,6 +48,7 @@ class QueueSpec:
     cores: int = 1
     memory_mb: int = 2000
     wall_time_s: int = 86_400
+    cpu_power: float = 1.0
     platform: str = ""
     tags: Sequence[str] = ()
     required_tags: Sequence[str] = ()

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
+from math import ceil
 
 from django.db import transaction
 
@@ -35,6 +36,7 @@ from wms.pilots.protocol.registration import attempt_token, pilot_actor
 from wms.pilots.protocol.sql import BEGIN_CLAIM
 from wms.pilots.selectors import host_of, is_alone
 from wms.pilots.states import TERMINAL
+from wms.sites.cpu_power import power_of
 from wms.sites.frontends import confined
 from wms.sites.selectors import lapsed_identities
 from wms.taskqueues import operations as taskqueues
@@ -43,7 +45,10 @@ from wms.taskqueues.waiting import ClaimingHost, has_failed_at
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """Claimed job: all that the pilot must know to run it, and what it may use."""
+    """Claimed job: all that the pilot must know to run it, and what it may use.
+
+    `cpu_time_s` is that of the pilot's own cores, whatever their power.
+    """
 
     attempt: AttemptRef
     job: Job
@@ -51,6 +56,7 @@ class Work:
     cores: int
     memory_mb: int
     gpus: int
+    cpu_time_s: int
     token: str
 
 
@@ -226,6 +232,7 @@ def _answer(pilot: Pilot, attempt: Attempt) -> ClaimAnswer:
             cores=attempt.cores,
             memory_mb=attempt.memory_mb,
             gpus=attempt.gpus,
+            cpu_time_s=ceil(job.needs["cpu_time_s"] / power_of(pilot.queue, pilot.published)),
             token=attempt_token(pilot, ref),
         )
     )

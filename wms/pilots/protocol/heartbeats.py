@@ -41,7 +41,8 @@ class HeartbeatMessage:
     """Content of one heartbeat: attempts at hand with their attributes and usage.
 
     `sequence` counts the pilot's heartbeats from 1 on; 0 is of a pilot that does not count.
-    `network` is that of its payloads, sent once it is known.
+    `facts` of its node are those that became known or changed since: the network of its payloads,
+    and the time that its batch system leaves.
     """
 
     running: tuple[AttemptRef, ...] = ()
@@ -51,7 +52,7 @@ class HeartbeatMessage:
     is_draining: bool = False
     sequence: int = 0
     validation_s: float | None = None
-    network: str = ""
+    facts: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +112,7 @@ def _parameters(credential: Credential, beat: HeartbeatMessage, now: datetime) -
         "load": None if beat.load is None else json.dumps(dict(beat.load)),
         "is_draining": beat.is_draining,
         "validation_s": beat.validation_s,
-        "network": beat.network,
+        "facts": json.dumps(dict(beat.facts)),
         "usage": json.dumps(usage),
     }
 

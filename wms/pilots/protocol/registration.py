@@ -45,7 +45,8 @@ _FAILED_ENDS = frozenset({"unfit", "error"})
 # With all that it can offer, and nothing else: every request of a pilot begins with it.
 _PILOT = Columns(Pilot, "pilot", "uuid", "state", "token_sha256", "node", "published", "ended_at")
 _QUEUE = Columns(
-    Queue, "queue", "name", "element", "cores", "memory_mb", "gpus", "wall_time_s", "platform",
+    Queue, "queue", "name", "element", "cores", "memory_mb", "gpus", "wall_time_s", "cpu_power",
+    "platform",
     "setup", "submit_pool", "tags", "required_tags", "payload_limits",
 )  # fmt: skip
 _SITE = Columns(Site, "site", "name")

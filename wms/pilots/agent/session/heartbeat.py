@@ -19,6 +19,7 @@ from ..files.job_attributes import ReportedAttributes
 from ..server.client import BadAnswer, Client, Rejected, Unauthorised, Unavailable
 from ..server.log_upload import LogUploader
 from ..server.report_spool import ReportSpool
+from .told_time import ToldTime
 
 log = logging.getLogger("pilot")
 
@@ -28,8 +29,8 @@ Usage = Mapping[Attempt, Mapping[str, Any]]
 class Heartbeats:
     """Sends heartbeats until stopped, whatever the main thread does; a lost one is not repeated.
 
-    `usage` gives the usage of payloads. `validation_s` and the payloads' `network` are sent once
-    known.
+    `usage` gives the usage of payloads, `told_time` the time that its batch system
+    leaves. `validation_s` and the payloads' `network` are sent once known.
     """
 
     def __init__(
@@ -40,6 +41,7 @@ class Heartbeats:
         every_s: float,
         work_dir: Path,
         usage: Callable[[], Usage],
+        told_time: ToldTime,
         spool: ReportSpool,
         log_uploader: LogUploader,
     ) -> None:
@@ -48,6 +50,7 @@ class Heartbeats:
         self._every_s = every_s
         self._work_dir = work_dir
         self._usage = usage
+        self._told_time = told_time
         self._spool = spool
         self._log_uploader = log_uploader
         self._reported = ReportedAttributes(work_dir)
@@ -93,6 +96,7 @@ class Heartbeats:
             "load": node.load(self._work_dir),
             "is_draining": self._control.is_draining,
             "sequence": self._sequence,
+            **self._told_time.news(),
         }
         if self.validation_s is not None:
             body["totals"] = {"validation_s": round(self.validation_s, 3)}
@@ -100,6 +104,7 @@ class Heartbeats:
             body["network"] = self.network
         answer = self._client.call("heartbeat", body, retry_s=0.0)
         self._reported.accepted(jobs)
+        self._told_time.accepted()
         commands = answer.get("commands")
         for command in commands if isinstance(commands, list) else ():
             self._execute(command)

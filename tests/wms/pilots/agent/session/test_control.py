@@ -18,6 +18,7 @@ from wms.pilots.agent.server.client import Client
 from wms.pilots.agent.server.log_upload import LogUploader
 from wms.pilots.agent.server.report_spool import ReportSpool
 from wms.pilots.agent.session.heartbeat import Heartbeats
+from wms.pilots.agent.session.told_time import ToldTime
 
 
 @pytest.fixture
@@ -58,6 +59,7 @@ def test_a_heartbeat_that_goes_wrong_is_not_the_last_one(tmp_path: Path) -> None
         every_s=0.01,
         work_dir=tmp_path,
         usage=usage,
+        told_time=ToldTime(control, started=0.0, environment={}),
         spool=ReportSpool(tmp_path / "spool", client=client, control=control),
         log_uploader=LogUploader(client, tmp_path / "log"),
     )
