@@ -61,7 +61,8 @@ class Resource:
     A generic pilot has no `owner`; one of a frontend has the `owner_groups` of it, one of the
     default frontend the `foreign_groups` whose jobs it leaves alone. A private one has owner and
     group, or only its group where the members of the group share their pilots. `required_tags` are
-    those that a job must carry. Kinds in `excluded` have reached a running limit. `publishes` is
+    those that a job must carry. `refused_owners` and `refused_groups` have no account on the node
+    that is free for their jobs. Kinds in `excluded` have reached a running limit. `publishes` is
     what is known of the attributes that pilots of a queue publish; None: it was not looked up.
     """
 
@@ -83,6 +84,8 @@ class Resource:
     owner: str = ""
     owner_groups: tuple[str, ...] = ()
     foreign_groups: tuple[str, ...] = ()
+    refused_owners: tuple[str, ...] = ()
+    refused_groups: tuple[str, ...] = ()
     excluded: tuple[JobKind, ...] = ()
     publishes: PublishedHere | None = None
 
@@ -173,6 +176,8 @@ def _check_identity(here: Resource, needs: Needs) -> str:
         return f"only jobs of the groups {names} are taken"
     if needs.owner_group in here.foreign_groups:
         return f"jobs of {needs.owner_group} are for pilots of its frontend"
+    if needs.owner in here.refused_owners or needs.owner_group in here.refused_groups:
+        return f"has no free account for {needs.owner}"
     return ""
 
 

@@ -150,8 +150,14 @@ def _read_resource(fields: Fields, pilot: Pilot) -> Resource:
         platform=offer.platform or platform,
         tags=tuple(tag for tag in offer.tags if tag not in unproved),
         required_tags=tuple(sorted(required)),
+        refused_owners=_words(fields, "refused_owners"),
+        refused_groups=_words(fields, "refused_groups"),
     )
     return with_identity(mine, pilot.owner, pilot.owner_group)
+
+
+def _words(fields: Fields, name: str) -> tuple[str, ...]:
+    return fields.texts(name) if fields.has(name) else ()
 
 
 def _read_amounts(fields: Fields) -> dict[str, int]:
@@ -234,6 +240,7 @@ def claim_json(answer: ClaimAnswer) -> dict[str, Any]:
             "attempt": work.attempt.number,
             "name": job.name,
             "owner": job.needs["owner"],
+            "owner_group": job.needs.get("owner_group", ""),
             "executable": job.executable,
             "arguments": job.arguments,
             "environment": job.environment,

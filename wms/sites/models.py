@@ -206,6 +206,14 @@ class Queue(models.Model):
         help_text="Folders of the node that payloads see through their fence, as a JSON list, for "
         'example [{"path": "/data", "is_writable": true}].',
     )
+    payload_accounts = models.JSONField(
+        default=dict,
+        blank=True,
+        db_default=Value({}, models.JSONField()),
+        help_text="Accounts of the nodes that jobs of users and groups run under, with the fence "
+        'sudo, as a JSON object, for example {"users": {"alice": ["alice"]}, "groups": {"cms": '
+        '["cms1", "cms2"]}}; all others run under those of the pool.',
+    )
     payload_limits = models.JSONField(
         default=dict,
         blank=True,

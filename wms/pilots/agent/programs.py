@@ -40,6 +40,7 @@ def answer_of(command: Sequence[str], timeout_s: float) -> str:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
+            cwd="/",
             start_new_session=True,
         )
     except OSError as error:

@@ -37,6 +37,7 @@ from wms.pilots.protocol.sql import FIND_PILOT
 from wms.pilots.states import TERMINAL, TOKEN_GRACE
 from wms.sites.fence_settling import settle_fence
 from wms.sites.models import Queue, Site
+from wms.sites.payload_accounts import accounts_of
 
 #: Reasons for which pilots end by themselves; the last two are failures.
 ENDS = ("idle", "drained", "lifetime", "terminated", "preempted", "unfit", "error")
@@ -74,6 +75,7 @@ class RegistrationAnswer:
     hold_after_failure_s: int
     shared_folders: Sequence[Mapping[str, Any]]
     has_containers: bool
+    accounts: Mapping[str, Any]
 
 
 def secret_digest(secret: str) -> str:
@@ -151,6 +153,7 @@ def _terms(pilot: Pilot) -> RegistrationAnswer:
         hold_after_failure_s=0 if pilot.test else queue.hold_after_failure_s,
         shared_folders=queue.shared_folders,
         has_containers=CONTAINER_TAG in queue.tags,
+        accounts=accounts_of(queue),
     )
 
 

@@ -156,6 +156,14 @@ class Enclosure:
 class Reservation:
     """Reservation of a fence for one job: empty, where the fence takes in any number."""
 
+    def refused(self) -> dict[str, list[str]]:
+        """Users and groups whose jobs it is not for, as a claim tells them."""
+        return {}
+
+    def choose(self, owner: str, group: str) -> Reservation:
+        """Reservation for a job of this owner, in this group; what else was reserved is free."""
+        return self
+
     def close(self) -> None:
         """Release it; may be called again."""
 
@@ -168,6 +176,8 @@ class Fence:
     networks: tuple[str, ...] = (OPEN,)
     #: Others on this node may have taken the last place at any moment.
     needs_reservation = False
+    #: Why accounts that the queue maps users to cannot be used on this node.
+    account_faults: Sequence[str] = ()
 
     def __init__(self, network: Network | None = None) -> None:
         """Raises FenceUnusable, and OSError, where it cannot give payloads this network."""

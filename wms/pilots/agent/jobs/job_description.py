@@ -46,6 +46,7 @@ class Job:
     attempt: int
     name: str
     owner: str
+    owner_group: str
     executable: str
     arguments: tuple[str, ...]
     environment: Mapping[str, str]
@@ -73,6 +74,7 @@ class Job:
             attempt=int(data["attempt"]),
             name=str(data.get("name", "")),
             owner=str(data.get("owner", "")),
+            owner_group=str(data.get("owner_group", "")),
             executable=str(data["executable"]),
             arguments=tuple(str(each) for each in data.get("arguments", ())),
             environment={str(k): str(v) for k, v in data.get("environment", {}).items()},

@@ -79,6 +79,10 @@ class RunningJobs:
             return False
         return True
 
+    def refused(self) -> dict[str, list[str]]:
+        """Users and groups whose jobs the reservation is not for."""
+        return {} if self._reservation is None else self._reservation.refused()
+
     def release_reservation(self) -> None:
         """Release the reservation: there is no next job now, and other pilots may use it."""
         if self._reservation is not None:
@@ -101,7 +105,8 @@ class RunningJobs:
 
     def start(self, job: Job) -> None:
         """Run a job in a thread, from its inputs to its report."""
-        reservation, self._reservation = self._reservation or Reservation(), None
+        reservation = (self._reservation or Reservation()).choose(job.owner, job.owner_group)
+        self._reservation = None
         waker = self._control.add_attempt(job.key)
         self._jobs[job.key] = job
         thread = threading.Thread(

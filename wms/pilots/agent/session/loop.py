@@ -197,11 +197,15 @@ class Agent:
             failure = "; ".join(self._told_time.faults)
             self._validation.tell(self._client, "time-left", failure=failure)
         try:
-            return fence_of(settings, self._fence, self._config)
+            fence = fence_of(settings, self._fence, self._config)
         except FenceUnusable as error:
             reason = f"{settings.fence} does not work: {error}"
             self._validation.report_failure(self._client, "fence", reason)
             return None
+        if fence.account_faults:
+            failure = "; ".join(fence.account_faults)
+            self._validation.tell(self._client, "accounts", failure=failure)
+        return fence
 
     def _end_of_unfit(self) -> EndReason:
         if self._control.is_locked_out:

@@ -19,4 +19,5 @@ def fence_of(settings: QueueSettings, found: Fence, config: PilotConfig) -> Fenc
     if is_found and settings.network in (AUTO, found.network.name):
         return found
     name = found.name if settings.fence == AUTO else settings.fence
-    return fence_named(name, config.work_dir, Network(settings.network, config.server_url))
+    wanted = Network(settings.network, config.server_url)
+    return fence_named(name, config.work_dir, wanted, settings.accounts)

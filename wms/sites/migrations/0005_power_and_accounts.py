@@ -19,6 +19,18 @@ class Migration(migrations.Migration):
                 validators=[MinValueValidator(0.01), MaxValueValidator(1000.0)],
             ),
         ),
+        migrations.AddField(
+            model_name="queue",
+            name="payload_accounts",
+            field=models.JSONField(
+                blank=True,
+                db_default=models.Value({}, models.JSONField()),
+                default=dict,
+                help_text="Accounts of the nodes that jobs of users and groups run under, with the "
+                'fence sudo, as a JSON object, for example {"users": {"alice": ["alice"]}, '
+                '"groups": {"cms": ["cms1", "cms2"]}}; all others run under those of the pool.',
+            ),
+        ),
         migrations.AddConstraint(
             model_name="queue",
             constraint=models.CheckConstraint(
