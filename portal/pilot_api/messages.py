@@ -6,7 +6,7 @@ What a claim offers is bounded by what the pilot's queue offers.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -78,6 +78,9 @@ def read_beat(fields: Fields, now: datetime) -> HeartbeatMessage:
         sequence=fields.integer("sequence", maximum=2**63 - 1) if fields.has("sequence") else 0,
         validation_s=totals.get("validation_s"),
         facts=_read_facts(fields, now),
+        wants_token=tuple(
+            ref for ref, each in attempts if each.has("wants_token") and each.flag("wants_token")
+        ),
     )
 
 
@@ -211,6 +214,9 @@ def heartbeat_json(answer: HeartbeatAnswer) -> dict[str, Any]:
         for ref in answer.kill
     ]
     commands += [{"command": "peek", **_named(ref)} for ref in answer.peek]
+    commands += [
+        {"command": "token", **_named(ref), **asdict(token)} for ref, token in answer.tokens.items()
+    ]
     if answer.is_drained:
         commands.append({"command": "drain", **_reason(answer.drain_reason)})
     return {"commands": commands}
@@ -254,6 +260,7 @@ def claim_json(answer: ClaimAnswer) -> dict[str, Any]:
             "cpu_time_s": work.cpu_time_s,
             "disk_mb": job.needs["disk_mb"],
             "token": work.token,
+            **({"bearer": asdict(work.bearer)} if work.bearer else {}),
         }
     }
 

@@ -26,6 +26,7 @@ from wms.jobs.content.inputs import input_blobs, missing_inputs
 from wms.jobs.content.job_files import listed_names, misplaced_file
 from wms.jobs.limits import ClaimLimits
 from wms.jobs.models import Attempt, Blob, Job
+from wms.jobs.payload_tokens import PayloadToken, token_for
 from wms.jobs.prepared_statements import attempts_of_claim
 from wms.jobs.states import JobCause
 from wms.pilots.models import Pilot
@@ -47,7 +48,8 @@ from wms.taskqueues.waiting import ClaimingHost, has_failed_at
 class Work:
     """Claimed job: all that the pilot must know to run it, and what it may use.
 
-    `cpu_time_s` is that of the pilot's own cores, whatever their power.
+    `cpu_time_s` is that of the pilot's own cores, whatever their power. `token` is for its
+    messages about the attempt, `bearer` for the payload, if its job asks for one.
     """
 
     attempt: AttemptRef
@@ -58,6 +60,7 @@ class Work:
     gpus: int
     cpu_time_s: int
     token: str
+    bearer: PayloadToken | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +99,7 @@ def claim_job(
     result = _bind_job(pilot, resource, claim_key, unreported, now, is_called)
     if isinstance(result, Refusal):
         return ClaimAnswer(reason=result.reason, until=result.until, again_s=result.again_s)
-    return _answer(pilot, result)
+    return _answer(pilot, result, now)
 
 
 @transaction.atomic
@@ -207,7 +210,7 @@ def _left(offered: int, held: int, said: int) -> int:
     return max(0, min(offered - held, said))
 
 
-def _answer(pilot: Pilot, attempt: Attempt) -> ClaimAnswer:
+def _answer(pilot: Pilot, attempt: Attempt, now: datetime) -> ClaimAnswer:
     job = attempt.job
     try:
         fill(attempt)
@@ -234,5 +237,6 @@ def _answer(pilot: Pilot, attempt: Attempt) -> ClaimAnswer:
             gpus=attempt.gpus,
             cpu_time_s=ceil(job.needs["cpu_time_s"] / power_of(pilot.queue, pilot.published)),
             token=attempt_token(pilot, ref),
+            bearer=token_for(attempt, now=now),
         )
     )

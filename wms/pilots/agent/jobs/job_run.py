@@ -37,6 +37,7 @@ from .images import Images
 from .job_description import AttachedClaim, Input, Job
 from .outputs import JobOutputs
 from .payload_command import payload_command, payload_environment
+from .token_renewal import TokenRenewal
 
 DOWNLOAD_TRIES = 3
 #: So long a checkpoint waits for the server.
@@ -127,6 +128,7 @@ class JobRun:
             grace_s=job.kill_grace_s,
         )
         self._meter: Meter | None = None
+        self.token = TokenRenewal(job.key, job.bearer)
         self._missing_checkpoint: list[str] = []
 
     def usage(self) -> dict[str, Any]:
@@ -237,8 +239,10 @@ class JobRun:
                 return execution.Outcome.not_started(problem)
             enclosure.enter()
             try:
+                self.token.begin(enclosure.write_token)
                 return self._execute(payload_command(self._job, executable, enclosure), enclosure)
             finally:
+                self.token.stop()
                 enclosure.leave(self._job.outputs)
         finally:
             started.finish()

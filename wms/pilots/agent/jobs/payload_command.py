@@ -44,6 +44,8 @@ def payload_environment(
         "PILOTAGE_MEMORY_MB": str(job.share.memory_mb),
         "PILOTAGE_GPUS": str(job.share.gpus),
         **({"PILOTAGE_PORTAL": network.server_url} if network.portal else {}),
+        # Where programs of WLCG look for one.
+        **({"BEARER_TOKEN_FILE": enclosure.token_file} if job.bearer else {}),
         "OMP_NUM_THREADS": str(job.share.cores),
         **job.environment,
     }

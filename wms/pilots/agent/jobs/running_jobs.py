@@ -15,7 +15,7 @@ from ..control import Attempt, Waker
 from ..fence.base import NoFreeAccount, Reservation
 from ..node import Share
 from ..server.client import BadAnswer, Client, Rejected, Unauthorised, Unavailable
-from .job_description import AttachedClaim, Job
+from .job_description import AttachedClaim, BearerToken, Job
 from .job_run import JobRun, NotRun, RunContext
 
 log = logging.getLogger("pilot")
@@ -102,6 +102,16 @@ class RunningJobs:
     def usage(self) -> dict[Attempt, dict[str, Any]]:
         """Usage of each running payload as last measured."""
         return {key: run.usage() for key, run in self._running.items()}
+
+    def want_tokens(self) -> list[Attempt]:
+        """Attempts whose payloads need another bearer token soon."""
+        return [key for key, run in self._running.items() if run.token.is_due()]
+
+    def renew_token(self, attempt: Attempt, token: BearerToken) -> None:
+        """Give a payload another bearer token, if it still runs."""
+        run = self._running.get(attempt)
+        if run is not None:
+            run.token.renew(token)
 
     def start(self, job: Job) -> None:
         """Run a job in a thread, from its inputs to its report."""

@@ -138,7 +138,7 @@ class Agent:
             self._control,
             every_s=settings.heartbeat_s,
             work_dir=self._config.work_dir,
-            usage=lambda: self._running_jobs.usage() if self._running_jobs else {},
+            jobs=lambda: self._running_jobs,
             told_time=self._told_time,
             spool=self._spool,
             log_uploader=self._log_uploader,
