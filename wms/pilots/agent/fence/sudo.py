@@ -17,6 +17,7 @@ import subprocess
 import sys
 import tarfile
 import tempfile
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -48,8 +49,9 @@ from .unix_accounts import AccountPool, PayloadAccount, folder_of_locks
 ACCOUNT = "pilotage"
 MOST_ACCOUNTS = 1024
 _TIME_LIMIT_S = 600.0
-#: For each account of a map.
+#: For each account of a map, and for all of them.
 _TRIAL_TIMEOUT_S = 10.0
+_TRIALS_TIMEOUT_S = 60.0
 _IS_NEW_ENOUGH = "import sys; sys.exit(sys.version_info < (3, 9))"
 _SIGNAL = 'kill -s "$1" -- -1'
 # Open to all accounts, and on disk.
@@ -85,6 +87,7 @@ class SudoFence(Fence):
             raise FenceUnusable(f"this node has no account {ACCOUNT}1")
         self._accounts = AccountPool(names, folder_of_locks())
         self._python = _python_of(self._program, names[0])
+        self._trials_until = time.monotonic() + _TRIALS_TIMEOUT_S
         self._map, self.account_faults = usable_map(accounts, self._why_refused)
 
     def reserve(self) -> Reservation:
@@ -93,6 +96,8 @@ class SudoFence(Fence):
     def _why_refused(self, account: str) -> str:
         """Reason why no payload can be started under an account; empty when one can."""
         command = [self._program, "-n", "-u", account, "--", self._python, "-I", "-S", "-c", ""]
+        if time.monotonic() > self._trials_until:
+            return f"{account} was not tried: the others took too long"
         try:
             answer_of(command, _TRIAL_TIMEOUT_S)
         except NoAnswer as error:

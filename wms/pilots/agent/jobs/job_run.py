@@ -74,6 +74,7 @@ class RunContext:
     """Context that all jobs of a pilot share: fence, limits, spool, control groups, time left."""
 
     work_dir: Path
+    server_url: str
     control: Control
     fence: Fence
     images: Images
@@ -341,7 +342,9 @@ class JobRun:
         self, command: list[str], enclosure: Enclosure, stream_uploader: StreamUploader
     ) -> execution.Outcome:
         assert self._meter is not None
-        environment = payload_environment(self._job, enclosure, self._context.published())
+        context = self._context
+        published = context.published()
+        environment = payload_environment(self._job, enclosure, published, context.server_url)
         with self._context.cgroups.group(self._directories.home.name, self._limits) as group:
             outcome = execution.run_payload(
                 enclosure.plan(command, environment, self._limits),

@@ -219,6 +219,7 @@ class Agent:
         cgroups.set_up()
         return RunContext(
             work_dir=self._config.work_dir,
+            server_url=self._config.server_url,
             control=self._control,
             fence=fence,
             images=images,

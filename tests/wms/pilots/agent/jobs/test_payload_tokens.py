@@ -24,7 +24,7 @@ _SCRIPT = """#!/usr/bin/python3
 import json, os, stat, sys, time, urllib.error, urllib.request
 file = os.environ["BEARER_TOKEN_FILE"]
 def status(token, path):
-    url = f"{sys.argv[1]}/api/v1/{path}"
+    url = f"{os.environ['PILOTAGE_PORTAL']}/api/v1/{path}"
     request = urllib.request.Request(url, headers={"Authorization": f"Bearer {token}"})
     try:
         return urllib.request.urlopen(request).status
@@ -57,9 +57,7 @@ def test_a_payload_finds_its_owners_token_which_is_renewed_and_ends_with_it(
         request.getfixturevalue("fence_programs")
     monkeypatch.setattr(payload_tokens, "LIFETIME", timedelta(seconds=6))
     Queue.objects.update(fence=fence)
-    job = world.submit(
-        _SCRIPT, arguments=(world.server.url,), outputs=("told",), directives={"has_token": True}
-    )
+    job = world.submit(_SCRIPT, outputs=("told",), directives={"has_token": True})
     without = world.submit('#!/bin/sh\ntest -z "$BEARER_TOKEN_FILE"\n')
 
     agent = world.start()
