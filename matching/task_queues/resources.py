@@ -22,7 +22,9 @@ NODE_TEXTS = ("hostname", "platform", "python", "agent_version")
 NODE_NUMBERS = (
     "cores", "memory_mb", "disk_mb", "slot_cores", "slot_memory_mb", "slot_gpus",
 )  # fmt: skip
-NODE_FACTS = (*NODE_TEXTS, *NODE_NUMBERS)
+#: Who told the time that is left to the pilot, where its batch system did.
+TIME_SOURCE = "time_source"
+NODE_FACTS = (*NODE_TEXTS, *NODE_NUMBERS, TIME_SOURCE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,15 +57,18 @@ class JobKind:
 class Resource:
     """Resources offered now: `cores`, `memory_mb`, `gpus` and `disk_mb` are the free ones.
 
+    `cpu_time_s` is the time that is left, times `cpu_power`.
     A generic pilot has no `owner`; one of a frontend has the `owner_groups` of it, one of the
     default frontend the `foreign_groups` whose jobs it leaves alone. A private one has owner and
     group, or only its group where the members of the group share their pilots. `required_tags` are
-    those that a job must carry. Kinds in `excluded` have reached a running limit. `publishes` is
+    those that a job must carry. `refused_owners` and `refused_groups` have no account on the node
+    that is free for their jobs. Kinds in `excluded` have reached a running limit. `publishes` is
     what is known of the attributes that pilots of a queue publish; None: it was not looked up.
     """
 
     site: str
     cpu_time_s: int
+    cpu_power: float = 1.0
     cores: int = 1
     memory_mb: int = 0
     gpus: int = 0
@@ -79,6 +84,8 @@ class Resource:
     owner: str = ""
     owner_groups: tuple[str, ...] = ()
     foreign_groups: tuple[str, ...] = ()
+    refused_owners: tuple[str, ...] = ()
+    refused_groups: tuple[str, ...] = ()
     excluded: tuple[JobKind, ...] = ()
     publishes: PublishedHere | None = None
 
@@ -169,6 +176,8 @@ def _check_identity(here: Resource, needs: Needs) -> str:
         return f"only jobs of the groups {names} are taken"
     if needs.owner_group in here.foreign_groups:
         return f"jobs of {needs.owner_group} are for pilots of its frontend"
+    if needs.owner in here.refused_owners or needs.owner_group in here.refused_groups:
+        return f"has no free account for {needs.owner}"
     return ""
 
 
@@ -205,6 +214,7 @@ def pilot_ad(
         "Memory": resource.memory_mb,
         "Gpus": resource.gpus,
         "CpuTimeLeft": resource.cpu_time_s,
+        "CpuPower": resource.cpu_power,
         "PilotType": resource.pilot_type,
         "Middleware": resource.middleware,
         "Tags": list(resource.tags),

@@ -206,12 +206,12 @@ class QueueForm(CheckedForm):
         model = Queue
         fields = (
             "site", "name", "element", "settings", "is_enabled", "max_pilots", "max_queued_pilots",
-            "cores", "memory_mb", "gpus", "wall_time_s", "platform", "tags", "required_tags",
-            "setup", "submit_pool", "is_private", "owner", "owner_group", "fence", "network",
-            "payload_limits", "shared_folders", "http_proxy", "checks", "hold_after_failure_s",
-            "attenuation",
-            "max_idle_pilots", "curb_idle_pilots", "max_held_pilots", "max_submits", "batch_size",
-            "max_removals", "removal_margin", "removal_wait_s", "queued_lifetime_s",
+            "cores", "memory_mb", "gpus", "wall_time_s", "cpu_power", "platform", "tags",
+            "required_tags", "setup", "submit_pool", "is_private", "owner", "owner_group", "fence",
+            "network", "payload_accounts", "payload_limits", "shared_folders", "http_proxy",
+            "checks", "hold_after_failure_s", "attenuation", "max_idle_pilots", "curb_idle_pilots",
+            "max_held_pilots", "max_submits", "batch_size", "max_removals", "removal_margin",
+            "removal_wait_s", "queued_lifetime_s",
         )  # fmt: skip
         labels = {"gpus": "GPUs"}
         help_texts = {
@@ -237,7 +237,7 @@ class QueueAdmin(OwnSitesAdmin):
     may_be_added = False
     operators_fields = (
         "site", "name", "element", "settings", "is_private", "owner", "owner_group", "fence",
-        "network", "shared_folders",
+        "network", "shared_folders", "payload_accounts",
     )  # fmt: skip
     change_form_template = "admin/sites/testable_change_form.html"
 

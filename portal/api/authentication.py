@@ -1,15 +1,21 @@
-"""Token authentication of the REST API."""
+"""Authentication of the REST API by tokens: those of people, and those of payloads."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from django.utils import timezone
 from rest_framework.authentication import BaseAuthentication, get_authorization_header
-from rest_framework.exceptions import AuthenticationFailed
+from rest_framework.exceptions import AuthenticationFailed, PermissionDenied
+from rest_framework.permissions import SAFE_METHODS
 from rest_framework.request import Request
 
 from wms.core.errors import NotAuthenticated
 from wms.core.models import User
 from wms.core.tokens import authenticate_token
+from wms.dags.reading.dag_jobs import dag_id_of
+from wms.jobs.models import Job
+from wms.jobs.payload_tokens import BEGINNING, authenticate_payload
 
 
 class TokenAuthentication(BaseAuthentication):
@@ -35,3 +41,40 @@ class TokenAuthentication(BaseAuthentication):
     def authenticate_header(self, request: Request) -> str:
         """Value of the WWW-Authenticate header of a 401."""
         return self.keyword
+
+
+class PayloadAuthentication(BaseAuthentication):
+    """`Authorization: Bearer plj_...`: the token that a payload has of its job's owner.
+
+    It reads what addresses below its own job, that one's DAG and its cluster tell.
+    """
+
+    keyword = b"bearer"
+
+    def authenticate(self, request: Request) -> tuple[User, str] | None:
+        """Return the job's owner; raise when the token is not good, or not for this request."""
+        parts = get_authorization_header(request).split()
+        if len(parts) != 2 or parts[0].lower() != self.keyword:
+            return None
+        text = parts[1].decode("ascii", errors="replace")
+        if not text.startswith(BEGINNING):
+            return None
+        try:
+            caller = authenticate_payload(text, now=timezone.now())
+        except NotAuthenticated as error:
+            raise AuthenticationFailed(str(error)) from error
+        if request.method not in SAFE_METHODS:
+            raise PermissionDenied("The token of a payload reads, and changes nothing.")
+        if not _is_about(caller.job, request.parser_context["kwargs"]):
+            raise PermissionDenied(
+                f"This token is for what belongs to job {caller.job.pk}: the job, its DAG and its "
+                "cluster."
+            )
+        return caller.user, text
+
+
+def _is_about(job: Job, named: Mapping[str, object]) -> bool:
+    """Whether an address names the job, its DAG or its cluster, and no other job."""
+    own = {"job_id": job.pk, "dag_id": dag_id_of(job), "cluster_id": job.cluster_id}
+    given = {name: value for name, value in named.items() if name in own}
+    return bool(given) and all(value and own[name] == value for name, value in given.items())

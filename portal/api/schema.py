@@ -32,6 +32,21 @@ class TokenScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-ca
         }
 
 
+class PayloadScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
+    """Authentication by the token of a payload, in the schema's form."""
+
+    target_class = "portal.api.authentication.PayloadAuthentication"
+    name = "payload"
+
+    def get_security_definition(self, auto_schema: AutoSchema) -> dict[str, Any]:
+        """Describe the header."""
+        return {
+            "type": "http",
+            "scheme": "bearer",
+            "description": "The token in the file that BEARER_TOKEN_FILE names to a payload.",
+        }
+
+
 #: What every request may be answered, and those for one object.
 _ALWAYS = {
     "400": "The request cannot be read, or a parameter is none; the findings name it.",

@@ -6,7 +6,8 @@ What a claim offers is bounded by what the pilot's queue offers.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime
 from typing import Any
 
 from matching.task_queues.needs import CONTAINER_TAG, MOST
@@ -20,6 +21,7 @@ from wms.pilots.models import Pilot
 from wms.pilots.protocol.attempt_refs import AttemptRef
 from wms.pilots.protocol.claims import ClaimAnswer
 from wms.pilots.protocol.heartbeats import HeartbeatAnswer, HeartbeatMessage
+from wms.sites.cpu_power import power_of
 from wms.sites.selectors import queue_offer, with_identity
 
 #: What a payload uses, as far as its pilot can tell; in seconds and MB.
@@ -29,21 +31,37 @@ _USAGE = (
 )  # fmt: skip
 _LOAD = ("load_1min", "disk_free_mb", "memory_free_mb")
 _NETWORKS = ("node", "open", "portal", "none")
+_TIME_SOURCES = ("slurm", "htcondor")
 _FENCES = ("bwrap", "apptainer", "sudo", "none")
 _TOTALS = ("cores", "lifetime_s", "validation_s")
 
 
-def read_node(fields: Fields) -> dict[str, Any]:
+def read_node(fields: Fields, now: datetime) -> dict[str, Any]:
     """The facts of a worker node; unknown ones are dropped. The fence may be left out."""
     fence = {"fence": fields.choice("fence", *_FENCES)} if fields.has("fence") else {}
+    told = read_told_time(fields, now)
     return {
         **{name: fields.text(name, max_length=255) for name in NODE_TEXTS},
         **{name: fields.integer(name, maximum=MAX_AMOUNT) for name in NODE_NUMBERS},
         **fence,
+        **told,
     }
 
 
-def read_beat(fields: Fields) -> HeartbeatMessage:
+def read_told_time(fields: Fields, now: datetime) -> dict[str, Any]:
+    """Time that the batch system leaves to the pilot: who told it, and the end in Unix time.
+
+    The end is None without a limit; nothing where the pilot was told nothing.
+    """
+    if not fields.has("time_source"):
+        return {}
+    source = fields.choice("time_source", *_TIME_SOURCES)
+    left_s = fields.amount("time_left_s") if fields.has("time_left_s") else None
+    ends_at = None if left_s is None else int(now.timestamp()) + left_s
+    return {"time_source": source, "ends_at": ends_at}
+
+
+def read_beat(fields: Fields, now: datetime) -> HeartbeatMessage:
     """A heartbeat: the attempts at hand, and what their payloads tell and use."""
     attempts = [(_read_attempt(each), each) for each in fields.objects("jobs")]
     totals = _numbers(fields, "totals", _TOTALS)
@@ -59,8 +77,17 @@ def read_beat(fields: Fields) -> HeartbeatMessage:
         is_draining=fields.has("is_draining") and fields.flag("is_draining"),
         sequence=fields.integer("sequence", maximum=2**63 - 1) if fields.has("sequence") else 0,
         validation_s=totals.get("validation_s"),
-        network=fields.choice("network", *_NETWORKS) if fields.has("network") else "",
+        facts=_read_facts(fields, now),
+        wants_token=tuple(
+            ref for ref, each in attempts if each.has("wants_token") and each.flag("wants_token")
+        ),
     )
+
+
+def _read_facts(fields: Fields, now: datetime) -> dict[str, Any]:
+    """Facts of the node that are known only after the registration, or change."""
+    network = {"network": fields.choice("network", *_NETWORKS)} if fields.has("network") else {}
+    return {**network, **read_told_time(fields, now)}
 
 
 def _read_attempt(fields: Fields) -> AttemptRef:
@@ -110,26 +137,36 @@ def _read_resource(fields: Fields, pilot: Pilot) -> Resource:
     takes those with images only where it says that it starts containers.
     """
     offer = queue_offer(pilot.queue)
+    power = power_of(pilot.queue, pilot.published)
     offered = _read_amounts(fields)
     platform = fields.text("platform", max_length=64)
     # What only a pilot can know of its node: whether it starts containers.
     unproved = {CONTAINER_TAG}.difference(fields.texts("tags"))
     required = {*offer.required_tags, *fields.texts("required_tags")}
+    # A pilot tells the time of the clock that it has left; what it can do in it is judged here.
+    left_s = min(fields.amount("cpu_time_s"), pilot.queue.wall_time_s)
     mine = replace(
         offer,
         **{name: min(offered[name], getattr(offer, name)) for name in offered},
+        cpu_time_s=min(int(left_s * power), MOST["cpu_time_s"]),
+        cpu_power=power,
         platform=offer.platform or platform,
         tags=tuple(tag for tag in offer.tags if tag not in unproved),
         required_tags=tuple(sorted(required)),
+        refused_owners=_words(fields, "refused_owners"),
+        refused_groups=_words(fields, "refused_groups"),
     )
     return with_identity(mine, pilot.owner, pilot.owner_group)
 
 
+def _words(fields: Fields, name: str) -> tuple[str, ...]:
+    return fields.texts(name) if fields.has(name) else ()
+
+
 def _read_amounts(fields: Fields) -> dict[str, int]:
-    """Free amounts of the pilot's slot, and the time that is left."""
+    """Free amounts of the pilot's slot."""
     return {
         "disk_mb": fields.amount("disk_mb"),
-        "cpu_time_s": fields.amount("cpu_time_s"),
         "cores": fields.integer("cores", maximum=MOST["cores"]),
         "memory_mb": fields.amount("memory_mb"),
         "gpus": fields.integer("gpus", maximum=MOST["gpus"]),
@@ -177,6 +214,9 @@ def heartbeat_json(answer: HeartbeatAnswer) -> dict[str, Any]:
         for ref in answer.kill
     ]
     commands += [{"command": "peek", **_named(ref)} for ref in answer.peek]
+    commands += [
+        {"command": "token", **_named(ref), **asdict(token)} for ref, token in answer.tokens.items()
+    ]
     if answer.is_drained:
         commands.append({"command": "drain", **_reason(answer.drain_reason)})
     return {"commands": commands}
@@ -206,6 +246,7 @@ def claim_json(answer: ClaimAnswer) -> dict[str, Any]:
             "attempt": work.attempt.number,
             "name": job.name,
             "owner": job.needs["owner"],
+            "owner_group": job.needs.get("owner_group", ""),
             "executable": job.executable,
             "arguments": job.arguments,
             "environment": job.environment,
@@ -216,9 +257,10 @@ def claim_json(answer: ClaimAnswer) -> dict[str, Any]:
             "cores": work.cores,
             "memory_mb": work.memory_mb,
             "gpus": work.gpus,
-            "cpu_time_s": job.needs["cpu_time_s"],
+            "cpu_time_s": work.cpu_time_s,
             "disk_mb": job.needs["disk_mb"],
             "token": work.token,
+            **({"bearer": asdict(work.bearer)} if work.bearer else {}),
         }
     }
 

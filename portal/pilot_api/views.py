@@ -44,14 +44,13 @@ def register(request: HttpRequest) -> HttpResponse:
     body = read_body(request)
     token = body.text("token", pattern=_TOKEN)
     secret = body.text("secret", max_length=256)
-    node = messages.read_node(body.object("node"))
+    now = timezone.now()
+    node = messages.read_node(body.object("node"), now)
     try:
         uuid = UUID(body.text("pilot", max_length=36))
     except ValueError as error:
         raise NotAuthenticated from error
-    terms = registration.register_pilot(
-        uuid, secret=secret, token=token, node=node, now=timezone.now()
-    )
+    terms = registration.register_pilot(uuid, secret=secret, token=token, node=node, now=now)
     return JsonResponse(asdict(terms))
 
 
@@ -59,14 +58,15 @@ def register(request: HttpRequest) -> HttpResponse:
 def heartbeat(request: HttpRequest) -> HttpResponse:
     """Heartbeat of a pilot with its attempts; the answer carries commands."""
     uuid, token = credential_of(request)
+    now = timezone.now()
     try:
-        beat = messages.read_beat(read_body(request))
+        beat = messages.read_beat(read_body(request), now)
     except PilotageError:
         # The credential is looked at with the beat; without a good one nobody is told of faults.
-        registration.authenticate_pilot(uuid, token, now=timezone.now())
+        registration.authenticate_pilot(uuid, token, now=now)
         raise
     credential = Credential(uuid, registration.secret_digest(token))
-    answer = record_heartbeat(credential, beat, now=timezone.now())
+    answer = record_heartbeat(credential, beat, now=now)
     return JsonResponse(messages.heartbeat_json(answer))
 
 

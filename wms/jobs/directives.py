@@ -1,4 +1,4 @@
-"""Directives of a job: stdin, output remaps, time limits, checkpoints, notification, hold, image.
+"""Directives of a job: stdin, output remaps, time limits, checkpoints, hold, image, token, ...
 
 Values of the submit description for its run that are no needs, files or expressions; kept as JSON
 with only what is given. Also the announced output (a file, or a folder) that a file belongs to, and
@@ -24,7 +24,8 @@ class Directives:
     longer than its wall limit. A payload that ends with `checkpoint_exit_code` leaves
     `checkpoint_files` and is started again from them. `notification` tells when the owner hears of
     its end; `is_held` lets it begin held. `kill_grace_s` is the time between the polite signal and
-    the hard one. The payload runs in a container of `container_image`, if there is one.
+    the hard one. The payload runs in a container of `container_image`, if there is one. With
+    `has_token` it finds a bearer token of its owner (see `payload_tokens`).
     """
 
     stdin_name: str = ""
@@ -37,6 +38,7 @@ class Directives:
     is_held: bool = False
     kill_grace_s: int = 0
     container_image: str = ""
+    has_token: bool = False
 
     @classmethod
     def of(cls, stored: Mapping[str, Any] | None) -> Directives:

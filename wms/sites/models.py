@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from django.core.validators import MinValueValidator, RegexValidator
+from django.core.validators import MaxValueValidator, MinValueValidator, RegexValidator
 from django.db import models
 from django.db.models import Value
 from django.db.models.functions import Now
@@ -141,6 +141,13 @@ class Queue(models.Model):
     wall_time_s = models.PositiveIntegerField(
         default=86_400, help_text="Longest life of a pilot in seconds."
     )
+    cpu_power = models.FloatField(
+        default=1.0,
+        db_default=1.0,
+        validators=[MinValueValidator(0.01), MaxValueValidator(1000.0)],
+        help_text="Power of a core of its nodes, 1.0 being that for which jobs tell their CPU "
+        "time; the check benchmark measures it.",
+    )
     platform = models.CharField(max_length=64, blank=True)
     tags = models.JSONField(
         default=list, blank=True, help_text="Tags that jobs may require, as a JSON list."
@@ -198,6 +205,14 @@ class Queue(models.Model):
         db_default=Value([], models.JSONField()),
         help_text="Folders of the node that payloads see through their fence, as a JSON list, for "
         'example [{"path": "/data", "is_writable": true}].',
+    )
+    payload_accounts = models.JSONField(
+        default=dict,
+        blank=True,
+        db_default=Value({}, models.JSONField()),
+        help_text="Accounts of the nodes that jobs of users and groups run under, with the fence "
+        'sudo, as a JSON object, for example {"users": {"alice": ["alice"]}, "groups": {"cms": '
+        '["cms1", "cms2"]}}; all others run under those of the pool.',
     )
     payload_limits = models.JSONField(
         default=dict,
@@ -279,6 +294,10 @@ class Queue(models.Model):
         ordering = ["site__name", "name"]
         constraints = [
             models.UniqueConstraint(fields=["site", "name"], name="queue_name_unique_in_site"),
+            models.CheckConstraint(
+                condition=models.Q(cpu_power__gte=0.01, cpu_power__lte=1000),
+                name="queue_cpu_power_is_sane",
+            ),
             models.CheckConstraint(condition=models.Q(cores__gte=1), name="queue_has_a_core"),
             models.CheckConstraint(
                 condition=models.Q(attenuation__gte=1.0), name="queue_attenuation_from_one"

@@ -28,12 +28,13 @@ from wms.core.policy import has_role, require_role
 from wms.sites.models import Site
 
 #: What only operators set of a queue. `settings` name files of the portal's account, and programs
-#: that it runs; without a fence payloads of a `host` queue are programs of that account, its shared
-#: folders are those of the portal's host, and its network leads to the portal's own neighbours.
+#: that it runs; without a fence payloads of a `host` queue are programs of that account, with
+#: `sudo` their accounts are any that it may have, its shared folders are those of the portal's
+#: host, and its network leads to the portal's own neighbours.
 OPERATORS_FIELDS = frozenset(
     {
         "site_id", "element", "settings", "is_private", "owner_id", "owner_group_id", "fence",
-        "network", "shared_folders",
+        "network", "shared_folders", "payload_accounts",
     }
 )  # fmt: skip
 

@@ -13,7 +13,7 @@ from typing import Any
 from matching.ads.classads import quote
 from wms.sites.downtime_models import Downtime
 from wms.sites.models import Queue
-from wms.sites.selectors import fresh_time_s
+from wms.sites.selectors import fresh_cpu_time_s
 
 #: Names of the attributes. What is configured or advertised under one of them wins.
 FIGURES = (
@@ -98,7 +98,7 @@ def _summed(
                 for amount, (_, figures) in zip(amounts, pairs, strict=True)
             ),
         )
-    yield "MaxCpuTime", max(map(fresh_time_s, queues), default=0)
+    yield "MaxCpuTime", max(map(fresh_cpu_time_s, queues), default=0)
     yield "Platforms", {queue.platform for queue in queues if queue.platform}
     yield "Tags", {tag for queue in queues for tag in queue.tags}
     yield "Software", {word for _, figures in pairs for word in figures.software}
@@ -139,7 +139,7 @@ def _of_queue(queue: Queue, figures: QueueFigures) -> Iterator[tuple[str, Any]]:
     yield "Cpus", queue.cores
     yield "Memory", queue.memory_mb
     yield "Gpus", queue.gpus
-    yield "CpuTime", fresh_time_s(queue)
+    yield "CpuTime", fresh_cpu_time_s(queue)
     yield "Platform", queue.platform
     yield "Setup", queue.setup
     yield "Tags", set(queue.tags)

@@ -14,6 +14,7 @@ from wms.core.database.saving import check_row
 from wms.core.errors import InvalidInput
 from wms.elements.protocol import BadSettings
 from wms.sites.models import Queue
+from wms.sites.payload_accounts import check_payload_accounts
 from wms.sites.selectors import element_of
 
 #: Lengths of words in the needs of a job.
@@ -45,6 +46,7 @@ def check_queue(queue: Queue) -> None:
     _check_payload_limits(queue)
     _check_network(queue)
     _check_shared_folders(queue)
+    check_payload_accounts(queue)
     _check_offer(queue)
     try:
         element_of(queue)

@@ -118,7 +118,7 @@ def offered_resource(queue: Queue) -> Resource:
 
     Reads the queue's site, owner and group: select them with it.
     """
-    offer = replace(queue_offer(queue), cpu_time_s=fresh_time_s(queue))
+    offer = replace(queue_offer(queue), cpu_time_s=fresh_cpu_time_s(queue))
     if queue.has_owners:
         # Whose it is is drawn when it is sent.
         return replace(offer, pilot_type="private")
@@ -130,11 +130,17 @@ def fresh_time_s(queue: Queue) -> int:
     return max(0, queue.wall_time_s - _START_UP_S)
 
 
+def fresh_cpu_time_s(queue: Queue) -> int:
+    """CPU time, on a core of power 1.0, that a job may need in a fresh pilot of this queue."""
+    return int(fresh_time_s(queue) * queue.cpu_power)
+
+
 def queue_offer(queue: Queue) -> Resource:
     """Resource that a pilot of this queue offers, whatever its owner. Reads the queue's site."""
     return Resource(
         site=queue.site.name,
-        cpu_time_s=queue.wall_time_s,
+        cpu_time_s=int(queue.wall_time_s * queue.cpu_power),
+        cpu_power=queue.cpu_power,
         cores=queue.cores,
         memory_mb=queue.memory_mb,
         gpus=queue.gpus,

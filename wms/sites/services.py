@@ -48,6 +48,7 @@ class QueueSpec:
     cores: int = 1
     memory_mb: int = 2000
     wall_time_s: int = 86_400
+    cpu_power: float = 1.0
     platform: str = ""
     tags: Sequence[str] = ()
     required_tags: Sequence[str] = ()
@@ -60,6 +61,7 @@ class QueueSpec:
     fence: str = Queue.Fence.AUTO
     network: str = Queue.Network.AUTO
     payload_limits: Mapping[str, float] = field(default_factory=dict)
+    payload_accounts: Mapping[str, Any] = field(default_factory=dict)
     shared_folders: Sequence[Mapping[str, Any]] = ()
     http_proxy: str = ""
     checks: Sequence[Mapping[str, Any]] = ()
@@ -112,6 +114,7 @@ def configure_site(
             "required_tags": list(queue_spec.required_tags),
             "checks": [dict(check) for check in queue_spec.checks],
             "payload_limits": dict(queue_spec.payload_limits),
+            "payload_accounts": dict(queue_spec.payload_accounts),
             "shared_folders": [dict(each) for each in queue_spec.shared_folders],
             "owner": _named(User, "username", queue_spec.owner, "owner"),
             "owner_group": _named(AccountingGroup, "name", queue_spec.owner_group, "owner_group"),

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from matching.task_queues.needs import Needs
 from matching.task_queues.undefined_attributes import unknown_attributes
 from wms.sites.models import Queue, Site, SiteAd
-from wms.sites.selectors import fresh_time_s
+from wms.sites.selectors import fresh_cpu_time_s, fresh_time_s
 
 _ATTRIBUTE = re.compile(r"^\s*([A-Za-z_][A-Za-z0-9_]*)\s*=", re.MULTILINE)
 #: Messages for unknown terms, by field of the needs.
@@ -42,8 +42,10 @@ class Vocabulary:
     """Terms that sites and queues offer today, by field of a job's needs."""
 
     by_field: Mapping[str, frozenset[str]]
-    #: The time that a job may have of a fresh pilot, where that is longest; none without a queue.
+    #: The time that a job may have of a fresh pilot, where that is longest, of the clock and of a
+    #: core of power 1.0; none without a queue.
     longest_s: int | None = None
+    longest_cpu_s: int | None = None
 
     def unknown(self, needs: Needs) -> tuple[UnknownTerm, ...]:
         """Terms of these needs that are not in the vocabulary. They may be tomorrow.
@@ -107,4 +109,5 @@ def _offered(sites: Mapping[str, bool], queues: Iterable[Queue]) -> Vocabulary:
             "setup": frozenset(queue.setup for queue in offers),
         },
         longest_s=max(map(fresh_time_s, offers), default=None),
+        longest_cpu_s=max(map(fresh_cpu_time_s, offers), default=None),
     )

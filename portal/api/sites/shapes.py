@@ -41,11 +41,11 @@ class QueueSerializer(serializers.ModelSerializer[Queue]):
         model = Queue
         fields = [
             "name", "element", "is_enabled", "max_pilots", "max_queued_pilots", "cores",
-            "memory_mb", "gpus", "wall_time_s", "platform", "tags", "required_tags", "setup",
-            "submit_pool", "is_private", "owner", "owner_group", "fence", "effective_fence",
-            "network", "http_proxy", "hold_after_failure_s", "attenuation", "max_idle_pilots",
-            "curb_idle_pilots", "max_held_pilots", "max_submits", "batch_size", "max_removals",
-            "removal_margin", "removal_wait_s", "queued_lifetime_s",
+            "memory_mb", "gpus", "wall_time_s", "cpu_power", "platform", "tags", "required_tags",
+            "setup", "submit_pool", "is_private", "owner", "owner_group", "fence",
+            "effective_fence", "network", "http_proxy", "hold_after_failure_s", "attenuation",
+            "max_idle_pilots", "curb_idle_pilots", "max_held_pilots", "max_submits", "batch_size",
+            "max_removals", "removal_margin", "removal_wait_s", "queued_lifetime_s",
         ]  # fmt: skip
 
 

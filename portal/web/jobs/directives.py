@@ -27,6 +27,7 @@ def directive_facts(job: Job) -> list[NeedFact]:
         NeedFact("Time from SIGTERM to SIGKILL", _time(given.kill_grace_s)),
         NeedFact("The owner is told of", _TOLD_OF.get(given.notification, "")),
         NeedFact("Began", "held" if given.is_held else ""),
+        NeedFact("Credential", "a token of its owner, for itself" if given.has_token else ""),
     ]
     return [fact for fact in facts if fact.text]
 

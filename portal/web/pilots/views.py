@@ -6,6 +6,7 @@ Also the pilot's core-seconds, used and wasted.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from operator import attrgetter
 
 from django.contrib import messages
@@ -16,6 +17,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_safe
 
 from matching.task_queues.published import ad_values
+from matching.task_queues.resources import TIME_SOURCE
 from portal.shared.ranged_downloads import send_in_pieces
 from portal.shared.slots import slot_of
 from portal.web.shared.action_forms import ActionForm, Offer, Refused, offers_of
@@ -35,6 +37,7 @@ from wms.pilots.selectors import (
     find_stored_log,
 )
 from wms.pilots.testing.selectors import report_of
+from wms.sites.cpu_power import BENCHMARK, POWER, power_of
 
 _EVENTS_SHOWN = 50
 _ATTEMPTS_SHOWN = 100
@@ -60,6 +63,9 @@ def _show_pilot(
         "pilot": pilot,
         "report": report_of(pilot, checks, timezone.now()) if pilot.test else None,
         "slot": slot_of(pilot),
+        "time_left": time_left_of(pilot),
+        "cpu_power": (power := power_of(pilot.queue, pilot.published)),
+        "is_power_measured": pilot.published.get(BENCHMARK, {}).get(POWER) == power,
         "checks": checks,
         "published": ad_values(pilot.published),
         "variables": [
@@ -88,6 +94,23 @@ def _offers(request: HttpRequest, pilot: Pilot, refused: Refused | None) -> list
         lambda name: reverse(f"web:{name}-pilot", kwargs={"pilot_id": pilot.pk}),
         refused=refused,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class TimeLeft:
+    """End of a pilot as its batch system told it; without a moment where that is no limit."""
+
+    source: str
+    until: datetime | None
+
+
+def time_left_of(pilot: Pilot) -> TimeLeft | None:
+    """Time that the pilot's batch system told; None where it told nothing."""
+    source = pilot.node.get(TIME_SOURCE)
+    if not source:
+        return None
+    ends_at = pilot.node.get("ends_at")
+    return TimeLeft(source, None if ends_at is None else datetime.fromtimestamp(ends_at, UTC))
 
 
 @dataclass(frozen=True, slots=True)

@@ -81,7 +81,7 @@ def test_what_operators_decide_is_shown_and_not_offered(
     assert 'name="administrators"' not in site
     assert 'name="max_pilots"' in queue
     for field in ("site", "element", "settings", "is_private", "owner", "owner_group", "fence",
-                  "network", "shared_folders"):  # fmt: skip
+                  "network", "shared_folders", "payload_accounts"):  # fmt: skip
         assert f'name="{field}"' not in queue
 
 

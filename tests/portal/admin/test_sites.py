@@ -39,6 +39,7 @@ QUEUE = {
     "gpus": "0",
     "memory_mb": "2000",
     "wall_time_s": "3600",
+    "cpu_power": "1",
     "platform": "",
     "tags": "[]",
     "fence": "auto",

@@ -31,6 +31,7 @@ def test_a_claimed_job_comes_with_all_that_is_needed_to_run_it(
         "attempt": 1,
         "name": "analysis",
         "owner": "alice",
+        "owner_group": "",
         "executable": "run.sh",
         "arguments": ["1"],
         "environment": {"A": "b"},

@@ -27,6 +27,7 @@ def test_registration_tells_the_terms(fresh: PilotClient, settings: Any) -> None
         "hold_after_failure_s": 1200,
         "shared_folders": [],
         "has_containers": False,
+        "accounts": {},
     }
 
 

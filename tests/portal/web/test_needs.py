@@ -161,7 +161,7 @@ def test_the_page_of_a_job_tells_its_directives(people: SimpleNamespace, client:
         "stdin_name": "in.txt", "output_remaps": {"a": "b/c"}, "duration_limit_s": 7200,
         "is_held_at_wall_limit": True, "checkpoint_exit_code": 85, "checkpoint_files": ["state"],
         "notification": "always", "is_held": True, "kill_grace_s": 60,
-        "container_image": "docker://alpine",
+        "container_image": "docker://alpine", "has_token": True,
     }  # fmt: skip
     factories.describe(Job.objects.all(), directives=directives)
 

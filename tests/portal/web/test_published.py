@@ -42,3 +42,21 @@ def test_the_page_of_a_pilot_that_published_nothing_has_no_table_for_it(
     page = alice.get(reverse("web:pilot", args=[factories.pilot().pk]))
 
     assertNotContains(page, "published-box")
+
+
+def test_the_page_of_a_pilot_tells_power_and_time_with_their_sources(
+    alice: Client,
+) -> None:
+    pilot = factories.pilot()
+
+    def page(**told: object) -> str:
+        type(pilot).objects.filter(pk=pilot.pk).update(**told)
+        return alice.get(reverse("web:pilot", args=[pilot.pk])).content.decode()
+
+    assert "<dd>1, as the queue is configured</dd>" in page()
+    assert "tells no time" in page()
+    node = {**pilot.node, "hostname": "wn1", "time_source": "slurm", "ends_at": 1_900_000_000}
+    told = page(node=node, published={"benchmark": {"CpuPower": 1.25}})
+    assert "<dd>1.25, measured</dd>" in told
+    assert "2030-03-17" in told
+    assert "sets no limit" in page(node={**node, "ends_at": None})

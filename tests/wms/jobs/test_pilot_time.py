@@ -260,3 +260,17 @@ def test_a_held_job_keeps_its_checkpoint(saved: Job) -> None:
     operations.hold_jobs([saved.pk], actor=PILOT, reason="look")
 
     assert checkpoint_files() == 1
+
+
+def test_more_time_is_asked_for_as_work_in_the_power_of_the_queue_that_has_it(
+    make_job, queue
+) -> None:
+    queue(1)
+    queue(5, cpu_power=0.5)
+    job = make_job(wall_limit_s=2 * HOUR_S)
+
+    run_out_of_time(3500)
+
+    job.refresh_from_db()
+    # Two hours of those cores are the work of one hour of a core of power 1.
+    assert job.needs["cpu_time_s"] == HOUR_S

@@ -34,12 +34,13 @@ NODE = Resource("site-a", cpu_time_s=300_000, cores=1, memory_mb=2000)
 
 
 def test_a_draw_reads_a_few_task_queues_whatever_their_number(waiting_jobs: None) -> None:
-    steps = explain(*draw.explained("sample", NODE, 500))
+    for resource in (NODE, replace(NODE, refused_owners=("nobody",), refused_groups=("g",))):
+        steps = explain(*draw.explained("sample", resource, 500))
 
-    for table in ("taskqueues_taskqueue", "taskqueues_ticket"):
-        assert not scanned_whole(steps, table)
-        # Each point fits with the chance of a half: not one of 2^50 draws takes fifty.
-        assert rows_read(steps, table) <= 55
+        for table in ("taskqueues_taskqueue", "taskqueues_ticket"):
+            assert not scanned_whole(steps, table)
+            # Each point fits with the chance of a half: not one of 2^50 draws takes fifty.
+            assert rows_read(steps, table) <= 55
 
 
 def test_a_job_is_taken_without_looking_at_those_behind_the_oldest_ten(

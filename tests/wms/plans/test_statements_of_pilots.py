@@ -82,7 +82,7 @@ def test_a_heartbeat_reads_its_pilot_and_its_attempts_alone(pilots: None) -> Non
             "sequence": 1,
             "load": None,
             "is_draining": False,
-            "network": "",
+            "facts": "{}",
             "validation_s": None,
             "uuid": pilot.uuid,
             "digest": pilot.token_sha256,

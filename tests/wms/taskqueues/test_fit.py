@@ -51,6 +51,8 @@ RESOURCES = {
     "owner": st.sampled_from(["alice", "nobody"]),
     "owner_groups": st.sampled_from([("",), ("a",), ("a", "b")]),
     "foreign_groups": st.sampled_from([("a",), ("a", "b")]),
+    "refused_owners": st.sampled_from([("alice",), ("nobody", "bob")]),
+    "refused_groups": st.sampled_from([("a",), ("a", "b")]),
     "excluded": st.lists(
         st.tuples(st.sampled_from(["", "a", "b"]), st.sampled_from(["", "a", "b"])).map(
             lambda kind: JobKind(*kind)

@@ -85,8 +85,7 @@ def check_nodes(
     missing = checker.files.missing(submit_files, uploaded) if checker.all_outputs_known else []
     first_nodes = [(needs, nodes[0]) for needs, nodes in checker.needs.items()]
     warnings = dag_warnings(dag, submit_files, first_nodes, offered, deadline)
-    longest_s = offered.longest_s if offered else None
-    findings = time_warnings(submit_files, first_nodes, checker.durations, longest_s)
+    findings = time_warnings(submit_files, first_nodes, checker.durations, offered)
     warnings = [*findings, *warnings][:MAX_FINDINGS]
     # Nodes that share a description share its faults.
     faults = list(dict.fromkeys(checker.faults))[:MAX_FINDINGS]

@@ -11,6 +11,7 @@ from wms.dags.language.spec import NodeSpec
 from wms.dags.submission.command_locations import command_text, location_of_command
 from wms.jobs.description.needs import written_name
 from wms.jobs.description.submit_file import SubmitFile
+from wms.sites.vocabulary import Vocabulary
 
 _DURATION = "allowed_execute_duration"
 
@@ -36,23 +37,24 @@ def time_warnings(
     submit_files: Mapping[str, SubmitFile],
     nodes_by_needs: Iterable[tuple[Needs, NodeSpec]],
     durations: LongestDurations,
-    longest_s: int | None,
+    offered: Vocabulary | None,
 ) -> list[Finding]:
-    """Warnings about times above `longest_s`, the longest that a queue has today; each once.
+    """Warnings about times above the longest that a queue has today; each once.
 
     `nodes_by_needs` has the different needs of the nodes, each with a node that has them.
     """
-    if longest_s is None:
+    if offered is None or offered.longest_s is None or offered.longest_cpu_s is None:
         return []
+    longest_s, longest_cpu_s = offered.longest_s, offered.longest_cpu_s
     name = written_name("cpu_time_s")
     asked = {
         Finding(
             f"{name}: no queue has {needs.cpu_time_s} s for a job today, the longest has"
-            f" {longest_s} s: it will find no pilot",
+            f" {longest_cpu_s} s: it will find no pilot",
             *location_of_command([name], node, submit_files[node.source]),
         )
         for needs, node in nodes_by_needs
-        if needs.cpu_time_s > longest_s
+        if needs.cpu_time_s > longest_cpu_s
     }
     limited = {
         Finding(

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from dataclasses import replace
 from datetime import datetime
 
-from matching.task_queues.needs import Needs
+from matching.task_queues.needs import MOST, Needs
 from matching.task_queues.requirements import offer_refusal
 from matching.task_queues.rescheduling import Avoids, with_host, without_site
 from wms.core.conf import conf
@@ -63,6 +63,10 @@ def needs_of_more_time(job: Job, ran_s: float, now: datetime) -> Needs | None:
     anywhere = replace(needs, cpu_time_s=0)
     offers = entry_offers(list(enabled_queues(now)))
     usable = [entry.queue for entry, offer in offers if not offer_refusal(offer, anywhere)]
-    longest_s = max(map(fresh_time_s, usable), default=0)
-    asked_s = min(job.wall_limit_s, int(longest_s * _PART_OF_LONGEST))
-    return replace(needs, cpu_time_s=asked_s) if asked_s > ran_s else None
+    longest = max(usable, key=fresh_time_s, default=None)
+    if longest is None:
+        return None
+    asked_s = min(job.wall_limit_s, int(fresh_time_s(longest) * _PART_OF_LONGEST))
+    # Needs are told for a core of power 1.0.
+    work_s = min(int(asked_s * longest.cpu_power), MOST["cpu_time_s"])
+    return replace(needs, cpu_time_s=work_s) if asked_s > ran_s else None

@@ -26,7 +26,7 @@ FIELDS = frozenset(
         "periodic_hold_subcode", "periodic_release_reason", "periodic_remove_reason",
         "on_exit_hold_reason", "on_exit_hold_subcode", "input", "transfer_output_remaps",
         "allowed_job_duration", "checkpoint_exit_code", "transfer_checkpoint_files",
-        "notification", "hold", "kill_sig_timeout", *IMAGES, *NEEDS.values(),
+        "notification", "hold", "kill_sig_timeout", "use_oauth_services", *IMAGES, *NEEDS.values(),
     }
 )  # fmt: skip
 #: Other names for some of these.
@@ -44,6 +44,7 @@ SYNONYMS = {
     "requestmemory": "request_memory",
     "requestdisk": "request_disk",
     "requestgpus": "request_gpus",
+    "useoauthservices": "use_oauth_services",
 }
 #: Attributes that HTCondor had before it had a command for the same.
 ATTRIBUTE_SYNONYMS = {"successcheckpointexitcode": "checkpoint_exit_code"}
@@ -143,7 +144,7 @@ _NEVER_FOLLOWED = frozenset(
 )  # fmt: skip
 #: Those that may send outputs to places where nothing of ours sends them.
 DESTINATIONS = frozenset({"output_destination", "transfer_output_remaps"})
-_NO_CREDENTIALS = "jobs are given no credentials; the payload must get its own"
+_NO_CREDENTIALS = "the payload must get its own; use_oauth_services gives it one of this portal"
 _RETRY_WITH = "use RETRY ... WITH request_memory*=2 in the DAG file"
 _OF_UNIVERSE = "it belongs to a universe that pilots do not run"
 _OF_DOCKER = "Apptainer starts all containers, as container_image says"
@@ -217,8 +218,6 @@ WITHOUT_EFFECT = {
     "use_scitokens": _NO_CREDENTIALS,
     "use_scitoken": _NO_CREDENTIALS,
     "scitokens_file": _NO_CREDENTIALS,
-    "use_oauth_services": _NO_CREDENTIALS,
-    "useoauthservices": _NO_CREDENTIALS,
     "send_credential": _NO_CREDENTIALS,
     "get_env": "the submitter's environment is not known here; use environment",
     "arguments2": "use arguments",

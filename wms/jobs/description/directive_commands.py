@@ -1,7 +1,7 @@
 """Reader of a job's directives: HTCondor commands that become `Directives`, each with its checks.
 
-They are standard input, output remaps, time limits, checkpoints, notification, hold, kill time and
-the image of a container.
+They are standard input, output remaps, time limits, checkpoints, notification, hold, kill time,
+the image of a container and a token for the payload.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ _TRUE, _FALSE = frozenset({"true", "yes", "t", "y", "1"}), frozenset({"false", "
 #: The standard input of a payload that is given none.
 NO_INPUT = "/dev/null"
 _LONGEST_GRACE_S = 3600
+#: The one service of `use_oauth_services`.
+TOKEN_SERVICE = "pilotage"
 
 
 def read_directives(texts: Texts) -> dict[str, Any] | None:
@@ -40,6 +42,7 @@ def read_directives(texts: Texts) -> dict[str, Any] | None:
         is_held=flag(texts, "hold"),
         kill_grace_s=_grace_s(texts),
         container_image=container_images.image_name(texts),
+        has_token=_has_token(texts),
     ).as_json()
 
 
@@ -47,7 +50,8 @@ def read_directives(texts: Texts) -> dict[str, Any] | None:
 COMMANDS = (
     "input", "transfer_output_remaps", "transfer_output_files", "allowed_job_duration",
     "allowed_execute_duration", "checkpoint_exit_code", "transfer_checkpoint_files",
-    "notification", "hold", "kill_sig_timeout", "universe", *container_images.COMMANDS,
+    "notification", "hold", "kill_sig_timeout", "universe", "use_oauth_services",
+    *container_images.COMMANDS,
 )  # fmt: skip
 
 
@@ -63,6 +67,18 @@ def flag(texts: Texts, name: str) -> bool:
     if text and text not in _TRUE | _FALSE:
         raise ValueError(f"{name} must be true or false, not {text[:80]}")
     return text in _TRUE
+
+
+def _has_token(texts: Texts) -> bool:
+    """Whether the payload is given a token, which is the service `pilotage`. Raises ValueError."""
+    services = texts.get("use_oauth_services", "").replace(",", " ").split()
+    for name in services:
+        if name.lower() != TOKEN_SERVICE:
+            raise ValueError(
+                f"use_oauth_services: {name[:80]} is unknown; there is {TOKEN_SERVICE}, a token of "
+                "this portal, and payloads get those of others by themselves"
+            )
+    return bool(services)
 
 
 def _remaps(texts: Texts) -> dict[str, str]:

@@ -63,7 +63,14 @@ _ASPECTS = (
     _Aspect(("tags",), ("tags", "required_tags")),
     _Aspect(
         ("pilot_types", "owner", "owner_group"),
-        ("pilot_type", "owner", "owner_groups", "foreign_groups"),
+        (
+            "pilot_type",
+            "owner",
+            "owner_groups",
+            "foreign_groups",
+            "refused_owners",
+            "refused_groups",
+        ),
     ),
     _Aspect(("job_type", "owner_group", "limits"), ("excluded",)),
 )

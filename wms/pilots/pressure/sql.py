@@ -26,7 +26,11 @@ SELECT pilot.queue_id, pilot.frontend_id,
            - coalesce(held.memory_mb, 0),
        least(queue.gpus, (pilot.node->>'slot_gpus')::numeric)::int - coalesce(held.gpus, 0),
        width_bucket(
-           queue.wall_time_s - extract(epoch FROM %(now)s - pilot.registered_at), %(times_s)s
+           coalesce((pilot.published->'benchmark'->>'CpuPower')::numeric, queue.cpu_power::numeric)
+           * least(
+               queue.wall_time_s - extract(epoch FROM %(now)s - pilot.registered_at),
+               (pilot.node->>'ends_at')::numeric - extract(epoch FROM %(now)s::timestamptz)
+           ), %(times_s)s
        ),
        CASE WHEN has_owners THEN pilot.owner_id END,
        CASE WHEN has_owners THEN pilot.owner_group_id END,

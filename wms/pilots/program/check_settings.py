@@ -20,6 +20,8 @@ from wms.sites.models import Queue
 
 _MOST_S = 86_400
 _MOST_SCRATCH_MB = 4096
+#: Of CPU time: each pilot spends it before its first job.
+_MOST_BENCHMARK_S = 30
 _REPOSITORY = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]*")
 _ADDRESS = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\s:\[\]]+):[0-9]{1,5}")
 
@@ -48,6 +50,10 @@ _WHOLE: _Kind = (
     f"a whole number from 1 to {_MOST_SCRATCH_MB}",
     lambda value: type(value) is int and 1 <= value <= _MOST_SCRATCH_MB,
 )
+_BENCHMARK_S: _Kind = (
+    f"a number above 0 and up to {_MOST_BENCHMARK_S}",
+    lambda value: _is_number(value) and 0 < value <= _MOST_BENCHMARK_S,
+)
 _PATHS: _Kind = ("a list of absolute paths", _is_list_of(lambda path: path.startswith("/")))
 _ADDRESSES: _Kind = ("a list of addresses, each HOST:PORT", _is_list_of(_ADDRESS.fullmatch))
 _WORDS: _Kind = ("a list of words", _is_list_of(str.strip))
@@ -69,6 +75,7 @@ _SETTINGS: Mapping[str, Mapping[str, _Kind]] = {
     "apptainer": {},
     "cvmfs": {"repositories": _REPOSITORIES, "root": _PATH},
     "gpu": {},
+    "benchmark": {"seconds": _BENCHMARK_S},
 }
 
 

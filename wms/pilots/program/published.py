@@ -10,7 +10,7 @@ import hashlib
 import json
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -33,6 +33,7 @@ from wms.pilots.program.declarations import (
     declared_names,
 )
 from wms.pilots.published_models import SeenPublication
+from wms.sites.cpu_power import BENCHMARK, POWER, power_fault
 from wms.sites.models import Queue
 
 #: Time for which a set of values tells what the next pilots of a queue may publish.
@@ -71,8 +72,19 @@ def take_publications(
         )
         for name, each in said.items()
     }
+    if BENCHMARK in judged:
+        judged[BENCHMARK] = _believed(judged[BENCHMARK], pilot.queue)
     _keep(pilot, {name: judged[name] for name, may in declared.items() if may}, now)
     return {name: _reasons(said[name], each) for name, each in judged.items()}
+
+
+def _believed(measured: Publication, queue: Queue) -> Publication:
+    """Publication of the benchmark without a power that no node of this queue has."""
+    power = measured.attributes.get(POWER)
+    fault = "" if power is None else power_fault(power, queue)
+    if not fault:
+        return measured
+    return replace(measured, attributes={}, skipped=(*measured.skipped, fault))
 
 
 def _reasons(said: Said, judged: Publication) -> tuple[str, ...]:

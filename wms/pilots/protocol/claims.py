@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
+from math import ceil
 
 from django.db import transaction
 
@@ -25,6 +26,7 @@ from wms.jobs.content.inputs import input_blobs, missing_inputs
 from wms.jobs.content.job_files import listed_names, misplaced_file
 from wms.jobs.limits import ClaimLimits
 from wms.jobs.models import Attempt, Blob, Job
+from wms.jobs.payload_tokens import PayloadToken, token_for
 from wms.jobs.prepared_statements import attempts_of_claim
 from wms.jobs.states import JobCause
 from wms.pilots.models import Pilot
@@ -35,6 +37,7 @@ from wms.pilots.protocol.registration import attempt_token, pilot_actor
 from wms.pilots.protocol.sql import BEGIN_CLAIM
 from wms.pilots.selectors import host_of, is_alone
 from wms.pilots.states import TERMINAL
+from wms.sites.cpu_power import power_of
 from wms.sites.frontends import confined
 from wms.sites.selectors import lapsed_identities
 from wms.taskqueues import operations as taskqueues
@@ -43,7 +46,11 @@ from wms.taskqueues.waiting import ClaimingHost, has_failed_at
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """Claimed job: all that the pilot must know to run it, and what it may use."""
+    """Claimed job: all that the pilot must know to run it, and what it may use.
+
+    `cpu_time_s` is that of the pilot's own cores, whatever their power. `token` is for its
+    messages about the attempt, `bearer` for the payload, if its job asks for one.
+    """
 
     attempt: AttemptRef
     job: Job
@@ -51,7 +58,9 @@ class Work:
     cores: int
     memory_mb: int
     gpus: int
+    cpu_time_s: int
     token: str
+    bearer: PayloadToken | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +99,7 @@ def claim_job(
     result = _bind_job(pilot, resource, claim_key, unreported, now, is_called)
     if isinstance(result, Refusal):
         return ClaimAnswer(reason=result.reason, until=result.until, again_s=result.again_s)
-    return _answer(pilot, result)
+    return _answer(pilot, result, now)
 
 
 @transaction.atomic
@@ -201,7 +210,7 @@ def _left(offered: int, held: int, said: int) -> int:
     return max(0, min(offered - held, said))
 
 
-def _answer(pilot: Pilot, attempt: Attempt) -> ClaimAnswer:
+def _answer(pilot: Pilot, attempt: Attempt, now: datetime) -> ClaimAnswer:
     job = attempt.job
     try:
         fill(attempt)
@@ -226,6 +235,8 @@ def _answer(pilot: Pilot, attempt: Attempt) -> ClaimAnswer:
             cores=attempt.cores,
             memory_mb=attempt.memory_mb,
             gpus=attempt.gpus,
+            cpu_time_s=ceil(job.needs["cpu_time_s"] / power_of(pilot.queue, pilot.published)),
             token=attempt_token(pilot, ref),
+            bearer=token_for(attempt, now=now),
         )
     )

@@ -7,7 +7,7 @@ attributes or commands costs one statement.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -22,6 +22,7 @@ from wms.jobs.attempts import rescheduling
 from wms.jobs.attempts.guard import note_late
 from wms.jobs.attempts.progress import note_attributes
 from wms.jobs.models import Attempt
+from wms.jobs.payload_tokens import PayloadToken, token_for
 from wms.pilots import lifecycle
 from wms.pilots.protocol.attempt_refs import AttemptRef
 from wms.pilots.protocol.sql import RECORD_HEARTBEAT
@@ -41,7 +42,8 @@ class HeartbeatMessage:
     """Content of one heartbeat: attempts at hand with their attributes and usage.
 
     `sequence` counts the pilot's heartbeats from 1 on; 0 is of a pilot that does not count.
-    `network` is that of its payloads, sent once it is known.
+    `facts` of its node are those that became known or changed since: the network of its payloads,
+    and the time that its batch system leaves. Payloads of `wants_token` need another one soon.
     """
 
     running: tuple[AttemptRef, ...] = ()
@@ -51,18 +53,20 @@ class HeartbeatMessage:
     is_draining: bool = False
     sequence: int = 0
     validation_s: float | None = None
-    network: str = ""
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    wants_token: tuple[AttemptRef, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class HeartbeatAnswer:
-    """Commands to the pilot: attempts to stop, attempts to peek at, drain."""
+    """Commands to the pilot: attempts to stop, attempts to peek at, drain; tokens of payloads."""
 
     kill: tuple[AttemptRef, ...] = ()
     kill_reasons: Mapping[AttemptRef, str] = field(default_factory=dict)
     peek: tuple[AttemptRef, ...] = ()
     is_drained: bool = False
     drain_reason: str = ""
+    tokens: Mapping[AttemptRef, PayloadToken] = field(default_factory=dict)
 
 
 def record_heartbeat(
@@ -94,7 +98,26 @@ def record_heartbeat(
         peek=tuple(ref for ref in beat.running if attempts.get(ref)),
         is_drained=has_ended or bool(drain_reason),
         drain_reason=state_reason if has_ended else drain_reason,
+        tokens=_tokens(pilot_id, [ref for ref in beat.wants_token if ref in attempts], now),
     )
+
+
+def _tokens(
+    pilot_id: int, refs: Sequence[AttemptRef], now: datetime
+) -> dict[AttemptRef, PayloadToken]:
+    """Tokens of payloads for these open attempts, as far as their jobs ask for some."""
+    if not refs:
+        return {}
+    attempts = Attempt.objects.filter(
+        pilot_id=pilot_id, outcome="", job_id__in={ref.job_id for ref in refs}
+    )
+    found = {}
+    for attempt in attempts.select_related("job__description"):
+        ref = AttemptRef(attempt.job_id, attempt.number)
+        token = token_for(attempt, now=now) if ref in refs else None
+        if token is not None:
+            found[ref] = token
+    return found
 
 
 def _parameters(credential: Credential, beat: HeartbeatMessage, now: datetime) -> dict[str, Any]:
@@ -111,7 +134,7 @@ def _parameters(credential: Credential, beat: HeartbeatMessage, now: datetime) -
         "load": None if beat.load is None else json.dumps(dict(beat.load)),
         "is_draining": beat.is_draining,
         "validation_s": beat.validation_s,
-        "network": beat.network,
+        "facts": json.dumps(dict(beat.facts)),
         "usage": json.dumps(usage),
     }
 

@@ -37,6 +37,7 @@ from wms.pilots.protocol.sql import FIND_PILOT
 from wms.pilots.states import TERMINAL, TOKEN_GRACE
 from wms.sites.fence_settling import settle_fence
 from wms.sites.models import Queue, Site
+from wms.sites.payload_accounts import accounts_of
 
 #: Reasons for which pilots end by themselves; the last two are failures.
 ENDS = ("idle", "drained", "lifetime", "terminated", "preempted", "unfit", "error")
@@ -45,7 +46,8 @@ _FAILED_ENDS = frozenset({"unfit", "error"})
 # With all that it can offer, and nothing else: every request of a pilot begins with it.
 _PILOT = Columns(Pilot, "pilot", "uuid", "state", "token_sha256", "node", "published", "ended_at")
 _QUEUE = Columns(
-    Queue, "queue", "name", "element", "cores", "memory_mb", "gpus", "wall_time_s", "platform",
+    Queue, "queue", "name", "element", "cores", "memory_mb", "gpus", "wall_time_s", "cpu_power",
+    "platform",
     "setup", "submit_pool", "tags", "required_tags", "payload_limits",
 )  # fmt: skip
 _SITE = Columns(Site, "site", "name")
@@ -73,6 +75,7 @@ class RegistrationAnswer:
     hold_after_failure_s: int
     shared_folders: Sequence[Mapping[str, Any]]
     has_containers: bool
+    accounts: Mapping[str, Any]
 
 
 def secret_digest(secret: str) -> str:
@@ -150,6 +153,7 @@ def _terms(pilot: Pilot) -> RegistrationAnswer:
         hold_after_failure_s=0 if pilot.test else queue.hold_after_failure_s,
         shared_folders=queue.shared_folders,
         has_containers=CONTAINER_TAG in queue.tags,
+        accounts=accounts_of(queue),
     )
 
 

@@ -33,8 +33,9 @@ WITH beat AS (
             THEN coalesce(%(load)s::jsonb, load) ELSE load END,
         heartbeat_sequence = greatest(heartbeat_sequence, %(sequence)s),
         is_draining = is_draining OR %(is_draining)s,
-        node = CASE WHEN %(network)s = '' THEN node
-            ELSE node || jsonb_build_object('network', %(network)s::text) END,
+        node = CASE WHEN %(facts)s::jsonb <> '{}'
+                AND %(sequence)s IN (0, greatest(heartbeat_sequence, %(sequence)s))
+            THEN node || %(facts)s::jsonb ELSE node END,
         validation_s = coalesce(greatest(validation_s, %(validation_s)s::float8), validation_s)
     WHERE uuid = %(uuid)s AND token_sha256 = %(digest)s AND token_sha256 > ''
       AND (ended_at IS NULL OR ended_at > %(ended_since)s)

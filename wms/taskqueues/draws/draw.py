@@ -138,6 +138,8 @@ def _bound(sql: str, resource: Resource, left_out: Mapping[str, Any]) -> tuple[s
         "owner": resource.owner,
         "owner_groups": list(resource.owner_groups),
         "foreign_groups": list(resource.foreign_groups),
+        "refused_owners": list(resource.refused_owners),
+        "refused_groups": list(resource.refused_groups),
         "excluded": resource.excluded,
         **left_out,
     }

@@ -121,6 +121,9 @@ _SOMETIMES = {
     "owner": "q.owner_id = (SELECT id FROM core_user WHERE username = %(owner)s)",
     "owner_groups": "q.owner_group = ANY(%(owner_groups)s::text[])",
     "foreign_groups": "q.owner_group <> ALL(%(foreign_groups)s::text[])",
+    "refused_owners": """q.owner_id NOT IN (
+        SELECT id FROM core_user WHERE username = ANY(%(refused_owners)s::text[]))""",
+    "refused_groups": "q.owner_group <> ALL(%(refused_groups)s::text[])",
     "excluded": """NOT EXISTS (
         SELECT FROM unnest(%(excluded_types)s::text[], %(excluded_groups)s::text[],
                 %(excluded_limits)s::text[])

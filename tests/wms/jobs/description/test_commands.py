@@ -77,7 +77,7 @@ def test_a_line_for_the_shell_takes_the_place_of_an_executable(submit) -> None:
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("x509userproxy", "has no effect here: jobs are given no credentials"),
+        ("x509userproxy", "has no effect here: the payload must get its own"),
         ("retry_request_memory", "has no effect here: use RETRY ... WITH request_memory*=2"),
         ("request_licences", "has no effect here: no such resource is known here; use +Tags"),
         ("gpus_minimum_memory", "has no effect here: use requirements"),

@@ -13,7 +13,8 @@ def test_commands_become_directives() -> None:
         "input = in.$(Process)\ntransfer_output_files = plots, flat/, e\n"
         'transfer_output_remaps = "e = $(JOB).txt; plots/a = b"\nallowed_job_duration = 60\n'
         "allowed_execute_duration = 50\ncheckpoint_exit_code = 85\nhold = true\n"
-        "transfer_checkpoint_files = state/\nnotification = Error\nkill_sig_timeout = 5\nqueue"
+        "transfer_checkpoint_files = state/\nnotification = Error\nkill_sig_timeout = 5\n"
+        "use_oauth_services = Pilotage\nqueue"
     )
 
     assert spec.directives == {
@@ -26,6 +27,7 @@ def test_commands_become_directives() -> None:
         "notification": "error",
         "is_held": True,
         "kill_grace_s": 5,
+        "has_token": True,
     }
     assert (spec.input_files, spec.output_files) == (("in.0",), ("plots", "flat/", "e"))
 
@@ -53,6 +55,7 @@ def test_disk_space_and_concurrency_limits_are_needs() -> None:
     ("lines", "name"),
     [
         ("input = /etc/passwd", "input"),
+        ("use_oauth_services = pilotage, box", "use_oauth_services"),
         ("input = https://x.org/a", "input"),
         ("transfer_output_remaps = a = b", "transfer_output_remaps"),
         ("transfer_output_files = a\ntransfer_output_remaps = a = ../b", "transfer_output_remaps"),

@@ -93,15 +93,16 @@ class World:
         environment: dict[str, str] | None = None,
         directives: dict[str, Any] | None = None,
         max_retries: int = 0,
+        owner: User | None = None,
         **needs: Any,
     ) -> Job:
-        """Submit a job that runs this script."""
+        """Submit a job of this owner, else Alice's, that runs this script."""
         files = {"run.sh": script.encode(), **(inputs or {})}
         stored = {path: blobs.store_bytes(content) for path, content in files.items()}
         spec = operations.JobSpec(
             name="test",
             executable="run.sh",
-            needs=Needs.of("alice", **needs),
+            needs=Needs.of((owner or self.alice).username, **needs),
             arguments=arguments,
             environment={"COLOUR": "blue", **(environment or {})},
             input_files=tuple(inputs or ()),
@@ -110,9 +111,10 @@ class World:
             output_files=outputs,
             wall_limit_s=wall_limit_s,
         )
-        workspace = operations.create_workspace(self.alice, stored)
+        owner = owner or self.alice
+        workspace = operations.create_workspace(owner, stored)
         [job_id] = operations.submit_jobs(
-            [spec], owner=self.alice, workspace=workspace, actor=Actor.person(self.alice)
+            [spec], owner=owner, workspace=workspace, actor=Actor.person(owner)
         )
         return Job.objects.get(pk=job_id)
 

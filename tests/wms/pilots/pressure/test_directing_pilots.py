@@ -124,6 +124,23 @@ def test_a_pilot_with_too_little_time_left_is_not_counted_on(make_queue, add_job
     assert sent() == {"site-a/main": 1}
 
 
+def test_a_pilot_is_counted_on_for_what_its_batch_system_and_its_power_leave(
+    make_queue, add_jobs
+) -> None:
+    queue = make_queue(cores=8, wall_time_s=86_400)
+    running(queue, used_cores=1)
+    pilot = Pilot.objects.get()
+    pilot.node["ends_at"] = int(timezone.now().timestamp()) + 4000
+    pilot.published = {"benchmark": {"CpuPower": 1.5}}
+    pilot.save(update_fields=["node", "published"])
+    add_jobs(7, cpu_time_s=5000)
+    assert sent() == {"site-a/main": 0}
+
+    Pilot.objects.update(published={})
+
+    assert sent() == {"site-a/main": 1}
+
+
 def test_a_stalled_pilot_is_free_for_nothing(make_queue, add_jobs) -> None:
     running(make_queue())
     Pilot.objects.update(state="stalled")

@@ -114,9 +114,10 @@ def test_every_need_and_every_part_of_an_offer_belongs_to_an_aspect() -> None:
     needs = {name for aspect in fitting._ASPECTS for name in aspect.needs}
     offers = {name for aspect in fitting._ASPECTS for name in aspect.offer}
 
-    # What a job can make use of beyond its needs decides nothing; requirements are asked apart.
+    # What a job can make use of beyond its needs decides nothing; requirements are asked apart,
+    # which alone read the power: the time has it already.
     assert {field.name for field in fields(Needs)} - needs == {"max_cores", "requirements"}
-    assert {field.name for field in fields(Resource)} - offers == {"publishes"}
+    assert {field.name for field in fields(Resource)} - offers == {"publishes", "cpu_power"}
 
 
 @given(st.lists(NEEDS, max_size=5), st.lists(OFFERS, max_size=4))

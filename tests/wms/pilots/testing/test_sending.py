@@ -300,7 +300,7 @@ def test_verdicts_follow_states_and_checks(make_queue, sam: User) -> None:
     assert verdict() == Verdict.CHECKING
     result(pilot, "disk")
     assert verdict() == Verdict.CHECKING
-    beat(running, network="node", now=timezone.now())
+    beat(running, facts={"network": "node"}, now=timezone.now())
     assert verdict() == Verdict.FIT
     # No node has to be able to start containers.
     result(pilot, "containers", is_ok=False)

@@ -12,12 +12,12 @@ from collections.abc import Mapping
 #: The checks that every pilot carries, in their order.
 BUILT_IN = (
     "disk", "memory", "clock", "cpus", "platform", "software", "network", "scratch", "apptainer",
-    "cvmfs", "gpu",
+    "cvmfs", "gpu", "benchmark",
 )  # fmt: skip
 #: Built-in checks that are run only where the queue gives them this setting.
 NEEDED_SETTINGS: Mapping[str, str] = {
     "platform": "platforms", "software": "directories", "network": "addresses",
-    "cvmfs": "repositories",
+    "cvmfs": "repositories", "benchmark": "seconds",
 }  # fmt: skip
 #: Attributes that built-in checks publish, with their types.
 BUILT_IN_ATTRIBUTES: Mapping[str, Mapping[str, str]] = {
@@ -30,4 +30,5 @@ BUILT_IN_ATTRIBUTES: Mapping[str, Mapping[str, str]] = {
         "DriverVersion": "string",
         "CudaVersion": "real",
     },
+    "benchmark": {"CpuPower": "real"},
 }

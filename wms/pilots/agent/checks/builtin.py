@@ -1,6 +1,6 @@
 """Built-in node checks of pilots: disk, memory, clock, CPUs, platform, software, network, scratch.
 
-With those of `detection`, which publish what they find.
+With those of `detection` and `benchmark`, which publish what they find.
 Each runs as a program of its own, named on the command line.
 """
 
@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from .. import node
+from .benchmark import benchmark
 from .detection import apptainer, cvmfs, gpu
 from .finding import Finding, Given
 
@@ -142,6 +143,7 @@ _CHECKS: dict[str, Callable[[Given], Finding]] = {
         apptainer,
         cvmfs,
         gpu,
+        benchmark,
     )
 }
 

@@ -9,25 +9,20 @@ import contextlib
 import os
 import re
 import shutil
-import subprocess
 import threading
 import time
 from collections.abc import Sequence
 
+from ..programs import NoAnswer, answer_of
 from .finding import Finding, Given
 
 #: Time for one program to answer, and for all repositories to be listed.
 COMMAND_TIMEOUT_S = 15.0
 LISTING_TIMEOUT_S = 15.0
 CVMFS_ROOT = "/cvmfs"
-_MOST_OUTPUT = 64 * 1024
 _VERSION = re.compile(r"\d+(?:\.\d+)+[\w.+-]{0,40}")
 _CUDA = re.compile(r"CUDA Version:\s*(\d{1,3}\.\d{1,3})")
 _ERROR_LENGTH = 200
-
-
-class _NoAnswer(Exception):
-    """A program that is there gave no answer."""
 
 
 def apptainer(given: Given) -> Finding:
@@ -38,8 +33,8 @@ def apptainer(given: Given) -> Finding:
         return Finding(attributes={"Available": False})
     name = os.path.basename(program)
     try:
-        version = _VERSION.search(_output([program, "--version"]))
-    except _NoAnswer as error:
+        version = _VERSION.search(answer_of([program, "--version"], COMMAND_TIMEOUT_S))
+    except NoAnswer as error:
         return Finding(metrics={name: str(error)}, attributes={"Available": False})
     found = {"Available": True, "Program": name}
     return Finding(attributes=found | ({"Version": version.group()} if version else {}))
@@ -66,9 +61,10 @@ def gpu(given: Given) -> Finding:
         return Finding(attributes={"Count": 0})
     query = [program, "--query-gpu=name,memory.total,driver_version"]
     try:
-        lines = _output([*query, "--format=csv,noheader,nounits"]).strip().splitlines()
-        header = _output([program])
-    except _NoAnswer as error:
+        rows_text = answer_of([*query, "--format=csv,noheader,nounits"], COMMAND_TIMEOUT_S)
+        lines = rows_text.strip().splitlines()
+        header = answer_of([program], COMMAND_TIMEOUT_S)
+    except NoAnswer as error:
         return Finding(metrics={"nvidia_smi": str(error)})
     rows = [[cell.strip() for cell in line.split(",")] for line in lines]
     rows = [row for row in rows if len(row) == 3]
@@ -82,25 +78,6 @@ def gpu(given: Given) -> Finding:
     if cuda:
         found["CudaVersion"] = float(cuda.group(1))
     return Finding(attributes=found)
-
-
-def _output(command: Sequence[str]) -> str:
-    """Output of a program. Raises _NoAnswer."""
-    try:
-        run = subprocess.run(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            timeout=COMMAND_TIMEOUT_S,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise _NoAnswer(str(error)[:_ERROR_LENGTH]) from error
-    text = run.stdout[:_MOST_OUTPUT].decode("utf-8", "replace")
-    if run.returncode != 0:
-        raise _NoAnswer(f"exit code {run.returncode}: {' '.join(text.split())[:_ERROR_LENGTH]}")
-    return text
 
 
 def _listable(root: str, names: Sequence[str]) -> list[str]:

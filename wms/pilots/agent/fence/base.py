@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import os
+import secrets
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -23,6 +24,9 @@ from ..resources.limits import Limits
 from ..supervisor import network_guard
 from . import syscall_filter
 from .network import OPEN, Network
+
+#: File with a payload's bearer token, beside that of its attributes.
+TOKEN_FILE = "bearer_token"
 
 log = logging.getLogger("pilot")
 
@@ -96,6 +100,8 @@ class Enclosure:
         self.network = network or Network()
         #: A folder on the disk where the payload writes.
         self.disk = directories.home
+        # Account of the payload, where the pilot is root's and it has another.
+        self._uid: int | None = None
 
     @property
     def home(self) -> str:
@@ -111,6 +117,18 @@ class Enclosure:
     def attributes_file(self) -> str:
         """File for attributes, as the payload sees it."""
         return str(self.directories.attributes_file)
+
+    @property
+    def token_file(self) -> str:
+        """File with the payload's bearer token, as the payload sees it."""
+        return f"{os.path.dirname(self.attributes_file)}/{TOKEN_FILE}"
+
+    def write_token(self, text: str) -> None:
+        """Put a bearer token where the payload alone reads it, in place of the one before.
+
+        Call it after `enter`. Raises OSError.
+        """
+        write_private(self.directories.attributes_folder, TOKEN_FILE, text.encode(), self._uid)
 
     def executable(self, name: str) -> str:
         """Path of the executable as the payload sees it; raises `BadPath` where it cannot exist."""
@@ -156,6 +174,14 @@ class Enclosure:
 class Reservation:
     """Reservation of a fence for one job: empty, where the fence takes in any number."""
 
+    def refused(self) -> dict[str, list[str]]:
+        """Users and groups whose jobs it is not for, as a claim tells them."""
+        return {}
+
+    def choose(self, owner: str, group: str) -> Reservation:
+        """Reservation for a job of this owner, in this group; what else was reserved is free."""
+        return self
+
     def close(self) -> None:
         """Release it; may be called again."""
 
@@ -168,6 +194,8 @@ class Fence:
     networks: tuple[str, ...] = (OPEN,)
     #: Others on this node may have taken the last place at any moment.
     needs_reservation = False
+    #: Why accounts that the queue maps users to cannot be used on this node.
+    account_faults: Sequence[str] = ()
 
     def __init__(self, network: Network | None = None) -> None:
         """Raises FenceUnusable, and OSError, where it cannot give payloads this network."""
@@ -256,6 +284,25 @@ def shell_script(
         lines.append(f"ulimit -u {most} 2>/dev/null || ulimit -p {most} 2>/dev/null")
     lines.append(f"exec {shlex.join(command)} </dev/null")
     return "\n".join(lines) + "\n"
+
+
+def write_private(folder: Path, name: str, content: bytes, uid: int | None) -> None:
+    """Put a file that its owner alone reads into a folder that a payload may change at will.
+
+    No link in there is followed, and readers see the old content or the new one.
+    """
+    new = f".{name}-{secrets.token_hex(8)}"
+    directory = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+        descriptor = os.open(new, flags, 0o600, dir_fd=directory)
+        with open(descriptor, "wb") as sink:
+            if uid is not None:
+                os.fchown(descriptor, uid, uid)
+            sink.write(content)
+        os.replace(new, name, src_dir_fd=directory, dst_dir_fd=directory)
+    finally:
+        os.close(directory)
 
 
 def change_owner(folders: Sequence[Path], uid: int) -> None:

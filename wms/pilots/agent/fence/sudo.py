@@ -1,7 +1,8 @@
 """Fence of payloads by accounts: `sudo -u` runs each under one of the node's accounts for them.
 
 The accounts are called `pilotage1`, `pilotage2` and so on; who runs the node makes them, and lets
-the pilot's account act for them. Folders of a payload belong to its account, closed to all others.
+the pilot's account act for them. A queue may map users and groups to accounts of their own (see
+`mapped_accounts`). Folders of a payload belong to its account, closed to all others.
 Files go in and out through programs of that account.
 """
 
@@ -15,6 +16,8 @@ import shutil
 import subprocess
 import sys
 import tarfile
+import tempfile
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,8 +25,10 @@ from typing import IO
 
 from ..files.disk_usage import Entries
 from ..files.job_directories import FILE_NAME, JobDirectories
+from ..programs import NoAnswer, answer_of
 from ..resources.limits import Limits
 from .base import (
+    TOKEN_FILE,
     Confinement,
     Enclosure,
     Fence,
@@ -37,12 +42,16 @@ from .base import (
     shell_script,
 )
 from .host_view import PATH, program
+from .mapped_accounts import NO_MAP, AccountMap, Unaccounted, reserve_for_all, usable_map
 from .network import NODE, OPEN, Network
 from .unix_accounts import AccountPool, PayloadAccount, folder_of_locks
 
 ACCOUNT = "pilotage"
 MOST_ACCOUNTS = 1024
 _TIME_LIMIT_S = 600.0
+#: For each account of a map, and for all of them.
+_TRIAL_TIMEOUT_S = 10.0
+_TRIALS_TIMEOUT_S = 60.0
 _IS_NEW_ENOUGH = "import sys; sys.exit(sys.version_info < (3, 9))"
 _SIGNAL = 'kill -s "$1" -- -1'
 # Open to all accounts, and on disk.
@@ -56,6 +65,9 @@ _REMOVE = (
     f'{_OWN} chmod -R u+rwx {{}} + -exec rm -rf {{}} + 2>/dev/null; rm -rf -- "$1"'
 )
 
+# The token comes through a pipe: no list of processes shows it.
+_WRITE = 'umask 077; new=$(mktemp "$1-XXXXXXXX") && cat >"$new" && mv -f -T -- "$new" "$1"'
+
 log = logging.getLogger("pilot")
 
 
@@ -66,7 +78,7 @@ class SudoFence(Fence):
     networks = (NODE, OPEN)
     needs_reservation = True
 
-    def __init__(self, network: Network | None = None) -> None:
+    def __init__(self, network: Network | None = None, accounts: AccountMap = NO_MAP) -> None:
         super().__init__(network)
         self._program = program("sudo")
         self._denied = denied_calls_filter()
@@ -75,13 +87,28 @@ class SudoFence(Fence):
             raise FenceUnusable(f"this node has no account {ACCOUNT}1")
         self._accounts = AccountPool(names, folder_of_locks())
         self._python = _python_of(self._program, names[0])
+        self._trials_until = time.monotonic() + _TRIALS_TIMEOUT_S
+        self._map, self.account_faults = usable_map(accounts, self._why_refused)
 
-    def reserve(self) -> PayloadAccount:
-        return self._accounts.acquire()
+    def reserve(self) -> Reservation:
+        return reserve_for_all(self._map, self._accounts)
+
+    def _why_refused(self, account: str) -> str:
+        """Reason why no payload can be started under an account; empty when one can."""
+        command = [self._program, "-n", "-u", account, "--", self._python, "-I", "-S", "-c", ""]
+        if time.monotonic() > self._trials_until:
+            return f"{account} was not tried: the others took too long"
+        try:
+            answer_of(command, _TRIAL_TIMEOUT_S)
+        except NoAnswer as error:
+            return f"{account}: {error}"
+        return ""
 
     def enclose(
         self, directories: JobDirectories, reservation: Reservation | None = None
     ) -> Enclosure:
+        if isinstance(reservation, Unaccounted):
+            raise FenceUnusable(reservation.reason)
         account = (
             reservation if isinstance(reservation, PayloadAccount) else self._accounts.acquire()
         )
@@ -159,6 +186,13 @@ class _SudoEnclosure(Enclosure):
     @property
     def attributes_file(self) -> str:
         return f"{self._folder}/attributes/{FILE_NAME}"
+
+    def write_token(self, text: str) -> None:
+        path = f"{self._folder}/attributes/{TOKEN_FILE}"
+        with tempfile.TemporaryFile() as source:
+            source.write(text.encode())
+            source.seek(0)
+            self._run(["/bin/sh", "-c", _WRITE, "sh", path], stdin=source)
 
     def enter(self) -> None:
         with subprocess.Popen(

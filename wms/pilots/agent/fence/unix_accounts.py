@@ -51,11 +51,22 @@ class AccountPool:
 
     def acquire(self) -> PayloadAccount:
         """Take one. Raises `NoFreeAccount`, or OSError where the folder is gone."""
-        for name in self._names:
+        account = self.acquire_of(self._names)
+        if account is None:
+            problem = f"all {len(self._names)} accounts for payloads are in use on this node"
+            raise NoFreeAccount(problem)
+        return account
+
+    def acquire_of(self, names: Sequence[str]) -> PayloadAccount | None:
+        """Take one of these accounts, whose locks are in the same folder; None where none is free.
+
+        Raises OSError where the folder is gone.
+        """
+        for name in names:
             lock = _locked(self._folder / name)
             if lock is not None:
                 return PayloadAccount(name, lock)
-        raise NoFreeAccount(f"all {len(self._names)} accounts for payloads are in use on this node")
+        return None
 
 
 def folder_of_locks(shared: Path = SHARED) -> Path:

@@ -39,6 +39,19 @@ class Checkpoint:
 
 
 @dataclass(frozen=True)
+class BearerToken:
+    """Token of a payload for the portal, and how long it is good from now on."""
+
+    text: str = field(repr=False)
+    lifetime_s: float
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> BearerToken:
+        """Read the server's description; call it within `parsing`."""
+        return cls(str(data["text"]), float(data["lifetime_s"]))
+
+
+@dataclass(frozen=True)
 class Job:
     """A job as the server handed it out."""
 
@@ -46,6 +59,7 @@ class Job:
     attempt: int
     name: str
     owner: str
+    owner_group: str
     executable: str
     arguments: tuple[str, ...]
     environment: Mapping[str, str]
@@ -63,6 +77,8 @@ class Job:
     image: str = ""
     #: The credential for messages about this attempt alone; empty: the pilot's own is used.
     token: str = field(default="", repr=False)
+    #: What its payload may call the portal with; None where it did not ask for that.
+    bearer: BearerToken | None = field(default=None, repr=False)
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Job:
@@ -73,6 +89,7 @@ class Job:
             attempt=int(data["attempt"]),
             name=str(data.get("name", "")),
             owner=str(data.get("owner", "")),
+            owner_group=str(data.get("owner_group", "")),
             executable=str(data["executable"]),
             arguments=tuple(str(each) for each in data.get("arguments", ())),
             environment={str(k): str(v) for k, v in data.get("environment", {}).items()},
@@ -93,6 +110,7 @@ class Job:
             ),
             image=str(data.get("image") or ""),
             token=str(data.get("token") or ""),
+            bearer=BearerToken.from_json(data["bearer"]) if data.get("bearer") else None,
         )
 
     @property

@@ -37,6 +37,7 @@ from .images import Images
 from .job_description import AttachedClaim, Input, Job
 from .outputs import JobOutputs
 from .payload_command import payload_command, payload_environment
+from .token_renewal import TokenRenewal
 
 DOWNLOAD_TRIES = 3
 #: So long a checkpoint waits for the server.
@@ -73,6 +74,7 @@ class RunContext:
     """Context that all jobs of a pilot share: fence, limits, spool, control groups, time left."""
 
     work_dir: Path
+    server_url: str
     control: Control
     fence: Fence
     images: Images
@@ -127,6 +129,7 @@ class JobRun:
             grace_s=job.kill_grace_s,
         )
         self._meter: Meter | None = None
+        self.token = TokenRenewal(job.key, job.bearer)
         self._missing_checkpoint: list[str] = []
 
     def usage(self) -> dict[str, Any]:
@@ -237,8 +240,10 @@ class JobRun:
                 return execution.Outcome.not_started(problem)
             enclosure.enter()
             try:
+                self.token.begin(enclosure.write_token)
                 return self._execute(payload_command(self._job, executable, enclosure), enclosure)
             finally:
+                self.token.stop()
                 enclosure.leave(self._job.outputs)
         finally:
             started.finish()
@@ -337,7 +342,9 @@ class JobRun:
         self, command: list[str], enclosure: Enclosure, stream_uploader: StreamUploader
     ) -> execution.Outcome:
         assert self._meter is not None
-        environment = payload_environment(self._job, enclosure, self._context.published())
+        context = self._context
+        published = context.published()
+        environment = payload_environment(self._job, enclosure, published, context.server_url)
         with self._context.cgroups.group(self._directories.home.name, self._limits) as group:
             outcome = execution.run_payload(
                 enclosure.plan(command, environment, self._limits),

@@ -24,9 +24,12 @@ def payload_command(job: Job, executable: str, enclosure: Enclosure) -> list[str
 
 
 def payload_environment(
-    job: Job, enclosure: Enclosure, published: Mapping[str, str]
+    job: Job, enclosure: Enclosure, published: Mapping[str, str], server_url: str
 ) -> dict[str, str]:
-    """Variables of the payload: its own, before those of the pilot, before `published` ones."""
+    """Variables of the payload: its own, before those of the pilot, before `published` ones.
+
+    One that has a token is told where it is, and the portal, at `server_url`, that it is for.
+    """
     passed_on = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
     if not enclosure.has_node_system:
         # What the node's say does not hold in the image.
@@ -43,7 +46,9 @@ def payload_environment(
         "PILOTAGE_CORES": str(job.share.cores),
         "PILOTAGE_MEMORY_MB": str(job.share.memory_mb),
         "PILOTAGE_GPUS": str(job.share.gpus),
-        **({"PILOTAGE_PORTAL": network.server_url} if network.portal else {}),
+        **({"PILOTAGE_PORTAL": server_url} if network.portal or job.bearer else {}),
+        # Where programs of WLCG look for one.
+        **({"BEARER_TOKEN_FILE": enclosure.token_file} if job.bearer else {}),
         "OMP_NUM_THREADS": str(job.share.cores),
         **job.environment,
     }

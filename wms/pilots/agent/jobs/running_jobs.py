@@ -15,7 +15,7 @@ from ..control import Attempt, Waker
 from ..fence.base import NoFreeAccount, Reservation
 from ..node import Share
 from ..server.client import BadAnswer, Client, Rejected, Unauthorised, Unavailable
-from .job_description import AttachedClaim, Job
+from .job_description import AttachedClaim, BearerToken, Job
 from .job_run import JobRun, NotRun, RunContext
 
 log = logging.getLogger("pilot")
@@ -79,6 +79,10 @@ class RunningJobs:
             return False
         return True
 
+    def refused(self) -> dict[str, list[str]]:
+        """Users and groups whose jobs the reservation is not for."""
+        return {} if self._reservation is None else self._reservation.refused()
+
     def release_reservation(self) -> None:
         """Release the reservation: there is no next job now, and other pilots may use it."""
         if self._reservation is not None:
@@ -99,9 +103,20 @@ class RunningJobs:
         """Usage of each running payload as last measured."""
         return {key: run.usage() for key, run in self._running.items()}
 
+    def want_tokens(self) -> list[Attempt]:
+        """Attempts whose payloads need another bearer token soon."""
+        return [key for key, run in self._running.items() if run.token.is_due()]
+
+    def renew_token(self, attempt: Attempt, token: BearerToken) -> None:
+        """Give a payload another bearer token, if it still runs."""
+        run = self._running.get(attempt)
+        if run is not None:
+            run.token.renew(token)
+
     def start(self, job: Job) -> None:
         """Run a job in a thread, from its inputs to its report."""
-        reservation, self._reservation = self._reservation or Reservation(), None
+        reservation = (self._reservation or Reservation()).choose(job.owner, job.owner_group)
+        self._reservation = None
         waker = self._control.add_attempt(job.key)
         self._jobs[job.key] = job
         thread = threading.Thread(

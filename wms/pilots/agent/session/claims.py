@@ -152,6 +152,7 @@ class Claimer:
             "platform": node.platform_name(),
             "tags": self._running_jobs.tags(),
             "required_tags": [],
+            **self._running_jobs.refused(),
         }
 
     def _unreported(self) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from ..fence.apptainer import ApptainerFence
 from ..fence.base import Enclosure, Fence, FenceUnusable
 from ..fence.bwrap import BwrapFence
 from ..fence.container import Containers, ImageEnclosure
+from ..fence.mapped_accounts import NO_MAP, AccountMap
 from ..fence.network import Network
 from ..fence.sudo import SudoFence
 from ..files.job_directories import JobDirectories
@@ -46,28 +47,28 @@ def best_fence(work_dir: Path) -> Fence:
         return Fence()
 
 
-def fence_named(name: str, work_dir: Path, wanted: Network) -> Fence:
+def fence_named(name: str, work_dir: Path, wanted: Network, accounts: AccountMap = NO_MAP) -> Fence:
     """Fence that a queue names, around payloads in the network that it wants.
 
     Raises FenceUnusable where it does not work.
     """
     if wanted.name != network.AUTO:
-        return _working(name, work_dir, wanted)
+        return _working(name, work_dir, wanted, accounts)
     if name == "none":
         return Fence()
     try:
-        return _working(name, work_dir, Network(network.NODE))
+        return _working(name, work_dir, Network(network.NODE), accounts)
     except FenceUnusable as error:
-        fence = _working(name, work_dir, Network(network.OPEN))
+        fence = _working(name, work_dir, Network(network.OPEN), accounts)
         log.warning("link-local addresses are NOT kept from payloads on this node: %s", error)
         return fence
 
 
-def _working(name: str, work_dir: Path, wanted: Network) -> Fence:
+def _working(name: str, work_dir: Path, wanted: Network, accounts: AccountMap = NO_MAP) -> Fence:
     makers: dict[str, Callable[[Network], Fence]] = {
         "bwrap": BwrapFence,
         "apptainer": lambda wanted: ApptainerFence(work_dir, wanted),
-        "sudo": SudoFence,
+        "sudo": lambda wanted: SudoFence(wanted, accounts),
         "none": Fence,
     }
     if name not in makers:

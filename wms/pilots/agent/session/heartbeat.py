@@ -9,27 +9,28 @@ from __future__ import annotations
 import logging
 import random
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from .. import node
 from ..control import Attempt, Control
 from ..files.job_attributes import ReportedAttributes
+from ..jobs.job_description import BearerToken
+from ..jobs.running_jobs import RunningJobs
 from ..server.client import BadAnswer, Client, Rejected, Unauthorised, Unavailable
 from ..server.log_upload import LogUploader
 from ..server.report_spool import ReportSpool
+from .told_time import ToldTime
 
 log = logging.getLogger("pilot")
-
-Usage = Mapping[Attempt, Mapping[str, Any]]
 
 
 class Heartbeats:
     """Sends heartbeats until stopped, whatever the main thread does; a lost one is not repeated.
 
-    `usage` gives the usage of payloads. `validation_s` and the payloads' `network` are sent once
-    known.
+    `jobs` are those at hand, once the pilot takes some; `told_time` the time that its batch system
+    leaves. `validation_s` and the payloads' `network` are sent once known.
     """
 
     def __init__(
@@ -39,7 +40,8 @@ class Heartbeats:
         *,
         every_s: float,
         work_dir: Path,
-        usage: Callable[[], Usage],
+        jobs: Callable[[], RunningJobs | None],
+        told_time: ToldTime,
         spool: ReportSpool,
         log_uploader: LogUploader,
     ) -> None:
@@ -47,7 +49,8 @@ class Heartbeats:
         self._control = control
         self._every_s = every_s
         self._work_dir = work_dir
-        self._usage = usage
+        self._jobs = jobs
+        self._told_time = told_time
         self._spool = spool
         self._log_uploader = log_uploader
         self._reported = ReportedAttributes(work_dir)
@@ -86,27 +89,40 @@ class Heartbeats:
     def _send(self) -> None:
         # Reports that are still spooled belong to attempts that the pilot has not let go of.
         held = dict.fromkeys([*self._control.attempts(), *self._spool.attempts()])
-        jobs = self._reported.entries(list(held))
+        entries = self._reported.entries(list(held))
         self._sequence += 1
         body: dict[str, Any] = {
-            "jobs": [self._with_usage(entry) for entry in jobs],
+            "jobs": self._with_usage(entries),
             "load": node.load(self._work_dir),
             "is_draining": self._control.is_draining,
             "sequence": self._sequence,
+            **self._told_time.news(),
         }
         if self.validation_s is not None:
             body["totals"] = {"validation_s": round(self.validation_s, 3)}
         if self.network:
             body["network"] = self.network
         answer = self._client.call("heartbeat", body, retry_s=0.0)
-        self._reported.accepted(jobs)
+        self._reported.accepted(entries)
+        self._told_time.accepted()
         commands = answer.get("commands")
         for command in commands if isinstance(commands, list) else ():
             self._execute(command)
 
-    def _with_usage(self, entry: Mapping[str, Any]) -> dict[str, Any]:
-        usage = self._usage().get((entry["job"], entry["attempt"]))
-        return {**entry, "usage": dict(usage)} if usage else dict(entry)
+    def _with_usage(self, entries: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+        """Entries with the usage of their payloads, and those that need another token."""
+        running = self._jobs()
+        if running is None:
+            return [dict(entry) for entry in entries]
+        usage, wanting = running.usage(), set(running.want_tokens())
+        more = {
+            key: {
+                **({"usage": usage[key]} if usage.get(key) else {}),
+                **({"wants_token": True} if key in wanting else {}),
+            }
+            for key in {*usage, *wanting}
+        }
+        return [{**entry, **more.get((entry["job"], entry["attempt"]), {})} for entry in entries]
 
     def _execute(self, command: Any) -> None:
         """Execute one command of the server; one that a newer server may send is ignored."""
@@ -116,9 +132,17 @@ class Heartbeats:
                 self._control.kill((int(command["job"]), int(command["attempt"])), reason)
             elif name == "peek":
                 self._control.peek((int(command["job"]), int(command["attempt"])))
+            elif name == "token":
+                self._renew((int(command["job"]), int(command["attempt"])), command)
             elif name == "drain":
                 self._control.drain_on_request(reason)
             else:
                 log.warning("unknown command %r", name)
-        except (AttributeError, KeyError, TypeError, ValueError):
-            log.warning("not a command: %r", command)
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            # Without the command, which may hold a token.
+            log.warning("not a command: %s", type(error).__name__)
+
+    def _renew(self, attempt: Attempt, command: Mapping[str, Any]) -> None:
+        running = self._jobs()
+        if running is not None:
+            running.renew_token(attempt, BearerToken.from_json(command))

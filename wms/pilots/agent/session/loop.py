@@ -15,8 +15,6 @@ from functools import partial
 from .. import node
 from ..control import Control, Waker
 from ..fence.base import Fence, FenceUnusable
-from ..fence.host_view import is_below
-from ..fence.network import Network
 from ..jobs.images import Images
 from ..jobs.job_run import NotRun, RunContext
 from ..jobs.running_jobs import RunningJobs
@@ -34,13 +32,15 @@ from ..server.client import (
 from ..server.log_upload import LOG_FILE, LogUploader
 from ..server.report_spool import ReportSpool
 from .claims import Claimer, ClaimResult
-from .fence_selection import AUTO, best_fence, fence_named
+from .fence_selection import best_fence
 from .heartbeat import Heartbeats
 from .image_selection import images_of
 from .node_validation import NodeValidation
 from .pilot_config import PilotConfig
 from .pilot_lifetime import PilotLifetime
+from .queue_fence import fence_of
 from .queue_settings import QueueSettings
+from .told_time import ToldTime
 
 #: Largest multiple of the poll period between claims in vain.
 MAX_POLL_FACTOR = 3.0
@@ -87,6 +87,7 @@ class Agent:
         self._token = secrets.token_hex(32)
         self._client = self._new_client()
         self._started = control.clock() - config.used_s
+        self._told_time = ToldTime(control, started=self._started)
         self._slot = node.slot(os.environ, config.work_dir)
         self._spool = ReportSpool(
             config.work_dir / "spool", client=self._new_client(), control=control
@@ -118,6 +119,7 @@ class Agent:
         self._heartbeat_thread = self._heartbeats(settings)
         self._heartbeat_thread.start()
         self._spool.start()
+        self._told_time.start()
         try:
             end = self._validate_and_work(settings)
         except Unauthorised as error:
@@ -127,6 +129,7 @@ class Agent:
             self._heartbeat_thread.stop()
             self._spool.stop()
             self._validation.stop()
+            self._told_time.stop()
         return self._say_goodbye(end)
 
     def _heartbeats(self, settings: QueueSettings) -> Heartbeats:
@@ -135,7 +138,8 @@ class Agent:
             self._control,
             every_s=settings.heartbeat_s,
             work_dir=self._config.work_dir,
-            usage=lambda: self._running_jobs.usage() if self._running_jobs else {},
+            jobs=lambda: self._running_jobs,
+            told_time=self._told_time,
             spool=self._spool,
             log_uploader=self._log_uploader,
         )
@@ -148,6 +152,7 @@ class Agent:
             lifetime_s=settings.lifetime_s,
             idle_limit_s=settings.idle_limit_s,
             settings=self._config.settings,
+            told_left_s=self._told_time.left_s,
         )
         lifetime.watch()
         try:
@@ -188,31 +193,24 @@ class Agent:
         """Check the node and its fence; return the fence, or None where either fails."""
         if not self._validation.validate(self._client):
             return None
+        if self._told_time.faults:
+            failure = "; ".join(self._told_time.faults)
+            self._validation.tell(self._client, "time-left", failure=failure)
         try:
-            return self._fence_for(settings)
+            fence = fence_of(settings, self._fence, self._config)
         except FenceUnusable as error:
             reason = f"{settings.fence} does not work: {error}"
             self._validation.report_failure(self._client, "fence", reason)
             return None
+        if fence.account_faults:
+            failure = "; ".join(fence.account_faults)
+            self._validation.tell(self._client, "accounts", failure=failure)
+        return fence
 
     def _end_of_unfit(self) -> EndReason:
         if self._control.is_locked_out:
             raise Unauthorised("told so while the slot was kept")
         return EndReason("unfit", self._validation.failure)
-
-    def _fence_for(self, settings: QueueSettings) -> Fence:
-        """Fence that the queue asks for; raises FenceUnusable where that does not work."""
-        for shared in settings.shared_folders:
-            if is_below(str(self._config.work_dir.resolve()), shared.path):
-                raise FenceUnusable(f"the shared folder {shared.path} holds the pilot's own files")
-        if settings.fence in (AUTO, self._fence.name) and settings.network in (
-            AUTO,
-            self._fence.network.name,
-        ):
-            return self._fence
-        name = self._fence.name if settings.fence == AUTO else settings.fence
-        wanted = Network(settings.network, self._config.server_url)
-        return fence_named(name, self._config.work_dir, wanted)
 
     def _context(
         self, settings: QueueSettings, fence: Fence, images: Images, lifetime: PilotLifetime
@@ -221,6 +219,7 @@ class Agent:
         cgroups.set_up()
         return RunContext(
             work_dir=self._config.work_dir,
+            server_url=self._config.server_url,
             control=self._control,
             fence=fence,
             images=images,
@@ -252,11 +251,13 @@ class Agent:
             "node": {
                 **node.describe_node(self._config.work_dir, self._slot),
                 "fence": self._fence.name,
+                **self._told_time.news(),
             },
         }
         answer = self._client.call("register", body, is_authorised=False)
         with parsing("register"):
             settings = QueueSettings.from_json(answer)
+        self._told_time.accepted()
         log.info("registered as pilot %s: %s", self._config.pilot, settings)
         return settings
 

@@ -11,12 +11,14 @@ import threading
 from collections.abc import Callable
 
 from ..control import Control
-from .lifetime_rules import Shutdown, lifetime, pilot_shutdown
+from .lifetime_rules import Lifetime, Shutdown, lifetime, pilot_shutdown
 from .pilot_config import LifetimeSettings
 
 #: Seconds after the end of its time in which a pilot stops its payloads and reports them, before it
 #: ends whatever is left. Batch systems are given a minute more than that time.
 FINAL_REPORTS_S = 40.0
+#: That minute: of what a batch system says is left, it is not the pilot's.
+BATCH_MARGIN_S = 60.0
 #: Clocks of nodes that were put to sleep may jump.
 _LONGEST_WAIT_S = 60.0
 
@@ -24,7 +26,10 @@ log = logging.getLogger("pilot")
 
 
 class PilotLifetime:
-    """Times of this pilot, counted from its start; `lifetime_s` is what its queue gives it."""
+    """Times of this pilot, counted from its start; `lifetime_s` is what its queue gives it.
+
+    Where its batch system leaves it less (`told_left_s`), that counts, whenever it is told.
+    """
 
     def __init__(
         self,
@@ -34,23 +39,36 @@ class PilotLifetime:
         lifetime_s: float,
         idle_limit_s: float,
         settings: LifetimeSettings,
+        told_left_s: Callable[[], float | None] = lambda: None,
         random100: Callable[[], int] = lambda: random.randrange(100),
     ) -> None:
         self._control = control
         self._started = started
         self._idle_limit_s = idle_limit_s
         self._tail_limit_s = settings.tail_limit_s or idle_limit_s
-        self.times = lifetime(
-            max_walltime=int(lifetime_s),
-            job_max_time=int(settings.job_max_s),
-            retire_spread=int(settings.retire_spread_s),
-            random100=random100(),
-            graceful_shutdown=int(settings.stop_margin_s),
+        self._lifetime_s = lifetime_s
+        self._settings = settings
+        self._told_left_s = told_left_s
+        self._draw = random100()
+        self.is_over = False
+        log.info("no new job after %d s, end after %d s", *self._limits())
+
+    @property
+    def times(self) -> Lifetime:
+        """Division of the pilot's time, as it is known now."""
+        told_s = self._told_left_s()
+        slot_s = self._lifetime_s
+        if told_s is not None:
+            slot_s = max(0.0, min(slot_s, self.elapsed_s() + told_s - BATCH_MARGIN_S))
+        return lifetime(
+            max_walltime=int(slot_s),
+            job_max_time=int(self._settings.job_max_s),
+            retire_spread=int(self._settings.retire_spread_s),
+            random100=self._draw,
+            graceful_shutdown=int(self._settings.stop_margin_s),
             update_interval=0,
             min_retire=0,
         )
-        self.is_over = False
-        log.info("no new job after %d s, end after %d s", *self._limits())
 
     def elapsed_s(self) -> float:
         """Age of the pilot."""
@@ -94,7 +112,8 @@ class PilotLifetime:
         )
 
     def _limits(self) -> tuple[int, int]:
-        return self.times.retire_after, self.times.die_after
+        times = self.times
+        return times.retire_after, times.die_after
 
     def _watch(self) -> None:
         waker = self._control.new_waker()

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ..fence.mapped_accounts import NO_MAP, AccountMap
 from ..files.job_directories import SharedFolder
 from .fence_selection import AUTO
 
@@ -25,6 +26,8 @@ class QueueSettings:
     shared_folders: tuple[SharedFolder, ...]
     #: Jobs with an image may come where this node can start containers.
     has_containers: bool = False
+    #: Accounts of the node for the jobs of certain users and groups.
+    accounts: AccountMap = NO_MAP
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> QueueSettings:
@@ -43,4 +46,5 @@ class QueueSettings:
                 for each in data.get("shared_folders") or ()
             ),
             has_containers=bool(data.get("has_containers")),
+            accounts=AccountMap.from_json(data.get("accounts") or {}),
         )

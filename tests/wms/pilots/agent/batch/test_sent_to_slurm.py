@@ -35,6 +35,11 @@ def test_a_pilot_in_slurm_runs_a_job_and_its_log_is_kept(
     wait_until(lambda: Pilot.objects.filter(state="done").exists(), "the pilot ends")
     pilot = Pilot.objects.select_related("queue__site").get()
     assert pilot.native_id.endswith("_0")
+    # Slurm's own answer: a day and the minute for the last reports, rounded up.
+    assert pilot.node["time_source"] == "slurm"
+    left_s = pilot.node["ends_at"] - pilot.registered_at.timestamp()
+    assert pilot.queue.wall_time_s < left_s <= pilot.queue.wall_time_s + 120
+    assert not pilot.checks.filter(is_ok=False).exists()
     assert "pilot" in element_of(pilot.queue).log(pilot.native_id)
 
 

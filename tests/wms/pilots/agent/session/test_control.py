@@ -6,18 +6,18 @@ import os
 import resource
 import socket
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.wms.pilots.agent.conftest import wait_until
-from wms.pilots.agent.control import Attempt, Control, Waker
+from wms.pilots.agent.control import Control, Waker
 from wms.pilots.agent.server.client import Client
 from wms.pilots.agent.server.log_upload import LogUploader
 from wms.pilots.agent.server.report_spool import ReportSpool
 from wms.pilots.agent.session.heartbeat import Heartbeats
+from wms.pilots.agent.session.told_time import ToldTime
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ def test_a_heartbeat_that_goes_wrong_is_not_the_last_one(tmp_path: Path) -> None
     client = Client("http://127.0.0.1:1", "pilot", "token", control)
     asked: list[int] = []
 
-    def usage() -> Mapping[Attempt, Mapping[str, Any]]:
+    def jobs() -> None:
         asked.append(1)
         raise RuntimeError("nobody thought of this")
 
@@ -57,7 +57,8 @@ def test_a_heartbeat_that_goes_wrong_is_not_the_last_one(tmp_path: Path) -> None
         control,
         every_s=0.01,
         work_dir=tmp_path,
-        usage=usage,
+        jobs=jobs,
+        told_time=ToldTime(control, started=0.0, environment={}),
         spool=ReportSpool(tmp_path / "spool", client=client, control=control),
         log_uploader=LogUploader(client, tmp_path / "log"),
     )
