@@ -10,6 +10,7 @@ from django.db import models
 from django.db.models import Q
 
 from wms.accounting.models import AccountingGroup, Frontend
+from wms.pilots.credential_models import Credential
 from wms.sites.models import Queue, Site
 
 
@@ -111,7 +112,7 @@ class ElementContact(models.Model):
     """Failures and back-off of a queue's batch system for one kind of question.
 
     After `failures` in a row it is left alone until `next_at`; the pause doubles each time. Without
-    failures `next_at` is when it is asked again.
+    failures `next_at` is when it is asked again. Each credential that it is shown has its own.
     """
 
     class Kind(models.TextChoices):
@@ -123,6 +124,13 @@ class ElementContact(models.Model):
 
     queue = models.ForeignKey(Queue, on_delete=models.CASCADE, related_name="contacts")
     kind = models.CharField(max_length=8, choices=Kind)
+    credential = models.ForeignKey(
+        Credential,
+        null=True,
+        on_delete=models.CASCADE,
+        related_name="+",
+        help_text="What it was shown; empty: what the queue's settings name.",
+    )
     failures = models.PositiveIntegerField(default=0)
     failing_since = models.DateTimeField(null=True)
     reason = models.TextField(blank=True, default="")
@@ -134,7 +142,11 @@ class ElementContact(models.Model):
 
     class Meta:
         constraints = [
-            models.UniqueConstraint(fields=["queue", "kind"], name="one_contact_of_a_kind"),
+            models.UniqueConstraint(
+                fields=["queue", "kind", "credential"],
+                nulls_distinct=False,
+                name="one_contact_of_a_kind",
+            ),
             models.CheckConstraint(
                 condition=Q(kind__in=["submit", "start", "poll"]), name="contact_kind_known"
             ),

@@ -19,12 +19,12 @@ from wms.core.errors import NotFound
 from wms.core.models import User
 from wms.elements.protocol import ElementError
 from wms.jobs.output.streams import tail_of
+from wms.pilots.credentials.choice import element_with
 from wms.pilots.models import Pilot, PilotEvent, PilotLog
 from wms.pilots.pressure.backoff import described
 from wms.pilots.pressure_models import ElementContact
 from wms.pilots.protocol.logs import log_text
 from wms.pilots.states import ALIVE, PilotState
-from wms.sites.selectors import element_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,8 @@ def listed_pilots(user: User) -> QuerySet[Pilot]:
 
 def detailed_pilots(user: User) -> QuerySet[Pilot]:
     """Visible pilots with what a pilot's page shows."""
-    return visible_pilots(user).select_related("queue__site", "owner", "owner_group", "frontend")
+    related = ("queue__site", "owner", "owner_group", "frontend", "credential")
+    return visible_pilots(user).select_related(*related).defer("credential__sealed")
 
 
 def live_pilots_by_queue(
@@ -125,7 +126,11 @@ def asked_log(pilot: Pilot, *, limit_bytes: int) -> LogTail:
     if pilot.is_forgotten:
         return LogTail(error="The log was cleaned up some time after the pilot's end.")
     silent = ElementContact.objects.filter(
-        queue=pilot.queue_id, kind=ElementContact.Kind.POLL, failures__gt=0, next_at__gt=Now()
+        queue=pilot.queue_id,
+        credential=pilot.credential_id,
+        kind=ElementContact.Kind.POLL,
+        failures__gt=0,
+        next_at__gt=Now(),
     ).first()
     if silent is not None:
         return LogTail(error=f"The batch system is left alone now: {described(silent)}")
@@ -141,9 +146,14 @@ def _asked_log(pilot: Pilot, limit_bytes: int) -> LogTail:
         if not is_held:
             return LogTail(error="The batch system is asked for another log now: try again later.")
         try:
-            return LogTail(text=element_of(pilot.queue).log(pilot.native_id, limit_bytes))
+            return LogTail(text=_log_of(pilot, limit_bytes))
         except ElementError as error:
             return LogTail(error=f"The batch system gave no log: {error}")
+
+
+def _log_of(pilot: Pilot, limit_bytes: int) -> str:
+    element = element_with(pilot.queue, pilot.credential_id)
+    return element.log(pilot.native_id, limit_bytes)
 
 
 def find_stored_log(pilot: Pilot) -> PilotLog:

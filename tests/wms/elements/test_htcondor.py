@@ -17,7 +17,8 @@ from tests.batch_systems.condor import TOO_MANY_CORES, Condor
 from tests.batch_systems.services import Unavailable, shared, wait_until
 from tests.wms.elements.contract import FOREVER, ElementContract, submit, unique_name, wait_for
 from wms.elements import htcondor_helper
-from wms.elements.htcondor import HTCondorElement, environment, htcondor_element
+from wms.elements.htcondor import HTCondorElement, htcondor_element
+from wms.elements.htcondor_login import environment
 from wms.elements.protocol import BatchState, Element, Refused, Unreachable
 from wms.elements.runner import CommandRunner, Completed, LocalRunner
 
