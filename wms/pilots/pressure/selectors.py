@@ -156,8 +156,9 @@ def pressure_at(site: Site) -> dict[int, Pressure]:
     queues = list(queues_of(site))
     requests = _requests_of(queues)
     troubles: dict[int, list[ElementContact]] = defaultdict(list)
-    failing = ElementContact.objects.filter(queue__in=queues, failures__gt=0).order_by("kind")
-    for contact in failing:
+    failing = ElementContact.objects.filter(queue__in=queues, failures__gt=0)
+    failing = failing.select_related("credential").defer("credential__sealed")
+    for contact in failing.order_by("kind", "credential"):
         troubles[contact.queue_id].append(contact)
     return {
         queue.pk: Pressure(queue, requests.get(queue.pk, ()), troubles[queue.pk])
