@@ -78,11 +78,11 @@ def explain_needs(
     changes = changes or QueueChanges()
     queues, standing = queues_and_standings(now)
     unknown = [word.message for word in unknown_terms(queues, needs)]
-    pilots = live_pilots_by_queue()
     published = published_here(queues, now=now) if "_" in needs.requirements else {}
     limits = [limit for limit in reached_limits(now) if limit.kind.covers(needs)]
     barred = barred_owners(queues, needs)
     entries = EntriesByGroup(queues)
+    pilots = live_pilots_by_queue(of_frontend=entries.frontend_of(needs))
     fits = [
         _fit(
             changes.applied(queue),
@@ -91,7 +91,7 @@ def explain_needs(
             limit=_limit(limits, needs, queue) or barred.get(queue.pk, ""),
             is_off=not queue.is_enabled or not queue.site.is_enabled,
             pilots=pilots.get(queue.pk, {}),
-            not_served=entries.refusal(queue, needs.owner_group),
+            not_served=entries.refusal(queue, needs),
             published=published.get(queue.pk),
         )
         for queue in queues

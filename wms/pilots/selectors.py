@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from uuid import UUID
 
-from django.db.models import Count, QuerySet
+from django.db.models import Count, Q, QuerySet
 from django.db.models.functions import Now
 
 from wms.core.database.locks import advisory_lock
@@ -69,14 +69,21 @@ def detailed_pilots(user: User) -> QuerySet[Pilot]:
     return visible_pilots(user).select_related(*related).defer("credential__sealed")
 
 
-def live_pilots_by_queue(
-    queue_ids: Collection[int] | None = None,
-) -> dict[int, dict[str, int]]:
-    """Number of living pilots of each queue in each state.
+#: All frontends, the default one too, whose id is None.
+_OF_ALL = -1
 
-    Of some queues only it is much cheaper where there are tens of thousands of pilots.
+
+def live_pilots_by_queue(
+    queue_ids: Collection[int] | None = None, *, of_frontend: int | None = _OF_ALL
+) -> dict[int, dict[str, int]]:
+    """Number of living pilots of each queue in each state; of one frontend only, if one is given.
+
+    Of some queues only it is much cheaper where there are tens of thousands of pilots. Private
+    pilots are of no frontend, and count always.
     """
     alive = Pilot.objects.filter(state__in=ALIVE)
+    if of_frontend != _OF_ALL:
+        alive = alive.filter(Q(frontend=of_frontend) | Q(owner__isnull=False))
     rows = (
         (alive if queue_ids is None else alive.filter(queue__in=queue_ids))
         .order_by()

@@ -320,12 +320,11 @@ def test_old_keys_are_dropped_when_nothing_is_sealed_with_them(
     assert unseal(Credential.objects.get().sealed) == "opaque"
 
 
-def _pem(key: Any, password: bytes | None = None) -> bytes:
-    how = serialization.BestAvailableEncryption(password) if password else None
+def _pem(key: Any) -> bytes:
     written: bytes = key.private_bytes(
         serialization.Encoding.PEM,
-        serialization.PrivateFormat.OpenSSH if password else serialization.PrivateFormat.PKCS8,
-        how or serialization.NoEncryption(),
+        serialization.PrivateFormat.PKCS8,
+        serialization.NoEncryption(),
     )
     return written
 
@@ -358,11 +357,14 @@ def test_keys_and_certificates_are_known_by_what_they_are(tmp_path: Path) -> Non
     assert told.fingerprint == listed.stdout.decode().split()[1]
     assert told.secret == written.read_text()
 
+    protected = tmp_path / "protected"
+    argv = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "word1", "-f", str(protected)]
+    subprocess.run(argv, check=True, timeout=30)
     for kind, text in (
         (LoginKind.CERTIFICATE, certificate),
         (LoginKind.CERTIFICATE, _pem(key)),
         (LoginKind.CERTIFICATE, certificate + _pem(other)),
-        (LoginKind.SSH_KEY, _pem(key, b"word")),
+        (LoginKind.SSH_KEY, protected.read_bytes()),
         (LoginKind.SSH_KEY, written.with_suffix(".pub").read_bytes()),
         (LoginKind.HTCONDOR_TOKEN, b"opaque"),
         (LoginKind.BEARER_TOKEN, b"x" * 100_000),

@@ -25,14 +25,14 @@ def new_key() -> str:
 
 def key_file() -> Path | None:
     """The file that the keys are read from; None where they are in the environment, or nowhere."""
-    named = settings.PILOTAGE["CREDENTIAL_KEYS_FILE"]
+    named = str(settings.PILOTAGE["CREDENTIAL_KEYS_FILE"])
     return Path(named) if named and not settings.PILOTAGE["CREDENTIAL_KEYS"] else None
 
 
 @sensitive_variables()
 def read_keys() -> list[str]:
     """The keys that are in force now, the sealing one first. Raises NoKey."""
-    path, text = key_file(), settings.PILOTAGE["CREDENTIAL_KEYS"]
+    path, text = key_file(), str(settings.PILOTAGE["CREDENTIAL_KEYS"])
     if path is not None:
         try:
             text = path.read_text(encoding="ascii")

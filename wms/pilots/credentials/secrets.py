@@ -58,11 +58,11 @@ def _ssh_key(text: str) -> Material:
     load = serialization.load_ssh_private_key if is_openssh else serialization.load_pem_private_key
     try:
         key = load(data, password=None)
-        public = key.public_key().public_bytes(  # type: ignore[union-attr]
+        public = key.public_key().public_bytes(
             serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH
         )
     except TypeError:
-        # What the library raises for a key that needs a password.
+        # What the library says of a key that needs a password.
         raise _bad("is protected by a passphrase, which nobody would type in") from None
     except _UNREADABLE:
         raise _bad("is no SSH private key that can be read") from None

@@ -14,8 +14,7 @@ from wms.elements.protocol import PilotState as BatchPilot
 from wms.pilots.models import Pilot
 from wms.pilots.monitoring.access import Access
 from wms.pilots.monitoring.fault_isolation import TurnClock
-from wms.pilots.pressure.backoff import Kind
-from wms.pilots.pressure_models import ElementContact
+from wms.pilots.pressure.backoff import Kind, contact_of
 from wms.pilots.states import PilotState
 
 log = structlog.get_logger(__name__)
@@ -72,9 +71,7 @@ def doubt_about(
 def raise_alarm(access: Access, doubt: str, watch: TurnClock, pause_s: float) -> None:
     """Report a doubtful answer; the batch system answers, so it is asked again soon."""
     log.warning("batch_view_held", queue=str(access.queue), doubt=doubt)
-    contact, _ = ElementContact.objects.get_or_create(
-        queue=access.queue, kind=Kind.POLL, credential_id=access.credential_id
-    )
+    contact = contact_of(access.queue, Kind.POLL, access.credential_id)
     contact.failures += 1
     contact.failing_since = contact.failing_since or watch.now
     contact.reason = doubt

@@ -33,6 +33,15 @@ def pause_s(failures: int, *, jitter: float) -> float:
     return min(doubled, _LONGEST_PAUSE_S) * (1 + _JITTER * jitter)
 
 
+def contact_of(queue: Queue, kind: Kind, credential_id: int | None) -> ElementContact:
+    """What is stored of the questions of this kind; made if there was none yet."""
+    of_credential = ElementContact.objects.filter(credential=credential_id)
+    contact, _ = of_credential.get_or_create(
+        queue=queue, kind=kind, defaults={"credential_id": credential_id}
+    )
+    return contact
+
+
 def note_failure(
     queue: Queue,
     kind: Kind,
@@ -46,9 +55,7 @@ def note_failure(
 
     Who shows it another credential goes on.
     """
-    contact, _ = ElementContact.objects.get_or_create(
-        queue=queue, kind=kind, credential_id=credential_id
-    )
+    contact = contact_of(queue, kind, credential_id)
     contact.failures += 1
     contact.failing_since = contact.failing_since or now
     contact.reason = reason[:_LONGEST_REASON] or "no reason given"
@@ -69,9 +76,10 @@ def note_success(
     facts = {
         "failures": 0, "failing_since": None, "reason": "", "answered_at": now, "next_at": next_at,
     }  # fmt: skip
-    ElementContact.objects.update_or_create(
-        queue=queue, kind=kind, credential_id=credential_id, defaults=facts
-    )
+    of_credential = ElementContact.objects.filter(credential=credential_id)
+    if not of_credential.filter(queue=queue, kind=kind).update(**facts):
+        contact = contact_of(queue, kind, credential_id)
+        ElementContact.objects.filter(pk=contact.pk).update(**facts)
 
 
 def back_offs(now: datetime, kinds: Collection[Kind]) -> dict[AccessKey, ElementContact]:

@@ -122,9 +122,9 @@ def cancel_pending(queue: Queue, pilot_ids: list[int], *, reason: str, now: date
     native_ids: dict[int | None, list[str]] = defaultdict(list)
     for credential_id, native_id in submitted.values_list("credential_id", "native_id"):
         native_ids[credential_id].append(native_id)
-    for credential_id, ids in native_ids.items():
+    for shown, ids in native_ids.items():
         with faults_contained("pilot_cancel_failed", queue):
-            element_with(queue, credential_id).cancel(ids)
+            element_with(queue, shown).cancel(ids)
     return len(withdrawn)
 
 
