@@ -58,6 +58,9 @@ class PressureRequest(models.Model):
     )
     updated_at = models.DateTimeField()
     lease_until = models.DateTimeField(db_index=True)
+    expired_at = models.DateTimeField(
+        null=True, help_text="When it was found that its lease has ended without a renewal."
+    )
     recorded_at = models.DateTimeField(null=True, help_text="When it was kept as a record.")
     submitted = models.PositiveIntegerField(default=0, help_text="In its last turn.")
     turn_reasons = models.JSONField(default=list)

@@ -7,7 +7,7 @@ frontend sees it.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from django.db import transaction
@@ -25,7 +25,7 @@ from wms.accounting.models import Frontend
 from wms.core.actors import Actor
 from wms.core.audit import record_action
 from wms.core.database.saving import check_row, save_audited
-from wms.core.errors import InvalidInput
+from wms.core.errors import Finding, InvalidInput
 from wms.core.models import Role
 from wms.core.policy import require_role
 from wms.sites.frontend_models import FrontendEntry
@@ -189,17 +189,41 @@ def check_entry(entry: FrontendEntry) -> None:
     if is_private(entry.queue):
         message = "its pilots are private, and of no frontend"
         raise InvalidInput.of(message, field="queue")
-    if entry.share and 0 in (entry.max_pilots, entry.max_queued_pilots):
-        field = "max_pilots" if entry.max_pilots == 0 else "max_queued_pilots"
-        raise InvalidInput.of("0 contradicts its share: set the share to 0 instead", field=field)
-    if None not in (entry.max_pilots, entry.max_queued_pilots):
-        _check_order(entry)
+    findings = [
+        *_contradictions(entry),
+        *(each for check in _entry_checks for each in check(entry)),
+    ]
+    if findings:
+        raise InvalidInput(findings)
 
 
-def _check_order(entry: FrontendEntry) -> None:
-    if (entry.max_queued_pilots or 0) > (entry.max_pilots or 0):
-        message = f"more may wait than there may be in all ({entry.max_pilots})"
-        raise InvalidInput.of(message, field="max_queued_pilots")
+def _contradictions(entry: FrontendEntry) -> Iterator[Finding]:
+    """Limits that contradict each other, the share, or those of the queue."""
+    queue = entry.queue
+    of_queue = {"max_pilots": queue.max_pilots, "max_queued_pilots": queue.max_queued_pilots}
+    for field, most in of_queue.items():
+        value = getattr(entry, field)
+        if value is None:
+            continue
+        if not entry.share:
+            yield Finding("limits nothing: its share of 0 gives it no pilots", field=field)
+        elif value == 0:
+            yield Finding("0 contradicts its share: set the share to 0 instead", field=field)
+        elif value > most:
+            yield Finding(f"is more than the queue has ({most})", field=field)
+    most, most_queued = entry.max_pilots, entry.max_queued_pilots
+    if most is not None and most_queued is not None and most_queued > most:
+        message = f"more may wait than there may be in all ({most})"
+        yield Finding(message, field="max_queued_pilots")
+
+
+_entry_checks: list[Callable[[FrontendEntry], Iterable[Finding]]] = []
+
+
+def register_entry_check(check: Callable[[FrontendEntry], Iterable[Finding]]) -> None:
+    """Have another app, above this one, check entries before they are stored."""
+    if check not in _entry_checks:
+        _entry_checks.append(check)
 
 
 @transaction.atomic

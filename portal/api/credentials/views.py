@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django.db.models import QuerySet
-from django.utils.decorators import method_decorator
-from django.views.decorators.debug import sensitive_post_parameters, sensitive_variables
+from django.views.decorators.debug import sensitive_variables
 from drf_spectacular.utils import extend_schema
 from rest_framework import status
 from rest_framework.generics import RetrieveAPIView
@@ -42,7 +41,6 @@ class CredentialList(ListView):
         parameters=[WHY],
         responses={201: CredentialSerializer, **refusals(400, 403)},
     )
-    @method_decorator(sensitive_post_parameters())
     @sensitive_variables()
     def post(self, request: Request) -> Response:
         """Its pilots are submitted with it from the next turn on."""

@@ -226,7 +226,7 @@ def _held(jobs: QuerySet[Job]) -> QuerySet[Any]:
 def _demand(now: datetime) -> QuerySet[Any]:
     return _as(
         "demand", requests_without_pilots(now), number=F("queue_id"), site=F("queue__site__name"),
-        name=F("queue__name"), why=F("turn_reasons"), count=F("waiting_jobs"),
+        name=F("queue__name"), why=F("turn_reasons"), count=F("all_jobs"),
     )  # fmt: skip
 
 

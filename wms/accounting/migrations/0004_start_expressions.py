@@ -4,15 +4,19 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('accounting', '0003_frontends'),
+        ("accounting", "0003_frontends"),
     ]
 
     operations = [
         migrations.AddField(
-            model_name='frontend',
-            name='start_expression',
-            field=models.TextField(blank=True, db_default='', default='', help_text='ClassAd expression: for which jobs (TARGET) it has pilots at which entry (MY); its pilots take no others. Empty: for all of its groups.'),
+            model_name="frontend",
+            name="start_expression",
+            field=models.TextField(
+                blank=True,
+                db_default="",
+                default="",
+                help_text="ClassAd expression: for which jobs (TARGET) it has pilots at which entry (MY); its pilots take no others. Empty: for all of its groups.",
+            ),
         ),
     ]

@@ -66,8 +66,12 @@ def _of_needs(different: Sequence[Needs], places: Places) -> Iterator[Finding]:
             name = written_name(term.field)
             yield places.of_command(f"{name}: {term.message}", [name])
         if why := no_queue_reason(offers, needs):
-            names = [written_name(name) for name in _at_fault(offers, needs)]
+            names = [_written(name) for name in _at_fault(offers, needs)]
             yield places.of_command(f"no queue can run it today: {why}", names)
+
+
+def _written(field: str) -> str:
+    return "accounting_group" if field == "owner_group" else written_name(field)
 
 
 def _at_fault(offers: Mapping[str, Resource], needs: Needs) -> list[str]:

@@ -20,6 +20,8 @@ from wms.pilots.models import Pilot
 from wms.pilots.monitoring.adoption import removed_without_id
 from wms.pilots.monitoring.batch_poller import LOG_KEPT, POLL_TASK, unsettled_removals
 from wms.pilots.pressure.backoff import Kind
+from wms.pilots.pressure.selectors import queues_of_expired_requests
+from wms.pilots.pressure.submitter import SERVE_TASK
 from wms.pilots.pressure_models import ElementContact
 from wms.pilots.states import ALIVE, PilotState
 from wms.sites.models import Queue
@@ -38,6 +40,9 @@ def run_cycle(now: datetime) -> dict[str, Any]:
     due = queues_due(now)
     for queue_id in due:
         wake(POLL_TASK, queue_id)
+    # The director, which wakes them otherwise, has not renewed these.
+    for queue_id in queues_of_expired_requests(now):
+        wake(SERVE_TASK, queue_id)
     return {
         "asked": len(due),
         "stalled": stall_silent(now),

@@ -37,6 +37,7 @@ _TURN = timedelta(seconds=60)
 #: Further turns without demand, beyond those that removal waits for.
 _MOST_TURNS = 60
 _UNNEEDED = "taken back: its owner has had no job that waits for it for some time"
+_EXPIRED = "taken back: the request for it was not renewed since {since:%Y-%m-%d %H:%M} UTC"
 _REASON = "taken back: no job has waited for it since {since:%Y-%m-%d %H:%M} UTC"
 
 
@@ -62,6 +63,21 @@ def remove_surplus(request: PressureRequest, counts: Counts, now: datetime) -> i
         reason=_REASON.format(since=since),
         now=now,
     )
+
+
+def remove_expired(request: PressureRequest, now: datetime) -> int:
+    """Cancel pilots that wait for a request that nobody renews any more; return how many.
+
+    That its lease has ended must have been found some time ago: when all was down meanwhile, the
+    director renews it first.
+    """
+    if request.expired_at is None or now - request.expired_at < _TURN:
+        return 0
+    if request.removed_at is not None and now - request.removed_at < _TURN:
+        return 0
+    reason = _EXPIRED.format(since=request.updated_at)
+    pilots = _youngest(request, request.queue.max_removals)
+    return cancel_pending(request.queue, pilots, reason=reason, now=now)
 
 
 def remove_unneeded(request: PressureRequest, now: datetime) -> int:

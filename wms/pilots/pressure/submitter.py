@@ -27,7 +27,12 @@ from wms.pilots.monitoring.fault_isolation import TurnClock, faults_contained, t
 from wms.pilots.pressure.backoff import Kind, back_offs, described, note_failure, note_success
 from wms.pilots.pressure.batches import submit_pilots
 from wms.pilots.pressure.identities import draw_owners
-from wms.pilots.pressure.remover import removal_due, remove_surplus, remove_unneeded
+from wms.pilots.pressure.remover import (
+    removal_due,
+    remove_expired,
+    remove_surplus,
+    remove_unneeded,
+)
 from wms.pilots.pressure.snapshot import Owner, free_in_scopes
 from wms.pilots.pressure_models import PressureRequest
 from wms.pilots.states import ALIVE, PENDING, PilotTest
@@ -114,6 +119,8 @@ def _turn(request: PressureRequest, chosen: Chosen, watch: TurnClock, most: int)
     since_s = (now - request.updated_at).total_seconds()
     if not request_lease(age=since_s).honoured:
         report.reasons.append(f"the request is over: it was not renewed for {since_s:.0f} s")
+        report.removed = remove_expired(request, now)
+        request.expired_at = request.expired_at or now
         return report
     pausing = back_offs(now, [Kind.SUBMIT, Kind.START]).get((queue.pk, chosen.credential_id))
     counts = entry_counts(queue, request.frontend_id)
@@ -286,7 +293,12 @@ def _that_fit(element: Element, turn: Turn, report: TurnReport) -> Sequence[int]
 
 
 def _store(request: PressureRequest, report: TurnReport, now: datetime) -> None:
-    facts = {"submitted": report.submitted, "turn_reasons": report.reasons, "served_at": now}
+    facts = {
+        "submitted": report.submitted,
+        "turn_reasons": report.reasons,
+        "served_at": now,
+        "expired_at": request.expired_at,
+    }
     if report.submitted or report.removed:
         facts["submitted_since"] = F("submitted_since") + report.submitted
         facts["removed_since"] = F("removed_since") + report.removed

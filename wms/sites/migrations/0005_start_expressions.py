@@ -4,15 +4,19 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('sites', '0004_imported_downtimes'),
+        ("sites", "0004_imported_downtimes"),
     ]
 
     operations = [
         migrations.AddField(
-            model_name='frontendentry',
-            name='start_expression',
-            field=models.TextField(blank=True, db_default='', default='', help_text="ClassAd expression beside the frontend's own: for which jobs (TARGET) it has pilots here (MY). Empty: for all that the frontend's allows."),
+            model_name="frontendentry",
+            name="start_expression",
+            field=models.TextField(
+                blank=True,
+                db_default="",
+                default="",
+                help_text="ClassAd expression beside the frontend's own: for which jobs (TARGET) it has pilots here (MY). Empty: for all that the frontend's allows.",
+            ),
         ),
     ]
