@@ -37,7 +37,7 @@ def text_or_file(name: str, run_file: Path) -> tuple[str, str]:
 
     For what is read anew at each use.
     """
-    if name in os.environ:
+    if os.environ.get(name):
         return os.environ[name], ""
     return "", os.environ.get(f"{name}_FILE") or str(run_file)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from base64 import urlsafe_b64encode
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -28,7 +27,7 @@ from wms.core.actors import Actor
 from wms.core.errors import Conflict, InvalidInput, NotPermitted
 from wms.core.models import AuditEntry, User
 from wms.elements import registry
-from wms.elements.logins import Login, LoginKind, in_folder, in_memory, sweep
+from wms.elements.logins import Login, LoginKind
 from wms.elements.protocol import Unreachable
 from wms.pilots.credential_models import Credential
 from wms.pilots.credentials.choice import element_with
@@ -373,25 +372,3 @@ def test_keys_and_certificates_are_known_by_what_they_are(tmp_path: Path) -> Non
             read_secret(kind, text.decode())
         assert text.decode() not in str(fault.value)
         assert [each.field for each in fault.value.findings] == ["secret"]
-
-
-@pytest.mark.process
-def test_what_a_killed_process_left_is_swept_and_what_is_in_use_stays(tmp_path: Path) -> None:
-    base = tmp_path / "logins"
-    code = (
-        "import os, sys; from pathlib import Path; from wms.elements.logins import in_folder\n"
-        "with in_folder('token', 'x', base=Path(sys.argv[1])): os.kill(os.getpid(), 9)"
-    )
-    subprocess.run([sys.executable, "-c", code, str(base)], check=False, timeout=30)
-    [left] = base.iterdir()
-    assert (left / "content" / "token").read_text() == "x"
-
-    with in_folder("token", "y", base=base) as folder:
-        assert not left.exists()
-        assert sweep(base) == 0
-        assert (folder / "token").stat().st_mode & 0o777 == 0o600
-    assert list(base.iterdir()) == []
-
-    with in_memory("z") as path:
-        assert subprocess.run(["cat", str(path)], capture_output=True, check=True).stdout == b"z"
-    assert not path.exists()

@@ -91,6 +91,7 @@ def _file() -> Path:
 def _write(path: Path, keys: list[str]) -> None:
     """Replace the file at once, so that every reader finds either the old or the new keys."""
     text = "".join(f"{key}\n" for key in keys)
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     with os.fdopen(descriptor, "w") as file:
         file.write(text)
