@@ -211,9 +211,9 @@ def _contradictions(entry: FrontendEntry) -> Iterator[Finding]:
             yield Finding("0 contradicts its share: set the share to 0 instead", field=field)
         elif value > most:
             yield Finding(f"is more than the queue has ({most})", field=field)
-    most, most_queued = entry.max_pilots, entry.max_queued_pilots
-    if most is not None and most_queued is not None and most_queued > most:
-        message = f"more may wait than there may be in all ({most})"
+    in_all, waiting = entry.max_pilots, entry.max_queued_pilots
+    if in_all is not None and waiting is not None and waiting > in_all:
+        message = f"more may wait than there may be in all ({in_all})"
         yield Finding(message, field="max_queued_pilots")
 
 
