@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.db.models import (
+    Case,
     CharField,
     Count,
     DateTimeField,
@@ -23,8 +24,9 @@ from django.db.models import (
     QuerySet,
     TextField,
     Value,
+    When,
 )
-from django.db.models.functions import Cast, Coalesce, Left
+from django.db.models.functions import Cast, Coalesce, Concat, Left
 from django.urls import reverse
 from django.utils.http import urlencode
 
@@ -232,8 +234,15 @@ def _demand(now: datetime) -> QuerySet[Any]:
 
 def _backing_off(now: datetime) -> QuerySet[Any]:
     return _as(
-        "backoff", backing_off(now), number=F("queue_id"), site=F("queue__site__name"),
-        name=F("queue__name"), since=F("failing_since"), why=F("reason"), count=F("failures"),
+        "backoff", backing_off(now), number=F("pk"), site=F("queue__site__name"),
+        name=F("queue__name"), since=F("failing_since"), count=F("failures"),
+        why=Case(
+            When(credential=None, then=F("reason")),
+            default=Concat(
+                Value("with the credential "), F("credential__name"), Value(": "), F("reason"),
+                output_field=TextField(),
+            ),
+        ),
     )  # fmt: skip
 
 

@@ -14,6 +14,7 @@ from wms.core.actors import Actor
 from wms.core.statemachine import DatabaseTime
 from wms.elements.protocol import Element, Refused
 from wms.pilots import lifecycle
+from wms.pilots.credentials.choice import element_with
 from wms.pilots.models import Pilot
 from wms.pilots.pressure.snapshot import Owner
 from wms.pilots.program.bootstrap import pilot_secret
@@ -61,6 +62,9 @@ def submit_pilots(
             for key, (owner_id, group_id) in zip(keys, identities, strict=True)
         ]
     )
+    if credential_id is not None:
+        # Read anew: from the moment that pilots have it nobody changes whom it logs in.
+        element = element_with(queue, credential_id)
     hand_over(queue, element, pilots, keys, script=script)
     log.info("pilots_submitted", queue=str(queue), count=count, batch=batch)
 

@@ -53,7 +53,6 @@ def _submit(queue: Queue, pilot: Pilot, now: datetime) -> None:
     chosen = chosen_at(queue, None, now)
     if chosen.refusal:
         raise BadLogin(chosen.refusal)
-    element = element_with(queue, chosen.credential_id)
     script = submission_script(queue, store_manifest(queue, is_test=True), is_test=True)
     key = new_pilot_key()
     pilot.batch = new_batch_name()
@@ -65,6 +64,8 @@ def _submit(queue: Queue, pilot: Pilot, now: datetime) -> None:
         created_at=now,
     )
     if taken:
+        # Only now: from the moment that a pilot has it nobody changes whom the credential logs in.
+        element = element_with(queue, chosen.credential_id)
         hand_over(queue, element, [pilot], [key], script=script)
         log.info("test_pilot_submitted", queue=str(queue), pilot=pilot.pk, batch=pilot.batch)
 
