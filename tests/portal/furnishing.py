@@ -176,7 +176,9 @@ def credentials(count: int) -> None:
             element="htcondor",
             settings={"collector": "pool.example.org", "token_directory": "/tokens"},
         )
-        site = configure_site(SiteSpec(name=name), [queue], actor=factories.SYSTEM)
+        # No DAG of other tests is to go there.
+        spec = SiteSpec(name=name, is_enabled=False)
+        site = configure_site(spec, [queue], actor=factories.SYSTEM)
         credential = Credential(name=f"token{number}of{count}", site=site, kind="htcondor-token")
         credential.new_secret = "e30.e30.c2ln"
         save_credential(credential, actor=factories.SYSTEM)
