@@ -19,6 +19,7 @@ from cryptography.x509.oid import NameOID
 from django.core.management import CommandError, call_command
 from django.utils import timezone
 
+from matching.task_queues.needs import Needs
 from tests.wms.pilots.claiming import submit
 from tests.wms.pilots.directing import direct, poll
 from tests.wms.pilots.fake_element import FakeElement
@@ -29,6 +30,7 @@ from wms.core.models import AuditEntry, User
 from wms.elements import registry
 from wms.elements.logins import Login, LoginKind
 from wms.elements.protocol import Unreachable
+from wms.explain.needs import explain_needs
 from wms.pilots.credential_models import Credential
 from wms.pilots.credentials.choice import element_with
 from wms.pilots.credentials.sealing import NoKey, new_key, unseal
@@ -220,6 +222,8 @@ def test_one_that_has_expired_or_is_off_closes_its_entry_only_and_the_reason_is_
         assert (request.granted, request.demand_gone_at) == (0, None)
         assert any("t" in text for text in request.reasons)
         assert Pilot.objects.filter(frontend=lsst).count() == 0
+        told = explain_needs(Needs.of("alice", owner_group="lsst"), now=now)
+        assert told.queues[0].closed in request.reasons
     assert Pilot.objects.filter(frontend=None).count() == 1
 
     Credential.objects.filter(pk=credential.pk).update(is_enabled=True)
