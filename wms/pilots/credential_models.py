@@ -15,7 +15,9 @@ _NAME = RegexValidator(
     r"\A[A-Za-z0-9][A-Za-z0-9_.-]*\Z", "Use letters, digits, points, hyphens and underscores."
 )
 _ACCOUNT = RegexValidator(r"\A[A-Za-z0-9_][A-Za-z0-9_.@-]*\Z", "Use the name of an account.")
-_DIRECTORY = RegexValidator(r"\A/[^%\x00-\x1f\x7f]*\Z", "Use an absolute path without percent signs.")
+_DIRECTORY = RegexValidator(
+    r"\A/[^%\x00-\x1f\x7f]*\Z", "Use an absolute path without percent signs."
+)
 
 
 class Credential(models.Model):

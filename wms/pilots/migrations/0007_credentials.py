@@ -75,7 +75,8 @@ class Migration(migrations.Migration):
                         max_length=200,
                         validators=[
                             django.core.validators.RegexValidator(
-                                "\\A/[^%\\x00-\\x1f\\x7f]*\\Z", "Use an absolute path without percent signs."
+                                "\\A/[^%\\x00-\\x1f\\x7f]*\\Z",
+                                "Use an absolute path without percent signs.",
                             )
                         ],
                     ),

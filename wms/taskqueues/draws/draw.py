@@ -13,9 +13,10 @@ from typing import Any
 
 from matching.task_queues.needs import Needs
 from matching.task_queues.resources import JobKind, Resource
+from matching.task_queues.start_expressions import NEEDS_FIELDS
 from matching.task_queues.weighted_draws import Law
 from wms.core.database.statements import prepared_rows
-from wms.taskqueues.draws.sql import ALIKE, SAMPLE, SCAN_BY, fitting
+from wms.taskqueues.draws.sql import SAMPLE, SCAN_BY, fitting
 from wms.taskqueues.waiting import ANYONE, ClaimingHost, Taken
 
 #: Conditions that have no parameter of their name.
@@ -73,7 +74,7 @@ class Draw:
 
     def exclude_alike(self, needs: Needs, names: Collection[str]) -> None:
         """Leave out jobs that are equal in these needs, or all where none is named; draw anew."""
-        for name in ALIKE:
+        for name in NEEDS_FIELDS.values():
             given = getattr(needs, name) if name in names else None
             self._alike.setdefault(f"alike_{name}", []).append(given)
         self._ahead = []
