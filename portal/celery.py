@@ -9,10 +9,11 @@ import os
 from typing import Any
 
 from celery import Celery
-from celery.signals import task_postrun, task_prerun
+from celery.signals import task_postrun, task_prerun, worker_init
 from django.db import close_old_connections
 
 import portal.config.broker  # noqa: F401 - puts its transport in the place of Celery's
+from wms.elements.logins import sweep
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.settings")
 
@@ -27,3 +28,9 @@ app.autodiscover_tasks()
 @task_postrun.connect
 def _renew_connections(**_: Any) -> None:
     close_old_connections()
+
+
+@worker_init.connect
+def _remove_left_logins(**_: Any) -> None:
+    """What a killed worker could not remove goes before the next one works."""
+    sweep()

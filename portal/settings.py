@@ -320,6 +320,10 @@ _HEARTBEAT_S = env.number("PILOTAGE_AGENT_HEARTBEAT_S", 5)
 #: A pilot that missed so many is stalled, unless the settings name a time.
 _HEARTBEATS_MISSED = 6
 
+_CREDENTIAL_KEYS, _CREDENTIAL_KEYS_FILE = env.text_or_file(
+    "PILOTAGE_CREDENTIAL_KEYS", RUN_DIR / "credential_keys"
+)
+
 # What Pilotage itself needs to know; read through `wms.core.conf`.
 PILOTAGE = {
     "AGENT_HEARTBEAT_S": _HEARTBEAT_S,
@@ -355,6 +359,9 @@ PILOTAGE = {
     "BLOBS_DIR": str(VAR_DIR / "blobs"),
     "HOST_PILOTS_DIR": str(VAR_DIR / "pilots"),
     "PUBLIC_URL": PUBLIC_URL,
+    # Read at each use, so that keys are changed while the portal runs.
+    "CREDENTIAL_KEYS": _CREDENTIAL_KEYS,
+    "CREDENTIAL_KEYS_FILE": _CREDENTIAL_KEYS_FILE,
     # Read through `wms.notices.conf`.
     "NOTICES": {
         "EMAIL_FROM": env.text("PILOTAGE_EMAIL_FROM", f"pilotage@{_MAIL_HOST}")

@@ -34,6 +34,7 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
     if _is_worker() or early_config.known_args_namespace.help:
         return
     os.environ["PILOTAGE_SECRET_KEY"] = secrets.token_urlsafe(32)
+    os.environ["PILOTAGE_CREDENTIAL_KEYS"] = secrets.token_urlsafe(32)
     os.environ["PILOTAGE_PUBLIC_URL"] = "http://127.0.0.1:8000"
     os.environ["PILOTAGE_VAR"] = tempfile.mkdtemp(prefix="pilotage-tests-")
     _cleanup.callback(shutil.rmtree, os.environ["PILOTAGE_VAR"], ignore_errors=True)

@@ -26,7 +26,11 @@ def divide(
     more: dict[str, int],
     reasons: Mapping[str, list[str]],
 ) -> None:
-    """Divide the places of a queue among its frontends, by their shares."""
+    """Divide the places of a queue among its frontends, by their shares.
+
+    First those that their jobs fill, then those that only raise a ceiling: together their ceilings
+    are never above the queue's.
+    """
     claimants = {
         queue.name: Claimant(queue.share, queue.alive, _missing(queue, more[queue.name]))
         for queue in queues
@@ -36,10 +40,21 @@ def divide(
     others = sum(queue.alive for queue in queues if not queue.share)
     alive = sum(queue.alive for queue in queues)
     if sum(each.more for each in claimants.values()) <= max(bounds.max_pilots - alive, 0):
+        _divide_rest(bounds.max_pilots - others, claimants, more)
         return
     given = divide_places(bounds.max_pilots - others, claimants)
     reason = f"its share of the queue limit {bounds.max_pilots}: {pilots_are(alive, 'there')}"
     lower(more, given, reason, reasons)
+
+
+def _divide_rest(places: int, filled: Mapping[str, Claimant], more: dict[str, int]) -> None:
+    """Divide the places that are left when everybody has those that the jobs fill."""
+    rest = {
+        name: Claimant(each.share, each.most, more[name] - each.more)
+        for name, each in filled.items()
+    }
+    for name, given in divide_places(places, rest).items():
+        more[name] = filled[name].more + given
 
 
 def _missing(queue: QueueState, more: int) -> int:

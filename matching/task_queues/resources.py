@@ -13,7 +13,7 @@ from typing import Any
 
 import classad2
 
-from matching.ads.classads import build_ad
+from matching.ads.classads import build_ad, evaluate, parse_expression
 from matching.task_queues.needs import MOST, Needs
 from matching.task_queues.published import Published, PublishedHere, ad_values
 
@@ -25,6 +25,8 @@ NODE_NUMBERS = (
 #: Who told the time that is left to the pilot, where its batch system did.
 TIME_SOURCE = "time_source"
 NODE_FACTS = (*NODE_TEXTS, *NODE_NUMBERS, TIME_SOURCE)
+#: Of an expression in a reason.
+_SHOWN_LENGTH = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +66,7 @@ class Resource:
     those that a job must carry. `refused_owners` and `refused_groups` have no account on the node
     that is free for their jobs. Kinds in `excluded` have reached a running limit. `publishes` is
     what is known of the attributes that pilots of a queue publish; None: it was not looked up.
+    `start` are expressions of its frontend, each of which has to be true for jobs and this offer.
     """
 
     site: str
@@ -88,6 +91,7 @@ class Resource:
     refused_groups: tuple[str, ...] = ()
     excluded: tuple[JobKind, ...] = ()
     publishes: PublishedHere | None = None
+    start: tuple[str, ...] = ()
 
     def refusal(self, needs: Needs) -> str:
         """Why these needs cannot be met here; empty when they can.
@@ -118,7 +122,7 @@ class Resource:
     def fresh_aspect(self, needs: Needs) -> str:
         """The aspect by which no pilot that comes to be here meets these needs; empty if one may.
 
-        One of amounts, place, tags, identity, limits.
+        One of amounts, place, tags, identity, limits, start.
         """
         settled = self._settled(needs)
         return next((name for name, check in _CHECKS.items() if check(self, settled)), "")
@@ -186,12 +190,20 @@ def _check_limits(here: Resource, needs: Needs) -> str:
     return f"no more {reached[0]} may start at {here.site} now" if reached else ""
 
 
+def _check_start(here: Resource, needs: Needs) -> str:
+    for text in here.start:
+        if evaluate(parse_expression(text), pilot_ad(here, {}), needs_ad(needs)) is not True:
+            return f"is refused by the start expression of its frontend: {text[:_SHOWN_LENGTH]}"
+    return ""
+
+
 _CHECKS: dict[str, Callable[[Resource, Needs], str]] = {
     "amounts": _check_amounts,
     "place": _check_place,
     "tags": _check_tags,
     "identity": _check_identity,
     "limits": _check_limits,
+    "start": _check_start,
 }
 
 

@@ -12,6 +12,8 @@ from wms.core.audit_changes import changes_of
 from wms.core.models import ApiToken, AuditEntry, User
 from wms.dags.models import MatchmakingPolicy, SharedLimit
 from wms.jobs.models import RunningLimit
+from wms.pilots.credential_models import Credential
+from wms.pilots.credentials.services import target_of as credential_target
 from wms.pilots.models import NodeCheck
 from wms.pilots.pressure_models import PilotLimit
 from wms.sites.downtime_models import Downtime
@@ -26,6 +28,7 @@ _TARGETS: dict[type[Model], Callable[[Any], str]] = {
     Downtime: lambda row: f"site {row.site.name}",
     Frontend: lambda row: f"frontend {row.name}",
     FrontendEntry: target_of,
+    Credential: credential_target,
     AccountingGroup: lambda row: f"group {row.name}",
     Submitter: lambda row: f"submitter {row}",
     ConcurrencyLimit: lambda row: f"limit {row.name}",

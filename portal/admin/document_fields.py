@@ -12,6 +12,7 @@ from django.utils.text import capfirst
 
 from portal.admin.accounting import GroupForm, LimitForm, QuotaForm, SubmitterForm
 from portal.admin.checks import NodeCheckForm
+from portal.admin.credentials import CredentialForm
 from portal.admin.examples import EXAMPLES
 from portal.admin.forms import CheckedForm
 from portal.admin.frontends import FrontendEntryForm, FrontendForm
@@ -23,7 +24,7 @@ from portal.admin.task_queues import RunningLimitForm, TaskQueuePolicyForm
 
 FORMS: tuple[type[forms.ModelForm], ...] = (
     SiteForm, QueueForm, DowntimeForm, RunningLimitForm, PilotLimitForm, SharedLimitForm,
-    FrontendForm, FrontendEntryForm, GroupForm, SubmitterForm, QuotaForm, LimitForm,
+    FrontendForm, FrontendEntryForm, CredentialForm, GroupForm, SubmitterForm, QuotaForm, LimitForm,
     MatchmakingPolicyForm, TaskQueuePolicyForm, NodeCheckForm,
 )  # fmt: skip
 #: What every form has besides the fields of its object.

@@ -26,6 +26,10 @@ EXAMPLES: Mapping[str, Sequence[Example]] = {
         Example("CurMatches < MaxMatches", "the site has room"),
         Example('CurMatches < MaxMatches && TARGET.Owner != "alice"', "and the DAG is not Alice's"),
     ),
+    "start_expression": (
+        Example('MY.Site != "UW"', "everywhere but there"),
+        Example("TARGET.RequestMemory <= MY.Memory / 2", "small jobs only"),
+    ),
     "rank": (
         Example("0.0", "all DAGs alike"),
         Example('TARGET.Owner == "alice" ? 10 : 0', "Alice's DAGs first"),

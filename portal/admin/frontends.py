@@ -29,7 +29,7 @@ class FrontendForm(CheckedForm):
 
     class Meta:
         model = Frontend
-        fields = ("name", "description", "is_enabled")
+        fields = ("name", "description", "start_expression", "is_enabled")
         help_texts = {"name": "What groups and entries call it."}
 
 
@@ -60,7 +60,9 @@ class FrontendEntryForm(CheckedForm):
 
     class Meta:
         model = FrontendEntry
-        fields = ("queue", "frontend", "share", "max_pilots", "max_queued_pilots")
+        fields = (
+            "queue", "frontend", "share", "max_pilots", "max_queued_pilots", "start_expression",
+        )  # fmt: skip
         help_texts = {"queue": "Where it may have pilots; not at a queue of private ones."}
 
 

@@ -14,6 +14,7 @@ from portal.api.bulk import views as bulk
 from portal.api.clusters import outputs as cluster_outputs
 from portal.api.clusters import steering as cluster_steering
 from portal.api.clusters import views as clusters
+from portal.api.credentials import views as credentials
 from portal.api.dags import graph, steering
 from portal.api.dags import views as dags
 from portal.api.explain import views as explain
@@ -225,6 +226,12 @@ urlpatterns = [
     path("quotas/", quotas.QuotaList.as_view(), name="quotas"),
     path("quotas/<int8:quota_id>/", quotas.QuotaDetail.as_view(), name="quota"),
     path("my-quotas/", quotas.OwnQuotas.as_view(), name="my-quotas"),
+    path("credentials/", credentials.CredentialList.as_view(), name="credentials"),
+    path(
+        "credentials/<int8:credential_id>/",
+        credentials.CredentialDetail.as_view(),
+        name="credential",
+    ),
     path("shared-limits/", shared_limits.SharedLimitList.as_view(), name="shared-limits"),
     path(
         "shared-limits/<int8:limit_id>/",

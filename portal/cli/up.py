@@ -101,6 +101,7 @@ def prepare(state_dir: StateDirectory) -> Prepared:
     steps.begin()
     steps.tell("preparing the servers")
     kept_secret(state_dir.run / "secret_key", length_bytes=48)
+    kept_secret(state_dir.run / "credential_keys", length_bytes=32)
     wanted = configured_listen()
     ports = kept_ports(
         state_dir.run / "ports.json",

@@ -32,6 +32,16 @@ def text(name: str, default: str | None = None, *, run_file: Path | None = None)
     return default
 
 
+def text_or_file(name: str, run_file: Path) -> tuple[str, str]:
+    """The value of NAME, or the path of what NAME_FILE names, or of `run_file`; the other is empty.
+
+    For what is read anew at each use.
+    """
+    if os.environ.get(name):
+        return os.environ[name], ""
+    return "", os.environ.get(f"{name}_FILE") or str(run_file)
+
+
 def flag(name: str, default: bool = False) -> bool:
     """NAME as a truth value: 1, true, yes, on or 0, false, no, off."""
     value = os.environ.get(name, "").strip().lower()

@@ -124,3 +124,46 @@ def test_over_an_hour_each_frontend_gets_its_share_of_three_entries(late_s: int)
 
     part = used_s["atlas"] / sum(used_s.values())
     assert part == pytest.approx(2 / 3, rel=0.05)
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from([0.0, 1.0, 3.0]),
+            st.integers(0, 30),
+            st.integers(0, 10),
+            st.integers(0, 20),
+            st.integers(0, 20),
+        ),
+        min_size=2,
+        max_size=4,
+    ),
+    st.integers(1, 60),
+)
+def test_ceilings_of_frontends_are_together_never_above_the_queue(
+    several: list[tuple[float, int, int, int, int]], places: int
+) -> None:
+    size = ResourceVector(1, 1000, 0, 3600)
+    states = []
+    for number, (share, pilots, usable, queued, running) in enumerate(several):
+        need = Need(pilots=pilots, usable=usable)
+        need.jobs[size] = pilots + usable
+        states.append(
+            QueueState(
+                name=str(number),
+                need=need,
+                queued=queued,
+                running=running,
+                busy=max(running - usable, 0),
+                max_pilots=places if share else 0,
+                max_queued=places if share else 0,
+                shared="queue",
+                share=share,
+            )
+        )
+
+    requests = plan(states, Scopes(shared={"queue": SharedQueue(places, places)}))
+
+    alive = sum(state.alive for state in states)
+    assert sum(each.ceiling for each in requests.values()) <= max(places, alive)
+    assert sum(requests[s.name].level for s in states if s.share) <= places

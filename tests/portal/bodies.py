@@ -25,6 +25,7 @@ def _rule_form(name: str) -> dict[str, Any]:
     return {"position": 5, "name": name, "pattern": "x", "version": 1, "action": "save"}
 
 
+_CREDENTIAL = {"name": "new", "site": "Pool0of1", "kind": "htcondor-token"}
 _DOWNTIME = {"start": "2100-01-01T00:00", "end": "2100-01-02T00:00", "reason": "look"}
 
 
@@ -112,6 +113,8 @@ BODIES: dict[str, Callable[[], dict[str, Any]]] = {
     "api:ads": lambda: {"Name": "UW"},
     "api:quotas": lambda: {"user": "bob", "max_clusters": 1},
     "api:quota": lambda: {"max_clusters": 1},
+    "api:credentials": lambda: _CREDENTIAL | {"frontend": "bare1", "secret": "e30.e30.c2ln"},
+    "api:credential": lambda: _CREDENTIAL | {"name": "token0of1", "valid_until": "2100-01-01"},
     "api:running-limits": lambda: {"maximum": 1},
     "api:running-limit": lambda: {"maximum": 1},
     "api:task-queue-policy": lambda: {
@@ -139,6 +142,7 @@ BODIES: dict[str, Callable[[], dict[str, Any]]] = {
     "admin:accounting_accountinggroup_delete": lambda: {"post": "yes"},
     "admin:accounting_frontend_delete": lambda: {"post": "yes"},
     "admin:sites_frontendentry_delete": lambda: {"post": "yes"},
+    "admin:pilots_credential_delete": lambda: {"post": "yes"},
     "admin:accounting_quota_delete": lambda: {"post": "yes"},
     "admin:accounting_concurrencylimit_delete": lambda: {"post": "yes"},
     "admin:jobs_runninglimit_delete": lambda: {"post": "yes"},

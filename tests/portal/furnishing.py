@@ -31,6 +31,8 @@ from wms.jobs.models import Cluster, Job
 from wms.jobs.output.streams import append_to_stream
 from wms.notices.models import Channel, Delivery, Notice
 from wms.notices.services import add_channel, subscribe
+from wms.pilots.credential_models import Credential
+from wms.pilots.credentials.services import save_credential
 from wms.pilots.lifecycle import apply as apply_to_pilots
 from wms.pilots.models import NodeCheck, Pilot, PilotCheck
 from wms.pilots.pressure.backoff import note_failure
@@ -45,6 +47,7 @@ from wms.placement.operations import submit_request
 from wms.sites.frontend_models import FrontendEntry
 from wms.sites.frontends import save_entry
 from wms.sites.models import Site
+from wms.sites.services import QueueSpec, SiteSpec, configure_site
 from wms.taskqueues.models import TaskQueue
 from wms.taskqueues.operations import Entry, enqueue
 
@@ -162,6 +165,23 @@ def frontends(site: Site, count: int) -> None:
         save_group(group, actor=actor)
         queue = site.queues.order_by("pk")[0]
         save_entry(FrontendEntry(frontend=frontend, queue=queue), actor=actor)
+
+
+def credentials(count: int) -> None:
+    """Credentials of the default frontend, so many, each at a site of its own."""
+    for number in range(count):
+        name = f"Pool{number}of{count}"
+        queue = QueueSpec(
+            name="pool",
+            element="htcondor",
+            settings={"collector": "pool.example.org", "token_directory": "/tokens"},
+        )
+        # No DAG of other tests is to go there.
+        spec = SiteSpec(name=name, is_enabled=False)
+        site = configure_site(spec, [queue], actor=factories.SYSTEM)
+        credential = Credential(name=f"token{number}of{count}", site=site, kind="htcondor-token")
+        credential.new_secret = "e30.e30.c2ln"
+        save_credential(credential, actor=factories.SYSTEM)
 
 
 def sent_pieces(pilot: Pilot, job: Job) -> None:

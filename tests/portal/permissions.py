@@ -30,6 +30,8 @@ MINE = "Lnnonnn"
 OWN = "Lffofoo"
 #: Alice's bulk operations: users see their own ones only.
 SEEN = "Lnnoooo"
+#: What only operators know of.
+SECRET = "Lnnnnoo"
 
 GET = {
     "health-ready": "uuuuuuu",  # no control loop has run in a test
@@ -65,6 +67,7 @@ GET = {
     "web:cluster-job": "Lnnnnnn",  # asked without a number
     "web:*": READ,
     "api:docs": READ,
+    "api:credential": SECRET,
     "api:jobs-check": POSTED_TO,
     "api:cluster-output-archive": READ,
     "api:cluster-jobs": READ,
@@ -123,6 +126,7 @@ GET = {
     "admin:jobs_runninglimit_delete": OPERATE,
     "admin:pilots_pilotlimit_delete": OPERATE,
     "admin:sites_frontendentry_delete": OPERATE,
+    "admin:pilots_credential_delete": OPERATE,
     "admin:dags_sharedlimit_delete": OPERATE,
     "admin:*_delete": NOBODY,
     "admin:autocomplete": NOBODY,
@@ -176,6 +180,7 @@ POST = {
     "api:ads": OPERATE,
     "api:running-limits": OPERATE,
     "api:quotas": OPERATE,
+    "api:credentials": OPERATE,
     "api:explain": READ,
     "api:filters": READ,  # everybody keeps filters of their own
     "web:save-filter": READ,
@@ -249,6 +254,9 @@ POST = {
     "admin:sites_frontendentry_add": OPERATE,
     "admin:sites_frontendentry_change": OPERATE,
     "admin:sites_frontendentry_delete": OPERATE,
+    "admin:pilots_credential_add": OPERATE,
+    "admin:pilots_credential_change": OPERATE,
+    "admin:pilots_credential_delete": OPERATE,
     "admin:jobs_runninglimit_add": OPERATE,
     "admin:pilots_pilotlimit_add": OPERATE,
     "admin:jobs_runninglimit_change": OPERATE,
@@ -284,6 +292,7 @@ DELETE = {
     "api:quota": OPERATE,
     "api:running-limit": OPERATE,
     "api:shared-limit": OPERATE,
+    "api:credential": SECRET,
 }
 PUT = {
     "api:downtime": SHIFT,
@@ -291,6 +300,7 @@ PUT = {
     "api:quota": OPERATE,
     "api:running-limit": OPERATE,
     "api:shared-limit": OPERATE,
+    "api:credential": SECRET,
     "api:task-queue-policy": OPERATE,
 }
 

@@ -15,6 +15,7 @@ from tests.portal.routes import Route, routes
 from tests.portal.world import World, small_world
 from wms.accounting.models import Frontend
 from wms.core.models import AuditEntry
+from wms.sites.models import Site
 
 #: Writes of which the trail does not tell once, each with the reason.
 UNTOLD = {
@@ -42,7 +43,7 @@ UNTOLD = {
     "api:bulk": "freezes a selection; the operation is told when it is confirmed",
 }
 #: What is deleted of all, not of one's own: the address gives the reason.
-REASONED = ("api:downtime", "api:quota", "api:running-limit", "api:shared-limit")
+REASONED = ("api:downtime", "api:quota", "api:running-limit", "api:shared-limit", "api:credential")
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +86,9 @@ def _references(world: World, name: str) -> dict[str, int]:
     if name == "admin:sites_frontendentry_add":
         bare = Frontend.objects.order_by("pk").values_list("pk", flat=True)[0]
         return {"queue": world.queue.pk, "frontend": bare}
+    if name == "admin:pilots_credential_add":
+        bare = Frontend.objects.order_by("pk").values_list("pk", flat=True)[0]
+        return {"site": Site.objects.get(name="Pool0of1").pk, "frontend": bare}
     is_of_user = name in ("admin:core_apitoken_add", "admin:accounting_quota_add")
     return {"user": world.people.bob.pk} if is_of_user else {}
 

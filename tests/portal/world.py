@@ -18,6 +18,7 @@ from tests import factories
 from tests.portal.furnishing import (
     accounts,
     bulk_operations,
+    credentials,
     ended_cluster,
     failed_check,
     failures,
@@ -44,6 +45,7 @@ from wms.failures.models import FailureGroup, FailureRule
 from wms.jobs.limits import save_limit
 from wms.jobs.models import Cluster, Job, RunningLimit
 from wms.notices.models import Channel, Subscription
+from wms.pilots.credential_models import Credential
 from wms.pilots.models import NodeCheck, Pilot
 from wms.pilots.pressure_models import PilotLimit
 from wms.pilots.program.bundle import agent_bundle
@@ -121,6 +123,7 @@ class World:
             "task_queue_id": self.task_queue.pk,
             "limit_id": self.limit.pk,
             "quota_id": _first(Quota),
+            "credential_id": _first(Credential),
             "path": "run.sh",
             "number": self.job.attempt_number,
             "attempt": self.job.attempt_number,
@@ -147,6 +150,7 @@ class World:
         objects = {
             "accounting_frontend": lambda: _first(Frontend),
             "sites_frontendentry": lambda: _first(FrontendEntry),
+            "pilots_credential": lambda: _first(Credential),
             "accounting_accountinggroup": lambda: _first(AccountingGroup),
             "accounting_submitter": lambda: _first(Submitter),
             "accounting_quota": lambda: _first(Quota),
@@ -214,6 +218,7 @@ def small_world() -> World:
     notices(people.ada, 1)
     bulk_operations(people.alice)
     frontends(site, 1)
+    credentials(1)
     pressure(site, 1)
     return World(
         people=people,
@@ -268,6 +273,7 @@ def grown(world: World, count: int) -> World:
     notices(world.people.ada, count)
     bulk_operations(owner)
     frontends(world.site, count)
+    credentials(count)
     pressure(world.site, count)
     factories.turn()
     job.refresh_from_db()

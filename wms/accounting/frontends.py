@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 
 from django.db import transaction
 
+from matching.ads.classads import AdError
+from matching.task_queues.start_expressions import check_start_expression
 from wms.accounting.models import AccountingGroup, Frontend
 from wms.core.actors import Actor
 from wms.core.audit import record_action
@@ -20,7 +22,7 @@ from wms.core.database.saving import (
     kinds_that_forbid_deletion,
     save_audited,
 )
-from wms.core.errors import Conflict, InvalidInput
+from wms.core.errors import Conflict, Finding, InvalidInput
 from wms.core.models import Role
 from wms.core.policy import require_role
 
@@ -59,9 +61,22 @@ def check_frontend(frontend: Frontend) -> None:
     """Raise InvalidInput with the faults of a frontend."""
     check_row(frontend)
     check_same_name(frontend)
+    check_start(frontend.start_expression)
     others = Frontend.objects.exclude(pk=frontend.pk)
     if others.filter(name__iexact=frontend.name).exists():
         raise InvalidInput.of("there is a frontend of this name in another case", field="name")
+
+
+def check_start(text: str) -> None:
+    """Raise InvalidInput with the fault of a start expression and its place; empty is none."""
+    if not text.strip():
+        return
+    try:
+        check_start_expression(text)
+    except AdError as error:
+        field, line = "start_expression", error.line_in_text
+        finding = Finding(error.message, field=field, line=line, column=error.column)
+        raise InvalidInput([finding]) from None
 
 
 @transaction.atomic

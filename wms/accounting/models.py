@@ -37,6 +37,13 @@ class Frontend(models.Model):
 
     name = models.CharField(max_length=64, unique=True, validators=[_FRONTEND_NAME])
     description = models.TextField(blank=True, help_text="Who it is, and whom to ask.")
+    start_expression = models.TextField(
+        blank=True,
+        default="",
+        db_default="",
+        help_text="ClassAd expression: for which jobs (TARGET) it has pilots at which entry (MY); "
+        "its pilots take no others. Empty: for all of its groups.",
+    )
     is_enabled = models.BooleanField(
         default=True,
         help_text="For one that is off no pilot is sent, and those that wait are taken back.",

@@ -10,13 +10,15 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
 from wms.elements import arc_helper
 from wms.elements.arc_description import ACTIVITY_NAME, LOG, SCRIPT, batch_description
+from wms.elements.arc_login import who_we_are
 from wms.elements.helper_process import ask
+from wms.elements.logins import Login
 from wms.elements.pilot_secrets import checked, with_secret
 from wms.elements.protocol import (
     BatchState,
@@ -85,8 +87,14 @@ class ArcElement:
     GPUs are not asked for, because the interface has no word for them: the queue has to mean them.
     """
 
-    def __init__(self, settings: ArcSettings, runner: CommandRunner | None = None) -> None:
+    def __init__(
+        self,
+        settings: ArcSettings,
+        runner: CommandRunner | None = None,
+        login: Login | None = None,
+    ) -> None:
         self.settings = settings
+        self._login = login
         self._runner = runner or LocalRunner()
         self._jobs = f"{urlsplit(settings.url).path.rstrip('/')}/rest/1.0/jobs"
 
@@ -265,9 +273,7 @@ class ArcElement:
         question = {
             "url": settings.url,
             "ca_path": settings.ca_path,
-            "certificate_file": settings.certificate_file,
-            "key_file": settings.key_file,
-            "token_file": settings.token_file,
+            **who_we_are(asdict(settings), self._login),
             "timeout_s": limit.left_s(),
             "limit_bytes": limit_bytes,
             "requests": list(requests),
@@ -363,7 +369,7 @@ def _places(info: Any, queue: str) -> tuple[Answer, Answer]:
     return ours[0], manager if isinstance(manager, dict) else {}
 
 
-def arc_element(settings: Settings) -> ArcElement:
+def arc_element(settings: Settings, login: Login | None = None) -> ArcElement:
     """Return the adapter for the settings of a queue; raise `BadSettings`."""
     reader = SettingsReader(settings, _KEYS)
     files = {
@@ -385,5 +391,6 @@ def arc_element(settings: Settings) -> ArcElement:
             **files,
             cores=reader.number("cores", 1, low=1, high=10_000),
             timeout_s=reader.number("timeout_s", TIMEOUT_S, low=1, high=LONGEST_TIMEOUT_S),
-        )
+        ),
+        login=login,
     )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import os
 import re
 import ssl
 import sys
@@ -75,7 +76,13 @@ def _context(question: Question) -> ssl.SSLContext:
         context = ssl.create_default_context(capath=authorities)
     else:
         context = ssl.create_default_context(cafile=authorities)
-    if question["certificate_file"]:
+    if question["certificate"]:
+        # The library reads from files only: from one that is in memory and has no name.
+        descriptor = os.memfd_create("certificate")
+        os.write(descriptor, question["certificate"].encode())
+        context.load_cert_chain(f"/proc/self/fd/{descriptor}")
+        os.close(descriptor)
+    elif question["certificate_file"]:
         key = question["key_file"] or question["certificate_file"]
         context.load_cert_chain(question["certificate_file"], key)
     return context
@@ -85,13 +92,17 @@ def _headers(question: Question, request: Mapping[str, Any]) -> dict[str, str]:
     headers = {"Accept": "application/json"}
     if "type" in request:
         headers["Content-Type"] = request["type"]
-    if question["token_file"]:
-        token = Path(question["token_file"]).read_text(encoding="ascii").strip()
+    if question["token"] or question["token_file"]:
+        token = question["token"] or _stored_token(question["token_file"])
         if not _TOKEN.fullmatch(token):
             # The library's own error would tell the whole file.
             raise ValueError("token_file does not hold one token")
         headers["Authorization"] = f"Bearer {token}"
     return headers
+
+
+def _stored_token(path: str) -> str:
+    return Path(path).read_text(encoding="ascii").strip()
 
 
 def _end(response: http.client.HTTPResponse, limit_bytes: int) -> bytes:

@@ -16,6 +16,7 @@ from pathlib import Path
 from secrets import token_hex
 
 from wms.elements import host_shell
+from wms.elements.logins import Login
 from wms.elements.pilot_secrets import checked
 from wms.elements.protocol import (
     BatchState,
@@ -214,12 +215,13 @@ def _in_commands(ids: Collection[str]) -> Iterator[list[str]]:
         yield good[start : start + IDS_PER_COMMAND]
 
 
-def host_element(settings: Settings) -> HostElement:
+def host_element(settings: Settings, login: Login | None = None) -> HostElement:
     """Return the adapter for the settings of a queue; raise `BadSettings`."""
     reader = SettingsReader(settings, {"directory", "slots", "timeout_s", "ssh"})
+    directory = reader.absolute_path("directory")
     return HostElement(
-        reader.absolute_path("directory"),
+        Path(login.directory) if login and login.directory else directory,
         slots=reader.number("slots", 1, low=1, high=10_000),
         timeout_s=reader.number("timeout_s", int(TIMEOUT_S), low=1, high=LONGEST_TIMEOUT_S),
-        runner=runner_from(reader),
+        runner=runner_from(reader, login),
     )

@@ -19,15 +19,11 @@ from typing import Any
 
 from wms.elements import htcondor_helper
 from wms.elements.helper_process import ask
+from wms.elements.htcondor_login import TokenRunner, environment
+from wms.elements.logins import Login
 from wms.elements.pilot_secrets import checked, with_secrets
 from wms.elements.protocol import BatchState, Capacity, PilotState, Refused, by_index
-from wms.elements.runner import (
-    LONGEST_TIMEOUT_S,
-    CommandRunner,
-    LocalRunner,
-    TimeLimit,
-    clean_environment,
-)
+from wms.elements.runner import LONGEST_TIMEOUT_S, CommandRunner, LocalRunner, TimeLimit
 from wms.elements.settings import Settings, SettingsReader
 
 _KEYS = ("collector", "schedd", "token_directory", "commands", "cores", "timeout_s")
@@ -246,18 +242,6 @@ class HTCondorElement:
         return ask(self._runner, htcondor_helper.__file__, asked, limit, refusal=_REFUSAL)
 
 
-def environment(token_directory: Path) -> dict[str, str]:
-    """Return the settings of HTCondor's library: tokens of this folder alone, all encrypted."""
-    return clean_environment() | {
-        "CONDOR_CONFIG": "/dev/null",
-        "_CONDOR_SEC_TOKEN_DIRECTORY": str(token_directory),
-        "_CONDOR_SEC_CLIENT_AUTHENTICATION_METHODS": "IDTOKENS",
-        "_CONDOR_SEC_CLIENT_AUTHENTICATION": "REQUIRED",
-        "_CONDOR_SEC_CLIENT_ENCRYPTION": "REQUIRED",
-        "_CONDOR_SEC_CLIENT_INTEGRITY": "REQUIRED",
-    }
-
-
 def _description(name: str, folder: str, slot: Mapping[str, int]) -> dict[str, str]:
     told = {"INDEX": "$(ProcId)", "SCRIPT": _SCRIPT, **slot}
     variables = " ".join(f"PILOTAGE_{key}={value}" for key, value in told.items())
@@ -367,7 +351,7 @@ def _tail(path: Path, tail_bytes: int) -> str:
         return log.read(tail_bytes).decode("utf-8", errors="replace")
 
 
-def htcondor_element(settings: Settings) -> HTCondorElement:
+def htcondor_element(settings: Settings, login: Login | None = None) -> HTCondorElement:
     """Return the adapter for the settings of a queue; raise `BadSettings`."""
     reader = SettingsReader(settings, _KEYS)
     return HTCondorElement(
@@ -382,7 +366,8 @@ def htcondor_element(settings: Settings) -> HTCondorElement:
             commands=_commands(settings, reader),
             cores=reader.number("cores", 1, low=1, high=10_000),
             timeout_s=reader.number("timeout_s", TIMEOUT_S, low=1, high=LONGEST_TIMEOUT_S),
-        )
+        ),
+        TokenRunner(login) if login else None,
     )
 
 

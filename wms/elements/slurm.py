@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 
+from wms.elements.logins import Login
 from wms.elements.pilot_secrets import checked
 from wms.elements.protocol import (
     BatchState,
@@ -366,10 +367,12 @@ def _ranges(numbers: list[int]) -> Iterator[str]:
         yield str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}"
 
 
-def slurm_element(settings: Settings) -> SlurmElement:
+def slurm_element(settings: Settings, login: Login | None = None) -> SlurmElement:
     """Return the adapter for the settings of a queue; raise `BadSettings`."""
     reader = SettingsReader(settings, _KEYS)
     log_directory = reader.absolute_path("log_directory")
+    if login and login.directory:
+        log_directory = Path(login.directory)
     if "%" in str(log_directory):
         raise reader.bad("log_directory", "must not contain '%', which Slurm would replace")
     arguments = reader.texts("arguments", pattern=r"\A--[a-z]", what="an option of sbatch")
@@ -390,5 +393,5 @@ def slurm_element(settings: Settings) -> SlurmElement:
             cores=reader.number("cores", 1, low=1, high=10_000),
             timeout_s=reader.number("timeout_s", TIMEOUT_S, low=1, high=LONGEST_TIMEOUT_S),
         ),
-        runner_from(reader),
+        runner_from(reader, login),
     )

@@ -7,16 +7,18 @@ the settings of the login from a queue.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import secrets
 import shlex
 import stat
 import tempfile
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from wms.elements.logins import Login, in_memory
 from wms.elements.protocol import Unreachable
 from wms.elements.runner import (
     TIMEOUT_S,
@@ -63,13 +65,13 @@ class SshTarget:
     proxy_jump: str = ""
 
 
-def runner_from(reader: SettingsReader) -> CommandRunner:
+def runner_from(reader: SettingsReader, login: Login | None = None) -> CommandRunner:
     """Return what runs the commands of an element: over `ssh` where its settings say so.
 
     Raises `BadSettings`.
     """
     ssh = reader.group("ssh", _SETTINGS)
-    return LocalRunner() if ssh is None else SshRunner(_target(ssh))
+    return LocalRunner() if ssh is None else SshRunner(_target(ssh), login=login)
 
 
 def _target(reader: SettingsReader) -> SshTarget:
@@ -90,10 +92,21 @@ def _target(reader: SettingsReader) -> SshTarget:
 
 
 class SshRunner:
-    """Runs commands on another host as the account that the target names."""
+    """Runs commands on another host as the account that the target names, or the login.
 
-    def __init__(self, target: SshTarget, *, control_directory: Path | None = None) -> None:
-        self._target = target
+    The key of a login is read by `ssh` from the memory of this process.
+    """
+
+    def __init__(
+        self,
+        target: SshTarget,
+        *,
+        control_directory: Path | None = None,
+        login: Login | None = None,
+    ) -> None:
+        account = login.account if login else ""
+        self._target = replace(target, user=account) if account else target
+        self._login = login
         self._control_directory = control_directory or _default_control_directory()
         self._local = LocalRunner()
 
@@ -102,8 +115,9 @@ class SshRunner:
     ) -> Completed:
         mark = f"@{secrets.token_hex(8)}"
         framed = shlex.join(["sh", "-c", _FRAMED, mark, f"{timeout_s:.3f}", *argv])
-        ssh = [*self._ssh(timeout_s), "--", self._target.host, framed]
-        done = self._local.run(ssh, stdin=stdin, timeout_s=timeout_s)
+        with self._key_in_place() as target:
+            ssh = [*self._ssh(target, timeout_s), "--", target.host, framed]
+            done = self._local.run(ssh, stdin=stdin, timeout_s=timeout_s)
         answer = _unframed(done.stdout, mark)
         if answer is None:
             raise Unreachable(f"{self._target.host}: {_why(done)}")
@@ -113,8 +127,16 @@ class SshRunner:
         check_not_killed(f"{self._target.host}: {argv[0]}", returncode)
         return Completed(returncode, stdout, done.stderr)
 
-    def _ssh(self, timeout_s: float) -> list[str]:
-        target = self._target
+    @contextlib.contextmanager
+    def _key_in_place(self) -> Iterator[SshTarget]:
+        """Yield the target with a file of the login's key, if there is a login."""
+        if self._login is None:
+            yield self._target
+            return
+        with in_memory(self._login.secret) as key_file:
+            yield replace(self._target, key_file=key_file)
+
+    def _ssh(self, target: SshTarget, timeout_s: float) -> list[str]:
         options = _common_options(target, timeout_s) | {
             "ControlMaster": "auto",
             "ControlPersist": str(PERSIST_S),
@@ -136,7 +158,9 @@ class SshRunner:
         if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o077:
             raise Unreachable(f"{folder} is not a folder for this account alone")
         # Short: the path of a socket has at most 107 characters.
-        return folder / hashlib.sha256(repr(self._target).encode()).hexdigest()[:16]
+        # Whoever has another key has another connection, also to the same account.
+        named = repr(self._target) + (self._login.mark if self._login else "")
+        return folder / hashlib.sha256(named.encode()).hexdigest()[:16]
 
 
 def _common_options(target: SshTarget, timeout_s: float) -> dict[str, str]:

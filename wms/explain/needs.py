@@ -18,10 +18,11 @@ from matching.task_queues.requirements import taking_refusal
 from wms.explain.private_pilots import barred_owners
 from wms.explain.queue_changes import QueueChanges
 from wms.jobs.limits import ReachedLimit, reached_limits
+from wms.pilots.credentials.choice import Choices
 from wms.pilots.program.published import published_here
 from wms.pilots.selectors import live_pilots_by_queue
 from wms.pilots.states import PENDING, PilotState
-from wms.sites.frontends import EntriesByGroup
+from wms.sites.frontends import EntriesByGroup, is_private
 from wms.sites.models import Queue
 from wms.sites.selectors import offered_resource
 from wms.sites.standing import Standing, queues_and_standings
@@ -72,26 +73,30 @@ def explain_needs(
 ) -> NeedsExplanation:
     """Explanation for waiting jobs with these needs, with changes of queues if given.
 
-    At most eight queries, two more where requirements ask for what checks publish, and three more
+    At most nine queries, two more where requirements ask for what checks publish, and three more
     where there are private pilots.
     """
     changes = changes or QueueChanges()
     queues, standing = queues_and_standings(now)
     unknown = [word.message for word in unknown_terms(queues, needs)]
-    pilots = live_pilots_by_queue()
     published = published_here(queues, now=now) if "_" in needs.requirements else {}
     limits = [limit for limit in reached_limits(now) if limit.kind.covers(needs)]
     barred = barred_owners(queues, needs)
     entries = EntriesByGroup(queues)
+    frontend_id = entries.frontend_of(needs)
+    pilots = live_pilots_by_queue(of_frontend=frontend_id)
+    choices = Choices(now)
     fits = [
         _fit(
             changes.applied(queue),
             needs,
-            closed="" if queue.is_open else _closed(queue, standing[queue.site_id]),
+            closed=choices.of(queue, None if is_private(queue) else frontend_id).refusal
+            if queue.is_open
+            else _closed(queue, standing[queue.site_id]),
             limit=_limit(limits, needs, queue) or barred.get(queue.pk, ""),
             is_off=not queue.is_enabled or not queue.site.is_enabled,
             pilots=pilots.get(queue.pk, {}),
-            not_served=entries.refusal(queue, needs.owner_group),
+            not_served=entries.refusal(queue, needs),
             published=published.get(queue.pk),
         )
         for queue in queues

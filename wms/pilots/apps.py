@@ -1,7 +1,7 @@
 """Django app of pilots: director, submitter, monitor, node checks, protocol with the agent.
 
-On start it registers the validation of a queue's node checks, and the director's task as the one
-that new waiting jobs wake.
+On start it registers the checks of a queue's node checks and an entry's limits, and the director's
+task as the one that new waiting jobs wake.
 """
 
 from __future__ import annotations
@@ -23,8 +23,11 @@ class PilotsConfig(AppConfig):
         from wms.core.inbox import register_reader
         from wms.jobs.clusters.lifecycle import NEW_JOBS_TOPIC
         from wms.pilots.pressure.director import DIRECT_TASK
+        from wms.pilots.pressure.pilot_limits import entry_contradictions
         from wms.pilots.program.check_settings import check_queue_checks
+        from wms.sites.frontends import register_entry_check
         from wms.sites.queue_validation import register_queue_check
 
         register_queue_check(check_queue_checks)
+        register_entry_check(entry_contradictions)
         register_reader(NEW_JOBS_TOPIC, DIRECT_TASK)

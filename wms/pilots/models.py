@@ -15,6 +15,7 @@ from django.db.models.functions import Now
 from wms.accounting.models import AccountingGroup, Frontend
 from wms.core.models import EventRecord
 from wms.pilots import (  # noqa: F401 - Django looks for models here only.
+    credential_models,
     pressure_models,
     published_models,
     suspect_models,
@@ -62,6 +63,14 @@ class Pilot(models.Model):
         related_name="+",
         db_index=False,
         help_text="For whose jobs it was sent; empty: for those of the default frontend.",
+    )
+    credential = models.ForeignKey(
+        credential_models.Credential,
+        null=True,
+        on_delete=models.PROTECT,
+        related_name="+",
+        db_index=False,
+        help_text="With which it was submitted; empty: with what its queue's settings name.",
     )
     secret_sha256 = models.CharField(
         max_length=64, help_text="One-time secret for the registration."
@@ -131,6 +140,11 @@ class Pilot(models.Model):
                 fields=["ended_at"],
                 condition=models.Q(ended_at__isnull=False),
                 name="pilot_by_end",
+            ),
+            models.Index(
+                fields=["credential", "state"],
+                condition=models.Q(credential__isnull=False),
+                name="pilot_by_credential",
             ),
             models.Index(
                 fields=["queue", "-id"],

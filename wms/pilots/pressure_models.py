@@ -10,6 +10,7 @@ from django.db import models
 from django.db.models import Q
 
 from wms.accounting.models import AccountingGroup, Frontend
+from wms.pilots.credential_models import Credential
 from wms.sites.models import Queue, Site
 
 
@@ -57,6 +58,9 @@ class PressureRequest(models.Model):
     )
     updated_at = models.DateTimeField()
     lease_until = models.DateTimeField(db_index=True)
+    expired_at = models.DateTimeField(
+        null=True, help_text="When it was found that its lease has ended without a renewal."
+    )
     recorded_at = models.DateTimeField(null=True, help_text="When it was kept as a record.")
     submitted = models.PositiveIntegerField(default=0, help_text="In its last turn.")
     turn_reasons = models.JSONField(default=list)
@@ -111,7 +115,7 @@ class ElementContact(models.Model):
     """Failures and back-off of a queue's batch system for one kind of question.
 
     After `failures` in a row it is left alone until `next_at`; the pause doubles each time. Without
-    failures `next_at` is when it is asked again.
+    failures `next_at` is when it is asked again. Each credential that it is shown has its own.
     """
 
     class Kind(models.TextChoices):
@@ -123,6 +127,13 @@ class ElementContact(models.Model):
 
     queue = models.ForeignKey(Queue, on_delete=models.CASCADE, related_name="contacts")
     kind = models.CharField(max_length=8, choices=Kind)
+    credential = models.ForeignKey(
+        Credential,
+        null=True,
+        on_delete=models.CASCADE,
+        related_name="+",
+        help_text="What it was shown; empty: what the queue's settings name.",
+    )
     failures = models.PositiveIntegerField(default=0)
     failing_since = models.DateTimeField(null=True)
     reason = models.TextField(blank=True, default="")
@@ -134,7 +145,11 @@ class ElementContact(models.Model):
 
     class Meta:
         constraints = [
-            models.UniqueConstraint(fields=["queue", "kind"], name="one_contact_of_a_kind"),
+            models.UniqueConstraint(
+                fields=["queue", "kind", "credential"],
+                nulls_distinct=False,
+                name="one_contact_of_a_kind",
+            ),
             models.CheckConstraint(
                 condition=Q(kind__in=["submit", "start", "poll"]), name="contact_kind_known"
             ),

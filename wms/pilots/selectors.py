@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from uuid import UUID
 
-from django.db.models import Count, QuerySet
+from django.db.models import Count, Q, QuerySet
 from django.db.models.functions import Now
 
 from wms.core.database.locks import advisory_lock
@@ -19,12 +19,12 @@ from wms.core.errors import NotFound
 from wms.core.models import User
 from wms.elements.protocol import ElementError
 from wms.jobs.output.streams import tail_of
+from wms.pilots.credentials.choice import element_with
 from wms.pilots.models import Pilot, PilotEvent, PilotLog
 from wms.pilots.pressure.backoff import described
 from wms.pilots.pressure_models import ElementContact
 from wms.pilots.protocol.logs import log_text
 from wms.pilots.states import ALIVE, PilotState
-from wms.sites.selectors import element_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,17 +65,25 @@ def listed_pilots(user: User) -> QuerySet[Pilot]:
 
 def detailed_pilots(user: User) -> QuerySet[Pilot]:
     """Visible pilots with what a pilot's page shows."""
-    return visible_pilots(user).select_related("queue__site", "owner", "owner_group", "frontend")
+    related = ("queue__site", "owner", "owner_group", "frontend", "credential")
+    return visible_pilots(user).select_related(*related).defer("credential__sealed")
+
+
+#: All frontends, the default one too, whose id is None.
+_OF_ALL = -1
 
 
 def live_pilots_by_queue(
-    queue_ids: Collection[int] | None = None,
+    queue_ids: Collection[int] | None = None, *, of_frontend: int | None = _OF_ALL
 ) -> dict[int, dict[str, int]]:
-    """Number of living pilots of each queue in each state.
+    """Number of living pilots of each queue in each state; of one frontend only, if one is given.
 
-    Of some queues only it is much cheaper where there are tens of thousands of pilots.
+    Of some queues only it is much cheaper where there are tens of thousands of pilots. Private
+    pilots are of no frontend, and count always.
     """
     alive = Pilot.objects.filter(state__in=ALIVE)
+    if of_frontend != _OF_ALL:
+        alive = alive.filter(Q(frontend=of_frontend) | Q(owner__isnull=False))
     rows = (
         (alive if queue_ids is None else alive.filter(queue__in=queue_ids))
         .order_by()
@@ -125,7 +133,11 @@ def asked_log(pilot: Pilot, *, limit_bytes: int) -> LogTail:
     if pilot.is_forgotten:
         return LogTail(error="The log was cleaned up some time after the pilot's end.")
     silent = ElementContact.objects.filter(
-        queue=pilot.queue_id, kind=ElementContact.Kind.POLL, failures__gt=0, next_at__gt=Now()
+        queue=pilot.queue_id,
+        credential=pilot.credential_id,
+        kind=ElementContact.Kind.POLL,
+        failures__gt=0,
+        next_at__gt=Now(),
     ).first()
     if silent is not None:
         return LogTail(error=f"The batch system is left alone now: {described(silent)}")
@@ -141,9 +153,14 @@ def _asked_log(pilot: Pilot, limit_bytes: int) -> LogTail:
         if not is_held:
             return LogTail(error="The batch system is asked for another log now: try again later.")
         try:
-            return LogTail(text=element_of(pilot.queue).log(pilot.native_id, limit_bytes))
+            return LogTail(text=_log_of(pilot, limit_bytes))
         except ElementError as error:
             return LogTail(error=f"The batch system gave no log: {error}")
+
+
+def _log_of(pilot: Pilot, limit_bytes: int) -> str:
+    element = element_with(pilot.queue, pilot.credential_id)
+    return element.log(pilot.native_id, limit_bytes)
 
 
 def find_stored_log(pilot: Pilot) -> PilotLog:

@@ -43,6 +43,14 @@ class FrontendEntry(models.Model):
         help_text="Its waiting pilots here, at most; empty: as many as the queue lets wait.",
     )
 
+    start_expression = models.TextField(
+        blank=True,
+        default="",
+        db_default="",
+        help_text="ClassAd expression beside the frontend's own: for which jobs (TARGET) it has "
+        "pilots here (MY). Empty: for all that the frontend's allows.",
+    )
+
     class Meta:
         verbose_name_plural = "frontend entries"
         ordering = ["queue__site__name", "queue__name", "frontend__name"]

@@ -7,18 +7,25 @@ frontend sees it.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from django.db import transaction
 
+from matching.task_queues.needs import Needs
 from matching.task_queues.resources import Resource
-from wms.accounting.frontends import DEFAULT_FRONTEND, Belongings, read_belongings
+from matching.task_queues.start_expressions import StartRule
+from wms.accounting.frontends import (
+    DEFAULT_FRONTEND,
+    Belongings,
+    check_start,
+    read_belongings,
+)
 from wms.accounting.models import Frontend
 from wms.core.actors import Actor
 from wms.core.audit import record_action
 from wms.core.database.saving import check_row, save_audited
-from wms.core.errors import InvalidInput
+from wms.core.errors import Finding, InvalidInput
 from wms.core.models import Role
 from wms.core.policy import require_role
 from wms.sites.frontend_models import FrontendEntry
@@ -33,7 +40,8 @@ EntryKey = tuple[int, int | None]
 class Entry:
     """A queue as one frontend sees it: its share there, its pilots and waiting pilots at most.
 
-    A share of 0: it is sent nothing more.
+    A share of 0: it is sent nothing more. `start` are the expressions of its frontend and its own,
+    all of which jobs have to meet.
     """
 
     queue: Queue
@@ -41,6 +49,7 @@ class Entry:
     share: float
     max_pilots: int
     max_queued: int
+    start: tuple[str, ...] = ()
 
     @property
     def key(self) -> EntryKey:
@@ -88,7 +97,14 @@ def _entry(queue: Queue, row: FrontendEntry) -> Entry:
         queue.max_queued_pilots
         if most_queued is None
         else min(most_queued, queue.max_queued_pilots),
+        start_expressions(row.frontend, row),
     )
+
+
+def start_expressions(frontend: Frontend | None, row: FrontendEntry | None) -> tuple[str, ...]:
+    """Start expressions of a frontend, then of its entry, as far as there are any."""
+    texts = (each.start_expression for each in (frontend, row) if each is not None)
+    return tuple([text for text in texts if text.strip()])
 
 
 def confined(
@@ -112,7 +128,8 @@ def entry_offer(entry: Entry, belongings: Belongings) -> Resource | None:
     Reads the queue's site, owner and group: select them with it.
     """
     frontend_id = entry.frontend.pk if entry.frontend else None
-    return confined(offered_resource(entry.queue), frontend_id, belongings.groups(frontend_id))
+    offer = confined(offered_resource(entry.queue), frontend_id, belongings.groups(frontend_id))
+    return offer and replace(offer, start=entry.start)
 
 
 def entry_offers(queues: Sequence[Queue]) -> list[tuple[Entry, Resource]]:
@@ -120,6 +137,11 @@ def entry_offers(queues: Sequence[Queue]) -> list[tuple[Entry, Resource]]:
     belongings = read_belongings()
     offers = [(entry, entry_offer(entry, belongings)) for entry in read_entries(queues)]
     return [(entry, offer) for entry, offer in offers if offer is not None]
+
+
+def start_rule(queue: Queue, texts: Sequence[str]) -> StartRule:
+    """Rule by which pilots in a queue are sent for jobs, and take them."""
+    return StartRule(texts, offered_resource(queue))
 
 
 class EntriesByGroup:
@@ -137,17 +159,23 @@ class EntriesByGroup:
     def _is_used(self) -> bool:
         return bool(self._belongings.frontend_of)
 
-    def sites(self, owner_group: str) -> set[str]:
-        """Names of the sites of queues in which the frontend of a group has pilots."""
-        return {queue.site.name for queue in self._queues if not self.refusal(queue, owner_group)}
+    def sites(self, needs: Needs) -> set[str]:
+        """Names of the sites of queues in which the frontend of these jobs has pilots for them."""
+        return {queue.site.name for queue in self._queues if not self.refusal(queue, needs)}
 
-    def refusal(self, queue: Queue, owner_group: str) -> str:
-        """Why the frontend of a group has no pilots in a queue; empty where it has."""
+    def frontend_of(self, needs: Needs) -> int | None:
+        """Id of the frontend that jobs with these needs belong to."""
+        return self._belongings.frontend_of.get(needs.owner_group)
+
+    def refusal(self, queue: Queue, needs: Needs) -> str:
+        """Why the frontend of these jobs has no pilots for them in a queue; empty where it has."""
         if is_private(queue):
             return ""
-        frontend_id = self._belongings.frontend_of.get(owner_group)
-        if (queue.pk, frontend_id) in self._entries:
-            return ""
+        frontend_id = self.frontend_of(needs)
+        entry = self._entries.get((queue.pk, frontend_id))
+        if entry is not None:
+            part = start_rule(queue, entry.start).refusing_part(needs)
+            return f"the start expression of its frontend refuses it: {part.text}" if part else ""
         whose = DEFAULT_FRONTEND
         if frontend_id is not None:
             whose = f"the frontend {self._names.get(frontend_id, frontend_id)}"
@@ -157,20 +185,45 @@ class EntriesByGroup:
 def check_entry(entry: FrontendEntry) -> None:
     """Raise InvalidInput with the faults of an entry."""
     check_row(entry)
+    check_start(entry.start_expression)
     if is_private(entry.queue):
         message = "its pilots are private, and of no frontend"
         raise InvalidInput.of(message, field="queue")
-    if entry.share and 0 in (entry.max_pilots, entry.max_queued_pilots):
-        field = "max_pilots" if entry.max_pilots == 0 else "max_queued_pilots"
-        raise InvalidInput.of("0 contradicts its share: set the share to 0 instead", field=field)
-    if None not in (entry.max_pilots, entry.max_queued_pilots):
-        _check_order(entry)
+    findings = [
+        *_contradictions(entry),
+        *(each for check in _entry_checks for each in check(entry)),
+    ]
+    if findings:
+        raise InvalidInput(findings)
 
 
-def _check_order(entry: FrontendEntry) -> None:
-    if (entry.max_queued_pilots or 0) > (entry.max_pilots or 0):
-        message = f"more may wait than there may be in all ({entry.max_pilots})"
-        raise InvalidInput.of(message, field="max_queued_pilots")
+def _contradictions(entry: FrontendEntry) -> Iterator[Finding]:
+    """Limits that contradict each other, the share, or those of the queue."""
+    queue = entry.queue
+    of_queue = {"max_pilots": queue.max_pilots, "max_queued_pilots": queue.max_queued_pilots}
+    for field, most in of_queue.items():
+        value = getattr(entry, field)
+        if value is None:
+            continue
+        if not entry.share:
+            yield Finding("limits nothing: its share of 0 gives it no pilots", field=field)
+        elif value == 0:
+            yield Finding("0 contradicts its share: set the share to 0 instead", field=field)
+        elif value > most:
+            yield Finding(f"is more than the queue has ({most})", field=field)
+    in_all, waiting = entry.max_pilots, entry.max_queued_pilots
+    if in_all is not None and waiting is not None and waiting > in_all:
+        message = f"more may wait than there may be in all ({in_all})"
+        yield Finding(message, field="max_queued_pilots")
+
+
+_entry_checks: list[Callable[[FrontendEntry], Iterable[Finding]]] = []
+
+
+def register_entry_check(check: Callable[[FrontendEntry], Iterable[Finding]]) -> None:
+    """Have another app, above this one, check entries before they are stored."""
+    if check not in _entry_checks:
+        _entry_checks.append(check)
 
 
 @transaction.atomic

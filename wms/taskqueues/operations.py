@@ -21,6 +21,7 @@ from matching.task_queues.needs import Needs
 from matching.task_queues.published import Published
 from matching.task_queues.requirements import requirements_value
 from matching.task_queues.resources import JobKind, Resource, pilot_ad
+from matching.task_queues.start_expressions import NEEDS_FIELDS, StartRule
 from wms.core.database.statements import whole_numbers
 from wms.core.models import User
 from wms.taskqueues import arrivals, waiting
@@ -40,6 +41,8 @@ from wms.taskqueues.sql import (
 #: have any, and then everybody's: nobody can keep pilots busy with what nothing fulfils.
 _MOST_FAILED_OF_OWNER = 20
 _MOST_FAILED = 500
+#: After so many kinds of jobs that the start expression of its frontend refuses, a claim ends.
+_MOST_UNSTARTED = 200
 #: An expression that may see whose job it is, or what it needs. Found too often is no harm.
 _SEES_NEEDS = re.compile(r"\bmy\b|owner|accountinggroup|request|cputime\b|jobtype", re.IGNORECASE)
 
@@ -161,6 +164,7 @@ def claim(
     published: Published | None = None,
     refuses: Callable[[Needs], JobKind | None] | None = None,
     refuses_any: bool = True,
+    start: StartRule | None = None,
     taker: waiting.ClaimingHost = waiting.ANYONE,
 ) -> Claimed | None:
     """Draw a waiting job that this resource can run, and take it out; None when there is none.
@@ -170,11 +174,20 @@ def claim(
     TaskQueues are drawn until one passes: `facts` of the pilot's node, and what checks have
     `published` of it, are what its requirements may refer to; `refuses` may name a kind of job that
     is left out then; unless it `refuses_any`, only jobs with concurrency limits are asked about.
+    Jobs that the frontend's `start` expressions refuse are left out with all that are equal to them
+    in what the expression looks at; after many such the pilot has to ask again.
     The caller is in a transaction and binds the job in it.
     """
-    draw = Draw(resource, taker, takes_at_once=refuses is None or not refuses_any)
+    at_once = start is None and (refuses is None or not refuses_any)
+    draw = Draw(resource, taker, takes_at_once=at_once)
     judge = _Requirements(resource, facts or {}, published or {})
-    while (drawn := draw.next()) is not None:
+    unstarted = 0
+    while (drawn := draw.next()) is not None and unstarted < _MOST_UNSTARTED:
+        part = start.refusing_part(drawn.needs) if start is not None else None
+        if part is not None:
+            draw.exclude_alike(drawn.needs, [NEEDS_FIELDS[name] for name in part.of_jobs])
+            unstarted += 1
+            continue
         if not judge.accepts(drawn.needs):
             _leave_out(draw, drawn.needs, judge)
             continue

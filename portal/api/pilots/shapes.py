@@ -114,13 +114,21 @@ class PilotDetailSerializer(PilotSerializer):
         allow_null=True,
         help_text="For whose jobs it was sent; null: for those of the default frontend.",
     )
+    credential = serializers.CharField(
+        source="credential.name",
+        read_only=True,
+        default=None,
+        allow_null=True,
+        help_text="With which it was submitted; null: with what its queue's settings name.",
+    )
     owner_group = serializers.CharField(
         source="owner_group.name", default=None, read_only=True, allow_null=True
     )
 
     class Meta(PilotSerializer.Meta):
         fields = [
-            *PilotSerializer.Meta.fields, "batch", "frontend", "owner", "owner_group", "slot",
+            *PilotSerializer.Meta.fields, "batch", "frontend", "credential", "owner",
+            "owner_group", "slot",
             "load", "is_draining", "drain_reason", "accounts", "checks", "published", "variables",
             "test", "test_verdict", "batch_state", "batch_reason", "batch_since",
         ]  # fmt: skip

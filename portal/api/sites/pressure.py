@@ -69,9 +69,16 @@ class FrontendRequestSerializer(RequestSerializer):
 class ContactSerializer(serializers.ModelSerializer[ElementContact]):
     """A kind of question that the batch system does not answer as it should."""
 
+    credential = serializers.CharField(
+        source="credential.name",
+        default=None,
+        allow_null=True,
+        help_text="What it was shown; null: what the queue's settings name.",
+    )
+
     class Meta:
         model = ElementContact
-        fields = ["kind", "failures", "failing_since", "reason", "next_at"]
+        fields = ["kind", "credential", "failures", "failing_since", "reason", "next_at"]
 
 
 class OwnerLineSerializer(serializers.Serializer[OwnerLine]):

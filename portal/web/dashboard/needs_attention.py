@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.db.models import (
+    Case,
     CharField,
     Count,
     DateTimeField,
@@ -23,8 +24,9 @@ from django.db.models import (
     QuerySet,
     TextField,
     Value,
+    When,
 )
-from django.db.models.functions import Cast, Left
+from django.db.models.functions import Cast, Coalesce, Concat, Left
 from django.urls import reverse
 from django.utils.http import urlencode
 
@@ -34,6 +36,7 @@ from wms.dags.models import Dag
 from wms.dags.states import DagState
 from wms.jobs.models import Job
 from wms.jobs.states import JobState
+from wms.pilots.credentials.selectors import ending_credentials
 from wms.pilots.pressure.backoff import backing_off
 from wms.pilots.pressure.selectors import requests_without_pilots
 from wms.pilots.program.checks import failed_checks_since
@@ -91,6 +94,7 @@ def attention_items_of(
         *_of_sites(sites),
         *of_rows.get("demand", ()),
         *of_rows.get("backoff", ()),
+        *of_rows.get("credential", ()),
         *of_rows.get("check", ()),
         *of_rows.get("downtime", ()),
     ]
@@ -192,7 +196,8 @@ def attention_rows(jobs: QuerySet[Job], *, is_whole: bool, now: datetime) -> lis
     """
     parts = [_held(jobs)]
     if is_whole:
-        parts += [_demand(now), _backing_off(now), _checks(now), _downtimes(now)]
+        parts += [_demand(now), _backing_off(now), _credentials(now), _checks(now)]
+        parts += [_downtimes(now)]
     return list(parts[0].union(*parts[1:], all=True) if len(parts) > 1 else parts[0])
 
 
@@ -223,14 +228,29 @@ def _held(jobs: QuerySet[Job]) -> QuerySet[Any]:
 def _demand(now: datetime) -> QuerySet[Any]:
     return _as(
         "demand", requests_without_pilots(now), number=F("queue_id"), site=F("queue__site__name"),
-        name=F("queue__name"), why=F("turn_reasons"), count=F("waiting_jobs"),
+        name=F("queue__name"), why=F("turn_reasons"), count=F("all_jobs"),
     )  # fmt: skip
 
 
 def _backing_off(now: datetime) -> QuerySet[Any]:
     return _as(
-        "backoff", backing_off(now), number=F("queue_id"), site=F("queue__site__name"),
-        name=F("queue__name"), since=F("failing_since"), why=F("reason"), count=F("failures"),
+        "backoff", backing_off(now), number=F("pk"), site=F("queue__site__name"),
+        name=F("queue__name"), since=F("failing_since"), count=F("failures"),
+        why=Case(
+            When(credential=None, then=F("reason")),
+            default=Concat(
+                Value("with the credential "), F("credential__name"), Value(": "), F("reason"),
+                output_field=TextField(),
+            ),
+        ),
+    )  # fmt: skip
+
+
+def _credentials(now: datetime) -> QuerySet[Any]:
+    return _as(
+        "credential", ending_credentials(now), number=F("pk"),
+        site=Coalesce("queue__site__name", "site__name"), name=F("name"), since=F("expires_at"),
+        why=Coalesce("frontend__name", Value("the default frontend")),
     )  # fmt: skip
 
 
@@ -269,6 +289,14 @@ def _of_row(row: tuple[Any, ...], held_jobs: str, owner: str) -> AttentionItem:
         return AttentionItem(
             "late", "site", "retrying later", "Queue", f"{name} of {site}", queue,
             f"needy-queue-{number}-{row[0]}", f"Failed {times}: {why}", "Queue", queue, since,
+        )  # fmt: skip
+    if kind == "credential":
+        address = reverse("admin:pilots_credential_change", args=[number])
+        return AttentionItem(
+            "late", "site", "credential ends", "Credential", f"{name} at {site}", address,
+            f"needy-credential-{number}",
+            f"Pilots of {why} are submitted with it until it expires: set it anew.",
+            "Credential", address, beside="expires", until=since,
         )  # fmt: skip
     if kind == "check":
         return AttentionItem(

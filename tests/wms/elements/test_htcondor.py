@@ -17,7 +17,9 @@ from tests.batch_systems.condor import TOO_MANY_CORES, Condor
 from tests.batch_systems.services import Unavailable, shared, wait_until
 from tests.wms.elements.contract import FOREVER, ElementContract, submit, unique_name, wait_for
 from wms.elements import htcondor_helper
-from wms.elements.htcondor import HTCondorElement, environment, htcondor_element
+from wms.elements.htcondor import HTCondorElement, htcondor_element
+from wms.elements.htcondor_login import environment
+from wms.elements.logins import Login, LoginKind
 from wms.elements.protocol import BatchState, Element, Refused, Unreachable
 from wms.elements.runner import CommandRunner, Completed, LocalRunner
 
@@ -133,6 +135,19 @@ def test_a_wrong_token_is_told_and_not_shown(make: Make, tmp_path: Path, pool: C
         make(token_directory=str(tmp_path)).capacity()
 
     assert token[:40] not in str(caught.value)
+
+
+def test_a_login_stands_in_place_of_the_folder_of_tokens(pool: Condor, tmp_path: Path) -> None:
+    secret = (pool.token_directory / "pool").read_text().strip()
+    place = {"collector": pool.collector, "token_directory": str(tmp_path), "timeout_s": 30}
+    element = htcondor_element(place, Login(LoginKind.HTCONDOR_TOKEN, secret, "mark"))
+
+    [pilot] = submit(element, "true")
+
+    assert element.status([pilot])[pilot].state != BatchState.MISSING
+    element.cancel([pilot])
+    with pytest.raises(Refused, match="authenticate"):
+        htcondor_element(place).capacity()
 
 
 def test_an_unknown_schedd_and_a_dead_collector_tell_nothing_of_the_pilots(make: Make) -> None:

@@ -13,7 +13,7 @@ from tests.batch_systems.proxy import BadLine, LineFault
 from tests.wms.elements.contract import FOREVER, submit, unique_name, wait_for
 from tests.wms.elements.faulty import Fault, FaultyRunner
 from tests.wms.elements.test_htcondor import Make, maker, pool_or_skip
-from wms.elements.htcondor import environment
+from wms.elements.htcondor_login import environment
 from wms.elements.protocol import BatchState, ElementError, Unreachable
 from wms.elements.runner import LocalRunner
 

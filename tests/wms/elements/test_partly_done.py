@@ -179,7 +179,7 @@ def test_a_code_of_its_own_is_an_answer() -> None:
 def test_a_file_that_holds_more_than_a_token_is_told_to_nobody(tmp_path: Path) -> None:
     token_file = tmp_path / "token"
     token_file.write_text("# of the robot\nsecret-part\n")
-    question = {"token_file": str(token_file)}
+    question = {"token": "", "token_file": str(token_file)}
 
     with pytest.raises(ValueError, match="one token") as told:
         _headers(question, {})
@@ -191,4 +191,7 @@ def test_a_token_goes_with_each_request(tmp_path: Path) -> None:
     token_file = tmp_path / "token"
     token_file.write_text("a.b-c_d~/+=\n")
 
-    assert _headers({"token_file": str(token_file)}, {})["Authorization"] == "Bearer a.b-c_d~/+="
+    assert (
+        _headers({"token": "", "token_file": str(token_file)}, {})["Authorization"]
+        == "Bearer a.b-c_d~/+="
+    )

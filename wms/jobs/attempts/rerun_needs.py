@@ -43,7 +43,7 @@ def _avoid_sites(attempts: Collection[Attempt]) -> None:
     entries = EntriesByGroup(list(queues))
     for attempt in attempts:
         needs = Needs.from_dict(attempt.job.needs)
-        names = entries.sites(needs.owner_group)
+        names = entries.sites(needs)
         attempt.job.give(needs=without_site(needs, attempt.site_name, names).as_dict())
 
 

@@ -22,8 +22,8 @@ from wms.jobs.description.commands import SYNONYMS, command_warning, value_warni
 from wms.jobs.description.needs import written_name
 from wms.jobs.description.submit_file import SubmitFile
 from wms.jobs.specs import JobSpec, different_needs
-from wms.sites.frontends import EntriesByGroup
-from wms.sites.selectors import enabled_queues, offered_resource
+from wms.sites.frontends import entry_offers
+from wms.sites.selectors import enabled_queues
 from wms.sites.vocabulary import current_vocabulary
 
 #: Commands that mean something for a cluster, and nothing for the jobs of a node.
@@ -60,22 +60,18 @@ def _of_commands(description: SubmitFile, places: Places) -> Iterator[Finding]:
 def _of_needs(different: Sequence[Needs], places: Places) -> Iterator[Finding]:
     vocabulary = current_vocabulary()
     queues = list(enabled_queues(timezone.now()))
-    entries = EntriesByGroup(queues)
+    offers = {str(entry): offer for entry, offer in entry_offers(queues)}
     for needs in different:
-        refusals = {str(queue): entries.refusal(queue, needs.owner_group) for queue in queues}
-        if refusals and all(refusals.values()):
-            why = grouped_reasons(refusals.items())
-            yield places.of_command(f"no queue can run it today: {why}", ["accounting_group"])
-            continue
-        offers = {
-            str(queue): offered_resource(queue) for queue in queues if not refusals[str(queue)]
-        }
         for term in vocabulary.unknown(needs):
             name = written_name(term.field)
             yield places.of_command(f"{name}: {term.message}", [name])
         if why := no_queue_reason(offers, needs):
-            names = [written_name(name) for name in _at_fault(offers, needs)]
+            names = [_written(name) for name in _at_fault(offers, needs)]
             yield places.of_command(f"no queue can run it today: {why}", names)
+
+
+def _written(field: str) -> str:
+    return "accounting_group" if field == "owner_group" else written_name(field)
 
 
 def _at_fault(offers: Mapping[str, Resource], needs: Needs) -> list[str]:

@@ -13,7 +13,7 @@ from wms.core.actors import Actor
 from wms.elements.protocol import Element
 from wms.pilots import lifecycle
 from wms.pilots.models import Pilot
-from wms.pilots.pressure.submitter import record_native_ids
+from wms.pilots.pressure.batches import record_native_ids
 from wms.pilots.states import PilotState
 from wms.sites.models import Queue
 
@@ -37,10 +37,17 @@ def _without_id(now: datetime) -> Q:
     return Q(native_id="", created_at__lt=now - _ADOPT_AFTER) & ~Q(batch="")
 
 
-def adopt_batches(queue: Queue, element: Element, now: datetime) -> int:
-    """Find pilots of submissions whose answer was lost; return how many were found."""
+def adopt_batches(
+    queue: Queue, element: Element, now: datetime, credential_id: int | None = None
+) -> int:
+    """Find pilots of submissions whose answer was lost; return how many were found.
+
+    Those that were submitted with the credential that the element shows.
+    """
     waiting = Q(state=PilotState.SUBMITTED) & _without_id(now)
-    lost = Pilot.objects.filter(waiting | removed_without_id(now), queue=queue)
+    lost = Pilot.objects.filter(
+        waiting | removed_without_id(now), queue=queue, credential=credential_id
+    )
     batches = sorted(set(lost.values_list("batch", flat=True)))
     return sum(_adopt(queue, element, batch, now) for batch in batches)
 

@@ -21,7 +21,7 @@ from django.db import transaction
 from django.db.models import Q
 
 from matching.plurals import counted
-from matching.pressure.formulas import LEASE_S, view_guard
+from matching.pressure.formulas import LEASE_S
 from matching.pressure.held_pilots import held_decision, queue_self_removal, stale_decision
 from wms.core.actors import Actor
 from wms.core.conf import conf
@@ -33,16 +33,16 @@ from wms.jobs.models import Attempt
 from wms.jobs.states import JobCause
 from wms.pilots import lifecycle
 from wms.pilots.models import Pilot
+from wms.pilots.monitoring.access import Access, shown_to
 from wms.pilots.monitoring.adoption import REMINDED_FOR, adopt_batches
+from wms.pilots.monitoring.doubts import doubt_about, known, living, raise_alarm
 from wms.pilots.monitoring.fault_isolation import TurnClock, faults_contained, task_timeout_noted
 from wms.pilots.pressure.backoff import Kind, note_failure, note_success
 from wms.pilots.pressure.remover import cancel_pending
 from wms.pilots.pressure.submitter import queue_lock
-from wms.pilots.pressure_models import ElementContact
 from wms.pilots.states import ALIVE, PENDING, PilotState
 from wms.pilots.testing.submission import submit_requested_test
 from wms.sites.models import Queue
-from wms.sites.selectors import element_of
 
 log = structlog.get_logger(__name__)
 _ACTOR = Actor.system("pilot-monitor")
@@ -55,8 +55,6 @@ _PORTION = 2000
 #: Number of answers in a row, and their time span, that miss a pilot before it is gone.
 _MISSING_LIMIT = 3
 _MISSING_FOR = timedelta(seconds=LEASE_S)
-#: A view that is not believed is believed when it stays for so long.
-_DISBELIEVED_FOR = timedelta(seconds=LEASE_S)
 _FORGOTTEN_AT_ONCE = 500
 #: Time for which the batch system keeps the log of an ended pilot for us.
 LOG_KEPT = timedelta(days=1)
@@ -96,40 +94,60 @@ def poll(
         watch = TurnClock(now, clock)
         with task_timeout_noted(queue, Kind.POLL, watch):
             submit_requested_test(queue, now)
-            result = _poll(queue, watch, period_s)
-            if not result.fault:
-                forget_ended(queue, now)
+            results = [
+                _poll(Access(queue, shown), watch, period_s) for shown in shown_to(queue, now)
+            ]
+    return _sum(results)
+
+
+def _sum(results: Sequence[PollResult]) -> PollResult:
+    return PollResult(
+        adopted=sum(each.adopted for each in results),
+        polled=sum(each.polled for each in results),
+        ended=sum(each.ended for each in results),
+        removed=sum(each.removed for each in results),
+        fault="; ".join(each.fault for each in results if each.fault),
+    )
+
+
+def _poll(access: Access, watch: TurnClock, period_s: float) -> PollResult:
+    result = _asked(access, watch, period_s)
+    if not result.fault:
+        forget_ended(access, watch.start)
     return result
 
 
-def _poll(queue: Queue, watch: TurnClock, period_s: float) -> PollResult:
+def _asked(access: Access, watch: TurnClock, period_s: float) -> PollResult:
+    queue, shown = access.queue, access.credential_id
     now, adopted = watch.start, 0
     states: dict[str, BatchPilot] = {}
     pilots: list[Pilot] = []
     with faults_contained("pilot_poll_failed", queue) as outcome:
-        element = element_of(queue)
-        adopted = adopt_batches(queue, element, now)
-        pilots = _asked_for(queue, now)
+        element = access.element()
+        adopted = adopt_batches(queue, element, now, shown)
+        pilots = _asked_for(access, now)
         states = _states(element, pilots)
     if outcome.fault:
         # No answer means that nothing is known: no state changes.
         jitter = random.uniform(-1, 1)
-        note_failure(queue, Kind.POLL, outcome.fault, now=watch.now, jitter=jitter)
+        why = outcome.fault
+        note_failure(queue, Kind.POLL, why, now=watch.now, jitter=jitter, credential_id=shown)
         return PollResult(adopted=adopted, fault=outcome.fault)
     took_s = watch.elapsed_s
     pause_s = min(max(period_s, took_s / _BUSY_PART), _LONGEST_PERIOD_S)
-    doubt = _doubt(queue, _living(pilots), states, now, age_s=took_s)
+    doubt = doubt_about(access, living(pilots), states, now, age_s=took_s)
     if doubt:
-        _raise_alarm(queue, doubt, watch, pause_s)
+        raise_alarm(access, doubt, watch, pause_s)
         return PollResult(adopted=adopted, polled=len(pilots), fault=doubt)
-    note_success(queue, Kind.POLL, now=now, next_at=watch.now + timedelta(seconds=pause_s))
-    return _act(queue, pilots, states, now, adopted)
+    next_at = watch.now + timedelta(seconds=pause_s)
+    note_success(queue, Kind.POLL, now=now, next_at=next_at, credential_id=shown)
+    return _act(access, pilots, states, now, adopted)
 
 
-def _asked_for(queue: Queue, now: datetime) -> list[Pilot]:
+def _asked_for(access: Access, now: datetime) -> list[Pilot]:
     """Living pilots, and those that were to be cancelled a short time ago."""
     cancelled = Q(state=PilotState.REMOVED, is_forgotten=False, ended_at__gt=now - REMINDED_FOR)
-    asked = Pilot.objects.filter(Q(state__in=ALIVE) | cancelled, queue=queue)
+    asked = access.pilots.filter(Q(state__in=ALIVE) | cancelled)
     return list(asked.exclude(native_id="").defer("node", "load").order_by("pk"))
 
 
@@ -145,79 +163,23 @@ def _states(element: Element, pilots: Sequence[Pilot]) -> dict[str, BatchPilot]:
     return states
 
 
-def _living(pilots: Iterable[Pilot]) -> list[Pilot]:
-    """Pilots that an answer has to know; those removed may go from it at any time."""
-    return [pilot for pilot in pilots if pilot.state != PilotState.REMOVED]
-
-
-def _known(pilots: Iterable[Pilot], states: Mapping[str, BatchPilot]) -> int:
-    return sum(states[pilot.native_id].state != BatchState.MISSING for pilot in pilots)
-
-
-def _doubt(
-    queue: Queue,
-    living: Sequence[Pilot],
-    states: Mapping[str, BatchPilot],
-    now: datetime,
-    *,
-    age_s: float,
-) -> str:
-    """Reason not to act upon an answer, or an empty string; one that stays the same is accepted.
-
-    An answer that knows much less than before, or nothing any more, may come from a system that has
-    just started, lost its memory, or answers for another.
-    """
-    contact = ElementContact.objects.filter(queue=queue, kind=Kind.POLL).first()
-    seen = contact.seen_pilots if contact else 0
-    known = _known(living, states)
-    since = contact.answered_at if contact else None
-    # Those that ended since, or by what that answer said, are no loss: they are not counted now.
-    ended = Pilot.objects.filter(queue=queue, ended_at__gte=since).count() if since else 0
-    verdict = view_guard(
-        source_ok=True,
-        age=age_s,
-        previous_total=seen,
-        current_total=known,
-        explained_loss=ended,
-    )
-    is_empty = bool(living) and known == 0 and seen > ended
-    if verdict.action == "use" and not is_empty:
-        return ""
-    doubted_since = contact.failing_since if contact else None
-    if doubted_since is not None and now - doubted_since > _DISBELIEVED_FOR:
-        return ""
-    count = counted(known, "pilot", "pilots")
-    return f"the answer knows {count}, the one before knew {seen}: it is not acted upon"
-
-
-def _raise_alarm(queue: Queue, doubt: str, watch: TurnClock, pause_s: float) -> None:
-    """Report a doubtful answer; the batch system answers, so it is asked again soon."""
-    log.warning("batch_view_held", queue=str(queue), doubt=doubt)
-    contact, _ = ElementContact.objects.get_or_create(queue=queue, kind=Kind.POLL)
-    contact.failures += 1
-    contact.failing_since = contact.failing_since or watch.now
-    contact.reason = doubt
-    contact.next_at = watch.now + timedelta(seconds=pause_s)
-    contact.save(update_fields=["failures", "failing_since", "reason", "next_at"])
-
-
 def _act(
-    queue: Queue,
+    access: Access,
     pilots: Sequence[Pilot],
     states: Mapping[str, BatchPilot],
     now: datetime,
     adopted: int,
 ) -> PollResult:
     cancelled = [pilot for pilot in pilots if pilot.state == PilotState.REMOVED]
-    alive = _living(pilots)
-    contact = ElementContact.objects.filter(queue=queue, kind=Kind.POLL)
-    contact.update(seen_pilots=_known(alive, states))
-    _remind(queue, cancelled, states)
+    alive = living(pilots)
+    queue = access.queue
+    access.contacts.update(seen_pilots=known(alive, states))
+    _remind(access, cancelled, states)
     _note_states([*alive, *filter(_is_unsettled, cancelled)], states, now)
     ended = [pilot for pilot in alive if _has_ended(pilot, states[pilot.native_id], now)]
     for pilot in ended:
         _declare_ended(pilot, states[pilot.native_id], now)
-    _note_starts(queue, ended, states, now)
+    _note_starts(access, ended, states, now)
     over = {pilot.pk for pilot in ended}
     removed = _remove_stuck(queue, [pilot for pilot in alive if pilot.pk not in over], states, now)
     return PollResult(adopted, polled=len(pilots), ended=len(ended), removed=removed)
@@ -236,7 +198,7 @@ def _is_unsettled(removed: Pilot) -> bool:
     return not removed.missing_polls and removed.batch_state not in _ENDED
 
 
-def _remind(queue: Queue, cancelled: Sequence[Pilot], states: Mapping[str, BatchPilot]) -> None:
+def _remind(access: Access, cancelled: Sequence[Pilot], states: Mapping[str, BatchPilot]) -> None:
     """Cancel pilots again that are still there although they were cancelled."""
     there = [
         pilot.native_id
@@ -244,8 +206,8 @@ def _remind(queue: Queue, cancelled: Sequence[Pilot], states: Mapping[str, Batch
         if states[pilot.native_id].state not in {*_ENDED, BatchState.MISSING}
     ]
     if there:
-        with faults_contained("pilot_cancel_failed", queue):
-            element_of(queue).cancel(there)
+        with faults_contained("pilot_cancel_failed", access.queue):
+            access.element().cancel(there)
 
 
 def _note_states(pilots: Iterable[Pilot], states: Mapping[str, BatchPilot], now: datetime) -> None:
@@ -313,7 +275,7 @@ def _words(batch: BatchPilot) -> str:
 
 
 def _note_starts(
-    queue: Queue, ended: Iterable[Pilot], states: Mapping[str, BatchPilot], now: datetime
+    access: Access, ended: Iterable[Pilot], states: Mapping[str, BatchPilot], now: datetime
 ) -> None:
     """Count pilots that end before they call in as failed starts: the queue backs off."""
     unheard = [pilot for pilot in ended if pilot.state in PENDING]
@@ -321,7 +283,14 @@ def _note_starts(
         what = _words(states[unheard[0].native_id])
         count = counted(len(unheard), "pilot", "pilots")
         reason = f"{count} ended without having called in: {what}"
-        note_failure(queue, Kind.START, reason, now=now, jitter=random.uniform(-1, 1))
+        note_failure(
+            access.queue,
+            Kind.START,
+            reason,
+            now=now,
+            jitter=random.uniform(-1, 1),
+            credential_id=access.credential_id,
+        )
 
 
 def _remove_stuck(
@@ -359,14 +328,14 @@ def _stuck(queue: Queue, pilot: Pilot, batch: BatchPilot, now: datetime) -> str:
     return "runs without ever having called in" if is_silent else ""
 
 
-def forget_ended(queue: Queue, now: datetime) -> int:
+def forget_ended(access: Access, now: datetime) -> int:
     """Let the batch system clean up after pilots that ended some time ago; return how many."""
-    ended = Pilot.objects.filter(queue=queue, is_forgotten=False, ended_at__lt=now - LOG_KEPT)
+    ended = access.pilots.filter(is_forgotten=False, ended_at__lt=now - LOG_KEPT)
     rows = ended.exclude(native_id="").order_by("pk")
     pilots = dict(rows.values_list("pk", "native_id")[:_FORGOTTEN_AT_ONCE])
     if not pilots:
         return 0
-    with faults_contained("pilot_cleanup_failed", queue):
-        element_of(queue).forget(list(pilots.values()))
+    with faults_contained("pilot_cleanup_failed", access.queue):
+        access.element().forget(list(pilots.values()))
         return Pilot.objects.filter(pk__in=pilots).update(is_forgotten=True)
     return 0

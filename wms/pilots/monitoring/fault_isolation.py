@@ -72,7 +72,9 @@ def faults_contained(event: str, queue: Queue) -> Iterator[TurnOutcome]:
 
 
 @contextmanager
-def task_timeout_noted(queue: Queue, kind: Kind, watch: TurnClock) -> Iterator[None]:
+def task_timeout_noted(
+    queue: Queue, kind: Kind, watch: TurnClock, credential_id: int | None = None
+) -> Iterator[None]:
     """Back off from a batch system with which the time of a whole task has run out.
 
     Nobody else would note it, and the next cycle would lose the same time again.
@@ -81,5 +83,6 @@ def task_timeout_noted(queue: Queue, kind: Kind, watch: TurnClock) -> Iterator[N
         yield
     except SoftTimeLimitExceeded:
         reason = f"not done within {watch.elapsed_s:.0f} s"
-        note_failure(queue, kind, reason, now=watch.now, jitter=random.uniform(-1, 1))
+        jitter = random.uniform(-1, 1)
+        note_failure(queue, kind, reason, now=watch.now, jitter=jitter, credential_id=credential_id)
         raise

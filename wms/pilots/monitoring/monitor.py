@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.db import transaction
-from django.db.models import Exists, F, OuterRef, Q, Subquery
+from django.db.models import Exists, F, OuterRef, Q, QuerySet, Subquery
 
 from wms.core.actors import Actor
 from wms.core.conf import conf
@@ -20,6 +20,8 @@ from wms.pilots.models import Pilot
 from wms.pilots.monitoring.adoption import removed_without_id
 from wms.pilots.monitoring.batch_poller import LOG_KEPT, POLL_TASK, unsettled_removals
 from wms.pilots.pressure.backoff import Kind
+from wms.pilots.pressure.selectors import queues_of_expired_requests
+from wms.pilots.pressure.submitter import SERVE_TASK
 from wms.pilots.pressure_models import ElementContact
 from wms.pilots.states import ALIVE, PilotState
 from wms.sites.models import Queue
@@ -38,6 +40,9 @@ def run_cycle(now: datetime) -> dict[str, Any]:
     due = queues_due(now)
     for queue_id in due:
         wake(POLL_TASK, queue_id)
+    # The director, which wakes them otherwise, has not renewed these.
+    for queue_id in queues_of_expired_requests(now):
+        wake(SERVE_TASK, queue_id)
     return {
         "asked": len(due),
         "stalled": stall_silent(now),
@@ -50,24 +55,41 @@ def queues_due(now: datetime) -> list[int]:
 
     At most so many as are asked within a cycle, those first that have waited longest.
     """
-    of_queue = Pilot.objects.filter(queue=OuterRef("pk"))
-    alive = of_queue.filter(state__in=ALIVE)
-    to_forget = of_queue.filter(is_forgotten=False, ended_at__lt=now - LOG_KEPT)
-    contact = ElementContact.objects.filter(queue=OuterRef("pk"), kind=Kind.POLL)
+    contacts = ElementContact.objects.filter(queue=OuterRef("pk"), kind=Kind.POLL)
+    pausing = contacts.filter(next_at__gt=now)
+    own = Pilot.objects.filter(queue=OuterRef("pk"), credential=None)
+    # Of other credentials each has a pause of its own: there are few such pilots, if any.
+    others = Pilot.objects.filter(
+        ~Exists(
+            ElementContact.objects.filter(
+                queue=OuterRef("queue"),
+                credential=OuterRef("credential"),
+                kind=Kind.POLL,
+                next_at__gt=now,
+            )
+        ),
+        queue=OuterRef("pk"),
+        credential__isnull=False,
+    )
     queues = (
         Queue.objects.filter(
-            Exists(alive)
-            | Exists(of_queue.filter(unsettled_removals(now)))
-            | Exists(of_queue.filter(removed_without_id(now)))
-            | Exists(to_forget.exclude(native_id=""))
+            (~Exists(pausing.filter(credential=None)) & _has_some_to_ask_for(own, now))
+            | _has_some_to_ask_for(others, now)
         )
-        .annotate(asked_at=Subquery(contact.values("next_at")))
-        # Not `exclude`: it would leave out those that have never been asked, of which nothing is
-        # known.
-        .filter(Q(asked_at=None) | Q(asked_at__lte=now))
+        .annotate(asked_at=Subquery(contacts.order_by("next_at").values("next_at")[:1]))
         .order_by(F("asked_at").asc(nulls_first=True), "pk")
     )
     return list(queues.values_list("pk", flat=True)[:_ASKED_AT_ONCE])
+
+
+def _has_some_to_ask_for(pilots: QuerySet[Pilot], now: datetime) -> Q:
+    to_forget = pilots.filter(is_forgotten=False, ended_at__lt=now - LOG_KEPT)
+    return Q(
+        Exists(pilots.filter(state__in=ALIVE))
+        | Exists(pilots.filter(unsettled_removals(now)))
+        | Exists(pilots.filter(removed_without_id(now)))
+        | Exists(to_forget.exclude(native_id=""))
+    )
 
 
 @transaction.atomic

@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Collection
 from datetime import datetime, timedelta
 
-from django.db.models import F, QuerySet
+from django.db.models import Exists, OuterRef, QuerySet
+from django.db.models.functions import Coalesce
 
+from wms.pilots.models import Pilot
 from wms.pilots.pressure_models import ElementContact
 from wms.sites.models import Queue
 
 Kind = ElementContact.Kind
+#: Ids of a queue and of a credential; None for what the queue's settings name.
+AccessKey = tuple[int, int | None]
 
 #: The first pause after a failure; each further one is twice as long, up to the longest.
 _FIRST_PAUSE_S = 15.0
@@ -29,11 +33,29 @@ def pause_s(failures: int, *, jitter: float) -> float:
     return min(doubled, _LONGEST_PAUSE_S) * (1 + _JITTER * jitter)
 
 
+def contact_of(queue: Queue, kind: Kind, credential_id: int | None) -> ElementContact:
+    """What is stored of the questions of this kind; made if there was none yet."""
+    of_credential = ElementContact.objects.filter(credential=credential_id)
+    contact, _ = of_credential.get_or_create(
+        queue=queue, kind=kind, defaults={"credential_id": credential_id}
+    )
+    return contact
+
+
 def note_failure(
-    queue: Queue, kind: Kind, reason: str, *, now: datetime, jitter: float
+    queue: Queue,
+    kind: Kind,
+    reason: str,
+    *,
+    now: datetime,
+    jitter: float,
+    credential_id: int | None = None,
 ) -> ElementContact:
-    """Count one more failure and leave the batch system alone for longer."""
-    contact, _ = ElementContact.objects.get_or_create(queue=queue, kind=kind)
+    """Count one more failure and leave the batch system alone for longer.
+
+    Who shows it another credential goes on.
+    """
+    contact = contact_of(queue, kind, credential_id)
     contact.failures += 1
     contact.failing_since = contact.failing_since or now
     contact.reason = reason[:_LONGEST_REASON] or "no reason given"
@@ -43,19 +65,30 @@ def note_failure(
 
 
 def note_success(
-    queue: Queue, kind: Kind, *, now: datetime, next_at: datetime | None = None
+    queue: Queue,
+    kind: Kind,
+    *,
+    now: datetime,
+    next_at: datetime | None = None,
+    credential_id: int | None = None,
 ) -> None:
     """Reset the failures: the batch system has answered."""
     facts = {
         "failures": 0, "failing_since": None, "reason": "", "answered_at": now, "next_at": next_at,
     }  # fmt: skip
-    ElementContact.objects.update_or_create(queue=queue, kind=kind, defaults=facts)
+    of_credential = ElementContact.objects.filter(credential=credential_id)
+    if not of_credential.filter(queue=queue, kind=kind).update(**facts):
+        contact = contact_of(queue, kind, credential_id)
+        ElementContact.objects.filter(pk=contact.pk).update(**facts)
 
 
-def back_offs(now: datetime, kinds: Collection[Kind]) -> dict[int, ElementContact]:
-    """Queues that back off now because of one of these kinds, with the longest pause."""
+def back_offs(now: datetime, kinds: Collection[Kind]) -> dict[AccessKey, ElementContact]:
+    """Queues that back off now because of one of these kinds, with the longest pause.
+
+    By the ids of the queue and of the credential that it is shown.
+    """
     rows = ElementContact.objects.filter(failures__gt=0, next_at__gt=now, kind__in=kinds)
-    return {row.queue_id: row for row in rows.order_by("next_at")}
+    return {(row.queue_id, row.credential_id): row for row in rows.order_by("next_at")}
 
 
 def backing_off(now: datetime) -> QuerySet[ElementContact]:
@@ -75,6 +108,11 @@ def described(contact: ElementContact) -> str:
 
 def clear_start_failures(now: datetime) -> None:
     """End the back-off of queues of which a pilot has called in since its failures began."""
+    started = Pilot.objects.filter(
+        queue=OuterRef("queue"), registered_at__gt=OuterRef("failing_since")
+    ).annotate(who=Coalesce("credential", 0))
     ElementContact.objects.filter(
-        kind=Kind.START, failures__gt=0, queue__pilots__registered_at__gt=F("failing_since")
-    ).distinct().update(failures=0, failing_since=None, reason="", next_at=None, answered_at=now)
+        Exists(started.filter(who=Coalesce(OuterRef("credential"), 0))),
+        kind=Kind.START,
+        failures__gt=0,
+    ).update(failures=0, failing_since=None, reason="", next_at=None, answered_at=now)

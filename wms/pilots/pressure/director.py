@@ -158,7 +158,7 @@ def _state(
     return QueueState(
         name=str(entry),
         need=need,
-        closed=states.closed.get(queue.pk, ""),
+        closed=states.closed.get(str(entry), ""),
         no_demand=no_demand.get(str(entry), "no job waits"),
         queued=pilots.queued,
         running=pilots.running,
@@ -193,7 +193,7 @@ def _planned(
         entry.key,
         requests[str(entry)],
         need.total_jobs,
-        is_closed=entry.queue.pk in states.closed,
+        is_closed=str(entry) in states.closed,
         is_idle=not pilots.busy,
         owners=owners,
     )

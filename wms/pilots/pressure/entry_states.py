@@ -16,6 +16,7 @@ from matching.task_queues.resources import Resource
 from wms.accounting.frontends import Belongings, read_belongings
 from wms.accounting.models import Frontend
 from wms.jobs.limits import reached_limits
+from wms.pilots.credentials.choice import Choices
 from wms.pilots.pressure.backoff import Kind, back_offs, described
 from wms.pilots.pressure.identities import Identities, read_identities
 from wms.pilots.pressure.snapshot import Owner, QueuePilots, pilots_by_entry, seen_disk_mb
@@ -33,12 +34,13 @@ _NONE = QueuePilots()
 class EntryStates:
     """All entries at one moment.
 
-    `closed` has the reasons of queues that are sent nothing, by id; `withdrawn` those of entries at
-    which a frontend has pilots and may have no more, by name. `offers` are those of all others.
+    `closed` has the reasons of entries that are sent nothing for a time; `withdrawn` those of
+    entries at which a frontend has pilots and may have no more, both by name. `offers` are those of
+    all others.
     """
 
     entries: Sequence[Entry]
-    closed: Mapping[int, str]
+    closed: Mapping[str, str]
     withdrawn: Mapping[str, str]
     offers: Mapping[str, Resource]
     pilots: Mapping[EntryKey, QueuePilots]
@@ -76,15 +78,16 @@ def read_states(now: datetime, waiting: Sequence[Demand]) -> EntryStates:
     )
     times_s = sorted({demand.needs.cpu_time_s for demand in waiting})
     belongings, pilots = read_belongings(), pilots_by_entry(now, times_s=times_s)
-    closed, entries = _closed(queues, now), read_entries(queues)
+    entries = read_entries(queues)
     gone = _gone_entries(queues, entries, pilots)
+    closed = _closed(queues, [*entries, *gone], now)
     withdrawn = {str(entry): "its frontend is sent no more pilots here" for entry in gone}
     offers = {}
     for entry in entries:
-        offer = None if entry.queue.pk in closed else entry_offer(entry, belongings)
+        offer = None if str(entry) in closed else entry_offer(entry, belongings)
         if offer is not None:
             offers[str(entry)] = offer
-        elif entry.queue.pk not in closed:
+        elif str(entry) not in closed:
             withdrawn[str(entry)] = "no group belongs to its frontend"
     has_owners = any(queue.has_owners for queue in queues)
     every = [*entries, *gone]
@@ -140,12 +143,29 @@ def _limited(
     return found
 
 
-def _closed(queues: Sequence[Queue], now: datetime) -> dict[int, str]:
-    """Queues that are sent nothing, whatever waits, with the reason."""
+def _closed(queues: Sequence[Queue], entries: Sequence[Entry], now: datetime) -> dict[str, str]:
+    """Entries that are sent nothing, whatever waits, with the reason, by name.
+
+    A credential that is of no use, or that the batch system refuses, closes those of its frontend.
+    """
+    of_queues, choices = _closed_queues(queues, now), Choices(now)
+    pausing = back_offs(now, [Kind.SUBMIT, Kind.START])
+    closed = {}
+    for entry in entries:
+        queue, frontend_id = entry.queue, entry.key[1]
+        chosen = choices.of(queue, frontend_id)
+        contact = pausing.get((queue.pk, chosen.credential_id))
+        why = of_queues.get(queue.pk) or chosen.refusal or (described(contact) if contact else "")
+        if why:
+            closed[str(entry)] = why
+    return closed
+
+
+def _closed_queues(queues: Sequence[Queue], now: datetime) -> dict[int, str]:
+    """Queues that are sent nothing, whosever pilots it were, with the reason."""
     lapsed = lapsed_identities([(queue.owner, queue.owner_group) for queue in queues])
     is_open = set(enabled_queues(now).values_list("pk", flat=True))
     standing = standings(now)
-    pausing = back_offs(now, [Kind.SUBMIT, Kind.START])
     closed = {}
     for queue in queues:
         identity = (queue.owner, queue.owner_group)
@@ -155,8 +175,6 @@ def _closed(queues: Sequence[Queue], now: datetime) -> dict[int, str]:
             closed[queue.pk] = standing[queue.site_id].reason
         elif identity in lapsed:
             closed[queue.pk] = lapsed[identity]
-        elif queue.pk in pausing:
-            closed[queue.pk] = described(pausing[queue.pk])
     return closed
 
 

@@ -11,7 +11,8 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, reduce
+from operator import or_
 from typing import Any
 
 import classad2
@@ -26,7 +27,14 @@ from matching.task_queues.requirements import (
     offer_refusal,
     requirements_refusal,
 )
-from matching.task_queues.resources import NEEDS_ATTRIBUTES, PILOT_ATTRIBUTES, Resource, needs_ad
+from matching.task_queues.resources import (
+    NEEDS_ATTRIBUTES,
+    PILOT_ATTRIBUTES,
+    Resource,
+    needs_ad,
+    pilot_ad,
+)
+from matching.task_queues.start_expressions import Part, parts_of
 from wms.taskqueues.selectors import Demand
 
 #: Functions that make an expression of a text, and ads as a whole: all attributes may count.
@@ -104,6 +112,7 @@ class QueueMatcher:
         self._required: dict[tuple[Any, ...], _Required] = {}
         self._groups_by_names: dict[tuple[str, ...], list[int]] = {}
         self._groups = [self._grouped(aspect) for aspect in _ASPECTS]
+        self._starts = StartRefusals(self._offers)
 
     def _grouped(self, aspect: _Aspect) -> list[tuple[Resource, int]]:
         """Different offers as to this aspect, with the mask of the queues that make each."""
@@ -124,6 +133,7 @@ class QueueMatcher:
             mask &= self._part(place, key) if part is None else part
             if not mask:
                 return 0
+        mask &= ~self._starts.refused(needs, mask)
         return mask & ~self._refused_by_requirements(needs, mask) if needs.requirements else mask
 
     def _part(self, place: int, key: tuple[Any, ...]) -> int:
@@ -176,6 +186,52 @@ class QueueMatcher:
     def queues(self, mask: int) -> tuple[str, ...]:
         """Names of the queues in a mask."""
         return tuple([self.names[bit] for bit in _bits(mask)])
+
+
+class StartRefusals:
+    """Queues at which the start expression of a frontend refuses jobs, by their needs."""
+
+    def __init__(self, offers: Sequence[Resource]) -> None:
+        self._offers = offers
+        self._with: dict[Part, int] = defaultdict(int)
+        for bit, offer in enumerate(offers):
+            for text in offer.start:
+                for part in parts_of(text):
+                    self._with[part] |= 1 << bit
+        self._alike: dict[Part, list[tuple[classad2.ClassAd, int]]] = {}
+        self._refused: dict[tuple[Part, tuple[Any, ...]], int] = {}
+
+    def refused(self, needs: Needs, mask: int) -> int:
+        """Mask of the queues that refuse them, of those in the mask at least.
+
+        A part of an expression is evaluated once for all queues, and for all needs, that are equal
+        in what it looks at.
+        """
+        refused = 0
+        for part, queues in self._with.items():
+            if queues & mask & ~refused:
+                key = (part, part.values(needs))
+                known = self._refused.get(key)
+                refused |= self._evaluated(key, needs) if known is None else known
+        return refused
+
+    def _evaluated(self, key: tuple[Part, tuple[Any, ...]], needs: Needs) -> int:
+        part, own = key[0], needs_ad(needs)
+        groups = (group for ad, group in self._groups_of(part) if not part.accepts(ad, own))
+        self._refused[key] = reduce(or_, groups, 0)
+        return self._refused[key]
+
+    def _groups_of(self, part: Part) -> list[tuple[classad2.ClassAd, int]]:
+        """Ads that differ in what the part looks at, each with the queues that have it."""
+        if part not in self._alike:
+            groups: dict[tuple[str, ...], tuple[classad2.ClassAd, int]] = {}
+            for bit in _bits(self._with[part]):
+                ad = pilot_ad(self._offers[bit], {})
+                shown = tuple(_values(ad, part.of_entry))
+                first, mask = groups.get(shown, (ad, 0))
+                groups[shown] = first, mask | 1 << bit
+            self._alike[part] = list(groups.values())
+        return self._alike[part]
 
 
 @lru_cache(maxsize=4096)

@@ -5,6 +5,7 @@ Also the cancelling of pilots that have not called in, for whatever reason the c
 
 from __future__ import annotations
 
+from collections import defaultdict
 from datetime import datetime, timedelta
 
 from django.db import transaction
@@ -22,13 +23,13 @@ from matching.pressure.removal import (
 from wms.core.actors import Actor
 from wms.elements.protocol import BatchState
 from wms.pilots import lifecycle
+from wms.pilots.credentials.choice import element_with
 from wms.pilots.models import Pilot
 from wms.pilots.monitoring.fault_isolation import faults_contained
 from wms.pilots.pressure.identities import unneeded_pilots
 from wms.pilots.pressure_models import PressureRequest
 from wms.pilots.states import PilotState, PilotTest
 from wms.sites.models import Queue
-from wms.sites.selectors import element_of
 
 _ACTOR = Actor.system("director")
 #: Length of one turn without demand; pilots are removed at most once in such a time.
@@ -36,6 +37,7 @@ _TURN = timedelta(seconds=60)
 #: Further turns without demand, beyond those that removal waits for.
 _MOST_TURNS = 60
 _UNNEEDED = "taken back: its owner has had no job that waits for it for some time"
+_EXPIRED = "taken back: the request for it was not renewed since {since:%Y-%m-%d %H:%M} UTC"
 _REASON = "taken back: no job has waited for it since {since:%Y-%m-%d %H:%M} UTC"
 
 
@@ -61,6 +63,21 @@ def remove_surplus(request: PressureRequest, counts: Counts, now: datetime) -> i
         reason=_REASON.format(since=since),
         now=now,
     )
+
+
+def remove_expired(request: PressureRequest, now: datetime) -> int:
+    """Cancel pilots that wait for a request that nobody renews any more; return how many.
+
+    That its lease has ended must have been found some time ago: when all was down meanwhile, the
+    director renews it first.
+    """
+    if request.expired_at is None or now - request.expired_at < _TURN:
+        return 0
+    if request.removed_at is not None and now - request.removed_at < _TURN:
+        return 0
+    reason = _EXPIRED.format(since=request.updated_at)
+    pilots = _youngest(request, request.queue.max_removals)
+    return cancel_pending(request.queue, pilots, reason=reason, now=now)
 
 
 def remove_unneeded(request: PressureRequest, now: datetime) -> int:
@@ -113,17 +130,17 @@ def cancel_pending(queue: Queue, pilot_ids: list[int], *, reason: str, now: date
 
     First they are marked, so that one which starts at this moment is not registered any more; one
     that has called in meanwhile is left alone. A batch system that does not hear it is asked again
-    when it reports that such a pilot is still there.
+    when it reports that such a pilot is still there. Each is cancelled with the credential that it
+    was submitted with.
     """
     withdrawn = _mark(pilot_ids, reason, now)
-    native_ids = list(
-        Pilot.objects.filter(pk__in=withdrawn)
-        .exclude(native_id="")
-        .values_list("native_id", flat=True)
-    )
-    if native_ids:
+    submitted = Pilot.objects.filter(pk__in=withdrawn).exclude(native_id="")
+    native_ids: dict[int | None, list[str]] = defaultdict(list)
+    for credential_id, native_id in submitted.values_list("credential_id", "native_id"):
+        native_ids[credential_id].append(native_id)
+    for shown, ids in native_ids.items():
         with faults_contained("pilot_cancel_failed", queue):
-            element_of(queue).cancel(native_ids)
+            element_with(queue, shown).cancel(ids)
     return len(withdrawn)
 
 

@@ -20,7 +20,7 @@ _RECORD_EVERY = timedelta(minutes=1)
 _RECORDS_KEPT = timedelta(days=1)
 _WRITTEN = (
     "wanted", "granted", "ceiling", "waiting_jobs", "reasons", "owners", "demand_gone_at",
-    "idle_since", "updated_at", "lease_until",
+    "idle_since", "updated_at", "lease_until", "expired_at",
 )  # fmt: skip
 
 

@@ -12,7 +12,17 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.db.models import Count, Exists, F, FilteredRelation, OuterRef, Q, QuerySet
+from django.db.models import (
+    Count,
+    Exists,
+    F,
+    FilteredRelation,
+    OuterRef,
+    Q,
+    QuerySet,
+    Subquery,
+    Sum,
+)
 
 from wms.accounting.frontends import DEFAULT_FRONTEND
 from wms.accounting.models import AccountingGroup
@@ -156,8 +166,9 @@ def pressure_at(site: Site) -> dict[int, Pressure]:
     queues = list(queues_of(site))
     requests = _requests_of(queues)
     troubles: dict[int, list[ElementContact]] = defaultdict(list)
-    failing = ElementContact.objects.filter(queue__in=queues, failures__gt=0).order_by("kind")
-    for contact in failing:
+    failing = ElementContact.objects.filter(queue__in=queues, failures__gt=0)
+    failing = failing.select_related("credential").defer("credential__sealed")
+    for contact in failing.order_by("kind", "credential"):
         troubles[contact.queue_id].append(contact)
     return {
         queue.pk: Pressure(queue, requests.get(queue.pk, ()), troubles[queue.pk])
@@ -225,14 +236,33 @@ def owner_lines(pressure: Pressure) -> list[OwnerLine]:
 
 
 def requests_without_pilots(now: datetime) -> QuerySet[PressureRequest]:
-    """Requests for queues with waiting jobs at sites that have no pilot alive.
+    """Requests for queues with waiting jobs at sites that have no pilot alive, one for each queue.
 
-    Those of the most jobs first.
+    Those of the most jobs first; `all_jobs` are those of all frontends.
     """
     asked = PressureRequest.objects.filter(waiting_jobs__gt=0, lease_until__gt=now)
     at_site = Pilot.objects.filter(queue__site=OuterRef("queue__site"), state__in=ALIVE)
-    starving = asked.filter(~Exists(at_site), queue__is_enabled=True)
-    return starving.order_by("-waiting_jobs", "queue")
+    # Of several frontends at one queue, the request of the most jobs stands for all.
+    larger = Q(waiting_jobs__gt=OuterRef("waiting_jobs")) | Q(
+        waiting_jobs=OuterRef("waiting_jobs"), pk__lt=OuterRef("pk")
+    )
+    others = PressureRequest.objects.filter(larger, queue=OuterRef("queue"), lease_until__gt=now)
+    starving = asked.filter(~Exists(at_site), ~Exists(others), queue__is_enabled=True)
+    return starving.annotate(all_jobs=Subquery(_jobs_of_queue(now))).order_by("-all_jobs", "queue")
+
+
+def _jobs_of_queue(now: datetime) -> QuerySet[Any]:
+    """Jobs that wait for the queue of a request, of all frontends."""
+    at_queue = PressureRequest.objects.filter(queue=OuterRef("queue"), lease_until__gt=now)
+    by_queue = at_queue.order_by().values("queue").annotate(jobs=Sum("waiting_jobs"))
+    return by_queue.values("jobs")
+
+
+def queues_of_expired_requests(now: datetime) -> list[int]:
+    """Queues with requests that were not renewed, and pilots that still wait for them."""
+    waiting = Pilot.objects.filter(queue=OuterRef("queue"), state__in=PENDING)
+    rows = PressureRequest.objects.filter(Exists(waiting), lease_until__lt=now).order_by()
+    return list(rows.values_list("queue", flat=True).distinct())
 
 
 def records_of(queue: Queue) -> QuerySet[PressureRecord]:

@@ -17,6 +17,7 @@ from django.db import transaction
 
 from matching.task_queues.needs import MOST
 from matching.task_queues.resources import Resource
+from matching.task_queues.start_expressions import StartRule
 from wms.core.conf import conf
 from wms.core.database.statements import prepared_rows
 from wms.core.errors import NotAuthenticated
@@ -38,7 +39,7 @@ from wms.pilots.protocol.sql import BEGIN_CLAIM
 from wms.pilots.selectors import host_of, is_alone
 from wms.pilots.states import TERMINAL
 from wms.sites.cpu_power import power_of
-from wms.sites.frontends import confined
+from wms.sites.frontends import confined, start_rule
 from wms.sites.selectors import lapsed_identities
 from wms.taskqueues import operations as taskqueues
 from wms.taskqueues.waiting import ClaimingHost, has_failed_at
@@ -118,7 +119,7 @@ def _bind_job(
     rows = prepared_rows(BEGIN_CLAIM, {**about, "site": pilot.queue.site_id, "host": host})
     if not rows:
         return Refusal("the pilot has ended")
-    [(fruitless_at, drain_reason, suspect_id, frontend_id, groups)] = rows
+    [(fruitless_at, drain_reason, suspect_id, frontend_id, groups, *starts)] = rows
     attempts = attempts_of_claim(pilot.pk, claim_key)
     given = next((each for each in attempts if each.claim_key == claim_key), None)
     if given is not None:
@@ -136,7 +137,9 @@ def _bind_job(
     began_s = time.monotonic()
     held = [each for each in attempts if AttemptRef(each.job_id, each.number) not in unreported]
     taker = ClaimingHost(host, conf().retry_patience_s, takes_retries=suspect_id is None)
-    result = _draw_job(pilot, own, claim_key, held, taker, now)
+    texts = [text for each in starts for text in each] if own.pilot_type != "private" else []
+    start = start_rule(pilot.queue, texts) if texts else None
+    result = _draw_job(pilot, own, start, claim_key, held, taker, now)
     if isinstance(result, Refusal):
         took = timedelta(seconds=time.monotonic() - began_s)
         Pilot.objects.filter(pk=pilot.pk).update(fruitless_at=now + took)
@@ -148,6 +151,7 @@ def _bind_job(
 def _draw_job(
     pilot: Pilot,
     resource: Resource,
+    start: StartRule | None,
     claim_key: str,
     held: Sequence[Attempt],
     taker: ClaimingHost,
@@ -168,6 +172,7 @@ def _draw_job(
         published=pilot.published,
         refuses=limits.refuses,
         refuses_any=bool(limits.limits),
+        start=start,
     )
     claimed = draw(taker=taker)
     left = claimed is None and has_failed_at(taker.host)

@@ -6,7 +6,8 @@ from wms.core.database.statements import one_line
 
 # By hand, because the ORM cannot read what an update returns: every claim begins with it. The
 # pilot is found by the primary key, a suspicion of its node by `node_suspected_once`. The groups
-# are those of its frontend, or, of the default one, those that others have; they are few.
+# are those of its frontend, or, of the default one, those that others have; they are few. Start
+# expressions of frontend and entry are found by the primary key and the unique index.
 BEGIN_CLAIM = one_line("""
 UPDATE pilots_pilot SET heartbeat_at = %(now)s
 WHERE id = %(pilot)s AND state <> ALL(%(ended)s::text[])
@@ -16,7 +17,13 @@ RETURNING fruitless_at, drain_reason, (
 ), frontend_id, (
     SELECT array_agg(g.name ORDER BY g.name) FROM accounting_accountinggroup AS g
     WHERE g.frontend_id IS NOT NULL
-      AND g.frontend_id = coalesce(pilots_pilot.frontend_id, g.frontend_id))
+      AND g.frontend_id = coalesce(pilots_pilot.frontend_id, g.frontend_id)), ARRAY(
+    SELECT f.start_expression FROM accounting_frontend AS f
+    WHERE f.id = pilots_pilot.frontend_id AND f.start_expression <> ''
+), ARRAY(
+    SELECT e.start_expression FROM sites_frontendentry AS e
+    WHERE e.queue_id = pilots_pilot.queue_id AND e.start_expression <> ''
+      AND e.frontend_id IS NOT DISTINCT FROM pilots_pilot.frontend_id)
 """)
 
 # By hand, because thousands of pilots send heartbeats, and the ORM needs three statements for

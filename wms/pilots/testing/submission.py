@@ -12,16 +12,17 @@ import structlog
 from wms.core.actors import Actor
 from wms.core.errors import InvalidInput
 from wms.core.statemachine import DatabaseTime
+from wms.elements.logins import BadLogin
 from wms.elements.protocol import BadSettings, Refused
 from wms.pilots import lifecycle
+from wms.pilots.credentials.choice import chosen_at, element_with
 from wms.pilots.models import Pilot
 from wms.pilots.monitoring.fault_isolation import faults_contained
-from wms.pilots.pressure.submitter import hand_over, new_batch_name, new_pilot_key
+from wms.pilots.pressure.batches import hand_over, new_batch_name, new_pilot_key
 from wms.pilots.program.manifest import store_manifest, submission_script
 from wms.pilots.protocol.registration import secret_digest
 from wms.pilots.states import PilotState, PilotTest
 from wms.sites.models import Queue
-from wms.sites.selectors import element_of
 
 log = structlog.get_logger(__name__)
 _ACTOR = Actor.system("pilot-monitor")
@@ -41,7 +42,7 @@ def submit_requested_test(queue: Queue, now: datetime) -> None:
     with faults_contained("test_pilot_submission_failed", queue):
         try:
             _submit(queue, pilot, now)
-        except (BadSettings, InvalidInput) as error:
+        except (BadSettings, BadLogin, InvalidInput) as error:
             _abort(pilot, f"the queue's configuration makes no pilot: {error}")
         except Refused:
             # The refusal has ended the pilot already.
@@ -49,7 +50,9 @@ def submit_requested_test(queue: Queue, now: datetime) -> None:
 
 
 def _submit(queue: Queue, pilot: Pilot, now: datetime) -> None:
-    element = element_of(queue)
+    chosen = chosen_at(queue, None, now)
+    if chosen.refusal:
+        raise BadLogin(chosen.refusal)
     script = submission_script(queue, store_manifest(queue, is_test=True), is_test=True)
     key = new_pilot_key()
     pilot.batch = new_batch_name()
@@ -57,9 +60,12 @@ def _submit(queue: Queue, pilot: Pilot, now: datetime) -> None:
         # Waiting times count from here, as do the pauses before its batch is looked for.
         batch=pilot.batch,
         secret_sha256=secret_digest(key),
+        credential=chosen.credential_id,
         created_at=now,
     )
     if taken:
+        # Only now: from the moment that a pilot has it nobody changes whom the credential logs in.
+        element = element_with(queue, chosen.credential_id)
         hand_over(queue, element, [pilot], [key], script=script)
         log.info("test_pilot_submitted", queue=str(queue), pilot=pilot.pk, batch=pilot.batch)
 

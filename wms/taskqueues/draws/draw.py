@@ -7,19 +7,20 @@ that a job without further conditions may be taken in the same statement.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from matching.task_queues.needs import Needs
 from matching.task_queues.resources import JobKind, Resource
+from matching.task_queues.start_expressions import NEEDS_FIELDS
 from matching.task_queues.weighted_draws import Law
 from wms.core.database.statements import prepared_rows
 from wms.taskqueues.draws.sql import SAMPLE, SCAN_BY, fitting
 from wms.taskqueues.waiting import ANYONE, ClaimingHost, Taken
 
 #: Conditions that have no parameter of their name.
-_WITHOUT_VALUE = frozenset({"excluded", "is_plain"})
+_WITHOUT_VALUE = frozenset({"excluded", "is_plain", "alike"})
 #: Random points tried before the TaskQueues of the segment are read one by one.
 _POINTS = 200
 #: Most TaskQueues without an interval that take part; others wait a few seconds for theirs.
@@ -63,11 +64,19 @@ class Draw:
         self._bound_s = resource.cpu_time_s
         self._tried: list[int] = []
         self._left_out: dict[str, Any] = {"failed": [], "hopeless": [], "is_plain": False}
+        self._alike: dict[str, list[Any]] = {}
         self._ahead: list[Candidate] = []
 
     def exclude(self, kind: JobKind) -> None:
         """Leave out jobs of this kind from now on, and draw anew."""
         self._resource = replace(self._resource, excluded=(*self._resource.excluded, kind))
+        self._ahead = []
+
+    def exclude_alike(self, needs: Needs, names: Collection[str]) -> None:
+        """Leave out jobs that are equal in these needs, or all where none is named; draw anew."""
+        for name in NEEDS_FIELDS.values():
+            given = getattr(needs, name) if name in names else None
+            self._alike.setdefault(f"alike_{name}", []).append(given)
         self._ahead = []
 
     def exclude_requirements(self, *, text: str = "", owner: str = "") -> None:
@@ -117,9 +126,10 @@ class Draw:
         return [_candidate(row) for row in rows]
 
     def _rows(self, sql: str, **parameters: Any) -> list[Any]:
-        left_out = {"tried": self._tried, **self._left_out}
+        left_out = {"tried": self._tried, **self._left_out, "alike": bool(self._alike)}
         statement, values = _bound(sql, self._resource, left_out)
-        return prepared_rows(statement, {**values, "cpu_time_s": self._bound_s, **parameters})
+        parameters |= {"cpu_time_s": self._bound_s, **self._alike}
+        return prepared_rows(statement, {**values, **parameters})
 
 
 def explained(name: str, resource: Resource, segment_s: int) -> tuple[str, dict[str, Any]]:

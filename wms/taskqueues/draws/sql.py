@@ -114,6 +114,24 @@ _ALWAYS = """
     AND (q.pilot_types = '{}' OR %(pilot_type)s = ANY(q.pilot_types))
 """
 
+# Needs by which jobs are left out that a start expression refuses: kinds of jobs, each with a value
+# for what the expression looks at, and none for the rest. They are few.
+_ALIKE = {
+    "owner": "text",
+    "owner_group": "text",
+    "cores": "integer",
+    "memory_mb": "integer",
+    "gpus": "integer",
+    "cpu_time_s": "integer",
+    "job_type": "text",
+}
+_KINDS = ", ".join(f"%(alike_{name})s::{kind}[]" for name, kind in _ALIKE.items())
+_OWNER_IS = "q.owner_id = (SELECT id FROM core_user WHERE username = kind.owner)"
+_IS_ALIKE = " AND ".join(
+    f"(kind.{name} IS NULL OR {_OWNER_IS if name == 'owner' else f'q.{name} = kind.{name}'})"
+    for name in _ALIKE
+)
+
 # What only some resources make a condition, by name. `taskqueue_by_tag` and `taskqueue_by_owner`
 # serve the first three.
 _SOMETIMES = {
@@ -130,6 +148,8 @@ _SOMETIMES = {
             AS kind(job_type, owner_group, used)
         WHERE kind.job_type IN ('', q.job_type) AND kind.owner_group IN ('', q.owner_group)
             AND (kind.used = '' OR kind.used = ANY(q.limits)))""",
+    "alike": f"""NOT EXISTS (
+        SELECT FROM unnest({_KINDS}) AS kind({", ".join(_ALIKE)}) WHERE {_IS_ALIKE})""",
     "tried": "q.id <> ALL(%(tried)s::bigint[])",
     "failed": "q.requirements <> ALL(%(failed)s::text[])",
     "hopeless": """(q.requirements = '' OR q.owner_id NOT IN (

@@ -95,6 +95,14 @@ OFFERS = st.builds(
             PublishedHere(NAMES, ({"cvmfs": {}}, {"gpu": {"Count": 2}})),
         ]
     ),
+    start=st.sampled_from(
+        [
+            (),
+            ("RequestCpus <= Cpus / 2",),
+            ('MY.Site == "a" && TARGET.JobType == "User"', 'Owner == "alice" || Gpus > 0'),
+            ('Platform == "linux-x86_64"',),
+        ]
+    ),
     excluded=st.sampled_from([(), (JobKind("User", "physics"),), (JobKind("", "physics"),)]),
 )
 
@@ -117,7 +125,8 @@ def test_every_need_and_every_part_of_an_offer_belongs_to_an_aspect() -> None:
     # What a job can make use of beyond its needs decides nothing; requirements are asked apart,
     # which alone read the power: the time has it already.
     assert {field.name for field in fields(Needs)} - needs == {"max_cores", "requirements"}
-    assert {field.name for field in fields(Resource)} - offers == {"publishes", "cpu_power"}
+    others = {"publishes", "start", "cpu_power"}
+    assert {field.name for field in fields(Resource)} - offers == others
 
 
 @given(st.lists(NEEDS, max_size=5), st.lists(OFFERS, max_size=4))

@@ -23,8 +23,12 @@ from wms.explain.needs import MatchVerdict, explain_needs
 from wms.jobs.attempts.rerun_needs import needs_of_more_time
 from wms.jobs.models import Job
 from wms.pilots.models import Pilot
-from wms.pilots.pressure import director
+from wms.pilots.pressure import director, submitter
 from wms.pilots.pressure.pilot_limits import save_limit
+from wms.pilots.pressure.selectors import (
+    queues_of_expired_requests,
+    requests_without_pilots,
+)
 from wms.pilots.pressure_models import (
     ElementContact,
     PilotLimit,
@@ -307,19 +311,92 @@ def test_the_number_of_queries_does_not_grow_with_frontends(
         ({"share": -1.0}, "share"),
         ({"max_pilots": 0}, "max_pilots"),
         ({"max_pilots": 3, "max_queued_pilots": 4}, "max_queued_pilots"),
+        ({"max_pilots": 11}, "max_pilots"),
+        ({"max_queued_pilots": 11}, "max_queued_pilots"),
+        ({"share": 0.0, "max_queued_pilots": 1}, "max_queued_pilots"),
+        ({"max_pilots": 8}, "max_pilots"),
     ],
 )
 def test_an_entry_that_contradicts_itself_is_refused(
     make_queue, collaboration, olga: User, fields: dict[str, object], field: str
 ) -> None:
     lsst = collaboration("lsst")
+    limit = PilotLimit(scope="frontend", frontend=lsst, max_pilots=7)
+    save_limit(limit, actor=Actor.person(olga))
     entry = FrontendEntry(frontend=lsst, queue=make_queue(), **fields)  # type: ignore[misc]
 
     with pytest.raises(InvalidInput) as refused:
         save_entry(entry, actor=Actor.person(olga))
 
-    assert [finding.field for finding in refused.value.findings] == [field]
+    assert {finding.field for finding in refused.value.findings} == {field}
     assert not FrontendEntry.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("fields", "field"),
+    [
+        ({"max_pilots": 3}, "max_pilots"),
+        ({"max_pilots": 9, "curb_pilots": 10}, "curb_pilots"),
+        ({"max_idle_pilots": 1, "curb_idle_pilots": 2}, "curb_idle_pilots"),
+    ],
+)
+def test_a_limit_that_contradicts_itself_or_an_entry_is_refused(
+    make_queue, collaboration, olga: User, fields: dict[str, int], field: str
+) -> None:
+    lsst = collaboration("lsst", make_queue(), max_pilots=4)
+    for whose in (lsst, None):
+        limit = PilotLimit(scope="frontend", frontend=whose, **fields)
+        with pytest.raises(InvalidInput) as refused:
+            save_limit(limit, actor=Actor.person(olga))
+        assert [finding.field for finding in refused.value.findings] == [field]
+    assert not PilotLimit.objects.exists()
+
+
+def test_what_waits_for_a_request_that_nobody_renews_is_taken_back_and_what_runs_goes_on(
+    make_queue, collaboration, alice: User
+) -> None:
+    queue = make_queue(max_removals=2)
+    lsst = collaboration("lsst", queue)
+    submit_many(alice, "lsst", 3)
+    now = timezone.now()
+    direct(now)
+    running = running_pilot(queue, frontend=lsst)
+
+    def at(seconds: int) -> list[int]:
+        moment = now + timedelta(seconds=seconds)
+        return [queue.pk] if queues_of_expired_requests(moment) == [queue.pk] else []
+
+    assert at(899) == []
+    assert at(901) == [queue.pk]
+    submitter.serve(queue.pk, now + timedelta(seconds=901))
+    submitter.serve(queue.pk, now + timedelta(seconds=930))
+    assert alive() == {"lsst": 4}
+
+    for seconds in (962, 1030):
+        submitter.serve(queue.pk, now + timedelta(seconds=seconds))
+    assert list(Pilot.objects.filter(state__in=ALIVE)) == [running]
+    assert at(1100) == []
+    request = PressureRequest.objects.get(frontend=lsst)
+    assert request.turn_reasons
+    assert request.expired_at is not None
+
+    direct(now + timedelta(seconds=1200))
+    request.refresh_from_db()
+    assert request.expired_at is None
+    assert request.submitted >= 3
+
+
+def test_a_queue_without_pilots_is_told_once_for_all_frontends(
+    make_queue, collaboration, alice: User
+) -> None:
+    collaboration("lsst", make_queue())
+    submit_many(alice, "lsst", 3)
+    submit(alice)
+    now = timezone.now()
+    director.plan_requests(now)
+
+    [request] = requests_without_pilots(now)
+    assert request.all_jobs == 4
 
 
 def test_a_queue_of_private_pilots_has_no_entries(make_queue, collaboration, olga: User) -> None:
