@@ -7,6 +7,7 @@ from rest_framework.authentication import BaseAuthentication, get_authorization_
 from rest_framework.exceptions import AuthenticationFailed
 from rest_framework.request import Request
 
+from wms.accounting.walls import told_of
 from wms.core.errors import NotAuthenticated
 from wms.core.models import User
 from wms.core.tokens import authenticate_token
@@ -28,7 +29,7 @@ class TokenAuthentication(BaseAuthentication):
             )
         text = parts[1].decode("ascii", errors="replace").replace("\0", "")
         try:
-            return authenticate_token(text, now=timezone.now()), text
+            return authenticate_token(text, now=timezone.now(), told=told_of("user")), text
         except NotAuthenticated as error:
             raise AuthenticationFailed(str(error)) from error
 

@@ -15,12 +15,13 @@ from datetime import datetime
 from typing import Any
 
 from django.db import connection, transaction
-from django.db.models import Case, Count, F, OuterRef, QuerySet, Subquery, Value, When
+from django.db.models import Case, Count, F, OuterRef, Q, QuerySet, Subquery, Value, When
 from django.db.models.functions import Coalesce, NullIf
 
 from matching.task_queues.needs import Needs
 from matching.task_queues.resources import JobKind
 from wms.accounting.models import AccountingGroup
+from wms.accounting.walls import Walls, seen_by
 from wms.core.actors import Actor
 from wms.core.audit import record_action
 from wms.core.database.saving import check_row, save_audited
@@ -184,9 +185,7 @@ def _running(limits: Sequence[_Limit]) -> dict[int, int]:
 
 
 def visible_limits(user: User) -> QuerySet[RunningLimit]:
-    """The limits that the user may see, at present all of them, with what is `running` now."""
-    if not user.is_active:
-        return RunningLimit.objects.none()
+    """The limits of all groups and of those of the user's frontends, with what is `running` now."""
     of_kind = Attempt.objects.filter(
         outcome="",
         job_type=Coalesce(NullIf(OuterRef("job_type"), Value("")), F("job_type")),
@@ -194,7 +193,12 @@ def visible_limits(user: User) -> QuerySet[RunningLimit]:
     )
     of_site = of_kind.filter(site_name=OuterRef("site__name"))
     running = Case(When(site=None, then=_count(of_kind)), default=_count(of_site))
-    return RunningLimit.objects.select_related("site").annotate(running=Coalesce(running, Value(0)))
+    limits = seen_by(user, RunningLimit.objects.select_related("site"), _limits_within)
+    return limits.annotate(running=Coalesce(running, Value(0)))
+
+
+def _limits_within(walls: Walls) -> Q:
+    return Q(owner_group="") | walls.by_name(owner="")
 
 
 def _count(attempts: QuerySet[Attempt]) -> Subquery:

@@ -13,6 +13,7 @@ from django.db.models import OuterRef, Q, QuerySet, Subquery, Sum
 from django.db.models.functions import Coalesce
 
 from matching.task_queues.needs import Needs
+from wms.accounting.walls import Walls, seen_by
 from wms.core.errors import NotFound
 from wms.core.models import User
 from wms.taskqueues.models import Tally, TaskQueue, Ticket, WaitingJob
@@ -86,8 +87,8 @@ def find_task_queue(user: User, task_queue_id: int) -> Demand:
 
 
 def visible_task_queues(user: User) -> QuerySet[TaskQueue]:
-    """The TaskQueues that the user may see: at present all of them."""
-    return TaskQueue.objects.all() if user.is_active else TaskQueue.objects.none()
+    """The TaskQueues that the user may see: those of the user's frontends."""
+    return seen_by(user, TaskQueue.objects.all(), Walls.by_name)
 
 
 def task_queue_of(job_id: int) -> int | None:

@@ -29,6 +29,7 @@ from django.urls import reverse
 from django.utils.http import urlencode
 
 from portal.shared.site_lines import SiteLine
+from wms.core.models import User
 from wms.core.selectors import LoopHealth, LoopStatus
 from wms.dags.models import Dag
 from wms.dags.states import DagState
@@ -184,7 +185,9 @@ def _of_sites(sites: Sequence[SiteLine]) -> list[AttentionItem]:
     ]
 
 
-def attention_rows(jobs: QuerySet[Job], *, is_whole: bool, now: datetime) -> list[tuple[Any, ...]]:
+def attention_rows(
+    user: User, jobs: QuerySet[Job], *, is_whole: bool, now: datetime
+) -> list[tuple[Any, ...]]:
     """Further attention items as rows, one kind after another, in one query.
 
     Columns: kind, number, site, name, since, why, count. Of `jobs` the latest that is held; the
@@ -192,7 +195,7 @@ def attention_rows(jobs: QuerySet[Job], *, is_whole: bool, now: datetime) -> lis
     """
     parts = [_held(jobs)]
     if is_whole:
-        parts += [_demand(now), _backing_off(now), _checks(now), _downtimes(now)]
+        parts += [_demand(user, now), _backing_off(now), _checks(user, now), _downtimes(now)]
     return list(parts[0].union(*parts[1:], all=True) if len(parts) > 1 else parts[0])
 
 
@@ -220,10 +223,10 @@ def _held(jobs: QuerySet[Job]) -> QuerySet[Any]:
     )  # fmt: skip
 
 
-def _demand(now: datetime) -> QuerySet[Any]:
+def _demand(user: User, now: datetime) -> QuerySet[Any]:
     return _as(
-        "demand", requests_without_pilots(now), number=F("queue_id"), site=F("queue__site__name"),
-        name=F("queue__name"), why=F("turn_reasons"), count=F("waiting_jobs"),
+        "demand", requests_without_pilots(user, now), number=F("queue_id"),
+        site=F("queue__site__name"), name=F("queue__name"), why=F("turn_reasons"), count=F("waiting_jobs"),
     )  # fmt: skip
 
 
@@ -234,8 +237,8 @@ def _backing_off(now: datetime) -> QuerySet[Any]:
     )  # fmt: skip
 
 
-def _checks(now: datetime) -> QuerySet[Any]:
-    failed = failed_checks_since(now - _CHECKS_SINCE).order_by()
+def _checks(user: User, now: datetime) -> QuerySet[Any]:
+    failed = failed_checks_since(user, now - _CHECKS_SINCE).order_by()
     by_check = failed.values("pilot__queue__site__name", "name").annotate(times=Count("pk"))
     return _as(
         "check",

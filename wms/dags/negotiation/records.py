@@ -6,11 +6,12 @@ For pages, API and history.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from django.db.models import QuerySet
 
+from wms.accounting.walls import walls_of
 from wms.core.errors import NotFound
 from wms.core.models import User
 from wms.dags.models import Dag, MatchRecord, NegotiationCycle
@@ -60,10 +61,16 @@ class LeftOver:
 
 
 def left_over_of(user: User, cycle: NegotiationCycle) -> list[LeftOver]:
-    """Reasons of unmatched DAGs in a cycle, the most frequent first. One query."""
+    """Reasons of unmatched DAGs in a cycle, the most frequent first. One query.
+
+    Before walls only of DAGs that the user may see, as far as they were recorded.
+    """
     ids = [dag_id for group in cycle.left_over for dag_id in group["dags"]]
     dags = visible_dags(user).filter(pk__in=ids).only("name", "state").in_bulk()
-    return [
+    lines = [
         LeftOver(group["reason"], group["count"], [dags[pk] for pk in group["dags"] if pk in dags])
         for group in cycle.left_over
     ]
+    if walls_of(user).is_open:
+        return lines
+    return [replace(line, count=len(line.dags)) for line in lines if line.dags]

@@ -22,6 +22,7 @@ from django.db.models import (
 from django.db.models.functions import Coalesce
 from django.db.models.lookups import IsNull
 
+from wms.accounting.walls import Walls, seen_by
 from wms.core.actors import Actor
 from wms.core.audit import record_action
 from wms.core.database.saving import check_row, save_audited
@@ -43,10 +44,13 @@ _UNDER = (
 
 
 def visible_shared_limits(user: User) -> QuerySet[SharedLimit]:
-    """The limits that the user may see, at present all of them, with what is `submitted` now."""
-    if not user.is_active:
-        return SharedLimit.objects.none()
-    return with_submitted(SharedLimit.objects.select_related("owner", "site"))
+    """The limits of all and of people of the user's frontends, with what is `submitted` now."""
+    limits = SharedLimit.objects.select_related("owner", "site")
+    return with_submitted(seen_by(user, limits, _limits_within))
+
+
+def _limits_within(walls: Walls) -> Q:
+    return Q(owner__isnull=True) | walls.of_users("owner")
 
 
 def with_submitted(limits: QuerySet[SharedLimit]) -> QuerySet[SharedLimit]:
