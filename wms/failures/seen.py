@@ -1,6 +1,7 @@
 """Failures that a user may see from behind walls, and their counts, which no bins have.
 
-Bins count the failures of all frontends. Who sees those of some (`wms.accounting.walls`) is told their own rows add up to; `seen_failures` is None for who sees all.
+Bins count the failures of all frontends. Who sees those of some is told what their own rows add up
+to (`wms.accounting.walls`); `seen_failures` is None for who sees all.
 """
 
 from __future__ import annotations

@@ -226,7 +226,8 @@ def _held(jobs: QuerySet[Job]) -> QuerySet[Any]:
 def _demand(user: User, now: datetime) -> QuerySet[Any]:
     return _as(
         "demand", requests_without_pilots(user, now), number=F("queue_id"),
-        site=F("queue__site__name"), name=F("queue__name"), why=F("turn_reasons"), count=F("waiting_jobs"),
+        site=F("queue__site__name"), name=F("queue__name"), why=F("turn_reasons"),
+        count=F("waiting_jobs"),
     )  # fmt: skip
 
 

@@ -93,7 +93,7 @@ def whole_request(
         for name in ("wanted", "granted", "ceiling", "waiting_jobs", "submitted")
     }
     return PressureRequest(
-        queue=latest.queue,
+        queue_id=latest.queue_id,
         **amounts,
         reasons=[f"{whose(each)}: {text}" for each in told for text in each.reasons],
         turn_reasons=[f"{whose(each)}: {text}" for each in told for text in each.turn_reasons],
