@@ -12,9 +12,9 @@ from django.contrib.auth.backends import ModelBackend
 from django.http import HttpRequest
 
 from portal.middleware.login_throttle import throttled_check
-from wms.accounting.walls import with_groups
+from wms.accounting.walls import walls_of, with_groups
 from wms.core.models import User
-from wms.notices.selectors import with_unread
+from wms.notices.selectors import own_notices, with_unread
 
 
 class WithPreferences(ModelBackend):
@@ -45,4 +45,9 @@ class WithPreferences(ModelBackend):
         """The user of a session, unless the account is switched off."""
         users = with_groups(with_unread(User.objects.select_related("preferences")))
         user = users.filter(pk=user_id).first()
-        return user if user is not None and self.user_can_authenticate(user) else None
+        if user is None or not self.user_can_authenticate(user):
+            return None
+        if user.unread_notices and not walls_of(user).is_open:
+            # Those about what the user may see no more are not listed either.
+            user.unread_notices = own_notices(user).filter(read_at=None).count()
+        return user

@@ -236,12 +236,15 @@ def test_people_see_their_own_frontends_and_shifters_see_all(world: Walled, db: 
 def test_who_leaves_a_group_sees_and_steers_nothing_of_it_at_once(world: Walled, db: None) -> None:
     amy = world.people["user"]
     client, actor = client_of(amy), Actor.person(amy)
-    at = f"/dags/{world.dag.pk}/"
+    token = {"HTTP_AUTHORIZATION": f"Token {factories.token_for(amy)}"}
+    at, in_api = f"/dags/{world.dag.pk}/", f"/api/v1/dags/{world.dag.pk}/"
     assert client.get(at).status_code == 200
+    assert Client().get(in_api, **token).status_code == 200
 
     AccountingGroup.objects.get(name="agroup").members.remove(amy)
 
     assert client.get(at).status_code == 404
+    assert Client().get(in_api, **token).status_code == 404
     assert world.cluster not in visible_clusters(amy)
     with pytest.raises(NotFound):
         hold_dags([world.dag.pk], actor=actor, reason="look")

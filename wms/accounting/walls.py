@@ -56,11 +56,12 @@ class Walls:
             return True
         return self.sees_default if frontend_id is None else frontend_id in self.frontends
 
-    def lets_in_group(self, group_id: int | None) -> bool:
-        """Whether the user may see what is in the name of this group; None: of none."""
+    def lets_in_group(self, group_id: int | None, owner_id: int | None) -> bool:
+        """Whether the user may see what is an owner's in the name of this group; None: of none."""
         if self.is_open or group_id in self.own_groups:
             return True
-        return self.sees_default and group_id not in self.walled_groups
+        is_default = group_id not in self.walled_groups
+        return is_default and (self.sees_default or owner_id == self.user_id)
 
     def by_name(self, column: str = "owner_group", owner: str = "owner") -> Q:
         """Condition for rows with the name of their group in a column; empty: of none."""

@@ -31,7 +31,6 @@ from matching.negotiation.site_explanation import SiteExplanation, explain_site
 from matching.negotiation.unmatched_reasons import Kind, reasons_for_leaving
 from matching.task_queues.needs import Needs
 from wms.accounting import selectors as accounting
-from wms.accounting.walls import seen_or_all
 from wms.core.conf import conf
 from wms.core.errors import InvalidInput, NotFound
 from wms.core.heavy import heavy_place
@@ -40,7 +39,8 @@ from wms.dags.models import Dag, NegotiationCycle
 from wms.dags.negotiation import requests as demand
 from wms.dags.negotiation.cycle import read_offers
 from wms.dags.negotiation.node_fit import current_fitter
-from wms.dags.reading.selectors import find_dag, visible_dags
+from wms.dags.negotiation.records import seen_requests
+from wms.dags.reading.selectors import find_dag
 from wms.dags.states import DAG_TERMINAL, DagState
 from wms.explain.ad_changes import WhatIfChanges, changed_offers, checked
 from wms.explain.needs import NeedsExplanation, explain_needs
@@ -262,10 +262,9 @@ def answer_for_site(
     if not offers:
         summary = "The site has no valid ad: it is not published."
         return SiteAnswer(standing, summary, None, jobs=jobs, jobs_after=jobs_after)
-    idle = demand.idle_requests(current_fitter(stopwatch=time.monotonic, limit_s=BOUNDS.decision_s))
-    idle = _visible(user, idle)
-    requests = _limited_by_ads(idle)
-    left_out = len(idle) - len(requests)
+    fitter = current_fitter(stopwatch=time.monotonic, limit_s=BOUNDS.decision_s)
+    idle = seen_requests(user, demand.idle_requests(fitter))
+    left_out = len(idle) - len(requests := _limited_by_ads(idle))
     before = explain_site(offers[0], requests, now, bounds=BOUNDS)
     after = None
     if changes.dag or changes.sites:
@@ -277,16 +276,6 @@ def answer_for_site(
     before = replace(before, unseen=before.unseen + left_out)
     summary = _site_summary(standing, before)
     return SiteAnswer(standing, summary, before, after, jobs, jobs_after)
-
-
-def _visible(user: User, requests: list[Request]) -> list[Request]:
-    """Requests of DAGs that the user may see."""
-    dags = seen_or_all(user, visible_dags)
-    if dags is None:
-        return requests
-    ids = dags.filter(pk__in=[request.dag_id for request in requests]).values_list("pk", flat=True)
-    seen = set(ids)
-    return [request for request in requests if request.dag_id in seen]
 
 
 def _limited_by_ads(requests: Sequence[Request]) -> list[Request]:

@@ -79,7 +79,7 @@ def with_waiting_counts(rows: QuerySet[TaskQueue]) -> QuerySet[Any]:
 
 
 def find_task_queue(user: User, task_queue_id: int) -> Demand:
-    """One TaskQueue; everybody who is logged in sees all of them. Raises NotFound."""
+    """One visible TaskQueue. Raises NotFound."""
     row = with_waiting_counts(visible_task_queues(user)).filter(pk=task_queue_id).first()
     if row is None:
         raise NotFound(f"There is no TaskQueue {task_queue_id}: it may be empty by now.")

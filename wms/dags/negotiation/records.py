@@ -1,6 +1,6 @@
 """Selectors of negotiation cycles: their records, matches, and reasons of DAGs left over.
 
-For pages, API and history.
+Also the requests of visible DAGs. For pages, API and history.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from datetime import datetime
 
 from django.db.models import QuerySet
 
-from wms.accounting.walls import walls_of
+from matching.negotiation.decision import Request
+from wms.accounting.walls import seen_or_all, walls_of
 from wms.core.errors import NotFound
 from wms.core.models import User
 from wms.dags.models import Dag, MatchRecord, NegotiationCycle
@@ -40,6 +41,16 @@ def find_cycle(user: User, cycle_id: int) -> NegotiationCycle:
     if cycle is None:
         raise NotFound(f"There is no record of negotiation {cycle_id}: they are kept for 30 days.")
     return cycle
+
+
+def seen_requests(user: User, requests: Sequence[Request]) -> list[Request]:
+    """Requests of the DAGs that the user may see. One query at most."""
+    dags = seen_or_all(user, visible_dags)
+    if dags is None:
+        return list(requests)
+    ids = [request.dag_id for request in requests]
+    seen = set(dags.filter(pk__in=ids).values_list("pk", flat=True))
+    return [request for request in requests if request.dag_id in seen]
 
 
 def matches_of(user: User, cycle: NegotiationCycle) -> QuerySet[MatchRecord]:

@@ -227,7 +227,7 @@ def owner_lines(user: User, pressure: Pressure) -> list[OwnerLine]:
     }
     known = {(row.owner, row.group): row for row in needs}
     walls = walls_of(user)
-    owners = {each for each in {*known, *pilots} if walls.lets_in_group(each[1])}
+    owners = {each for each in {*known, *pilots} if walls.lets_in_group(each[1], each[0])}
     names = dict(User.objects.filter(pk__in={o for o, _ in owners}).values_list("pk", "username"))
     groups = AccountingGroup.objects.in_bulk([group for _, group in owners if group is not None])
     whole = sum(row.weight for row in needs) or 1.0
