@@ -37,7 +37,8 @@ def failures_within(user: User, walls: Walls) -> Q:
 
 def groups_within(user: User, walls: Walls) -> Q:
     """Condition for the groups that have a failure of what walls let the user see."""
-    return Q(pk__in=Failure.objects.filter(failures_within(user, walls)).values("group"))
+    seen = Failure.objects.filter(failures_within(user, walls), group=OuterRef("pk"))
+    return Q(Exists(seen))
 
 
 def seen_failures(user: User) -> QuerySet[Failure] | None:
