@@ -12,7 +12,7 @@ from django.utils import timezone
 from tests import factories
 from tests.portal.furnishing import ended_cluster, placement, waiting_jobs
 from tests.portal.world import World, small_world
-from wms.accounting.models import AccountingGroup, DailyUse, Frontend, Submitter
+from wms.accounting.models import AccountingGroup, ConcurrencyLimit, DailyUse, Frontend, Submitter
 from wms.core.audit import record_action
 from wms.core.models import AuditEntry, Role, User
 from wms.dags.models import Dag, NegotiationCycle, Node, ScriptRun
@@ -119,7 +119,10 @@ def _marked(world: World, owner: User, group: AccountingGroup) -> None:
     User.objects.filter(pk=owner.pk).update(username=f"{MARK}owner")
     DailyUse.objects.filter(owner_name="alice").update(owner_name=f"{MARK}owner")
     theirs = {"accounting_group": group}
-    Dag.objects.filter(**theirs).update(name=f"{MARK}.dag", state_reason=told)
+    Dag.objects.filter(**theirs).update(
+        name=f"{MARK}.dag", state_reason=told, concurrency_limits={f"{MARK}limit": 1}
+    )
+    ConcurrencyLimit.objects.create(name="*", maximum=9)
     Cluster.objects.filter(**theirs).update(name=f"{MARK}cluster")
     Node.objects.filter(dag=world.dag).update(name=f"{MARK}node", state_reason=told)
     Job.objects.filter(owner=owner).update(name=f"{MARK}job", state_reason=told)

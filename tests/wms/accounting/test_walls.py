@@ -9,9 +9,10 @@ from django.contrib.auth import get_user_model
 
 from tests import factories
 from wms.accounting.models import AccountingGroup, Frontend, Submitter
+from wms.accounting.services import group_for
 from wms.accounting.walls import OPEN, walls_of, with_groups
 from wms.core.actors import Actor
-from wms.core.errors import NotFound
+from wms.core.errors import InvalidInput, NotFound
 from wms.core.models import User
 from wms.jobs.models import Workspace
 from wms.jobs.services import hold_jobs
@@ -106,3 +107,16 @@ def test_an_owner_who_is_walled_off_steers_no_job() -> None:
     assert str(hidden.value).replace(str(job.pk), "N") == str(absent.value).replace(
         str(job.pk + 1), "N"
     )
+
+
+def test_a_group_behind_a_wall_is_none_to_submit_for() -> None:
+    people = factories.people()
+    group("theirs", Frontend.objects.create(name="b"), people.bob)
+    group("plain", None)
+
+    def refusal(name: str) -> str:
+        with pytest.raises(InvalidInput) as refused:
+            group_for(people.alice, name)
+        return refused.value.findings[0].message.replace(name, "G")
+
+    assert refusal("theirs") == refusal("nowhere") != refusal("plain")
