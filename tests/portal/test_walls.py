@@ -263,3 +263,20 @@ def test_who_is_in_no_frontend_keeps_what_is_the_default_frontends(world: Walled
     plain.members.add(amy)
 
     assert client.get(f"/dags/{other.pk}/").status_code == 200
+
+
+def test_administrators_of_a_site_steer_its_pilots_and_see_no_jobs_of_them(
+    world: Walled, db: None
+) -> None:
+    tina, pilot = world.b.people.tina, world.b.pilot
+    client = client_of(tina)
+    assert client.get(f"/pilots/{pilot.pk}/").status_code == 404
+
+    world.b.site.administrators.add(tina)
+
+    status, page = _ask(client, f"/pilots/{pilot.pk}/")
+    _, attempts = _ask(client, f"/api/v1/pilots/{pilot.uuid}/attempts/")
+    assert (status, f"{MARK}job" in page + attempts) == (200, False)
+    assert client.get(f"/jobs/{world.b.job.pk}/").status_code == 404
+    drained = _ask(client, f"/api/v1/pilots/{pilot.uuid}/drain/", "POST", {"reason": "look"})
+    assert drained[0] == 200
