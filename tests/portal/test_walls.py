@@ -10,6 +10,7 @@ import uuid
 from typing import Any
 
 import pytest
+from django.core.serializers.json import DjangoJSONEncoder
 from django.db import transaction
 from django.test import Client
 from django.urls import reverse
@@ -101,8 +102,6 @@ def _ask(client: Client, at: str, method: str = "GET", body: dict[str, Any] | No
 
 
 def _json(body: dict[str, Any] | None) -> str:
-    from django.core.serializers.json import DjangoJSONEncoder
-
     return DjangoJSONEncoder().encode(body or {})
 
 
