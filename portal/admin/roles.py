@@ -6,21 +6,26 @@ actor, role and sites of the user of a request.
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from collections.abc import Callable
+from typing import Any, NoReturn, TypeVar
 
 from django.contrib import admin, messages
 from django.contrib.admin.utils import unquote
 from django.core.exceptions import PermissionDenied
-from django.db.models import ForeignKey, JSONField, ManyToManyField, QuerySet
+from django.db.models import ForeignKey, JSONField, ManyToManyField, Model, Q, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 
 from portal.admin.forms import StorableJsonField
 from portal.admin.history import history_page, prefilled_by
+from wms.accounting.models import AccountingGroup, Frontend
+from wms.accounting.walls import Walls, seen_by
 from wms.core.actors import Actor
 from wms.core.models import Role, User
 from wms.core.policy import has_role
 from wms.sites.models import Site
 from wms.sites.policy import configurable_sites
+
+_Row = TypeVar("_Row", bound=Model)
 
 
 def role_of(request: HttpRequest, role: Role) -> bool:
@@ -38,6 +43,30 @@ def sites_of_user(request: HttpRequest) -> QuerySet[Site]:
     """The sites that the user of the request may configure."""
     user = request.user
     return configurable_sites(user) if isinstance(user, User) else Site.objects.none()
+
+
+def people_beside(request: HttpRequest) -> QuerySet[User]:
+    """The accounts that the user of the request may choose from, by name."""
+    return _beside(request, User.objects.order_by("username"), Walls.of_users)
+
+
+def groups_beside(request: HttpRequest) -> QuerySet[AccountingGroup]:
+    """The accounting groups that the user of the request may choose from."""
+    groups = AccountingGroup.objects.all()
+    return _beside(request, groups, Walls.of_groups)
+
+
+def frontends_beside(request: HttpRequest) -> QuerySet[Frontend]:
+    """The frontends that the user of the request may choose from."""
+    frontends = Frontend.objects.all()
+    return _beside(request, frontends, lambda walls: Q(pk__in=walls.frontends))
+
+
+def _beside(
+    request: HttpRequest, rows: QuerySet[_Row], condition: Callable[[Walls], Q]
+) -> QuerySet[_Row]:
+    user = request.user
+    return seen_by(user, rows, condition) if isinstance(user, User) else rows.none()
 
 
 class RoleAdmin(admin.ModelAdmin):
@@ -158,6 +187,10 @@ class OwnSitesAdmin(RoleAdmin):
         is_bound = db_field.name == "site" and not role_of(request, Role.OPERATOR)
         if is_bound:
             kwargs["queryset"] = sites_of_user(request)
+        elif db_field.related_model is AccountingGroup:
+            kwargs.setdefault("queryset", groups_beside(request))
+        elif db_field.related_model is Frontend:
+            kwargs.setdefault("queryset", frontends_beside(request))
         field = super().formfield_for_foreignkey(db_field, request, **kwargs)
         if is_bound and field is not None:
             field.required = True
@@ -168,5 +201,5 @@ class OwnSitesAdmin(RoleAdmin):
     ) -> Any:
         """Offer accounts by name."""
         if db_field.related_model is User:
-            kwargs["queryset"] = User.objects.filter(is_active=True).order_by("username")
+            kwargs["queryset"] = people_beside(request).filter(is_active=True)
         return super().formfield_for_manytomany(db_field, request, **kwargs)

@@ -11,7 +11,7 @@ from django.http import HttpRequest
 
 from portal.admin.accounting import OwnLimitsAdmin, deletion_reason
 from portal.admin.forms import CheckedForm
-from portal.admin.roles import actor_of
+from portal.admin.roles import actor_of, people_beside
 from wms.core.models import User
 from wms.dags.models import SharedLimit
 from wms.dags.services.shared_limits import (
@@ -65,7 +65,7 @@ class SharedLimitAdmin(OwnLimitsAdmin):
     def formfield_for_foreignkey(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
         """Offer all accounts by name."""
         if db_field.name == "owner":
-            kwargs["queryset"] = User.objects.order_by("username")
+            kwargs["queryset"] = people_beside(request)
         return super().formfield_for_foreignkey(db_field, request, **kwargs)
 
     def save_model(self, request: HttpRequest, obj: SharedLimit, form: Any, change: bool) -> None:

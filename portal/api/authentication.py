@@ -10,6 +10,7 @@ from rest_framework.exceptions import AuthenticationFailed, PermissionDenied
 from rest_framework.permissions import SAFE_METHODS
 from rest_framework.request import Request
 
+from wms.accounting.walls import told_of
 from wms.core.errors import NotAuthenticated
 from wms.core.models import User
 from wms.core.tokens import authenticate_token
@@ -34,7 +35,7 @@ class TokenAuthentication(BaseAuthentication):
             )
         text = parts[1].decode("ascii", errors="replace").replace("\0", "")
         try:
-            return authenticate_token(text, now=timezone.now()), text
+            return authenticate_token(text, now=timezone.now(), told=told_of("user")), text
         except NotAuthenticated as error:
             raise AuthenticationFailed(str(error)) from error
 

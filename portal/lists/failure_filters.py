@@ -14,8 +14,9 @@ from django.db.models import QuerySet
 from portal.lists.base_filter import ListFilter
 from portal.lists.filter_fields import Moments, Numbers, Texts, Words
 from portal.lists.sorting import Sorting, by_number, by_time, newest
+from wms.core.models import User
 from wms.failures.models import Category, FailureGroup, Kind
-from wms.failures.selectors import Window, bins_in
+from wms.failures.selectors import Window, groups_that_failed
 from wms.failures.states import GroupState
 
 _MOST = {"rising": "fewest first", "falling": "most first"}
@@ -25,7 +26,8 @@ _WINDOWS = [(window.value, window.label) for window in Window]
 class FailureFilter(ListFilter):
     """Groups of failures by what they say, where and when they happened, and what was decided.
 
-    `within` and `site` also choose which of their failures are counted.
+    `within` and `site` also choose which of their failures are counted, of those that the user of
+    the request may see.
     """
 
     text = Texts(label="Message contains")
@@ -66,8 +68,9 @@ class FailureFilter(ListFilter):
         return queryset
 
     def _passing(self, queryset: QuerySet[Any], *, leaving: Collection[str]) -> QuerySet[Any]:
-        bins = bins_in(self.window, now=self.now, site=self.at_site)
-        return super()._passing(queryset, leaving=leaving).filter(pk__in=bins.values("group"))
+        user: User = self.request.user
+        failed = groups_that_failed(user, self.window, now=self.now, site=self.at_site)
+        return super()._passing(queryset, leaving=leaving).filter(pk__in=failed)
 
     def at_any_time(self, *leaving: str) -> QuerySet[FailureGroup]:
         """Groups that pass every filter except time and site, for counting bins."""

@@ -1,6 +1,7 @@
-"""Authentication backend: password with login throttle; user read with preferences and notices.
+"""Authentication backend: password with login throttle; user read with what every page needs.
 
-One query reads the user with preferences and the number of unread notices.
+One query reads the user with preferences, the number of unread notices, and the groups that decide
+what the user may see.
 """
 
 from __future__ import annotations
@@ -11,14 +12,16 @@ from django.contrib.auth.backends import ModelBackend
 from django.http import HttpRequest
 
 from portal.middleware.login_throttle import throttled_check
+from wms.accounting.walls import walls_of, with_groups
 from wms.core.models import User
-from wms.notices.selectors import with_unread
+from wms.notices.selectors import own_notices, with_unread
 
 
 class WithPreferences(ModelBackend):
     """Accounts with passwords.
 
-    Every page needs the preferences and the number of unread notices: they take no further query.
+    Every page needs preferences, the number of unread notices, and the groups that make walls: they
+    take no further query.
     """
 
     def authenticate(
@@ -40,6 +43,11 @@ class WithPreferences(ModelBackend):
 
     def get_user(self, user_id: int) -> User | None:
         """The user of a session, unless the account is switched off."""
-        users = with_unread(User.objects.select_related("preferences"))
+        users = with_groups(with_unread(User.objects.select_related("preferences")))
         user = users.filter(pk=user_id).first()
-        return user if user is not None and self.user_can_authenticate(user) else None
+        if user is None or not self.user_can_authenticate(user):
+            return None
+        if user.unread_notices and not walls_of(user).is_open:
+            # Those about what the user may see no more are not listed either.
+            user.unread_notices = own_notices(user).filter(read_at=None).count()
+        return user

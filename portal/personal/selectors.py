@@ -6,6 +6,7 @@ from django.contrib.auth.models import AnonymousUser
 from django.db.models import Q, QuerySet
 
 from portal.personal.models import Preferences, SavedFilter
+from wms.accounting.walls import walls_of
 from wms.core.errors import NotFound
 from wms.core.models import User
 
@@ -17,8 +18,10 @@ def preferences_of(user: User | AnonymousUser | None) -> Preferences:
 
 
 def visible_filters(user: User) -> QuerySet[SavedFilter]:
-    """The user's own saved filters and those that are shared, by name."""
-    seen = SavedFilter.objects.filter(Q(owner=user) | Q(is_shared=True))
+    """The user's own saved filters and those that people of the user's frontends share, by name."""
+    seen, walls = SavedFilter.objects.filter(Q(owner=user) | Q(is_shared=True)), walls_of(user)
+    if not walls.is_open:
+        seen = seen.filter(walls.of_users("owner"))
     return seen.select_related("owner").order_by("list_name", "name", "pk")
 
 

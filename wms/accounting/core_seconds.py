@@ -13,10 +13,11 @@ from enum import StrEnum
 from typing import Any
 
 from django.db import connection
-from django.db.models import F, QuerySet, Sum
+from django.db.models import F, Q, QuerySet, Sum
 
 from wms.accounting.models import DailyUse
 from wms.accounting.sql import add_uses_of
+from wms.accounting.walls import Walls, seen_by
 from wms.core.models import User
 
 
@@ -106,8 +107,17 @@ def add_uses(uses: Iterable[Use]) -> None:
 
 
 def visible_uses(user: User) -> QuerySet[DailyUse]:
-    """The accounts that the user may read: all of them, as all sites, jobs and pilots."""
+    """The accounts that the user may read: all of them, since sites are shared."""
     return DailyUse.objects.all() if user.is_active else DailyUse.objects.none()
+
+
+def _uses_by_user(user: User) -> QuerySet[DailyUse]:
+    """The accounts of the people that the user may see."""
+    return seen_by(user, DailyUse.objects.exclude(owner_name=""), _people_within)
+
+
+def _people_within(walls: Walls) -> Q:
+    return Q(owner_name__in=User.objects.filter(walls.of_users()).values("username"))
 
 
 def use_lines(
@@ -115,13 +125,13 @@ def use_lines(
 ) -> list[UseLine]:
     """The accounts of these days, both included, told apart by one thing; most wasted first.
 
-    Days come latest first. By user, what pilots spent without any job is left out.
+    Days come latest first. By user, what pilots spent without any job is left out, and who is of
+    other frontends only.
     """
-    uses = visible_uses(user).filter(day__range=(since, until))
+    every = _uses_by_user(user) if by is UseBy.USER else visible_uses(user)
+    uses = every.filter(day__range=(since, until))
     if site_name:
         uses = uses.filter(site_name=site_name)
-    if by is UseBy.USER:
-        uses = uses.exclude(owner_name="")
     sums = {f"sum_{name}": Sum(name) for name in _SUMMED}
     rows: Iterable[dict[str, Any]] = (
         uses.order_by().values(key=F(_COLUMN_BY[by])).annotate(**sums).values("key", *sums)

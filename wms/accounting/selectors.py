@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 
 from django.db.models import F, FloatField, Prefetch, Q, QuerySet, Sum, Value, Window
 from django.db.models.functions import Coalesce, RowNumber
 
 from matching.negotiation.fairshare import GroupShare
 from wms.accounting.models import AccountingGroup, ConcurrencyLimit, Quota, Submitter
+from wms.accounting.walls import Walls, seen_by
 from wms.core.models import User
 
 
@@ -56,11 +58,8 @@ def ranked_submitters() -> QuerySet[Submitter]:
 
 
 def visible_submitters(user: User) -> QuerySet[Submitter]:
-    """The submitters that the user may see: at present all of them, best first.
-
-    Their places are those among all submitters, as long as nothing but places is filtered.
-    """
-    return ranked_submitters() if user.is_active else Submitter.objects.none()
+    """The submitters of the user's frontends, best first; their places are those among them."""
+    return seen_by(user, ranked_submitters(), partial(Walls.by_group, column="group", owner="user"))
 
 
 def _share(row: Submitter) -> SubmitterShare:
@@ -99,12 +98,12 @@ def groups_in_draws() -> list[tuple[str, float, bool]]:
 
 
 def visible_groups(user: User) -> QuerySet[AccountingGroup]:
-    """The groups that the user may see, by name, with members and `used_slots`."""
+    """The groups of the user's frontends, by name, with members and `used_slots`."""
     if not user.is_active:
         return AccountingGroup.objects.none()
     members = User.objects.only("username").order_by("username")
     used = Coalesce(Sum("submitters__used_slots"), Value(0.0), output_field=FloatField())
-    groups = AccountingGroup.objects.select_related("frontend")
+    groups = seen_by(user, AccountingGroup.objects.select_related("frontend"), Walls.of_groups)
     return groups.annotate(used_slots=used).prefetch_related(Prefetch("members", members))
 
 
@@ -126,9 +125,17 @@ def quotas_for(user: User, group: AccountingGroup | None) -> list[Quota]:
 
 
 def visible_quotas(user: User) -> QuerySet[Quota]:
-    """The quotas that the user may see: at present all of them."""
-    rows = Quota.objects.select_related("user", "group")
-    return rows if user.is_active else rows.none()
+    """The quotas that the user may see: of groups and people of the user's frontends.
+
+    That of every user is seen by all.
+    """
+    return seen_by(user, Quota.objects.select_related("user", "group"), _quotas_within)
+
+
+def _quotas_within(walls: Walls) -> Q:
+    of_groups = Q(group__in=AccountingGroup.objects.filter(walls.of_groups()).values("pk"))
+    of_people = Q(user__isnull=False) & walls.of_users("user")
+    return of_groups | of_people | Q(user=None, group=None)
 
 
 def limits() -> dict[str, float]:
@@ -137,5 +144,5 @@ def limits() -> dict[str, float]:
 
 
 def visible_limits(user: User) -> QuerySet[ConcurrencyLimit]:
-    """The concurrency limits that the user may see: at present all of them, by name."""
+    """The concurrency limits that the user may see: all of them, since all share them, by name."""
     return ConcurrencyLimit.objects.all() if user.is_active else ConcurrencyLimit.objects.none()

@@ -14,6 +14,7 @@ from django.db import connection, transaction
 from matching.negotiation.fairshare import BEST_PRIORITY, decayed_priority
 from wms.accounting.models import AccountingGroup, ConcurrencyLimit, Quota, Submitter
 from wms.accounting.sql import CHARGE_SUBMITTERS
+from wms.accounting.walls import walls_of
 from wms.core.actors import Actor
 from wms.core.audit import record_action
 from wms.core.database.saving import (
@@ -30,12 +31,14 @@ from wms.core.policy import require_role
 def group_for(user: User, name: str) -> AccountingGroup:
     """The group of this name, in any case, in whose name the user may submit.
 
-    Raises InvalidInput when there is none, or the user is not its member.
+    Raises InvalidInput when there is none, or the user is not its member: which of both is told
+    where the user may see the group.
     """
     group = AccountingGroup.objects.filter(name__iexact=name.strip()).first()
-    if group is None:
+    is_member = group is not None and group.members.filter(pk=user.pk).exists()
+    if group is None or not (is_member or walls_of(user).lets_in_group(group.pk, None)):
         raise InvalidInput.of(f"there is no group {name.strip()[:80]}", field="accounting_group")
-    if not group.members.filter(pk=user.pk).exists():
+    if not is_member:
         message = f"{user.get_username()} is not a member of the group {group.name}"
         raise InvalidInput.of(message, field="accounting_group")
     return group

@@ -19,6 +19,7 @@ from wms.core.models import User
 from wms.jobs.clusters import services
 from wms.jobs.clusters.options import MAX_LIMIT
 from wms.jobs.clusters.rerun import rerun_cluster
+from wms.jobs.clusters.selectors import visible_clusters
 from wms.jobs.clusters.states import CLUSTER_NOTES, CLUSTER_TRANSITIONS
 from wms.jobs.models import Cluster
 from wms.jobs.policy import may_steer
@@ -101,6 +102,7 @@ CLUSTERS = Kind(
     noun="cluster",
     nouns="clusters",
     model=Cluster,
+    visible=visible_clusters,
     permits=may_steer,
     key="owner_id",
     permitted=_permitted,

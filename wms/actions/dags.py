@@ -17,7 +17,7 @@ from wms.actions.obstacles import of_state, when
 from wms.core.models import User
 from wms.dags.models import Dag, Node
 from wms.dags.policy import may_steer
-from wms.dags.reading.selectors import unfinished_jobs
+from wms.dags.reading.selectors import unfinished_jobs, visible_dags
 from wms.dags.rescue.rescue_files import read_resumption
 from wms.dags.services import dags as services
 from wms.dags.services.nodes import rerun_nodes
@@ -149,6 +149,7 @@ DAGS = Kind(
     noun="DAG",
     nouns="DAGs",
     model=Dag,
+    visible=visible_dags,
     permits=may_steer,
     key="owner_id",
     permitted=_permitted,

@@ -8,6 +8,7 @@ from wms.actions.kinds import Kind, actions, one_of_many
 from wms.actions.obstacles import of_state
 from wms.failures.models import Category, FailureGroup
 from wms.failures.policy import may_steer
+from wms.failures.selectors import visible_groups
 from wms.failures.services import categorise_groups, mute_groups, reopen_groups, resolve_groups
 from wms.failures.states import TRANSITIONS
 
@@ -16,6 +17,7 @@ FAILURES = Kind(
     noun="failure group",
     nouns="failure groups",
     model=FailureGroup,
+    visible=visible_groups,
     permits=lambda user, group: may_steer(user),
     offered=may_steer,
     actions=actions(

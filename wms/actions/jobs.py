@@ -27,6 +27,7 @@ from wms.jobs import services as steering
 from wms.jobs.clusters.states import TOPIC, ClusterState
 from wms.jobs.models import Attempt, Cluster, Job
 from wms.jobs.policy import may_steer
+from wms.jobs.selectors import visible_jobs
 from wms.jobs.states import NOTES, TERMINAL, TRANSITIONS, WITH_PILOT
 from wms.pilots.services import stop_after_job
 
@@ -85,6 +86,7 @@ JOBS = Kind(
     noun="job",
     nouns="jobs",
     model=Job,
+    visible=visible_jobs,
     permits=may_steer,
     key="owner_id",
     permitted=_permitted,

@@ -23,8 +23,9 @@ from wms.core.transitions import Applied
 class Kind:
     """Kind of objects with its actions; its name is that of the list.
 
-    `handle` is the column by which services and programs name one. The other fields matter where
-    many are chosen in its list. `made_before` are those that were there at an instant.
+    `visible` are those that a user may see. `handle` is the column by which services and programs
+    name one. The other fields matter where many are chosen in its list. `made_before` are those
+    that were there at an instant.
     `key` is the column by which permission is decided: `permitted` are those of its values that let
     the user act. `group` is counted beside the states in a preview. It is `offered` to whoever may
     act on any of them.
@@ -36,6 +37,7 @@ class Kind:
     model: type[Model]
     actions: Mapping[str, Action]
     permits: Callable[[User, Any], bool]
+    visible: Callable[[User], QuerySet[Any]]
     handle: str = "pk"
     made_before: Callable[[datetime], Q] = field(default=lambda instant: Q(created_at__lte=instant))
     key: str = "pk"

@@ -8,12 +8,14 @@ from wms.actions.kinds import Kind, actions, one_alone
 from wms.pilots.policy import may_steer
 from wms.pilots.testing.services import send_test_pilot
 from wms.sites.models import Queue
+from wms.sites.selectors import visible_sites
 
 QUEUES = Kind(
     name="queues",
     noun="queue",
     nouns="queues",
     model=Queue,
+    visible=lambda user: Queue.objects.filter(site__in=visible_sites(user)),
     permits=lambda user, queue: may_steer(user, queue.site),
     actions=actions(
         Action(

@@ -32,16 +32,19 @@ from wms.pilots.models import Pilot
 from wms.pilots.monitoring.suspects import clear_node
 from wms.pilots.policy import may_steer as may_steer_pilots
 from wms.pilots.policy import may_steer_some, steered_queues
+from wms.pilots.selectors import visible_pilots
 from wms.pilots.services import drain_pilot, remove_pilot
 from wms.pilots.states import ALIVE
 from wms.pilots.suspect_models import SuspectedNode
 from wms.placement.models import PlacementRequest
 from wms.placement.policy import may_steer as may_steer_request
+from wms.placement.selectors import visible_requests
 from wms.placement.services import remove_requests
 from wms.placement.states import TRANSITIONS as PLACEMENT_STEPS
 from wms.sites.models import Site, SiteEvent
 from wms.sites.policy import may_steer as may_steer_site
 from wms.sites.policy import steerable_sites
+from wms.sites.selectors import visible_sites
 from wms.sites.services import ban_site, drain_site, unban_site
 from wms.sites.states import TRANSITIONS
 
@@ -60,6 +63,7 @@ PILOTS = Kind(
     noun="pilot",
     nouns="pilots",
     model=Pilot,
+    visible=visible_pilots,
     permits=lambda user, pilot: may_steer_pilots(user, pilot.queue.site),
     handle="uuid",
     key="queue_id",
@@ -145,6 +149,7 @@ SITES = Kind(
     noun="site",
     nouns="sites",
     model=Site,
+    visible=visible_sites,
     permits=may_steer_site,
     handle="name",
     made_before=_site_made_before,
@@ -221,6 +226,7 @@ SUSPECTED_NODES = Kind(
     noun="suspected worker node",
     nouns="suspected worker nodes",
     model=SuspectedNode,
+    visible=lambda user: SuspectedNode.objects.filter(site__in=visible_sites(user)),
     permits=lambda user, node: may_steer_site(user, node.site),
     actions=actions(
         Action(
@@ -246,6 +252,7 @@ PLACEMENTS = Kind(
     noun="placement request",
     nouns="placement requests",
     model=PlacementRequest,
+    visible=visible_requests,
     permits=lambda user, request: may_steer_request(user, request.owner_id),
     key="owner_id",
     permitted=lambda user, owner_ids: {pk for pk in owner_ids if may_steer_request(user, pk)},

@@ -57,18 +57,17 @@ class Preview:
     must_type: bool
 
 
-def pending_objects(operation: BulkOperation) -> QuerySet[Any]:
-    """Objects of an operation that are still pending."""
+def pending_objects(operation: BulkOperation, user: User) -> QuerySet[Any]:
+    """Objects of an operation that are still pending, and that the user may see."""
     pending = BulkItem.objects.filter(operation=operation, outcome=Outcome.PENDING)
-    objects = find_kind(operation.list_name).model._default_manager
-    return objects.filter(pk__in=pending.values("object_id"))
+    return find_kind(operation.list_name).visible(user).filter(pk__in=pending.values("object_id"))
 
 
 def preview_of(operation: BulkOperation, user: User) -> Preview:
     """Preview of an operation for this user now; the number of queries is constant."""
     kind = find_kind(operation.list_name)
     action = kind.find_action(operation.action)
-    objects = pending_objects(operation)
+    objects = pending_objects(operation, user)
     rows = _grouped(kind, action, objects)
     permitted = set(kind.permitted(user, {row["object_key"] for row in rows}))
     states: Counter[str] = Counter()
@@ -108,7 +107,7 @@ def foreign_objects(operation: BulkOperation, user: User) -> int:
     kind = find_kind(operation.list_name)
     if not kind.owner:
         return 0
-    return pending_objects(operation).exclude(**{kind.owner: user.pk}).count()
+    return pending_objects(operation, user).exclude(**{kind.owner: user.pk}).count()
 
 
 def _grouped(kind: Kind, action: Action, objects: QuerySet[Any]) -> list[dict[str, Any]]:

@@ -52,11 +52,11 @@ def items_of(operation: BulkOperation, outcomes: Collection[str] = ()) -> QueryS
     return items.filter(outcome__in=outcomes) if outcomes else items
 
 
-def item_lines(operation: BulkOperation, items: Sequence[BulkItem]) -> list[ItemLine]:
-    """Items with the present names and states of their objects. One query."""
+def item_lines(user: User, operation: BulkOperation, items: Sequence[BulkItem]) -> list[ItemLine]:
+    """Items with the present names and states of their objects, where visible. One query."""
     kind = find_kind(operation.list_name)
     columns = ("pk", kind.label, "state") if kind.label != "pk" else ("pk", "pk", "state")
-    objects = kind.model._default_manager.filter(pk__in=[item.object_id for item in items])
+    objects = kind.visible(user).filter(pk__in=[item.object_id for item in items])
     rows = list(objects.order_by().values_list(*columns))
     labels = {pk: str(label) for pk, label, _ in rows}
     states = {pk: state for pk, _, state in rows}

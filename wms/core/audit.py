@@ -1,5 +1,7 @@
 """Audit trail of people's actions: writes its entries, and selects those that a user may read.
 
+Apps register which of their objects a user may see: an entry is seen by who sees its object.
+
 An entry is written in the transaction of the action, and counts as activity for the control loops.
 Also the object that an entry is about (DAG, job, site, ...), found in the words of its target, and
 the id of the HTTP request that is being answered.
@@ -8,12 +10,13 @@ the id of the HTTP request that is being answered.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from django.db import transaction
-from django.db.models import Q, QuerySet
+from django.db.models import BigIntegerField, Case, Exists, OuterRef, Q, QuerySet, When
+from django.db.models.functions import Cast
 from structlog.contextvars import get_contextvars
 
 from wms.core.actors import Actor
@@ -36,11 +39,13 @@ _KEYS = (
     (AuditKind.PERSONAL, re.compile(r"(?:filter|subscription) (\S+)")),
     (AuditKind.OPERATION, re.compile(r"bulk operation (\d+)\b")),
 )
-#: What was done to these may be read by everybody, as they themselves may.
+#: What was done to these may be read by everybody who may read them.
 OPEN_KINDS = (
     AuditKind.DAG, AuditKind.JOB, AuditKind.CLUSTER, AuditKind.PLACEMENT, AuditKind.PILOT,
     AuditKind.SITE, AuditKind.FAILURE,
 )  # fmt: skip
+#: What a user may see of a kind, None for all; apps register theirs at start.
+_SIGHTS: dict[AuditKind, Callable[[User], QuerySet[Any] | None]] = {}
 _LONGEST_TARGET = AuditEntry._meta.get_field("target").max_length
 
 
@@ -114,7 +119,7 @@ def visible_entries(user: User) -> QuerySet[AuditEntry]:
     """The entries that the user may read.
 
     Operators and admins read all. Others read what they did themselves, what was done to their own
-    account, and what was done to objects that everybody may see.
+    account, and what was done to objects of open kinds that they may see.
     """
     if not user.is_active:
         return AuditEntry.objects.none()
@@ -122,7 +127,24 @@ def visible_entries(user: User) -> QuerySet[AuditEntry]:
         return AuditEntry.objects.all()
     name = user.get_username()
     own = Q(object_kind=AuditKind.ACCOUNT, object_key=name)
-    return AuditEntry.objects.filter(Q(actor=name) | Q(object_kind__in=OPEN_KINDS) | own)
+    sights = {kind: rows for kind, sight in _SIGHTS.items() if (rows := sight(user)) is not None}
+    others = Q(object_kind__in=[kind for kind in OPEN_KINDS if kind not in sights])
+    found, entries = Q(actor=name) | others | own, AuditEntry.objects.all()
+    if sights:
+        # Keys of other kinds are no numbers.
+        number = Case(
+            When(object_kind__in=list(sights), then=Cast("object_key", BigIntegerField())),
+            output_field=BigIntegerField(),
+        )
+        entries = entries.alias(object_number=number)
+    for kind, rows in sights.items():
+        found |= Q(Exists(rows.filter(pk=OuterRef("object_number"))), object_kind=kind)
+    return entries.filter(found)
+
+
+def register_sight(kind: AuditKind, sight: Callable[[User], QuerySet[Any] | None]) -> None:
+    """Tell which objects of an open kind a user may see; None: all of them."""
+    _SIGHTS[kind] = sight
 
 
 def find_entry(user: User, entry_id: int) -> AuditEntry:

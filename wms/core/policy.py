@@ -1,6 +1,7 @@
 """Roles of users in their order, and the check that an actor has one.
 
-- A viewer reads everything that is not another person's private matter; changes nothing.
+- A viewer reads what is not another person's private matter, nor behind the walls of another
+  frontend (`wms.accounting.walls`); changes nothing.
 - A user submits, and steers what is their own.
 - A site administrator also configures and steers the sites that name the user as such, and nothing
   of other sites. Who runs a site does not thereby run the production.

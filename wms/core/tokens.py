@@ -9,12 +9,13 @@ from __future__ import annotations
 import hashlib
 import hmac
 import secrets
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from django.db import transaction
 from django.db.models import F, Q, QuerySet
+from django.db.models.expressions import Combinable
 from django.db.models.functions import Now
 
 from wms.core.actors import Actor
@@ -103,12 +104,18 @@ def find_own_token(user: User, token_id: int) -> ApiToken:
     return found
 
 
-def authenticate_token(text: str, *, now: datetime) -> User:
-    """The user of a token. Raises NotAuthenticated when it is unknown, revoked or expired."""
+def authenticate_token(
+    text: str, *, now: datetime, told: Mapping[str, Combinable] | None = None
+) -> User:
+    """The user of a token. Raises NotAuthenticated when it is unknown, revoked or expired.
+
+    `told` are expressions of a token's row that become attributes of the user, in the same query.
+    """
     kind, _, rest = text.partition("_")
     prefix, _, secret = rest.partition("_")
     usable = Q(revoked_at=None) & (Q(expires_at=None) | Q(expires_at__gt=now))
-    token = ApiToken.objects.filter(usable, prefix=prefix).select_related("user").first()
+    tokens = ApiToken.objects.filter(usable, prefix=prefix).select_related("user")
+    token = tokens.annotate(**(told or {})).first()
     if (
         kind != "plt"
         or token is None
@@ -119,4 +126,6 @@ def authenticate_token(text: str, *, now: datetime) -> User:
         raise NotAuthenticated("The account of this API token is switched off.")
     if token.last_used_at is None or now - token.last_used_at > _LAST_USED_STEP:
         ApiToken.objects.filter(pk=token.pk).update(last_used_at=now)
+    for name in told or ():
+        setattr(token.user, name, getattr(token, name))
     return token.user

@@ -1,7 +1,7 @@
 """Django app of DAGs: language, submission, engine, scripts, and negotiation with sites.
 
-When it is set up, it registers the task that reads the engine's inboxes, and the function that
-counts what DAGs use of quotas.
+When it is set up, it registers the task that reads the engine's inboxes, the function that counts
+what DAGs use of quotas, and the one that tells which DAGs a user may see.
 """
 
 from __future__ import annotations
@@ -19,11 +19,16 @@ class DagsConfig(AppConfig):
 
     def ready(self) -> None:
         """Register the events that wake the engine, and what DAGs use of quotas."""
+        from wms.accounting.walls import seen_or_all
+        from wms.core.audit import register_sight
         from wms.core.inbox import register_reader
+        from wms.core.models import AuditKind
         from wms.dags.lifecycle import ADVANCE_TASK, TOPICS
+        from wms.dags.reading.selectors import visible_dags
         from wms.dags.submission.quota_usage import usage_by_dags
         from wms.jobs.quotas import register_counter
 
         for topic in TOPICS:
             register_reader(topic, ADVANCE_TASK)
         register_counter(usage_by_dags)
+        register_sight(AuditKind.DAG, lambda user: seen_or_all(user, visible_dags))

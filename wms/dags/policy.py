@@ -1,7 +1,7 @@
 """Policy of DAGs: check of who may steer them (hold, release, remove, ...).
 
-Users steer their own DAGs, shifters and above everybody's. That everybody who is logged in sees
-every DAG, and that users submit, is checked elsewhere.
+Users steer their own DAGs, shifters and above everybody's. Who sees which DAGs is decided in
+`wms.accounting.walls`; that users submit is checked elsewhere.
 """
 
 from __future__ import annotations

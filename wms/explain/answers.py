@@ -39,6 +39,7 @@ from wms.dags.models import Dag, NegotiationCycle
 from wms.dags.negotiation import requests as demand
 from wms.dags.negotiation.cycle import read_offers
 from wms.dags.negotiation.node_fit import current_fitter
+from wms.dags.negotiation.records import seen_requests
 from wms.dags.reading.selectors import find_dag
 from wms.dags.states import DAG_TERMINAL, DagState
 from wms.explain.ad_changes import WhatIfChanges, changed_offers, checked
@@ -261,9 +262,9 @@ def answer_for_site(
     if not offers:
         summary = "The site has no valid ad: it is not published."
         return SiteAnswer(standing, summary, None, jobs=jobs, jobs_after=jobs_after)
-    idle = demand.idle_requests(current_fitter(stopwatch=time.monotonic, limit_s=BOUNDS.decision_s))
-    requests = _limited_by_ads(idle)
-    left_out = len(idle) - len(requests)
+    fitter = current_fitter(stopwatch=time.monotonic, limit_s=BOUNDS.decision_s)
+    idle = seen_requests(user, demand.idle_requests(fitter))
+    left_out = len(idle) - len(requests := _limited_by_ads(idle))
     before = explain_site(offers[0], requests, now, bounds=BOUNDS)
     after = None
     if changes.dag or changes.sites:

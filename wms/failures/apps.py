@@ -11,3 +11,12 @@ class FailuresConfig(AppConfig):
     name = "wms.failures"
     label = "failures"
     default_auto_field = "django.db.models.BigAutoField"
+
+    def ready(self) -> None:
+        """Register which groups a user may see."""
+        from wms.accounting.walls import seen_or_all
+        from wms.core.audit import register_sight
+        from wms.core.models import AuditKind
+        from wms.failures.selectors import visible_groups
+
+        register_sight(AuditKind.FAILURE, lambda user: seen_or_all(user, visible_groups))

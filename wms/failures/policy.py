@@ -1,8 +1,8 @@
 """Policy of failure groups and on normalisation rules: checks of who may change them.
 
 Shifters and above mute, resolve and categorise groups: it is what a shift is for. Operators and
-above change the rules, which regroup everybody's failures. That everybody who is logged in sees
-both is decided elsewhere.
+above change the rules, which regroup everybody's failures. Who sees which
+groups is decided in `wms.failures.seen`.
 """
 
 from __future__ import annotations

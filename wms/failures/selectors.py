@@ -1,21 +1,21 @@
 """Selectors of failure groups: counts, trends, matrix of sites, and the failures in them.
 
-Also the time windows, the groups that failures of jobs belong to, the ids of what failed, and a
-trial of changed normalisation rules on the latest failures.
+Also the time windows, the groups that failures of jobs belong to, and the ids of what failed.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
+from functools import partial
 from typing import Any
 
 from django.db.models import Case, Count, F, Q, QuerySet, Sum, When
 
-from matching.negotiation.deadline import Deadline
+from wms.accounting.walls import seen_by
 from wms.core.errors import NotFound
 from wms.core.models import User
 from wms.failures.counting import AT_SITES, Span, start_of
@@ -25,16 +25,11 @@ from wms.failures.models import (
     FailureBin,
     FailureGroup,
     FailureGroupEvent,
-    FailureRule,
     Kind,
 )
-from wms.failures.rules import as_rules, stored_rules, text_of
+from wms.failures.seen import as_seen, counts_by_group, counts_by_hour, groups_within, seen_failures
 from wms.jobs.lifecycle import FAILURES
 from wms.jobs.models import JobEvent
-
-#: Latest failures on which a preview of rules is tried.
-TRIED = 300
-_CHANGES_SHOWN = 20
 
 
 class Window(StrEnum):
@@ -74,8 +69,8 @@ _WINDOWS: Mapping[Window, tuple[str, Span, timedelta | None]] = {
 
 
 def visible_groups(user: User) -> QuerySet[FailureGroup]:
-    """The groups that the user may see: at present all of them."""
-    return FailureGroup.objects.all() if user.is_active else FailureGroup.objects.none()
+    """The groups that the user may see: with a failure of what is visible to the user."""
+    return seen_by(user, FailureGroup.objects.all(), partial(groups_within, user))
 
 
 def groups_of_jobs(user: User, job_ids: Collection[int]) -> dict[int, FailureGroup]:
@@ -90,10 +85,28 @@ def groups_of_jobs(user: User, job_ids: Collection[int]) -> dict[int, FailureGro
 
 def find_group(user: User, group_id: int) -> FailureGroup:
     """One visible group. Raises NotFound."""
-    group = visible_groups(user).filter(pk=group_id).first()
-    if group is None:
+    groups = as_seen(user, visible_groups(user).filter(pk=group_id))
+    if not groups:
         raise NotFound(f"There is no failure group {group_id}, or you may not see it.")
-    return group
+    return groups[0]
+
+
+def groups_that_failed(
+    user: User, window: Window, *, now: datetime, site: str = ""
+) -> QuerySet[Any, Any]:
+    """The ids of groups with failures in a window that the user may see, for a filter."""
+    seen = seen_failures(user)
+    if seen is None:
+        return bins_in(window, now=now, site=site).values("group")
+    return _in_window(seen, window, now, site).values("group")
+
+
+def _in_window(
+    failures: QuerySet[Failure], window: Window, now: datetime, site: str
+) -> QuerySet[Failure]:
+    since = window.since(now)
+    chosen = failures if since is None else failures.filter(at__gte=since)
+    return chosen.filter(site_name=site) if site else chosen
 
 
 def bins_in(
@@ -118,18 +131,23 @@ def _of_window(
 
 
 def failures_in(
-    window: Window, *, now: datetime, group_id: int, site: str = "", owner_id: int | None = None
+    user: User,
+    window: Window,
+    *,
+    now: datetime,
+    group_id: int,
+    site: str = "",
+    owner_id: int | None = None,
 ) -> QuerySet[Failure]:
-    """The failures of a group in a window, latest first: those that its bins count.
+    """The visible failures of a group in a window, latest first: those that are counted.
 
     With an owner only those of what is theirs.
     """
-    since = window.since(now)
-    chosen: dict[str, Any] = {"group": group_id}
-    chosen |= {} if since is None else {"at__gte": since}
-    chosen |= {"site_name": site} if site else {}
-    chosen |= {} if owner_id is None else {"owner_id": owner_id}
-    return Failure.objects.filter(**chosen).order_by("-pk")
+    seen = seen_failures(user)
+    every = Failure.objects.all() if seen is None else seen
+    chosen = _in_window(every.filter(group=group_id), window, now, site)
+    theirs = chosen if owner_id is None else chosen.filter(owner_id=owner_id)
+    return theirs.order_by("-pk")
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,9 +159,21 @@ class CountedGroup:
 
 
 def counted_groups(
-    groups: QuerySet[FailureGroup], window: Window, *, now: datetime, site: str, limit: int
+    user: User,
+    groups: QuerySet[FailureGroup],
+    window: Window,
+    *,
+    now: datetime,
+    site: str,
+    limit: int,
 ) -> list[CountedGroup]:
-    """The groups with the most failures in the window, most first. One query."""
+    """The groups with the most visible failures in the window, most first.
+
+    One query, or three for who does not see all.
+    """
+    seen = seen_failures(user)
+    if seen is not None:
+        return _counted_as_seen(user, groups, _in_window(seen, window, now, site), limit)
     chosen = groups.filter(**_of_window(window, now, site, prefix="bins__"))
     counted = (
         chosen.defer("sample")
@@ -153,8 +183,25 @@ def counted_groups(
     return [CountedGroup(group, int(group.count)) for group in counted[:limit]]
 
 
+def _counted_as_seen(
+    user: User, groups: QuerySet[FailureGroup], failures: QuerySet[Failure], limit: int
+) -> list[CountedGroup]:
+    counts = counts_by_group(failures)
+    found = as_seen(user, groups.filter(pk__in=list(counts)).defer("sample"))
+    hits = [CountedGroup(group, counts[group.pk]) for group in found]
+    hits.sort(key=lambda hit: (hit.count, hit.group.last_seen, hit.group.pk), reverse=True)
+    return hits[:limit]
+
+
 def own_groups(user: User, window: Window, *, now: datetime, limit: int) -> list[CountedGroup]:
-    """The groups with the most failures of what is the user's own, in the window. One query."""
+    """The groups with the most failures of what is the user's own, in the window.
+
+    One query, or three for who does not see all.
+    """
+    seen = seen_failures(user)
+    if seen is not None:
+        own = _in_window(seen.filter(owner_id=user.pk), window, now, "")
+        return _counted_as_seen(user, FailureGroup.objects.all(), own, limit)
     since = window.since(now)
     mine: dict[str, Any] = {"failures__owner_id": user.pk}
     mine |= {"failures__at__gte": since} if since is not None else {}
@@ -189,15 +236,22 @@ class Trend:
 
 
 def trends_of(
-    group_ids: Collection[int], *, now: datetime, site: str = "", hours: int = 24
+    user: User, group_ids: Collection[int], *, now: datetime, site: str = "", hours: int = 24
 ) -> dict[int, Trend]:
-    """Trends of these groups in the last hours. One query."""
+    """Trends of the visible failures of these groups in the last hours. One query."""
     last = start_of(Span.HOUR, now)
     first = last - timedelta(hours=hours - 1)
-    at_site = {"span": Span.SITE_HOUR, "site_name": site} if site else {"span": Span.HOUR}
-    bins = FailureBin.objects.filter(group__in=group_ids, start__gte=first, **at_site)
+    seen = seen_failures(user)
+    rows: Iterable[tuple[int, datetime, int]]
+    if seen is None:
+        at_site = {"span": Span.SITE_HOUR, "site_name": site} if site else {"span": Span.HOUR}
+        bins = FailureBin.objects.filter(group__in=group_ids, start__gte=first, **at_site)
+        rows = bins.order_by().values_list("group_id", "start").annotate(Sum("count"))
+    else:
+        at_site = {"site_name": site} if site else {}
+        rows = counts_by_hour(seen.filter(at__gte=first, **at_site), group_ids)
     found: dict[int, list[int]] = {pk: [0] * hours for pk in group_ids}
-    for pk, start, count in bins.order_by().values_list("group_id", "start").annotate(Sum("count")):
+    for pk, start, count in rows:
         found[pk][min(hours - 1, int((start - first).total_seconds() // 3600))] += count
     return {pk: Trend(counts) for pk, counts in found.items()}
 
@@ -226,6 +280,7 @@ class Matrix:
 
 
 def matrix_of(
+    user: User,
     counted: Sequence[CountedGroup],
     groups: QuerySet[FailureGroup],
     window: Window,
@@ -242,22 +297,28 @@ def matrix_of(
     total = sum(hit.count for hit in counted)
     shown = [hit for hit in counted if 100 * hit.count >= total][:columns]
     places = {hit.group.pk: place for place, hit in enumerate(shown)}
-    bins = bins_in(window, now=now, site=site, at_sites=True).filter(group__in=groups).order_by()
     column = Case(When(group__in=list(places), then=F("group_id")), default=None)
-    cells: dict[str, Counter[int | None]] = defaultdict(Counter)
-    for name, pk, count in bins.values_list("site_name", column).annotate(Sum("count")):
+    seen, cells = seen_failures(user), defaultdict[str, Counter[int | None]](Counter)
+    rows: QuerySet[Any, Any]
+    if seen is None:
+        bins = bins_in(window, now=now, site=site, at_sites=True).filter(group__in=groups)
+        rows = bins.order_by().values_list("site_name", column).annotate(Sum("count"))
+    else:
+        failures = _in_window(seen, window, now, site).filter(group__in=groups)
+        rows = failures.values_list("site_name", column).annotate(Count("pk"))
+    for name, pk, count in rows:
         cells[name][None if pk is None else places[pk]] = count
-    rows = [_site_row(name, counts, len(shown)) for name, counts in cells.items()]
-    rows.sort(key=lambda row: (-row.total, row.site))
-    totals = [sum(row.counts[place] for row in rows) for place in range(len(shown))]
+    lines = [_site_row(name, counts, len(shown)) for name, counts in cells.items()]
+    lines.sort(key=lambda row: (-row.total, row.site))
+    totals = [sum(row.counts[place] for row in lines) for place in range(len(shown))]
     return Matrix(
         groups=[hit.group for hit in shown],
-        rows=rows[:most_rows],
+        rows=lines[:most_rows],
         totals=totals,
-        other=sum(row.other for row in rows),
+        other=sum(row.other for row in lines),
         other_groups=len(counted) - len(shown),
-        total=sum(row.total for row in rows),
-        hidden_sites=max(0, len(rows) - most_rows),
+        total=sum(row.total for row in lines),
+        hidden_sites=max(0, len(lines) - most_rows),
     )
 
 
@@ -267,15 +328,15 @@ def _site_row(site: str, cells: Mapping[int | None, int], columns: int) -> SiteR
 
 
 def total_at_sites(
-    group: FailureGroup, window: Window, *, now: datetime, owner_id: int | None = None
+    user: User, group: FailureGroup, window: Window, *, now: datetime, owner_id: int | None = None
 ) -> list[tuple[str, int]]:
-    """Failures of a group by site in the window, most first; of an owner's objects if given."""
+    """Visible failures of a group by site, most first; of an owner's objects if given."""
     counts: Any
-    if owner_id is None:
+    if owner_id is None and seen_failures(user) is None:
         bins = bins_in(window, now=now, at_sites=True).filter(group=group).order_by()
         counts = bins.values_list("site_name").annotate(Sum("count"))
     else:
-        own = failures_in(window, now=now, group_id=group.pk, owner_id=owner_id).order_by()
+        own = failures_in(user, window, now=now, group_id=group.pk, owner_id=owner_id).order_by()
         counts = own.values_list("site_name").annotate(Count("pk"))
     return sorted(counts, key=lambda pair: (-pair[1], pair[0]))
 
@@ -295,63 +356,3 @@ def messages_of(failures: Sequence[Failure]) -> dict[int, FailureReport]:
         for kind, pks in by_kind.items()
         for report in read_events(kind, list(pks))
     }
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """A message whose text another set of rules changes."""
-
-    message: str
-    before: str
-    after: str
-
-
-@dataclass(frozen=True, slots=True)
-class Preview:
-    """Preview of another set of rules, tried on the latest failures.
-
-    `left_out` were not tried, since the time was up.
-    """
-
-    tried: int
-    left_out: int
-    groups_before: int
-    groups_after: int
-    changed: int
-    changes: Sequence[Change]
-
-
-def preview_rules(rules: Sequence[FailureRule], *, deadline: Deadline) -> Preview:
-    """Try rules, stored or not, on the latest failures; nothing is changed."""
-    latest = list(Failure.objects.order_by("-pk")[:TRIED])
-    reports = list(messages_of(latest).values())
-    now, then = as_rules(stored_rules()), as_rules(rules)
-    changes: dict[tuple[str, str], Change] = {}
-    changed = tried = 0
-    before, after = set(), set()
-    for report in reports:
-        if deadline.is_over:
-            break
-        tried += 1
-        old, new = text_of(report, now), text_of(report, then)
-        before.add((report.kind, old))
-        after.add((report.kind, new))
-        if old != new:
-            changed += 1
-            changes.setdefault((old, new), Change(report.message[:300], old, new))
-    shown, left_out = list(changes.values())[:_CHANGES_SHOWN], len(reports) - tried
-    return Preview(tried, left_out, len(before), len(after), changed, shown)
-
-
-def rules_with(rule: FailureRule) -> list[FailureRule]:
-    """All rules as they would be with this one stored, in their order."""
-    others = [each for each in stored_rules() if each.pk != rule.pk or rule.pk is None]
-    return sorted([*others, rule], key=lambda each: (each.position, each.pk or 10**9))
-
-
-def find_rule(rule_id: int) -> FailureRule:
-    """One rule. Raises NotFound."""
-    rule = FailureRule.objects.filter(pk=rule_id).first()
-    if rule is None:
-        raise NotFound(f"There is no rule {rule_id}.")
-    return rule

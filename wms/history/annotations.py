@@ -10,6 +10,7 @@ from typing import Any
 from django.db.models import DateTimeField, F, Q, QuerySet, TextField, Value
 from django.db.models.functions import Cast, Least
 
+from wms.accounting.walls import walls_of
 from wms.core.models import AuditEntry, User
 from wms.sites.models import SiteEvent
 from wms.sites.selectors import visible_downtimes, visible_sites
@@ -23,10 +24,9 @@ _SITE_EVENTS = {
 }  # fmt: skip
 #: What concerns everybody in what is configured for all sites. Who did it, and the values, are in
 #: the audit trail; nothing of accounts, tokens or single users is told here.
-_CONFIGURED = (
-    "running limit", "pilot limit", "node check", "matchmaking policy", "TaskQueue policy",
-    "concurrency limit",
-)  # fmt: skip
+_CONFIGURED = ("node check", "matchmaking policy", "TaskQueue policy", "concurrency limit")
+#: These may name groups and frontends.
+_CONFIGURED_FOR_SOME = ("running limit", "pilot limit")
 _COLUMNS = ("kind", "place", "at", "until", "words")
 
 
@@ -66,7 +66,7 @@ def annotations_between(
     if site:
         downtimes, events = downtimes.filter(site__name=site), events.filter(site__name=site)
     rows = _of_downtimes(downtimes).union(
-        _of_events(events), _of_configuration(since, until), all=True
+        _of_events(events), _of_configuration(user, since, until), all=True
     )
     found = list(rows.order_by("-at", "kind", "place", "words")[: MOST + 1])
     return Annotations([_annotation(*row) for row in reversed(found[:MOST])], len(found) > MOST)
@@ -105,9 +105,10 @@ def _of_events(events: QuerySet[Any]) -> QuerySet[Any]:
     return rows
 
 
-def _of_configuration(since: datetime, until: datetime) -> QuerySet[Any]:
+def _of_configuration(user: User, since: datetime, until: datetime) -> QuerySet[Any]:
     actions = Q()
-    for thing in _CONFIGURED:
+    is_open = walls_of(user).is_open
+    for thing in (*_CONFIGURED, *(_CONFIGURED_FOR_SOME if is_open else ())):
         actions |= Q(action__in=[f"{verb} {thing}" for verb in ("create", "change", "delete")])
     entries = AuditEntry.objects.filter(actions, created_at__gte=since, created_at__lt=until)
     rows: QuerySet[Any] = (

@@ -12,15 +12,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from django.db import connection, transaction
-from django.db.models import Case, Count, F, OuterRef, QuerySet, Subquery, Value, When
+from django.db.models import Case, Count, F, OuterRef, Q, QuerySet, Subquery, Value, When
 from django.db.models.functions import Coalesce, NullIf
 
 from matching.task_queues.needs import Needs
 from matching.task_queues.resources import JobKind
 from wms.accounting.models import AccountingGroup
+from wms.accounting.walls import Walls, seen_by
 from wms.core.actors import Actor
 from wms.core.audit import record_action
 from wms.core.database.saving import check_row, save_audited
@@ -30,7 +32,7 @@ from wms.core.models import User
 from wms.jobs.concurrency_limits import ConcurrencyLimits, reached_by_waiting_jobs
 from wms.jobs.models import Attempt, RunningLimit
 from wms.jobs.sql import LOCK_FREE_LIMITS, LOCK_LIMITS, READ_LIMITS, READ_LIMITS_AT, count_running
-from wms.sites.policy import require_configuring, sites_of
+from wms.sites.policy import configurable_sites, require_configuring, sites_of
 
 #: Fields that operators set; `last_match_at` belongs to the claims.
 _CONFIGURED = ("site_id", "job_type", "owner_group", "maximum", "min_interval_s", "note")
@@ -184,9 +186,10 @@ def _running(limits: Sequence[_Limit]) -> dict[int, int]:
 
 
 def visible_limits(user: User) -> QuerySet[RunningLimit]:
-    """The limits that the user may see, at present all of them, with what is `running` now."""
-    if not user.is_active:
-        return RunningLimit.objects.none()
+    """The limits that the user may see, with what is `running` now.
+
+    Those of all groups, of groups of the user's frontends, and at sites that the user configures.
+    """
     of_kind = Attempt.objects.filter(
         outcome="",
         job_type=Coalesce(NullIf(OuterRef("job_type"), Value("")), F("job_type")),
@@ -194,7 +197,14 @@ def visible_limits(user: User) -> QuerySet[RunningLimit]:
     )
     of_site = of_kind.filter(site_name=OuterRef("site__name"))
     running = Case(When(site=None, then=_count(of_kind)), default=_count(of_site))
-    return RunningLimit.objects.select_related("site").annotate(running=Coalesce(running, Value(0)))
+    every = RunningLimit.objects.select_related("site")
+    limits = seen_by(user, every, partial(_limits_within, user))
+    return limits.annotate(running=Coalesce(running, Value(0)))
+
+
+def _limits_within(user: User, walls: Walls) -> Q:
+    seen = Q(owner_group="") | walls.by_name(owner="")
+    return seen | Q(site__in=configurable_sites(user))
 
 
 def _count(attempts: QuerySet[Attempt]) -> Subquery:

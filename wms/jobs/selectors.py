@@ -13,16 +13,18 @@ from django.db.models import F, Max, Prefetch, Q, QuerySet, Sum
 from django.db.models.fields.json import KeyTextTransform, KeyTransform
 from django.db.models.functions import Coalesce
 
+from wms.accounting.walls import Walls, seen_by
 from wms.core.errors import NotFound
 from wms.core.models import User
 from wms.jobs.models import Attempt, AttemptFile, Job, LoggedJobEvent, Stream, WorkspaceFile
+from wms.jobs.policy import jobs_within
 from wms.jobs.sandboxes.leases import require_kept
 from wms.jobs.states import JobState
 
 
 def visible_jobs(user: User) -> QuerySet[Job]:
-    """The jobs that the user may read: at present all of them."""
-    return Job.objects.all() if user.is_active else Job.objects.none()
+    """The jobs that the user may read: those of the user's frontends (`wms.accounting.walls`)."""
+    return seen_by(user, Job.objects.all(), jobs_within)
 
 
 def listed_jobs(user: User) -> QuerySet[Job]:
@@ -61,14 +63,18 @@ def attempts_of(job: Job) -> QuerySet[Attempt]:
     return with_files.order_by("-number")
 
 
-def attempts_of_pilot(pilot_id: int) -> QuerySet[Attempt]:
-    """Attempts of a pilot with their jobs, latest first."""
+def attempts_of_pilot(user: User, pilot_id: int) -> QuerySet[Attempt]:
+    """Attempts of a pilot with their jobs, of those that the user may see, latest first."""
     return (
-        Attempt.objects.filter(pilot_id=pilot_id)
+        seen_by(user, Attempt.objects.filter(pilot_id=pilot_id), _attempts_within)
         .select_related("job")
         .defer("job__own")
         .order_by("-pk")
     )
+
+
+def _attempts_within(walls: Walls) -> Q:
+    return Q(job__in=Job.objects.filter(jobs_within(walls)).values("pk"))
 
 
 def held_in_pilot(pilot_id: int) -> dict[str, int]:

@@ -12,6 +12,7 @@ from django.db import transaction
 from django.db.models import F
 
 from matching.task_queues.weighted_draws import JOB_WEIGHTS
+from wms.accounting.walls import within_reach
 from wms.core.actors import Actor
 from wms.core.audit import record_action, record_actions
 from wms.core.conf import conf
@@ -22,7 +23,7 @@ from wms.jobs import operations
 from wms.jobs.attempts import rescheduling
 from wms.jobs.job_changes import change_open_jobs
 from wms.jobs.models import Attempt, Job, JobEvent
-from wms.jobs.policy import require_steering
+from wms.jobs.policy import jobs_within, require_steering
 from wms.jobs.states import WITH_PILOT, JobCause
 
 #: The greatest priority of a job; the least is 0.
@@ -35,7 +36,7 @@ _PERSON = JobCause.PERSON
 
 def steerable_job(job_id: int, *, actor: Actor) -> Job:
     """The job, if the actor may steer it. Raises NotFound and NotPermitted."""
-    job = Job.objects.filter(pk=job_id).first()
+    job = within_reach(actor, Job.objects.filter(pk=job_id), jobs_within).first()
     if job is None:
         raise NotFound(f"There is no job {job_id}.")
     require_steering(actor, job)
@@ -116,7 +117,8 @@ def prioritise_jobs(
 
 
 def _check(job_ids: Collection[int], actor: Actor) -> None:
-    jobs = {job.pk: job for job in Job.objects.filter(pk__in=job_ids).only("owner_id")}
+    named = within_reach(actor, Job.objects.filter(pk__in=job_ids), jobs_within)
+    jobs = {job.pk: job for job in named.only("owner_id")}
     missing = sorted(set(job_ids) - jobs.keys())
     if missing:
         raise NotFound(f"There is no job {', '.join(map(str, missing))}.")

@@ -11,7 +11,7 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from typing import Any
@@ -21,6 +21,7 @@ from celery.exceptions import SoftTimeLimitExceeded
 from django.db import InterfaceError, OperationalError, transaction
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
+from wms.accounting.walls import walls_of
 from wms.core.loops import wake_loop
 from wms.core.models import InboxEntry, User
 from wms.notices.conditions import occurrences_by_clock
@@ -167,10 +168,17 @@ def _visible(pairs: Iterable[tuple[User, Occurrence]]) -> list[_NewNotice]:
         wanted[user, occurrence.subject.kind].add(occurrence.subject.id)
     seen = {key: visible_ids(*key, ids) for key, ids in wanted.items()}
     return [
-        _NewNotice(user.pk, occurrence)
+        _NewNotice(user.pk, _told_to(user, occurrence))
         for user, occurrence in pairs
         if occurrence.subject.id in seen[user, occurrence.subject.kind]
     ]
+
+
+def _told_to(user: User, occurrence: Occurrence) -> Occurrence:
+    """The occurrence with no words of others that the user may not see."""
+    if occurrence.common_text is None or walls_of(user).is_open:
+        return occurrence
+    return replace(occurrence, text=occurrence.common_text)
 
 
 def store(new_notices: Sequence[_NewNotice], now: datetime) -> None:

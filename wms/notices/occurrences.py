@@ -68,6 +68,7 @@ class Occurrence:
     """An occurrence that users may be notified of; its `key` is the same whenever it is read again.
 
     With a `count`, a later one of the same key replaces the former instead of adding a notice.
+    `common_text` is what people behind walls are told instead of the text.
     """
 
     kind: Notice.Kind
@@ -78,6 +79,7 @@ class Occurrence:
     at: datetime
     audience: Audience
     count: int | None = None
+    common_text: str | None = None
 
 
 def occurrences_of(entries: Iterable[InboxEntry], now: datetime) -> list[Occurrence]:
@@ -196,6 +198,7 @@ def _of_groups(keys: Mapping[int, str], kind: Notice.Kind, words: str) -> list[O
             key=keys[group.pk],
             title=f"{words}: {' '.join(group.text.split())}"[:200],
             text=group.sample[:1000],
+            common_text=group.text[:1000],
             at=group.last_seen,
             audience=Audience(rule=Rule.MY_FAILURES, owners=_owners_in(group)),
         )

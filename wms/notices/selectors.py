@@ -5,22 +5,58 @@ Also numbers of unread notices of users, and DAGs marked where the user has subs
 
 from __future__ import annotations
 
-from django.db.models import Count, Exists, IntegerField, OuterRef, QuerySet, Subquery
-from django.db.models.functions import Coalesce
+from typing import Any
 
+from django.db.models import (
+    BigIntegerField,
+    Case,
+    Count,
+    Exists,
+    IntegerField,
+    OuterRef,
+    Q,
+    QuerySet,
+    Subquery,
+    When,
+)
+from django.db.models.functions import Cast, Coalesce
+
+from wms.accounting.walls import seen_or_all, walls_of
 from wms.core.errors import NotFound
 from wms.core.models import User
 from wms.dags.models import Dag
-from wms.notices.models import Channel, Delivery, Notice, Rule, Subscription
+from wms.dags.reading.selectors import visible_dags
+from wms.failures.selectors import visible_groups
+from wms.jobs.selectors import visible_jobs
+from wms.notices.models import Channel, Delivery, Notice, Rule, SubjectKind, Subscription
 
 #: Latest deliveries in the log.
 DELIVERIES_SHOWN = 20
 
 
 def own_notices(user: User) -> QuerySet[Notice]:
-    """Notices of the user, latest first."""
-    notices = Notice.objects.order_by("-pk")
-    return notices.filter(user=user) if user.is_active else notices.none()
+    """Notices of the user about what the user may see, latest first."""
+    notices = Notice.objects.filter(user=user).order_by("-pk")
+    if not user.is_active:
+        return notices.none()
+    return notices if walls_of(user).is_open else _about_visible(user, notices)
+
+
+def _about_visible(user: User, notices: QuerySet[Notice]) -> QuerySet[Notice]:
+    seen: dict[SubjectKind, QuerySet[Any]] = {
+        SubjectKind.DAG: visible_dags(user),
+        SubjectKind.JOB: visible_jobs(user),
+        SubjectKind.FAILURES: visible_groups(user),
+    }
+    # Subjects of other kinds have names.
+    number = Case(
+        When(subject_kind__in=list(seen), then=Cast("subject_id", BigIntegerField())),
+        output_field=BigIntegerField(),
+    )
+    about = ~Q(subject_kind__in=list(seen))
+    for kind, rows in seen.items():
+        about |= Q(Exists(rows.filter(pk=OuterRef("subject_number"))), subject_kind=kind)
+    return notices.alias(subject_number=number).filter(about)
 
 
 def with_unread(users: QuerySet[User]) -> QuerySet[User]:
@@ -33,8 +69,11 @@ def with_unread(users: QuerySet[User]) -> QuerySet[User]:
 
 
 def own_subscriptions(user: User) -> QuerySet[Subscription]:
-    """Subscriptions of the user: rules first, then single DAGs, the latest first."""
+    """Subscriptions of the user: rules first, then single visible DAGs, the latest first."""
     mine = Subscription.objects.filter(user=user).select_related("dag", "site")
+    dags = seen_or_all(user, visible_dags)
+    if dags is not None:
+        mine = mine.filter(Q(dag__isnull=True) | Q(Exists(dags.filter(pk=OuterRef("dag")))))
     return mine.order_by("dag_id", "rule", "site__name", "-pk")
 
 

@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
+from functools import partial
 from uuid import UUID
 
 from django.db.models import Count, Q, QuerySet
 from django.db.models.functions import Now
 
+from wms.accounting.walls import seen_by
 from wms.core.database.locks import advisory_lock
 from wms.core.errors import NotFound
 from wms.core.models import User
@@ -21,6 +23,7 @@ from wms.elements.protocol import ElementError
 from wms.jobs.output.streams import tail_of
 from wms.pilots.credentials.choice import element_with
 from wms.pilots.models import Pilot, PilotEvent, PilotLog
+from wms.pilots.policy import pilots_within
 from wms.pilots.pressure.backoff import described
 from wms.pilots.pressure_models import ElementContact
 from wms.pilots.protocol.logs import log_text
@@ -50,8 +53,8 @@ class PilotOfAttempt:
 
 
 def visible_pilots(user: User) -> QuerySet[Pilot]:
-    """Pilots that the user may read: at present all of them."""
-    return Pilot.objects.all() if user.is_active else Pilot.objects.none()
+    """Pilots that the user may read: of the user's frontends, and at sites that are the user's."""
+    return seen_by(user, Pilot.objects.all(), partial(pilots_within, user))
 
 
 def listed_pilots(user: User) -> QuerySet[Pilot]:
@@ -183,7 +186,7 @@ def find_pilot_by_number(user: User, pilot_id: int) -> Pilot:
     """One visible pilot. Raises NotFound."""
     pilot = detailed_pilots(user).filter(pk=pilot_id).first()
     if pilot is None:
-        raise NotFound(f"There is no pilot {pilot_id}.")
+        raise NotFound(f"There is no pilot {pilot_id}, or you may not see it.")
     return pilot
 
 

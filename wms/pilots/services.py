@@ -26,7 +26,7 @@ from wms.jobs.states import JobCause
 from wms.pilots import lifecycle
 from wms.pilots.models import Pilot
 from wms.pilots.monitoring.batch_poller import POLL_TASK
-from wms.pilots.policy import require_steering
+from wms.pilots.policy import pilots_in_reach, require_steering
 from wms.pilots.states import ALIVE
 
 
@@ -88,7 +88,7 @@ def remove_pilot(uuid: UUID, *, actor: Actor, reason: str) -> Pilot:
 def _locked(which: Q, named: str, event: str, *, actor: Actor, reason: str) -> Pilot:
     """The living pilot, locked. Raises NotPermitted, ReasonRequired, NotFound and Conflict."""
     locked = Pilot.objects.select_for_update(of=("self",)).select_related("queue__site")
-    pilot = locked.filter(which).first()
+    pilot = pilots_in_reach(actor, locked.filter(which)).first()
     if pilot is None:
         raise NotFound(f"There is no {named}.")
     require_steering(actor, f"{event} pilots", pilot.queue.site)

@@ -12,3 +12,12 @@ class PlacementConfig(AppConfig):
     label = "placement"
     verbose_name = "Data placement"
     default_auto_field = "django.db.models.BigAutoField"
+
+    def ready(self) -> None:
+        """Register which requests a user may see."""
+        from wms.accounting.walls import seen_or_all
+        from wms.core.audit import register_sight
+        from wms.core.models import AuditKind
+        from wms.placement.selectors import visible_requests
+
+        register_sight(AuditKind.PLACEMENT, lambda user: seen_or_all(user, visible_requests))

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from django.db.models import QuerySet
 
+from wms.accounting.walls import seen_by
 from wms.core.errors import NotFound
 from wms.core.models import User
+from wms.jobs.policy import in_workspaces
 from wms.placement.models import PlacementRequest
 
 
 def visible_requests(user: User) -> QuerySet[PlacementRequest]:
-    """The requests that the user may read: at present all of them."""
-    return PlacementRequest.objects.all() if user.is_active else PlacementRequest.objects.none()
+    """The requests that the user may read: those of the user's frontends."""
+    return seen_by(user, PlacementRequest.objects.all(), in_workspaces)
 
 
 def listed_requests(user: User) -> QuerySet[PlacementRequest]:

@@ -6,10 +6,12 @@ from collections.abc import Collection
 
 from django.db import transaction
 
+from wms.accounting.walls import within_reach
 from wms.core.actors import Actor
 from wms.core.audit import record_actions
 from wms.core.errors import NotFound
 from wms.core.transitions import Applied
+from wms.jobs.policy import in_workspaces
 from wms.placement import operations
 from wms.placement.models import PlacementRequest
 from wms.placement.policy import require_steering
@@ -22,8 +24,8 @@ def remove_requests(request_ids: Collection[int], *, actor: Actor, reason: str) 
     Those that have ended are skipped. Raises NotFound, NotPermitted and ReasonRequired, in this
     order; then nothing is removed.
     """
-    named = PlacementRequest.objects.filter(pk__in=request_ids).order_by("pk")
-    requests = list(named.select_for_update(of=("self",)))
+    named = within_reach(actor, PlacementRequest.objects.filter(pk__in=request_ids), in_workspaces)
+    requests = list(named.order_by("pk").select_for_update(of=("self",)))
     missing = sorted(set(request_ids) - {request.pk for request in requests})
     if missing:
         raise NotFound(f"There is no placement request {', '.join(map(str, missing))}.")

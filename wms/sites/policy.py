@@ -1,6 +1,6 @@
 """Policy of sites and queues: who may steer them (ban, drain, downtimes), who configures them.
 
-- Everybody who is logged in sees every site, with its ad, its pilots and what happened to it.
+- Everybody who is logged in sees every site, with its ad and what happened to it: sites are shared.
 - A site names its administrators. They do there, and nowhere else, what shifters and operators do:
   ban, drain and unban it, enter downtimes, clear its worker nodes, change it and its queues, set
   limits there, advertise.

@@ -22,6 +22,7 @@ from matching.task_queues.weighted_draws import job_weight
 from wms.accounting.models import AccountingGroup
 from wms.core.errors import NotFound
 from wms.core.models import User
+from wms.taskqueues import selectors
 from wms.taskqueues.models import Tally, TaskQueue, TaskQueuePolicy, Ticket, WaitingJob
 from wms.taskqueues.selectors import needs_of, with_waiting_counts
 
@@ -133,9 +134,8 @@ class TaskQueuePage:
 
 
 def visible_task_queues(user: User) -> QuerySet[TaskQueue]:
-    """The TaskQueues that the user may see: at present all of them."""
-    queues = TaskQueue.objects.select_related("owner", "ticket")
-    return queues if user.is_active else queues.none()
+    """The TaskQueues that the user may see, with owners and priorities."""
+    return selectors.visible_task_queues(user).select_related("owner", "ticket")
 
 
 def task_queue_page(

@@ -13,6 +13,7 @@ from django.db.models import OuterRef, Q, QuerySet, Subquery, Sum
 from django.db.models.functions import Coalesce
 
 from matching.task_queues.needs import Needs
+from wms.accounting.walls import Walls, seen_by
 from wms.core.errors import NotFound
 from wms.core.models import User
 from wms.taskqueues.models import Tally, TaskQueue, Ticket, WaitingJob
@@ -78,7 +79,7 @@ def with_waiting_counts(rows: QuerySet[TaskQueue]) -> QuerySet[Any]:
 
 
 def find_task_queue(user: User, task_queue_id: int) -> Demand:
-    """One TaskQueue; everybody who is logged in sees all of them. Raises NotFound."""
+    """One visible TaskQueue. Raises NotFound."""
     row = with_waiting_counts(visible_task_queues(user)).filter(pk=task_queue_id).first()
     if row is None:
         raise NotFound(f"There is no TaskQueue {task_queue_id}: it may be empty by now.")
@@ -86,8 +87,8 @@ def find_task_queue(user: User, task_queue_id: int) -> Demand:
 
 
 def visible_task_queues(user: User) -> QuerySet[TaskQueue]:
-    """The TaskQueues that the user may see: at present all of them."""
-    return TaskQueue.objects.all() if user.is_active else TaskQueue.objects.none()
+    """The TaskQueues that the user may see: those of the user's frontends."""
+    return seen_by(user, TaskQueue.objects.all(), Walls.by_name)
 
 
 def task_queue_of(job_id: int) -> int | None:

@@ -71,5 +71,6 @@ class LimitList(ListView):
     def list(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         """Answer with a page; what is used is looked up once."""
         page = self.paginate_queryset(self.filter_queryset(self.get_queryset()))
-        lines = LimitSerializer(page, many=True, context={"uses": uses_by_limit()})
+        uses = uses_by_limit(caller(request))
+        lines = LimitSerializer(page, many=True, context={"uses": uses})
         return self.get_paginated_response(lines.data)

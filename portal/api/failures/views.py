@@ -23,8 +23,10 @@ from portal.api.failures.shapes import (
 )
 from portal.lists.failure_filters import FailureGroupFilter
 from wms.core.errors import Conflict
+from wms.core.models import User
 from wms.core.transitions import Applied
 from wms.failures.models import FailureGroup
+from wms.failures.seen import as_seen
 from wms.failures.selectors import Window, find_group, total_at_sites, trends_of, visible_groups
 
 _WITHIN = OpenApiParameter(
@@ -47,6 +49,11 @@ class FailureGroupList(ListView):
         """Return the groups that the caller may see."""
         return visible_groups(caller(self.request))
 
+    def paginate_queryset(self, queryset: Any) -> list[FailureGroup] | None:
+        """A page of them, each with what the caller may see of it."""
+        rows = super().paginate_queryset(queryset)
+        return None if rows is None else as_seen(caller(self.request), rows)
+
 
 class FailureGroupDetail(APIView):
     """One group."""
@@ -60,14 +67,14 @@ class FailureGroupDetail(APIView):
         if text not in [window.value for window in Window]:
             known = ", ".join(window.value for window in Window)
             raise ValidationError({"within": f"must be one of {known}"})
-        return Response(_detailed(find_group(caller(request), group_id), Window(text)))
+        return Response(_detailed(caller(request), group_id, Window(text)))
 
 
-def _detailed(group: FailureGroup, window: Window = Window.ALL) -> Any:
-    now = timezone.now()
+def _detailed(user: User, group_id: int, window: Window = Window.ALL) -> Any:
+    now, group = timezone.now(), find_group(user, group_id)
     context = {
-        "sites": total_at_sites(group, window, now=now),
-        "trend": trends_of([group.pk], now=now)[group.pk],
+        "sites": total_at_sites(user, group, window, now=now),
+        "trend": trends_of(user, [group.pk], now=now)[group.pk],
     }
     return FailureGroupDetailSerializer(group, context=context).data
 
@@ -83,8 +90,8 @@ class FailureAction(ActionView):
 
     def answer(self, request: Request, which: int, done: Applied) -> Any:
         """The group. Raises Conflict if its state forbids the decision."""
-        group = find_group(caller(request), which)
+        user = caller(request)
         if not done.changed:
-            verb = self.object_action.name
+            group, verb = find_group(user, which), self.object_action.name
             raise Conflict(f"Failure group {group.pk} is {group.state}: one cannot {verb} it.")
-        return _detailed(group)
+        return _detailed(user, which)

@@ -128,4 +128,5 @@ class PilotAttemptList(ListView):
 
     def get_queryset(self) -> QuerySet[Attempt]:
         """The attempts in this pilot."""
-        return attempts_of_pilot(selectors.find_pilot(caller(self.request), self.kwargs["uuid"]).pk)
+        user = caller(self.request)
+        return attempts_of_pilot(user, selectors.find_pilot(user, self.kwargs["uuid"]).pk)

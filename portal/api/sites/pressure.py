@@ -110,7 +110,10 @@ class PressureSerializer(serializers.Serializer[Pressure]):
     @extend_schema_field(OwnerLineSerializer(many=True))
     def get_owners(self, pressure: Pressure) -> list[dict[str, Any]]:
         """Owners by need, most first; none where pilots have one owner or none."""
-        lines: list[dict[str, Any]] = OwnerLineSerializer(owner_lines(pressure), many=True).data
+        user = caller(self.context["request"])
+        lines: list[dict[str, Any]] = OwnerLineSerializer(
+            owner_lines(user, pressure), many=True
+        ).data
         return lines
 
 
@@ -166,5 +169,6 @@ class QueuePressureHistory(ListView):
 
     def get_queryset(self) -> QuerySet[PressureRecord]:
         """The queue's records."""
-        pressure = find_pressure(caller(self.request), self.kwargs["name"], self.kwargs["queue"])
-        return records_of(pressure.queue)
+        user = caller(self.request)
+        pressure = find_pressure(user, self.kwargs["name"], self.kwargs["queue"])
+        return records_of(user, pressure.queue)

@@ -12,7 +12,7 @@ from portal.api.actions import ActionView
 from portal.api.base import ListView, caller
 from portal.api.sites.shapes import FailedCheckSerializer, SuspectedNodeSerializer
 from wms.pilots.models import PilotCheck
-from wms.pilots.monitoring.suspects import find_suspect, suspects_at
+from wms.pilots.monitoring.suspects import as_seen, find_suspect, suspects_at
 from wms.pilots.program.checks import FAILURES_TOLD_FOR, failed_checks_at
 from wms.pilots.suspect_models import SuspectedNode
 from wms.sites.selectors import find_visible_site
@@ -26,8 +26,9 @@ class SiteFailedCheckList(ListView):
 
     def get_queryset(self) -> QuerySet[PilotCheck]:
         """The site's failures."""
-        site = find_visible_site(caller(self.request), self.kwargs["name"])
-        return failed_checks_at(site, since=timezone.now() - FAILURES_TOLD_FOR)
+        user = caller(self.request)
+        site = find_visible_site(user, self.kwargs["name"])
+        return failed_checks_at(user, site, since=timezone.now() - FAILURES_TOLD_FOR)
 
 
 class SiteSuspectedNodeList(ListView):
@@ -41,6 +42,11 @@ class SiteSuspectedNodeList(ListView):
         site = find_visible_site(caller(self.request), self.kwargs["name"])
         return suspects_at(site).order_by("-pk")
 
+    def paginate_queryset(self, queryset: Any) -> list[SuspectedNode] | None:
+        """A page of them, each with what the caller may see of it."""
+        rows = super().paginate_queryset(queryset)
+        return None if rows is None else as_seen(caller(self.request), rows)
+
 
 class SuspectedNodeAction(ActionView):
     """One decision about one suspected worker node."""
@@ -53,4 +59,5 @@ class SuspectedNodeAction(ActionView):
 
     def answer(self, request: Request, which: int, done: SuspectedNode) -> Any:
         """The suspicion, which is over."""
-        return self.shape(done).data
+        [seen] = as_seen(caller(request), [done])
+        return self.shape(seen).data

@@ -208,7 +208,7 @@ def operation_context(request: HttpRequest, operation: BulkOperation) -> dict[st
                 line,
                 address_of(common["kind"], line.item.object_id, line.label) if line.label else "",
             )
-            for line in item_lines(operation, stretch.rows)
+            for line in item_lines(user, operation, stretch.rows)
         ],
         "events": list(events_of(operation)[:_EVENTS_SHOWN]),
         "dealt_with": operation.frozen_count - operation.pending_count,

@@ -129,7 +129,7 @@ def board_of(user: User, *, now: datetime, scope: Scope, window: Window) -> Boar
         dags=needy,
         loops=[] if is_mine else loops,
         sites=[] if is_mine else sites,
-        rows=attention_rows(jobs, is_whole=not is_mine, now=now),
+        rows=attention_rows(user, jobs, is_whole=not is_mine, now=now),
         held_jobs=about(counts["job/held"]),
         owner=owner,
     )
@@ -189,4 +189,4 @@ def _causes(user: User, scope: Scope, window: Window, now: datetime) -> list[Cou
     if scope == Scope.MINE:
         return own_groups(user, window, now=now, limit=_CAUSES)
     wanted = visible_groups(user).filter(state__in=WANTED)
-    return counted_groups(wanted, window, now=now, site="", limit=_CAUSES)
+    return counted_groups(user, wanted, window, now=now, site="", limit=_CAUSES)

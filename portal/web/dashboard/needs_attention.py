@@ -31,14 +31,14 @@ from django.urls import reverse
 from django.utils.http import urlencode
 
 from portal.shared.site_lines import SiteLine
+from wms.core.models import User
 from wms.core.selectors import LoopHealth, LoopStatus
 from wms.dags.models import Dag
 from wms.dags.states import DagState
 from wms.jobs.models import Job
 from wms.jobs.states import JobState
 from wms.pilots.credentials.selectors import ending_credentials
-from wms.pilots.pressure.backoff import backing_off
-from wms.pilots.pressure.selectors import requests_without_pilots
+from wms.pilots.pressure.selectors import contacts_backing_off, requests_without_pilots
 from wms.pilots.program.checks import failed_checks_since
 from wms.sites.selectors import downtimes_from
 
@@ -188,7 +188,9 @@ def _of_sites(sites: Sequence[SiteLine]) -> list[AttentionItem]:
     ]
 
 
-def attention_rows(jobs: QuerySet[Job], *, is_whole: bool, now: datetime) -> list[tuple[Any, ...]]:
+def attention_rows(
+    user: User, jobs: QuerySet[Job], *, is_whole: bool, now: datetime
+) -> list[tuple[Any, ...]]:
     """Further attention items as rows, one kind after another, in one query.
 
     Columns: kind, number, site, name, since, why, count. Of `jobs` the latest that is held; the
@@ -196,8 +198,8 @@ def attention_rows(jobs: QuerySet[Job], *, is_whole: bool, now: datetime) -> lis
     """
     parts = [_held(jobs)]
     if is_whole:
-        parts += [_demand(now), _backing_off(now), _credentials(now), _checks(now)]
-        parts += [_downtimes(now)]
+        parts += [_demand(user, now), _backing_off(user, now), _credentials(user, now)]
+        parts += [_checks(user, now), _downtimes(now)]
     return list(parts[0].union(*parts[1:], all=True) if len(parts) > 1 else parts[0])
 
 
@@ -225,16 +227,17 @@ def _held(jobs: QuerySet[Job]) -> QuerySet[Any]:
     )  # fmt: skip
 
 
-def _demand(now: datetime) -> QuerySet[Any]:
+def _demand(user: User, now: datetime) -> QuerySet[Any]:
     return _as(
-        "demand", requests_without_pilots(now), number=F("queue_id"), site=F("queue__site__name"),
-        name=F("queue__name"), why=F("turn_reasons"), count=F("all_jobs"),
+        "demand", requests_without_pilots(user, now), number=F("queue_id"),
+        site=F("queue__site__name"), name=F("queue__name"), why=F("turn_reasons"),
+        count=F("all_jobs"),
     )  # fmt: skip
 
 
-def _backing_off(now: datetime) -> QuerySet[Any]:
+def _backing_off(user: User, now: datetime) -> QuerySet[Any]:
     return _as(
-        "backoff", backing_off(now), number=F("pk"), site=F("queue__site__name"),
+        "backoff", contacts_backing_off(user, now), number=F("pk"), site=F("queue__site__name"),
         name=F("queue__name"), since=F("failing_since"), count=F("failures"),
         why=Case(
             When(credential=None, then=F("reason")),
@@ -246,16 +249,16 @@ def _backing_off(now: datetime) -> QuerySet[Any]:
     )  # fmt: skip
 
 
-def _credentials(now: datetime) -> QuerySet[Any]:
+def _credentials(user: User, now: datetime) -> QuerySet[Any]:
     return _as(
-        "credential", ending_credentials(now), number=F("pk"),
+        "credential", ending_credentials(user, now), number=F("pk"),
         site=Coalesce("queue__site__name", "site__name"), name=F("name"), since=F("expires_at"),
         why=Coalesce("frontend__name", Value("the default frontend")),
     )  # fmt: skip
 
 
-def _checks(now: datetime) -> QuerySet[Any]:
-    failed = failed_checks_since(now - _CHECKS_SINCE).order_by()
+def _checks(user: User, now: datetime) -> QuerySet[Any]:
+    failed = failed_checks_since(user, now - _CHECKS_SINCE).order_by()
     by_check = failed.values("pilot__queue__site__name", "name").annotate(times=Count("pk"))
     return _as(
         "check",

@@ -18,8 +18,8 @@ from wms.core.errors import InvalidInput, NotPermitted, PilotageError
 from wms.core.heavy import heavy_place
 from wms.failures.models import FailureRule
 from wms.failures.policy import may_change_rules, require_changing_rules
+from wms.failures.rule_previews import Preview, find_rule, preview_rules, rules_with
 from wms.failures.rules import rule_book, stored_rules
-from wms.failures.selectors import Preview, find_rule, preview_rules, rules_with
 from wms.failures.services import delete_rule, save_rule
 
 _FIELDS = ("position", "name", "pattern", "placeholder", "keeps", "note", "is_enabled")

@@ -6,6 +6,7 @@ The decisions are mute, resolve, reopen and categorise.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from operator import attrgetter
@@ -84,7 +85,7 @@ class StateFacet:
 def error_list(request: HttpRequest) -> HttpResponse:
     """Failure groups of a time, most frequent first, and the matrix of sites and causes."""
     now = timezone.now()
-    list_filter = FailureFilter(request.GET, queryset=visible_groups(request.user), now=now)
+    list_filter = _filter_of(request, request.GET, now)
     context = {
         "form": list_filter.form,
         "unknown": list_filter.unknown(),
@@ -99,16 +100,21 @@ def error_list(request: HttpRequest) -> HttpResponse:
     return render_page(request, "errors", context)
 
 
+def _filter_of(request: HttpRequest, query: Mapping[str, str], now: datetime) -> FailureFilter:
+    return FailureFilter(query, queryset=visible_groups(request.user), now=now, request=request)
+
+
 def _listed(request: HttpRequest, list_filter: FailureFilter, now: datetime) -> dict[str, object]:
     window, site = list_filter.window, list_filter.at_site
+    user = request.user
     found = counted_groups(
-        list_filter.at_any_time("state"), window, now=now, site=site, limit=_COUNTED + 1
+        user, list_filter.at_any_time("state"), window, now=now, site=site, limit=_COUNTED + 1
     )
     counts = Counter(hit.group.state for hit in found[:_COUNTED])
     wanted = list_filter.form.cleaned_data["state"]
     hits = [hit for hit in found if _passes(hit.group.state, wanted)]
     shown = _in_order(hits, list_filter.order)[:_GROUPS]
-    matrix = matrix_of(hits, list_filter.at_any_time(), window, now=now, site=site)
+    matrix = matrix_of(user, hits, list_filter.at_any_time(), window, now=now, site=site)
     return {
         "window": window,
         "since": window.since(now),
@@ -123,7 +129,9 @@ def _listed(request: HttpRequest, list_filter: FailureFilter, now: datetime) -> 
         "order": list_filter.order,
         "heads": heads_of(_COLUMNS, list_filter, request.GET),
         "sorts": choices_of(list_filter, request.GET),
-        "lines": lines_of(shown, trends_of([hit.group.pk for hit in shown], now=now, site=site)),
+        "lines": lines_of(
+            shown, trends_of(user, [hit.group.pk for hit in shown], now=now, site=site)
+        ),
         "matrix": matrix,
         "cells": cells_of(matrix, request.GET),
         "ways": {each.value: _query(request, within=each.value) for each in Window},
@@ -173,7 +181,7 @@ class GroupFilter:
 
 def _view_of(request: HttpRequest, now: datetime) -> GroupFilter:
     query = {name: request.GET[name] for name in ("within", "site") if name in request.GET}
-    list_filter = FailureFilter(query, queryset=visible_groups(request.user), now=now)
+    list_filter = _filter_of(request, query, now)
     if not list_filter.is_valid():
         return GroupFilter(fault="This time or site cannot be read.")
     owner = request.GET.get("owner", "")
@@ -200,13 +208,13 @@ def _show(
 ) -> HttpResponse:
     now, user = timezone.now(), request.user
     view = _view_of(request, now)
-    at_sites = total_at_sites(group, view.window, now=now, owner_id=view.owner_id)
+    at_sites = total_at_sites(user, group, view.window, now=now, owner_id=view.owner_id)
     chosen = sum(count for name, count in at_sites if view.site in ("", name))
     failures = failures_in(
-        view.window, now=now, group_id=group.pk, site=view.site, owner_id=view.owner_id
+        user, view.window, now=now, group_id=group.pk, site=view.site, owner_id=view.owner_id
     )
     rows = page_of(failures, request.GET, page_size=_LINES)
-    trend = trends_of([group.pk], now=now, site=view.site)[group.pk]
+    trend = trends_of(user, [group.pk], now=now, site=view.site)[group.pk]
     context = {
         "group": group,
         "view": view,

@@ -115,7 +115,7 @@ def _family(group: AccountingGroup) -> list[str]:
 
 
 def _limits(user: User) -> list[LimitLine]:
-    uses = uses_by_limit()
+    uses = uses_by_limit(user)
     return [
         LimitLine(limit, list(uses.get(limit.name, {limit.name: 0.0}).items()))
         for limit in visible_limits(user)

@@ -55,7 +55,7 @@ def _show_pilot(
     request: HttpRequest, pilot: Pilot, *, refused: Refused | None = None
 ) -> HttpResponse:
     """Pilot page; the form of a refused action is open and shows the reason."""
-    attempts = list(attempts_of_pilot(pilot.pk)[: _ATTEMPTS_SHOWN + 1])
+    attempts = list(attempts_of_pilot(request.user, pilot.pk)[: _ATTEMPTS_SHOWN + 1])
     events = list(events_of_pilot(pilot)[: _EVENTS_SHOWN + 1])
     error = refused.error if refused else None
     checks = list(checks_of_pilot(pilot)[:_CHECKS_SHOWN])

@@ -27,7 +27,7 @@ from wms.core.errors import Conflict, NotFound, NotPermitted, PilotageError
 from wms.dags.negotiation.requests import load_at
 from wms.dags.reading.selectors import listed_dags
 from wms.dags.states import DAG_ACTIVE
-from wms.pilots.monitoring.suspects import suspects_at
+from wms.pilots.monitoring.suspects import as_seen, suspects_at
 from wms.pilots.pressure.selectors import queue_statuses
 from wms.pilots.program.checks import FAILURES_TOLD_FOR, failed_checks_at
 from wms.pilots.selectors import listed_pilots
@@ -65,8 +65,8 @@ def show_site(request: HttpRequest, name: str, *, refused: Refused | None = None
     events = list(events_of_site(site)[: _EVENTS_SHOWN + 1])
     # All of them: one that is far off may have begun to count already, by a long lead time.
     downtimes = list(planned_downtimes(site, now))
-    failed_checks = list(failed_checks_at(site, since=now - FAILURES_TOLD_FOR)[: _LINES + 1])
-    queues = queue_statuses(site)
+    failed_checks = list(failed_checks_at(user, site, since=now - FAILURES_TOLD_FOR)[: _LINES + 1])
+    queues = queue_statuses(user, site)
     ad_lines, ad_fault = _merged_ad(site)
     context = {
         "site": site,
@@ -85,7 +85,7 @@ def show_site(request: HttpRequest, name: str, *, refused: Refused | None = None
         "now": now,
         "queues": [(each, offer_of(each.queue), reserved_for(each.queue)) for each in queues],
         "dags": dags.qs[:_LINES],
-        "suspects": suspect_lines(user, suspects_at(site)),
+        "suspects": suspect_lines(user, as_seen(user, suspects_at(site))),
         "failed_checks": failed_checks[:_LINES],
         "failed_checks_cut": len(failed_checks) > _LINES,
         "pilots": pilots.qs[:_LINES],

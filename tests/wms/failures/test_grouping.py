@@ -250,7 +250,7 @@ def test_the_bins_of_a_window_add_up_to_the_list_behind_them(
     for window, at_sites in product(Window, (False, True)):
         bins = bins_in(window, now=now, at_sites=at_sites)
         counted = sum(bins.values_list("count", flat=True))
-        assert counted == failures_in(window, now=now, group_id=group.pk).count()
+        assert counted == failures_in(alice, window, now=now, group_id=group.pk).count()
 
 
 def move_back(failure: Failure, by: timedelta) -> None:

@@ -12,8 +12,8 @@ from wms.core.errors import Conflict, InvalidInput, NotPermitted, ReasonRequired
 from wms.core.models import AuditEntry, User
 from wms.failures import grouping
 from wms.failures.models import Failure, FailureGroup, FailureRule
+from wms.failures.rule_previews import preview_rules, rules_with
 from wms.failures.rules import rule_book
-from wms.failures.selectors import preview_rules, rules_with
 from wms.failures.services import (
     categorise_groups,
     delete_rule,

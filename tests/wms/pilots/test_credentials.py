@@ -249,14 +249,16 @@ def test_a_credential_without_its_key_makes_its_frontend_wait_and_nobody_else(
     assert failing.credential is not None
 
 
-def test_the_end_of_a_credential_is_told_ahead(shared: Any, logins: Any, give: Any) -> None:
+def test_the_end_of_a_credential_is_told_ahead(
+    shared: Any, logins: Any, give: Any, olga: User
+) -> None:
     queue, lsst = shared
     now = timezone.now()
     give(token(), name="t", frontend=lsst, queue=queue, valid_until=now + timedelta(days=30))
     give(token(), name="u", queue=queue, valid_until=now + timedelta(hours=4))
 
     def told(after: timedelta) -> list[str]:
-        return [each.name for each in ending_credentials(now + after)]
+        return [each.name for each in ending_credentials(olga, now + after)]
 
     assert told(timedelta()) == []
     assert told(timedelta(hours=3, minutes=30)) == ["u"]

@@ -15,6 +15,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from django.db import transaction
 from django.db.models import Q
 
+from wms.accounting.walls import Walls, within_reach
 from wms.core.actors import Actor
 from wms.core.audit import record_action
 from wms.core.errors import Conflict, InvalidInput, NotFound, TooLarge
@@ -236,7 +237,7 @@ def _zone(name: str) -> ZoneInfo:
 
 def _locked(dag_id: int, actor: Actor) -> Dag:
     dag = (
-        Dag.objects.filter(pk=dag_id)
+        within_reach(actor, Dag.objects.filter(pk=dag_id), Walls.by_group)
         .select_related("owner", "site", "workspace")
         .select_for_update(of=("self",))
         .first()

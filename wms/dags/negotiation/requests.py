@@ -21,6 +21,8 @@ from matching.negotiation.decision import Request, Share, Usage
 from matching.negotiation.fairshare import limit_of
 from wms.accounting import selectors as accounting
 from wms.accounting.models import AccountingGroup
+from wms.accounting.walls import Walls, seen_by, walls_of
+from wms.core.models import User
 from wms.dags.models import Dag, MatchRecord
 from wms.dags.negotiation import bound
 from wms.dags.negotiation.node_fit import NodeFitter
@@ -247,8 +249,19 @@ def concurrency_limits(requests: Iterable[Request]) -> dict[str, Limit]:
 
 def limits_in_use() -> dict[str, float]:
     """Amount of each concurrency limit in use by bound DAGs, by the names that they use."""
+    return _limits_of(bound.dags_that_take_limits())
+
+
+def names_in_use(user: User) -> set[str] | None:
+    """Names of limits that bound DAGs use which the user may see; None for who sees all."""
+    if walls_of(user).is_open:
+        return None
+    return set(_limits_of(seen_by(user, bound.dags_that_take_limits(), Walls.by_group)))
+
+
+def _limits_of(dags: QuerySet[Dag]) -> dict[str, float]:
     used: dict[str, float] = defaultdict(float)
-    rows = bound.dags_that_take_limits().exclude(concurrency_limits={})
+    rows = dags.exclude(concurrency_limits={})
     for limits in rows.values_list("concurrency_limits", flat=True):
         for name, amount in limits.items():
             used[name] += amount

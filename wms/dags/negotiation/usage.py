@@ -16,23 +16,25 @@ from django.db.models import Count
 from matching.negotiation.cycle_sites import Offer, number_of
 from matching.negotiation.fairshare import effective_quotas, limit_of
 from wms.accounting.selectors import limits
+from wms.core.models import User
 from wms.dags.models import Dag
 from wms.dags.negotiation import requests as demand
 from wms.dags.negotiation.cycle import read_offers
-from wms.dags.negotiation.requests import limits_in_use
+from wms.dags.negotiation.requests import limits_in_use, names_in_use
 from wms.dags.states import DagState
 
 
-def uses_by_limit() -> Mapping[str, Mapping[str, float]]:
+def uses_by_limit(user: User) -> Mapping[str, Mapping[str, float]]:
     """Amounts in use by configured limit and by the name that DAGs gave.
 
-    Names without a limit are absent. Two queries.
+    Names without a limit are absent, and those that only DAGs of other frontends gave. Two queries,
+    three for who does not see all.
     """
-    configured = limits()
+    configured, seen = limits(), names_in_use(user)
     uses: dict[str, dict[str, float]] = defaultdict(dict)
     for name, amount in sorted(limits_in_use().items()):
         limit, _ = limit_of(name, configured)
-        if limit:
+        if limit and (seen is None or name == limit or name in seen):
             uses[limit][name] = amount
     return dict(uses)
 

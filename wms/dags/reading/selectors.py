@@ -27,6 +27,7 @@ from django.db.models import (
 )
 
 from matching.negotiation.unmatched_reasons import Kind
+from wms.accounting.walls import Walls, seen_by
 from wms.core.errors import NotFound
 from wms.core.models import User
 from wms.dags.models import Dag, DagEvent, Edge, MatchRecord, Node, NodeEvent
@@ -94,8 +95,8 @@ class LevelNode:
 
 
 def visible_dags(user: User) -> QuerySet[Dag]:
-    """DAGs that the user may read: at present all of them."""
-    return Dag.objects.all() if user.is_active else Dag.objects.none()
+    """DAGs that the user may read: those of the user's frontends (`wms.accounting.walls`)."""
+    return seen_by(user, Dag.objects.all(), Walls.by_group)
 
 
 def listed_dags(user: User) -> QuerySet[Dag]:

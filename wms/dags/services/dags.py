@@ -12,6 +12,7 @@ from typing import Any
 from django.db import transaction
 from django.utils import timezone
 
+from wms.accounting.walls import Walls, within_reach
 from wms.core.actors import Actor
 from wms.core.audit import record_actions
 from wms.core.errors import Conflict, Finding, InvalidInput, NotFound, ReasonRequired
@@ -305,7 +306,7 @@ def locked_dags(dag_ids: Collection[int], actor: Actor) -> list[Dag]:
     """
     all_ids = {*dag_ids, *inner_dags(list(dag_ids))}
     locked = (
-        Dag.objects.filter(pk__in=all_ids)
+        within_reach(actor, Dag.objects.filter(pk__in=all_ids), Walls.by_group)
         .select_related("site", "owner", "workspace", "accounting_group")
         .order_by("pk")
         .select_for_update(of=("self",))

@@ -5,6 +5,8 @@ Read with their use, checked, stored and deleted; DAGs that may have more room t
 
 from __future__ import annotations
 
+from functools import partial
+
 from django.db import transaction
 from django.db.models import (
     Case,
@@ -22,6 +24,7 @@ from django.db.models import (
 from django.db.models.functions import Coalesce
 from django.db.models.lookups import IsNull
 
+from wms.accounting.walls import Walls, seen_by
 from wms.core.actors import Actor
 from wms.core.audit import record_action
 from wms.core.database.saving import check_row, save_audited
@@ -29,7 +32,7 @@ from wms.core.models import User
 from wms.dags import lifecycle
 from wms.dags.models import Dag, SharedLimit
 from wms.dags.states import DAG_TERMINAL, DagState
-from wms.sites.policy import require_configuring, sites_of
+from wms.sites.policy import configurable_sites, require_configuring, sites_of
 
 _ACTION = "configure limits shared by DAGs"
 #: What is true of the DAGs that the limit of the outer query counts.
@@ -43,10 +46,17 @@ _UNDER = (
 
 
 def visible_shared_limits(user: User) -> QuerySet[SharedLimit]:
-    """The limits that the user may see, at present all of them, with what is `submitted` now."""
-    if not user.is_active:
-        return SharedLimit.objects.none()
-    return with_submitted(SharedLimit.objects.select_related("owner", "site"))
+    """The limits that the user may see, with what is `submitted` now.
+
+    Those of all, of people of the user's frontends, and at sites that the user configures.
+    """
+    limits = SharedLimit.objects.select_related("owner", "site")
+    return with_submitted(seen_by(user, limits, partial(_limits_within, user)))
+
+
+def _limits_within(user: User, walls: Walls) -> Q:
+    seen = Q(owner__isnull=True) | walls.of_users("owner")
+    return seen | Q(site__in=configurable_sites(user))
 
 
 def with_submitted(limits: QuerySet[SharedLimit]) -> QuerySet[SharedLimit]:

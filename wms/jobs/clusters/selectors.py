@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from django.db.models import QuerySet
 
+from wms.accounting.walls import Walls, seen_by
 from wms.core.errors import NotFound
 from wms.core.models import User
 from wms.jobs.clusters.live_jobs import live_states
@@ -43,8 +44,8 @@ class ClusterProgress:
 
 
 def visible_clusters(user: User) -> QuerySet[Cluster]:
-    """The clusters that the user may read: at present all of them."""
-    return Cluster.objects.all() if user.is_active else Cluster.objects.none()
+    """The clusters that the user may read: those of the user's frontends."""
+    return seen_by(user, Cluster.objects.all(), Walls.by_group)
 
 
 def listed_clusters(user: User) -> QuerySet[Cluster]:

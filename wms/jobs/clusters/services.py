@@ -15,6 +15,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from matching.task_queues.needs import MOST, BadNeeds, Needs
+from wms.accounting.walls import Walls, within_reach
 from wms.core.actors import Actor
 from wms.core.audit import record_actions
 from wms.core.errors import Conflict, Finding, InvalidInput, NotFound, ReasonRequired
@@ -170,9 +171,8 @@ def checked_changes(
 
 def locked_clusters(cluster_ids: Collection[int], actor: Actor) -> list[Cluster]:
     """The clusters, locked in the order of their ids. Raises NotFound and NotPermitted."""
-    clusters = list(
-        Cluster.objects.filter(pk__in=cluster_ids).order_by("pk").select_for_update(of=("self",))
-    )
+    named = within_reach(actor, Cluster.objects.filter(pk__in=cluster_ids), Walls.by_group)
+    clusters = list(named.order_by("pk").select_for_update(of=("self",)))
     missing = sorted(set(cluster_ids) - {cluster.pk for cluster in clusters})
     if missing:
         raise NotFound(f"There is no cluster {', '.join(map(str, missing))}.")

@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 
 from django.db.models import F, QuerySet
 
+from wms.accounting.walls import Walls, seen_by
 from wms.core.models import Role, User
 from wms.core.policy import has_role
 from wms.pilots.credential_models import Credential
@@ -28,12 +29,13 @@ def visible_credentials(user: User) -> QuerySet[Credential]:
     return rows.order_by("-pk") if has_role(user, Role.OPERATOR) else rows.none()
 
 
-def ending_credentials(now: datetime) -> QuerySet[Credential]:
-    """Credentials that are on and have expired, or will soon, the first to end first.
+def ending_credentials(user: User, now: datetime) -> QuerySet[Credential]:
+    """Credentials of the user's frontends that have expired, or will soon, the first to end first.
 
-    Soon is within a week, or the last quarter of the life of one that was made for less.
+    They are on; soon is within a week, or the last quarter of the life of one that was made for less.
     """
     on = Credential.objects.filter(is_enabled=True, expires_at__lt=now + TOLD_AHEAD)
     whole = F("expires_at") - F("replaced_at")
     in_last_part = on.filter(expires_at__lt=now + whole * _LAST_PART)
-    return in_last_part.defer("sealed").order_by("expires_at")
+    seen = seen_by(user, in_last_part, Walls.by_frontend)
+    return seen.defer("sealed").order_by("expires_at")

@@ -9,7 +9,7 @@ nothing has failed there for a while, or when a person says so.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import asdict
 from datetime import datetime, timedelta
 from typing import Any
@@ -18,11 +18,13 @@ from django.db import transaction
 from django.db.models import F, Func, QuerySet, Value
 
 from matching.task_queues.suspected_nodes import Rule, Suspect, is_cleared, suspects
+from wms.accounting.walls import seen_or_all
 from wms.core.actors import Actor
 from wms.core.audit import record_action
 from wms.core.errors import Conflict, NotFound, ReasonRequired
 from wms.core.models import User
 from wms.jobs.models import Attempt
+from wms.jobs.selectors import visible_jobs
 from wms.pilots.monitoring.node_results import SiteTrials, trials_at, troubled_sites
 from wms.pilots.protocol.refusals import Refusal
 from wms.pilots.suspect_models import SuspectedNode
@@ -59,6 +61,23 @@ def run_cycle(now: datetime) -> dict[str, Any]:
 def current_suspects() -> QuerySet[SuspectedNode]:
     """Nodes that are suspected now, with their sites."""
     return SuspectedNode.objects.filter(ended_at=None).select_related("site")
+
+
+def as_seen(user: User, nodes: Iterable[SuspectedNode]) -> list[SuspectedNode]:
+    """Nodes as the user may see them: of the jobs that failed there only visible ones are named.
+
+    Nor is a reason told that is of another's job. One query at most.
+    """
+    rows, jobs = list(nodes), seen_or_all(user, visible_jobs)
+    if jobs is None:
+        return rows
+    named = {pk for row in rows for pk in row.failed_jobs}
+    seen = set(jobs.filter(pk__in=named).values_list("pk", flat=True))
+    for row in rows:
+        latest = next(iter(row.failed_jobs), None)
+        row.reason = row.reason if latest in seen else ""
+        row.failed_jobs = [pk for pk in row.failed_jobs if pk in seen]
+    return rows
 
 
 def suspects_at(site: Site) -> QuerySet[SuspectedNode]:
@@ -145,7 +164,8 @@ def find_suspect(user: User, suspect_id: int) -> SuspectedNode:
     row = rows.select_related("site").first()
     if row is None:
         raise NotFound(f"There is no suspected worker node {suspect_id}, or you may not see it.")
-    return row
+    [seen] = as_seen(user, [row])
+    return seen
 
 
 @transaction.atomic

@@ -26,9 +26,11 @@ from django.db.models import (
 
 from wms.accounting.frontends import DEFAULT_FRONTEND
 from wms.accounting.models import AccountingGroup
+from wms.accounting.walls import OPEN, Walls, seen_by, walls_of
 from wms.core.errors import NotFound
 from wms.core.models import User
 from wms.pilots.models import Pilot
+from wms.pilots.pressure.backoff import backing_off
 from wms.pilots.pressure.identities import stored_needs
 from wms.pilots.pressure.snapshot import Owner
 from wms.pilots.pressure_models import ElementContact, PressureRecord, PressureRequest
@@ -44,18 +46,15 @@ _TURN_TOLD_FOR = timedelta(minutes=1)
 class Pressure:
     """Pressure on one queue: its latest requests, if there was a cycle since it was made.
 
-    Each frontend that has pilots there has one, the default frontend's comes first. `troubles` are
-    the kinds of questions that its batch system does not answer as it should.
+    Each frontend that has pilots there has one, the default frontend's comes first: `requests` are
+    those that the user may see, `request` is that of all frontends together. `troubles` are the
+    kinds of questions that its batch system does not answer as it should.
     """
 
     queue: Queue
     requests: Sequence[PressureRequest]
+    request: PressureRequest | None
     troubles: Sequence[ElementContact]
-
-    @property
-    def request(self) -> PressureRequest | None:
-        """The request of all frontends together."""
-        return whole_request(self.requests)
 
     @property
     def has_frontends(self) -> bool:
@@ -87,12 +86,16 @@ class QueueStatus:
         return _reasons(self.request)
 
 
-def whole_request(requests: Sequence[PressureRequest]) -> PressureRequest | None:
+def whole_request(
+    requests: Sequence[PressureRequest], walls: Walls = OPEN
+) -> PressureRequest | None:
     """Sum of the requests for a queue, which is not stored; the only one where there is one.
 
-    Reasons then begin with the frontend's name.
+    Reasons then begin with the frontend's name. Amounts are of all frontends, since the queue is
+    shared; reasons and owners only of those that walls let one see.
     """
-    if len(requests) < 2:
+    told = [each for each in requests if walls.lets_in(each.frontend_id)]
+    if len(requests) < 2 and requests == told:
         return requests[0] if requests else None
     latest = max(requests, key=lambda each: each.updated_at)
     served = [each.served_at for each in requests if each.served_at]
@@ -101,11 +104,11 @@ def whole_request(requests: Sequence[PressureRequest]) -> PressureRequest | None
         for name in ("wanted", "granted", "ceiling", "waiting_jobs", "submitted")
     }
     return PressureRequest(
-        queue=latest.queue,
+        queue_id=latest.queue_id,
         **amounts,
-        reasons=[f"{whose(each)}: {text}" for each in requests for text in each.reasons],
-        turn_reasons=[f"{whose(each)}: {text}" for each in requests for text in each.turn_reasons],
-        owners=[owner for each in requests for owner in each.owners],
+        reasons=[f"{whose(each)}: {text}" for each in told for text in each.reasons],
+        turn_reasons=[f"{whose(each)}: {text}" for each in told for text in each.turn_reasons],
+        owners=[owner for each in told for owner in each.owners],
         updated_at=latest.updated_at,
         lease_until=latest.lease_until,
         served_at=max(served, default=None),
@@ -135,8 +138,8 @@ def _reasons(request: PressureRequest | None) -> list[str]:
     return list(dict.fromkeys([*request.reasons, *turn_reasons]))
 
 
-def queue_statuses(site: Site) -> list[QueueStatus]:
-    """Queues of a site by name. Two queries."""
+def queue_statuses(user: User, site: Site) -> list[QueueStatus]:
+    """Queues of a site by name, as the user may see them. Two queries."""
     alive = FilteredRelation("pilots", condition=Q(pilots__state__in=ALIVE))
 
     def count(*states: PilotState) -> Count:
@@ -152,34 +155,49 @@ def queue_statuses(site: Site) -> list[QueueStatus]:
         )
         .order_by("name")
     )
-    requests = _requests_of(list(rows))
+    requests, walls = _requests_of(list(rows)), walls_of(user)
     return [
         QueueStatus(
-            row, whole_request(requests.get(row.pk, ())), row.queued, row.running, row.stalled
+            row,
+            whole_request(requests.get(row.pk, []), walls),
+            row.queued,
+            row.running,
+            row.stalled,
         )
         for row in rows
     ]
 
 
-def pressure_at(site: Site) -> dict[int, Pressure]:
-    """Pressure on each queue of a site, by the queue's id. Three queries."""
+def pressure_at(user: User, site: Site) -> dict[int, Pressure]:
+    """Pressure on each queue of a site as the user may see it, by the queue's id. Three queries."""
     queues = list(queues_of(site))
     requests = _requests_of(queues)
     troubles: dict[int, list[ElementContact]] = defaultdict(list)
-    failing = ElementContact.objects.filter(queue__in=queues, failures__gt=0)
+    failing = _contacts_of(user, ElementContact.objects.filter(queue__in=queues, failures__gt=0))
     failing = failing.select_related("credential").defer("credential__sealed")
     for contact in failing.order_by("kind", "credential"):
         troubles[contact.queue_id].append(contact)
+    walls = walls_of(user)
     return {
-        queue.pk: Pressure(queue, requests.get(queue.pk, ()), troubles[queue.pk])
+        queue.pk: _pressure(queue, requests.get(queue.pk, []), troubles[queue.pk], walls)
         for queue in queues
     }
+
+
+def _pressure(
+    queue: Queue,
+    requests: Sequence[PressureRequest],
+    troubles: Sequence[ElementContact],
+    walls: Walls,
+) -> Pressure:
+    seen = [each for each in requests if walls.lets_in(each.frontend_id)]
+    return Pressure(queue, seen, whole_request(requests, walls), troubles)
 
 
 def find_pressure(user: User, site_name: str, queue_name: str) -> Pressure:
     """Pressure on one queue of a site that the user may see. Raises NotFound."""
     site = find_visible_site(user, site_name)
-    pressures = (each for each in pressure_at(site).values() if each.queue.name == queue_name)
+    pressures = (each for each in pressure_at(user, site).values() if each.queue.name == queue_name)
     pressure = next(pressures, None)
     if pressure is None:
         raise NotFound(f"The site {site_name} has no queue {queue_name}.")
@@ -203,8 +221,11 @@ class OwnerLine:
     running: int
 
 
-def owner_lines(pressure: Pressure) -> list[OwnerLine]:
-    """Owners of private pilots at a queue, who need most first. Three queries, if there are any."""
+def owner_lines(user: User, pressure: Pressure) -> list[OwnerLine]:
+    """Owners of private pilots at a queue, who need most first. Three queries, if there are any.
+
+    Those that the user may see: before walls, owners in the name of groups of the user's frontends.
+    """
     queue, needs = pressure.queue, stored_needs(pressure.request)
     if not queue.has_owners:
         return []
@@ -217,7 +238,8 @@ def owner_lines(pressure: Pressure) -> list[OwnerLine]:
         .values_list("owner_id", "owner_group_id", "queued", "running")
     }
     known = {(row.owner, row.group): row for row in needs}
-    owners = {*known, *pilots}
+    walls = walls_of(user)
+    owners = {each for each in {*known, *pilots} if walls.lets_in_group(each[1], each[0])}
     names = dict(User.objects.filter(pk__in={o for o, _ in owners}).values_list("pk", "username"))
     groups = AccountingGroup.objects.in_bulk([group for _, group in owners if group is not None])
     whole = sum(row.weight for row in needs) or 1.0
@@ -235,27 +257,41 @@ def owner_lines(pressure: Pressure) -> list[OwnerLine]:
     return sorted(lines, key=lambda line: (-line.needed, line.owner, line.group))
 
 
-def requests_without_pilots(now: datetime) -> QuerySet[PressureRequest]:
-    """Requests for queues with waiting jobs at sites that have no pilot alive, one for each queue.
+def contacts_backing_off(user: User, now: datetime) -> QuerySet[ElementContact]:
+    """Contacts that back off now after failures, longest first, as far as the user may see them."""
+    return _contacts_of(user, backing_off(now))
 
-    Those of the most jobs first; `all_jobs` are those of all frontends.
+
+def _contacts_of(user: User, contacts: QuerySet[ElementContact]) -> QuerySet[ElementContact]:
+    """Those by the queues' own logins, and by credentials of the user's frontends."""
+
+    def within(walls: Walls) -> Q:
+        return Q(credential__isnull=True) | walls.by_frontend("credential__frontend")
+
+    return seen_by(user, contacts, within)
+
+
+def requests_without_pilots(user: User, now: datetime) -> QuerySet[PressureRequest]:
+    """Requests of the user's frontends for queues with waiting jobs at sites without a live pilot.
+
+    One for each queue, those of the most jobs first; `all_jobs` are those of all these frontends.
     """
-    asked = PressureRequest.objects.filter(waiting_jobs__gt=0, lease_until__gt=now)
+    valid = PressureRequest.objects.filter(lease_until__gt=now)
+    seen = seen_by(user, valid, Walls.by_frontend)
     at_site = Pilot.objects.filter(queue__site=OuterRef("queue__site"), state__in=ALIVE)
     # Of several frontends at one queue, the request of the most jobs stands for all.
     larger = Q(waiting_jobs__gt=OuterRef("waiting_jobs")) | Q(
         waiting_jobs=OuterRef("waiting_jobs"), pk__lt=OuterRef("pk")
     )
-    others = PressureRequest.objects.filter(larger, queue=OuterRef("queue"), lease_until__gt=now)
-    starving = asked.filter(~Exists(at_site), ~Exists(others), queue__is_enabled=True)
-    return starving.annotate(all_jobs=Subquery(_jobs_of_queue(now))).order_by("-all_jobs", "queue")
-
-
-def _jobs_of_queue(now: datetime) -> QuerySet[Any]:
-    """Jobs that wait for the queue of a request, of all frontends."""
-    at_queue = PressureRequest.objects.filter(queue=OuterRef("queue"), lease_until__gt=now)
+    at_queue = seen.filter(queue=OuterRef("queue"))
+    starving = seen.filter(
+        ~Exists(at_site), ~Exists(at_queue.filter(larger)), waiting_jobs__gt=0,
+        queue__is_enabled=True,
+    )  # fmt: skip
     by_queue = at_queue.order_by().values("queue").annotate(jobs=Sum("waiting_jobs"))
-    return by_queue.values("jobs")
+    return starving.annotate(all_jobs=Subquery(by_queue.values("jobs"))).order_by(
+        "-all_jobs", "queue"
+    )
 
 
 def queues_of_expired_requests(now: datetime) -> list[int]:
@@ -265,6 +301,7 @@ def queues_of_expired_requests(now: datetime) -> list[int]:
     return list(rows.values_list("queue", flat=True).distinct())
 
 
-def records_of(queue: Queue) -> QuerySet[PressureRecord]:
-    """Requests for a queue in the last day, latest first."""
-    return PressureRecord.objects.filter(queue=queue).select_related("frontend").order_by("-pk")
+def records_of(user: User, queue: Queue) -> QuerySet[PressureRecord]:
+    """Requests of the user's frontends for a queue in the last day, latest first."""
+    records = seen_by(user, PressureRecord.objects.filter(queue=queue), Walls.by_frontend)
+    return records.select_related("frontend").order_by("-pk")

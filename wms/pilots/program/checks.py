@@ -11,20 +11,23 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 
+from wms.accounting.walls import Walls, seen_by
 from wms.core.actors import Actor
 from wms.core.database.saving import check_row, check_same_name, save_audited
 from wms.core.errors import InvalidInput, NotAuthenticated
-from wms.core.models import Role
+from wms.core.models import Role, User
 from wms.core.policy import require_role
 from wms.pilots import lifecycle
 from wms.pilots.agent.checks import BUILT_IN
 from wms.pilots.models import NodeCheck, Pilot, PilotCheck
+from wms.pilots.policy import pilots_within
 from wms.pilots.program.declarations import check_declaration, checks_meant_for
 from wms.pilots.program.published import (
     NOTHING_SAID,
@@ -175,15 +178,20 @@ def skipped_publications(check: NodeCheck) -> QuerySet[PilotCheck]:
     return skipped.select_related("pilot__queue__site").order_by("-created_at", "-pk")
 
 
-def failed_checks_since(since: datetime) -> QuerySet[PilotCheck]:
-    """Failed checks on all nodes since then."""
-    return PilotCheck.objects.filter(is_ok=False, created_at__gte=since)
+def failed_checks_since(user: User, since: datetime) -> QuerySet[PilotCheck]:
+    """Failed checks since then in the pilots that the user may see."""
+    failed = PilotCheck.objects.filter(is_ok=False, created_at__gte=since)
+    return seen_by(user, failed, partial(_checks_within, user))
 
 
-def failed_checks_at(site: Site, *, since: datetime) -> QuerySet[PilotCheck]:
+def _checks_within(user: User, walls: Walls) -> Q:
+    return Q(pilot__in=Pilot.objects.filter(pilots_within(user, walls)).values("pk"))
+
+
+def failed_checks_at(user: User, site: Site, *, since: datetime) -> QuerySet[PilotCheck]:
     """Failed checks on nodes of a site since then, latest first, with their pilots and queues."""
     return (
-        failed_checks_since(since)
+        failed_checks_since(user, since)
         .filter(pilot__queue__site=site)
         .select_related("pilot__queue")
         .order_by("-created_at", "-pk")

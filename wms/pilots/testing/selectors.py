@@ -12,8 +12,10 @@ from datetime import datetime
 
 from django.db import models
 
+from wms.core.models import User
 from wms.pilots.agent.session.image_selection import TRIAL
 from wms.pilots.models import Pilot, PilotCheck, PilotEvent
+from wms.pilots.selectors import visible_pilots
 from wms.pilots.states import ALIVE, PENDING, PilotState, PilotTest
 from wms.sites.models import Queue
 from wms.sites.selectors import enabled_queues
@@ -69,9 +71,10 @@ def open_test(queue: Queue) -> Pilot | None:
     return alive.exclude(test=PilotTest.NONE).first()
 
 
-def queue_tests(queue: Queue, *, most: int) -> list[QueueTest]:
-    """Test pilots of a queue with their verdicts, latest first. Two queries."""
-    tests = Pilot.objects.filter(queue=queue).exclude(test=PilotTest.NONE).order_by("-pk")
+def queue_tests(user: User, queue: Queue, *, most: int) -> list[QueueTest]:
+    """Visible test pilots of a queue with their verdicts, latest first. Two queries."""
+    of_queue = visible_pilots(user).filter(queue=queue)
+    tests = of_queue.exclude(test=PilotTest.NONE).order_by("-pk")
     pilots = list(tests[:most])
     checks = _checks_of([pilot.pk for pilot in pilots]) if pilots else {}
     return [

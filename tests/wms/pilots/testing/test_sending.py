@@ -103,7 +103,10 @@ def test_a_second_test_of_a_queue_waits_for_the_end_of_the_first(make_queue, sam
 
     remove_pilot(first.uuid, actor=Actor.person(sam), reason="never mind")
     assert sent(queue, sam).pk != first.pk
-    assert [line.verdict for line in queue_tests(queue, most=5)] == ["waiting", "never_started"]
+    assert [line.verdict for line in queue_tests(sam, queue, most=5)] == [
+        "waiting",
+        "never_started",
+    ]
 
 
 @pytest.mark.django_db(transaction=True)
