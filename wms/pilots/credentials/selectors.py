@@ -30,7 +30,7 @@ def visible_credentials(user: User) -> QuerySet[Credential]:
 
 
 def ending_credentials(user: User, now: datetime) -> QuerySet[Credential]:
-    """Credentials of the user's frontends that have expired, or will soon, the first to end first.
+    """Credentials of the user's frontends that have expired or soon will, the first to end first.
 
     They are on; soon is within a week, or the last quarter of the life of one that was made for less.
     """
