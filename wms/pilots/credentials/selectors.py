@@ -32,7 +32,8 @@ def visible_credentials(user: User) -> QuerySet[Credential]:
 def ending_credentials(user: User, now: datetime) -> QuerySet[Credential]:
     """Credentials of the user's frontends that have expired or soon will, the first to end first.
 
-    They are on; soon is within a week, or the last quarter of the life of one that was made for less.
+    They are on; soon is within a week, or the last quarter of the life of one that was made for
+    less.
     """
     on = Credential.objects.filter(is_enabled=True, expires_at__lt=now + TOLD_AHEAD)
     whole = F("expires_at") - F("replaced_at")
