@@ -15,6 +15,7 @@ from matching.task_queues.resources import JobKind
 from tests.factories import stored_job
 from tests.statements import carried_out_by
 from wms.accounting.models import AccountingGroup
+from wms.accounting.walls import with_groups
 from wms.core.actors import Actor
 from wms.core.errors import InvalidInput, NotPermitted
 from wms.core.models import AuditEntry, User
@@ -326,8 +327,10 @@ def test_who_may_see_limits_sees_what_is_running(alice: User) -> None:
     Attempt.objects.filter(pk__in=[a.pk for a in running(needs())]).update(outcome="done")
     running(needs(), "T2_Y", count=2)
 
+    # As requests read their users.
+    reader = with_groups(User.objects.all()).get(pk=alice.pk)
     with CaptureQueriesContext(connection) as queries:
-        seen = {(each.job_type, each.maximum): each.running for each in visible_limits(alice)}
+        seen = {(each.job_type, each.maximum): each.running for each in visible_limits(reader)}
 
     assert seen == {("User", 2): 3, ("", 99): 5, ("Merge", 2): 0}
     assert len(queries) == 1
