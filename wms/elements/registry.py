@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from wms.elements.arc import arc_element
+from wms.elements.factory import factory_element
 from wms.elements.host import host_element
 from wms.elements.htcondor import htcondor_element
 from wms.elements.protocol import BadSettings, Element
@@ -25,6 +26,7 @@ def element_for(kind: str, settings: Settings) -> Element:
 #: A new adapter: copy `slurm.py`, pass the contract tests, add its line here.
 ELEMENTS: dict[str, Callable[[Settings], Element]] = {
     "arc": arc_element,
+    "factory": factory_element,
     "host": host_element,
     "htcondor": htcondor_element,
     "slurm": slurm_element,

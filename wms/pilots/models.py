@@ -15,6 +15,7 @@ from django.db.models.functions import Now
 from wms.accounting.models import AccountingGroup, Frontend
 from wms.core.models import EventRecord
 from wms.pilots import (  # noqa: F401 - Django looks for models here only.
+    factory_models,
     pressure_models,
     published_models,
     suspect_models,
@@ -62,6 +63,12 @@ class Pilot(models.Model):
         related_name="+",
         db_index=False,
         help_text="For whose jobs it was sent; empty: for those of the default frontend.",
+    )
+    is_remote = models.BooleanField(
+        default=False,
+        db_default=False,
+        help_text="Sent for another installation: it registers there, and here only its batch "
+        "system is asked.",
     )
     secret_sha256 = models.CharField(
         max_length=64, help_text="One-time secret for the registration."
@@ -144,7 +151,8 @@ class Pilot(models.Model):
             ),
             models.CheckConstraint(
                 condition=~models.Q(state__in=["running", "stalled", "done"])
-                | ~models.Q(token_sha256=""),
+                | ~models.Q(token_sha256="")
+                | models.Q(is_remote=True),
                 name="pilot_running_is_registered",
             ),
             models.CheckConstraint(

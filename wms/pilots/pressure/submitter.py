@@ -2,58 +2,47 @@
 
 Each frontend that has pilots there has a request; who lacks most of its share is served first.
 Turns of one queue never overlap, and no turn waits for that of another queue. What a turn did is
-stored with the request; a fault makes the queue back off. Also the submission of one batch, the ids
-of its pilots in the batch system, and the lock of a queue.
+stored with the request; a fault makes the queue back off.
 """
 
 from __future__ import annotations
 
 import random
-import secrets
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-import structlog
 from django.db.models import Count, F, Q
 
 from matching.plurals import counted, pilots_are
 from matching.pressure.formulas import request_lease
 from matching.pressure.removal import Counts, FactoryLimits, Turn, factory_request
-from wms.core.actors import Actor
 from wms.core.database.locks import advisory_lock
-from wms.core.statemachine import DatabaseTime
 from wms.elements.protocol import BatchState, Element, Refused
-from wms.pilots import lifecycle
+from wms.pilots.factories.submission import ordered_by, submit_orders
 from wms.pilots.models import Pilot
-from wms.pilots.monitoring.fault_isolation import TurnClock, faults_contained, task_timeout_noted
+from wms.pilots.monitoring.fault_isolation import (
+    TurnClock,
+    faults_contained,
+    queue_lock,
+    task_timeout_noted,
+)
 from wms.pilots.pressure.backoff import Kind, back_offs, described, note_failure, note_success
 from wms.pilots.pressure.identities import draw_owners
 from wms.pilots.pressure.remover import removal_due, remove_surplus, remove_unneeded
 from wms.pilots.pressure.snapshot import Owner, free_in_scopes
+from wms.pilots.pressure.submission import submit_pilots
 from wms.pilots.pressure_models import PressureRequest
-from wms.pilots.program.bootstrap import pilot_secret
-from wms.pilots.program.manifest import store_manifest, submission_script
-from wms.pilots.protocol.registration import secret_digest
 from wms.pilots.states import ALIVE, PENDING, PilotTest
 from wms.sites.models import Queue
 from wms.sites.selectors import element_of
 
-log = structlog.get_logger(__name__)
-_ACTOR = Actor.system("director")
-_ENDING_MARGIN_S = 60
-_REFUSAL = "the batch system refused"
 _MOST = "at most {} in one turn"
 #: No batch is begun later in a turn, so that its task has time left for one slow answer.
 _BATCHES_FOR_S = 120.0
 #: The task that gives a queue its turn.
 SERVE_TASK = "wms.pilots.serve_queue"
-
-
-def queue_lock(queue_id: int) -> str:
-    """Name of the lock for calls to a queue's batch system."""
-    return f"queue:{queue_id}"
 
 
 @dataclass(slots=True)
@@ -222,17 +211,28 @@ def _submit(
         element = element_of(queue)
         for count in _that_fit(element, turn, report):
             wanted = min(count, _still_asked(request, report, watch))
-            owners = _owners(request, wanted, report)
-            if not owners:
+            sent = _send(request, element, wanted, report, watch.now)
+            if not sent:
                 break
-            submit_pilots(queue, element, len(owners), owners, request.frontend_id)
-            report.submitted += len(owners)
+            report.submitted += sent
     if outcome.fault:
         jitter = random.uniform(-1, 1)
         contact = note_failure(queue, Kind.SUBMIT, outcome.fault, now=watch.now, jitter=jitter)
         report.reasons.append(described(contact))
     elif report.submitted:
         note_success(queue, Kind.SUBMIT, now=watch.now)
+
+
+def _send(
+    request: PressureRequest, element: Element, count: int, report: TurnReport, now: datetime
+) -> int:
+    """Submit so many pilots, or as many as somebody is there for; return how many."""
+    if remote := ordered_by(request.frontend_id):
+        return submit_orders(remote, request.queue, element, count, now) if count else 0
+    owners = _owners(request, count, report)
+    if owners:
+        submit_pilots(request.queue, element, len(owners), owners, request.frontend_id)
+    return len(owners)
 
 
 def _owners(request: PressureRequest, count: int, report: TurnReport) -> Sequence[Owner | None]:
@@ -278,86 +278,6 @@ def _that_fit(element: Element, turn: Turn, report: TurnReport) -> Sequence[int]
     report.reasons.append(f"{capacity.free} of {capacity.total} slots of the batch system are free")
     free = max(capacity.free, 0)
     return [free] if free else []
-
-
-def submit_pilots(
-    queue: Queue,
-    element: Element,
-    count: int,
-    owners: Sequence[Owner | None] = (),
-    frontend_id: int | None = None,
-) -> None:
-    """Submit a batch of a frontend's pilots; `owners` are given where each has its own.
-
-    The rows are written first, so that a crash during the submission leaves a batch name to ask the
-    batch system for (`monitoring.adoption`), and never a pilot that nobody knows.
-    """
-    batch = new_batch_name()
-    keys = [new_pilot_key() for _ in range(count)]
-    script = submission_script(queue, store_manifest(queue))
-    own = queue.owner_id, queue.owner_group_id
-    identities = [owner or own for owner in owners] or [own] * count
-    pilots = Pilot.objects.bulk_create(
-        [
-            Pilot(
-                queue=queue,
-                batch=batch,
-                owner_id=owner_id,
-                owner_group_id=group_id,
-                frontend_id=frontend_id,
-                secret_sha256=secret_digest(key),
-            )
-            for key, (owner_id, group_id) in zip(keys, identities, strict=True)
-        ]
-    )
-    hand_over(queue, element, pilots, keys, script=script)
-    log.info("pilots_submitted", queue=str(queue), count=count, batch=batch)
-
-
-def new_batch_name() -> str:
-    """Name of a new batch, under which its pilots can be asked for."""
-    return f"pilotage-{secrets.token_hex(8)}"
-
-
-def new_pilot_key() -> str:
-    """Secret with which a new pilot registers; its hash is stored with the pilot."""
-    return secrets.token_urlsafe(32)
-
-
-def hand_over(
-    queue: Queue, element: Element, pilots: list[Pilot], keys: Sequence[str], *, script: str
-) -> None:
-    """Give the pilots of one stored batch to the batch system, and note its ids.
-
-    A refusal aborts them and is raised; after Unreachable their batch is asked for later.
-    """
-    try:
-        native_ids = element.submit(
-            len(pilots),
-            script,
-            name=pilots[0].batch,
-            cores=queue.cores,
-            memory_mb=queue.memory_mb,
-            gpus=queue.gpus,
-            minutes=(queue.wall_time_s + _ENDING_MARGIN_S) // 60 + 1,
-            secrets=[pilot_secret(str(p.uuid), k) for p, k in zip(pilots, keys, strict=True)],
-        )
-    except Refused as error:
-        # A clear no, so there is nothing to look for later; the pilots' pages tell it.
-        reason = f"{_REFUSAL}: {error}"
-        ids = [pilot.pk for pilot in pilots]
-        lifecycle.apply("abort", ids, actor=_ACTOR, reason=reason, ended_at=DatabaseTime())
-        raise
-    record_native_ids(pilots, native_ids)
-
-
-def record_native_ids(pilots: list[Pilot], native_ids: list[str]) -> None:
-    """Note the batch system's ids, in the order of submission: the pilots are queued."""
-    known = list(zip(pilots, native_ids, strict=False))
-    for pilot, native_id in known:
-        pilot.native_id = native_id
-    Pilot.objects.bulk_update([pilot for pilot, _ in known], ["native_id"], batch_size=1000)
-    lifecycle.apply("queue", [pilot.pk for pilot, _ in known], actor=_ACTOR)
 
 
 def _store(request: PressureRequest, report: TurnReport, now: datetime) -> None:

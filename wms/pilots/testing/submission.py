@@ -16,7 +16,7 @@ from wms.elements.protocol import BadSettings, Refused
 from wms.pilots import lifecycle
 from wms.pilots.models import Pilot
 from wms.pilots.monitoring.fault_isolation import faults_contained
-from wms.pilots.pressure.submitter import hand_over, new_batch_name, new_pilot_key
+from wms.pilots.pressure.submission import hand_over, new_batch_name, new_pilot_key
 from wms.pilots.program.manifest import store_manifest, submission_script
 from wms.pilots.protocol.registration import secret_digest
 from wms.pilots.states import PilotState, PilotTest
