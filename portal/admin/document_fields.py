@@ -13,6 +13,7 @@ from django.utils.text import capfirst
 from portal.admin.accounting import GroupForm, LimitForm, QuotaForm, SubmitterForm
 from portal.admin.checks import NodeCheckForm
 from portal.admin.examples import EXAMPLES
+from portal.admin.factories import RemoteFactoryForm, RemoteFrontendForm
 from portal.admin.forms import CheckedForm
 from portal.admin.frontends import FrontendEntryForm, FrontendForm
 from portal.admin.matchmaking import MatchmakingPolicyForm
@@ -23,8 +24,8 @@ from portal.admin.task_queues import RunningLimitForm, TaskQueuePolicyForm
 
 FORMS: tuple[type[forms.ModelForm], ...] = (
     SiteForm, QueueForm, DowntimeForm, RunningLimitForm, PilotLimitForm, SharedLimitForm,
-    FrontendForm, FrontendEntryForm, GroupForm, SubmitterForm, QuotaForm, LimitForm,
-    MatchmakingPolicyForm, TaskQueuePolicyForm, NodeCheckForm,
+    FrontendForm, FrontendEntryForm, RemoteFactoryForm, RemoteFrontendForm, GroupForm,
+    SubmitterForm, QuotaForm, LimitForm, MatchmakingPolicyForm, TaskQueuePolicyForm, NodeCheckForm,
 )  # fmt: skip
 #: What every form has besides the fields of its object.
 _COMMON = {str(field.help_text) for field in CheckedForm.base_fields.values()}

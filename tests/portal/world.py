@@ -19,6 +19,7 @@ from tests.portal.furnishing import (
     accounts,
     bulk_operations,
     ended_cluster,
+    factories_and_remotes,
     failed_check,
     failures,
     frontends,
@@ -40,10 +41,12 @@ from wms.core.audit import record_action
 from wms.core.models import ApiToken, AuditEntry
 from wms.dags.models import Dag, NegotiationCycle, Node, ScriptRun, SharedLimit
 from wms.dags.services.shared_limits import save_shared_limit
+from wms.factories.models import RemoteFactory
 from wms.failures.models import FailureGroup, FailureRule
 from wms.jobs.limits import save_limit
 from wms.jobs.models import Cluster, Job, RunningLimit
 from wms.notices.models import Channel, Subscription
+from wms.pilots.factory_models import RemoteFrontend
 from wms.pilots.models import NodeCheck, Pilot
 from wms.pilots.pressure_models import PilotLimit
 from wms.pilots.program.bundle import agent_bundle
@@ -112,6 +115,8 @@ class World:
             "uuid": self.pilot.uuid,
             "name": self.site.name,
             "queue": self.queue.name,
+            "factory": "factory0of1",
+            "frontend": "remote0of1",
             "node_id": self.node.pk,
             "index": 0,
             "run_id": self.script.pk,
@@ -147,6 +152,8 @@ class World:
         objects = {
             "accounting_frontend": lambda: _first(Frontend),
             "sites_frontendentry": lambda: _first(FrontendEntry),
+            "factories_remotefactory": lambda: _first(RemoteFactory),
+            "pilots_remotefrontend": lambda: _first(RemoteFrontend),
             "accounting_accountinggroup": lambda: _first(AccountingGroup),
             "accounting_submitter": lambda: _first(Submitter),
             "accounting_quota": lambda: _first(Quota),
@@ -214,6 +221,7 @@ def small_world() -> World:
     notices(people.ada, 1)
     bulk_operations(people.alice)
     frontends(site, 1)
+    factories_and_remotes(site, 1)
     pressure(site, 1)
     return World(
         people=people,
@@ -268,6 +276,7 @@ def grown(world: World, count: int) -> World:
     notices(world.people.ada, count)
     bulk_operations(owner)
     frontends(world.site, count)
+    factories_and_remotes(world.site, count)
     pressure(world.site, count)
     factories.turn()
     job.refresh_from_db()

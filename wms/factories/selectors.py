@@ -5,16 +5,15 @@ from __future__ import annotations
 from django.db.models import Prefetch, QuerySet
 
 from wms.core.errors import NotFound
-from wms.core.models import Role, User
-from wms.core.policy import has_role
+from wms.core.models import User
 from wms.factories.models import FactoryEntry, RemoteFactory
 
 
 def visible_factories(user: User) -> QuerySet[RemoteFactory]:
-    """Factories that the user may see: operators see all, others none."""
+    """Factories that the user may see, with their entries."""
     entries = Prefetch("entries", FactoryEntry.objects.order_by("name"))
     factories = RemoteFactory.objects.prefetch_related(entries)
-    return factories if has_role(user, Role.OPERATOR) else factories.none()
+    return factories if user.is_active else factories.none()
 
 
 def find_factory(user: User, name: str) -> RemoteFactory:

@@ -31,6 +31,8 @@ from wms.factories.models import RemoteFactory
 _CONFIGURE = "configure remote factories"
 _NOTED_EVERY = timedelta(seconds=10)
 _LONGEST_NAME = 64
+_TOKEN_BYTES = 32
+_CONFIGURED = ("name", "description", "is_enabled", "sites")
 
 
 def check_factory(factory: RemoteFactory) -> None:
@@ -48,15 +50,28 @@ def check_factory(factory: RemoteFactory) -> None:
 
 
 @transaction.atomic
-def save_factory(factory: RemoteFactory, *, actor: Actor, reason: str = "") -> None:
-    """Check and store a factory; it can call once it has a token.
+def create_factory(factory: RemoteFactory, *, actor: Actor, reason: str = "") -> str:
+    """Check and store a new factory; return its token, which nobody can read again.
 
     Raises NotPermitted or InvalidInput.
     """
     require_role(actor, Role.OPERATOR, _CONFIGURE)
     check_factory(factory)
-    fields = ("name", "description", "is_enabled", "sites")
-    save_audited(factory, target=target_of(factory), actor=actor, reason=reason, fields=fields)
+    token = secrets.token_urlsafe(_TOKEN_BYTES)
+    factory.token_sha256, factory.token_at = _digest(token), timezone.now()
+    save_audited(factory, target=target_of(factory), actor=actor, reason=reason, fields=_CONFIGURED)
+    return token
+
+
+@transaction.atomic
+def save_factory(factory: RemoteFactory, *, actor: Actor, reason: str = "") -> None:
+    """Check and store changes of a factory, its token left out.
+
+    Raises NotPermitted or InvalidInput.
+    """
+    require_role(actor, Role.OPERATOR, _CONFIGURE)
+    check_factory(factory)
+    save_audited(factory, target=target_of(factory), actor=actor, reason=reason, fields=_CONFIGURED)
 
 
 @transaction.atomic
@@ -68,7 +83,7 @@ def renew_token(factory: RemoteFactory, *, actor: Actor, reason: str) -> str:
     require_role(actor, Role.OPERATOR, _CONFIGURE)
     if not reason:
         raise ReasonRequired(event="new token")
-    token = secrets.token_urlsafe(32)
+    token = secrets.token_urlsafe(_TOKEN_BYTES)
     _set_token(factory, _digest(token), "renew token of remote factory", actor, reason)
     return token
 

@@ -41,9 +41,9 @@ def token_of(remote: RemoteFrontend) -> str:
             token = file.read(_MOST_TOKEN_BYTES).decode("ascii").strip()
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or "it is no text"
-        raise CallFailed(f"its token cannot be read: {path}: {why}") from error
+        raise CallFailed(f"the file {path.name} with its token cannot be read: {why}") from error
     if not token or not token.isprintable():
-        raise CallFailed(f"{path} has no token")
+        raise CallFailed(f"the file {path.name} has no token")
     return token
 
 

@@ -7,8 +7,7 @@ from datetime import datetime
 from django.db.models import Count, QuerySet
 
 from wms.core.errors import NotFound
-from wms.core.models import Role, User
-from wms.core.policy import has_role
+from wms.core.models import User
 from wms.pilots.factories.carrying import over_since
 from wms.pilots.factory_models import RemoteFrontend, RemoteOrder
 from wms.sites.frontends import EntryKey
@@ -36,9 +35,9 @@ def waiting_orders() -> dict[EntryKey, int]:
 
 
 def visible_remote_frontends(user: User) -> QuerySet[RemoteFrontend]:
-    """Remote frontends that the user may see: operators see all, others none."""
+    """Remote frontends that the user may see."""
     remotes = RemoteFrontend.objects.select_related("frontend").order_by("frontend__name")
-    return remotes if has_role(user, Role.OPERATOR) else remotes.none()
+    return remotes if user.is_active else remotes.none()
 
 
 def find_remote_frontend(user: User, name: str) -> RemoteFrontend:

@@ -19,7 +19,7 @@ from wms.core.actors import Actor
 from wms.core.models import User
 from wms.factories.messages import Orders, Report, as_json, orders_of
 from wms.factories.models import RemoteFactory
-from wms.factories.services import renew_token, save_factory
+from wms.factories.services import create_factory
 from wms.pilots.factories import turns
 from wms.pilots.factories.calls import CallFailed
 from wms.pilots.factories.services import save_remote_frontend
@@ -68,9 +68,9 @@ def install(
     """The frontend's queue, the factory's, and the frontend as the factory knows it."""
     actor = Actor.person(olga)
     factory = RemoteFactory(name="north")
-    save_factory(factory, actor=actor)
+    token = create_factory(factory, actor=actor)
     tokens.mkdir(exist_ok=True)
-    (tokens / "south").write_text(renew_token(factory, actor=actor, reason="new"))
+    (tokens / "south").write_text(token)
     there = make_queue("site-x")
     south = Frontend(name="south")
     save_frontend(south, actor=actor)
