@@ -31,9 +31,8 @@ def why_not() -> str:
     if shutil.which("ip") is None or shutil.which("openssl") is None:
         return "the programs ip and openssl are needed"
     name = f"try-{os.getpid()}"
-    tried = subprocess.run(
-        ["ip", "netns", "add", name], capture_output=True, text=True, check=False
-    )
+    adding = ["ip", "netns", "add", name]
+    tried = subprocess.run(adding, capture_output=True, text=True, check=False)
     if tried.returncode:
         return f"ip netns add: {tried.stderr.strip()}"
     _ip("netns", "del", name)

@@ -168,8 +168,8 @@ def admit_factory(factory: RemoteFactory, instance: UUID, now: datetime) -> None
 
 
 def note_refusal(factory: RemoteFactory, reason: str, now: datetime) -> None:
-    """Note why a call was refused, for the factory's page; not more often than it changes."""
-    lately = Q(refused_at__gt=now - _NOTED_EVERY, refused_reason=reason)
+    """Note why a call was refused, for the factory's page; at most every ten seconds."""
+    lately = Q(refused_at__gt=now - _NOTED_EVERY)
     RemoteFactory.objects.filter(pk=factory.pk).exclude(lately).update(
         refused_at=now, refused_reason=reason
     )

@@ -79,5 +79,5 @@ def _detail(error: urllib.error.HTTPError) -> str:
     try:
         detail = json.loads(error.read(10_000))["detail"]
     except (OSError, http.client.HTTPException, ValueError, KeyError, TypeError):
-        detail = error.reason
+        detail = http.client.responses.get(error.code, "no reason given")
     return " ".join(str(detail).split())[:_MOST_REASON]
