@@ -34,7 +34,7 @@ pytestmark = [pytest.mark.scenario, pytest.mark.slow, pytest.mark.apart]
 JOBS = 5
 QUICK = {
     "PILOTAGE_AGENT_HEARTBEAT_S": "1",
-    "PILOTAGE_AGENT_IDLE_LIMIT_S": "20",
+    "PILOTAGE_AGENT_IDLE_LIMIT_S": "8",
     "PILOTAGE_RESCHEDULE_PAUSES_S": "1,2",
     "PILOTAGE_FACTORY_LEASE_S": "12",
     "PILOTAGE_FACTORY_STALE_S": "8",
@@ -277,7 +277,7 @@ def test_a_factory_behind_a_firewall_runs_the_jobs_of_another_installation(folde
         wait_for("both agree that nothing is left", lambda: (
             not {"submitted", "queued", "running"} & set(+frontend.pilots())
             and not {"submitted", "queued", "running"} & set(+factory.pilots())
-        ), timeout_s=60)  # fmt: skip
+        ), timeout_s=120)  # fmt: skip
         registered = sum(
             pilot["registered_at"] is not None
             for pilot in frontend.get("pilots/?page_size=200")["results"]

@@ -27,6 +27,13 @@ def check_remote_frontend(remote: RemoteFrontend) -> None:
         raise InvalidInput.of("its orders are those of this frontend", field="frontend")
 
 
+def check_group_frontend(group: AccountingGroup) -> None:
+    """Raise InvalidInput where a group's frontend has its jobs at another installation."""
+    if RemoteFrontend.objects.filter(frontend=group.frontend_id).exists():
+        message = "its jobs are at another installation: no group here belongs to it"
+        raise InvalidInput.of(message, field="frontend")
+
+
 @transaction.atomic
 def save_remote_frontend(remote: RemoteFrontend, *, actor: Actor, reason: str = "") -> None:
     """Check and store a remote frontend; it is called within seconds, if it is switched on.

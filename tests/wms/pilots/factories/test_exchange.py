@@ -16,20 +16,30 @@ from hypothesis import HealthCheck, Phase, given, settings, strategies
 from tests.wms.pilots.directing import direct, poll, reasons_of
 from tests.wms.pilots.factories.installations import Line, exchange, install, post
 from tests.wms.pilots.fake_element import FakeElement
+from wms.accounting.models import AccountingGroup
+from wms.accounting.services import save_group
 from wms.core.actors import Actor
-from wms.core.errors import InvalidInput
+from wms.core.errors import Conflict, InvalidInput, NotAuthenticated
 from wms.core.models import User
 from wms.elements.protocol import BatchState, PilotState
 from wms.factories.messages import EntryAd, PilotWord, Report, as_json
 from wms.factories.models import FactoryEntry, PilotOrder, RemoteFactory
 from wms.factories.sealing import BrokenSeal, key_of, seal, unseal
-from wms.factories.services import create_factory, renew_token, revoke_token, save_factory
+from wms.factories.services import (
+    create_factory,
+    delete_factory,
+    renew_token,
+    revoke_token,
+    save_factory,
+)
 from wms.pilots.factories import turns
+from wms.pilots.factories.services import delete_remote_frontend
 from wms.pilots.factory_models import RemoteFrontend, RemoteOrder
 from wms.pilots.models import Pilot
 from wms.pilots.pressure.remover import cancel_pending
 from wms.pilots.pressure_models import ElementContact
 from wms.pilots.protocol.registration import register_pilot
+from wms.pilots.services import drain_pilot
 from wms.sites.models import Queue
 from wms.sites.services import QueueSpec, SiteSpec, configure_site
 
@@ -189,7 +199,7 @@ def test_the_end_of_a_request_takes_back_what_waits_and_never_what_runs(
 
 
 # Shrinking would take minutes: each example runs both installations.
-@settings(max_examples=8, suppress_health_check=list(HealthCheck), phases=[Phase.generate])
+@settings(max_examples=5, suppress_health_check=list(HealthCheck), phases=[Phase.generate])
 @given(steps=strategies.lists(strategies.sampled_from(
     ["direct", "exchange", "lost call", "lost answer", "poll", "crash", "begin", "end", "later"]
 ), min_size=6, max_size=25))  # fmt: skip
@@ -313,6 +323,30 @@ def test_an_entry_is_of_one_queue_and_a_factory_serves_only_its_sites(two: Two, 
     two.exchange()
     two.remote.refresh_from_db()
     assert "site-f" in two.remote.refused["site-x/main"]
+
+
+def test_what_is_of_another_installation_is_not_mixed_with_what_is_here(
+    two: Two, olga: User, add_jobs: Callable[..., list[int]]
+) -> None:
+    actor = Actor.person(olga)
+    group = AccountingGroup(name="ours", frontend=two.remote.frontend)
+    with pytest.raises(InvalidInput) as refused:
+        save_group(group, actor=actor)
+    assert refused.value.findings[0].field == "frontend"
+
+    add_jobs(1)
+    two.run()
+    there = Pilot.objects.get(queue=two.there)
+    assert there.is_remote
+    with pytest.raises(Conflict):
+        drain_pilot(there.uuid, actor=actor, reason="look")
+    with pytest.raises(NotAuthenticated):
+        register_pilot(there.uuid, secret="guess", token="x", node={}, now=two.now)
+
+    with pytest.raises(Conflict):
+        delete_factory(RemoteFactory.objects.get(), actor=actor)
+    with pytest.raises(Conflict):
+        delete_remote_frontend(two.remote, actor=actor)
 
 
 def test_a_sealed_secret_opens_with_its_key_only_and_unchanged() -> None:
