@@ -121,8 +121,8 @@ class PilotDetailSerializer(PilotSerializer):
     class Meta(PilotSerializer.Meta):
         fields = [
             *PilotSerializer.Meta.fields, "batch", "frontend", "owner", "owner_group", "slot",
-            "load", "is_remote", "is_draining", "drain_reason", "accounts", "checks", "published", "variables",
-            "test", "test_verdict", "batch_state", "batch_reason", "batch_since",
+            "load", "is_remote", "is_draining", "drain_reason", "accounts", "checks", "published",
+            "variables", "test", "test_verdict", "batch_state", "batch_reason", "batch_since",
         ]  # fmt: skip
 
     @extend_schema_field(PilotAccountsSerializer(allow_null=True))
