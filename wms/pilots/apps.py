@@ -17,7 +17,9 @@ class PilotsConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        """Register checks of queues and groups that only pilots know, and what wakes the director."""
+        """Register checks of queues and groups that only pilots know, and what wakes the
+        director.
+        """
         from wms.accounting.services import register_group_check
         from wms.core.inbox import register_reader
         from wms.jobs.clusters.lifecycle import NEW_JOBS_TOPIC
