@@ -181,7 +181,8 @@ def factories_and_remotes(site: Site, count: int) -> None:
             frontend=frontend, url="https://portal.example.org", factory_name="here"
         )
         save_remote_frontend(remote, actor=actor)
-        save_entry(FrontendEntry(frontend=frontend, queue=site.queues.all()[0]), actor=actor)
+        queue = site.queues.order_by("pk")[0]
+        save_entry(FrontendEntry(frontend=frontend, queue=queue), actor=actor)
 
 
 def sent_pieces(pilot: Pilot, job: Job) -> None:
