@@ -124,6 +124,8 @@ GET = {
     "admin:taskqueues_*_add": NOBODY,
     "admin:jobs_runninglimit_delete": OPERATE,
     "admin:pilots_pilotlimit_delete": OPERATE,
+    "admin:factories_remotefactory_delete": OPERATE,
+    "admin:pilots_remotefrontend_delete": OPERATE,
     "admin:sites_frontendentry_delete": OPERATE,
     "admin:dags_sharedlimit_delete": OPERATE,
     "admin:*_delete": NOBODY,
