@@ -23,6 +23,7 @@ MOST_ORDERS_BYTES = 4 * 1024 * 1024
 MOST_ENTRIES = 500
 MOST_PILOTS = 1000
 MOST_NEW = 200
+MOST_BATCHES = 20
 MOST_SCRIPT_BYTES = 64 * 1024
 MOST_REASON = 500
 _MOST_NUMBER = 2**31 - 1
@@ -142,7 +143,7 @@ def orders_of(data: object) -> Orders:
     return Orders(
         float(reader.number("lease_s", low=1, high=86_400)),
         reader.texts("refused"),
-        reader.items("batches", _batch, most=MOST_NEW),
+        reader.items("batches", _batch, most=MOST_BATCHES),
         reader.uuids("cancelled"),
         reader.uuids("asked"),
     )

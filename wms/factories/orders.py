@@ -16,6 +16,7 @@ from django.db import IntegrityError, transaction
 from django.db.models import Q
 
 from wms.core.conf import conf
+from wms.factories.messages import MOST_SCRIPT_BYTES
 from wms.factories.models import FactoryEntry, OrderBatch, PilotOrder, RemoteFactory
 from wms.factories.sealing import key_of, seal
 from wms.factories.standing import standings
@@ -68,6 +69,8 @@ def order_pilots(
     if silent := known.silence(factory):
         raise FactorySilent(silent)
     row = known.factories[factory]
+    if len(script) > MOST_SCRIPT_BYTES:
+        raise OrderRefused(f"its script has more than {MOST_SCRIPT_BYTES} bytes")
     _check_room(row, len(secrets))
     uuids = [UUID(secret.partition(":")[0]) for secret in secrets]
     key = order_key()

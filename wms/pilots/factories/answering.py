@@ -16,6 +16,7 @@ from django.db import transaction
 from wms.core.conf import conf
 from wms.core.loops import wake
 from wms.factories.messages import (
+    MOST_BATCHES,
     MOST_NEW,
     EntryAd,
     NewBatch,
@@ -177,6 +178,9 @@ def _new_batches(
         .order_by("pk")
         .select_for_update(of=("self",))[:MOST_NEW]
     )
+    # Each batch brings its script along: what is of more of them comes with the next answers.
+    taken = set(list(dict.fromkeys(order.batch_id for order in orders))[:MOST_BATCHES])
+    orders = [order for order in orders if order.batch_id in taken]
     own, batches = order_key(), {}
     pilots: dict[int, list[NewPilot]] = defaultdict(list)
     lost = []
