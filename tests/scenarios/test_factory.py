@@ -31,7 +31,7 @@ from tests.scenarios.running_demo import FOREIGN, wait_for
 
 pytestmark = [pytest.mark.scenario, pytest.mark.slow, pytest.mark.apart]
 
-JOBS = 5
+JOBS = 4
 QUICK = {
     "PILOTAGE_AGENT_HEARTBEAT_S": "1",
     "PILOTAGE_AGENT_IDLE_LIMIT_S": "8",
@@ -229,7 +229,7 @@ def _done(frontend: Installation, dag: str) -> int:
 def _is_over(factory: Installation) -> bool:
     """Whether the frontend's request is over at the factory, which has taken back what waited."""
     until = factory.get("remote-frontends/south/").get("lease_until")
-    return bool(until) and datetime.fromisoformat(until) + timedelta(seconds=8) < timezone.now()
+    return bool(until) and datetime.fromisoformat(until) + timedelta(seconds=6) < timezone.now()
 
 
 def _ad(frontend: Installation) -> Mapping[str, Any]:
