@@ -40,6 +40,7 @@ INSTALLED_APPS = [
     "drf_spectacular_sidecar",
     "wms.core",
     "wms.accounting",
+    "wms.factories",
     "wms.sites",
     "wms.taskqueues",
     "wms.jobs",
@@ -54,6 +55,7 @@ INSTALLED_APPS = [
     "portal.web",
     "portal.api",
     "portal.pilot_api",
+    "portal.factory_api",
     "portal.cli",
 ]
 
@@ -291,6 +293,7 @@ CELERY_TASK_ROUTES = {
     # So do slow batch systems: no loop waits for one.
     "wms.pilots.serve_queue": {"queue": "elements"},
     "wms.pilots.attend_queue": {"queue": "elements"},
+    "wms.pilots.call_frontend": {"queue": "elements"},
     # And those who listen outside of the portal.
     "wms.notices.send": {"queue": "elements"},
 }
@@ -356,6 +359,11 @@ PILOTAGE = {
     "MAX_HEAVY_REQUESTS": int(env.number("PILOTAGE_MAX_HEAVY_REQUESTS", 4)),
     "MAX_HEAVY_REQUESTS_PER_USER": int(env.number("PILOTAGE_MAX_HEAVY_REQUESTS_PER_USER", 2)),
     "MAX_HELD_CLAIMS": int(env.number("PILOTAGE_MAX_HELD_CLAIMS", 8)),
+    "FACTORY_LEASE_S": env.number("PILOTAGE_FACTORY_LEASE_S", 900),
+    "FACTORY_STALE_S": env.number("PILOTAGE_FACTORY_STALE_S", 60),
+    "FRONTEND_TOKENS_DIR": env.text(
+        "PILOTAGE_FRONTEND_TOKENS_DIR", str(VAR_DIR / "frontend-tokens")
+    ),
     "BLOBS_DIR": str(VAR_DIR / "blobs"),
     "HOST_PILOTS_DIR": str(VAR_DIR / "pilots"),
     "PUBLIC_URL": PUBLIC_URL,

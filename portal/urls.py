@@ -21,5 +21,6 @@ urlpatterns = [
     path("admin/", admin_site.urls),
     path("api/v1/", include("portal.api.urls")),
     path("pilot/v1/", include("portal.pilot_api.urls")),
+    path("factory/v1/", include("portal.factory_api.urls")),
     path("", include("portal.web.urls")),
 ]

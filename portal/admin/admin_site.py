@@ -20,6 +20,7 @@ from portal.admin.accounts import TokenAdmin, UserAdmin
 from portal.admin.audit import AuditAdmin
 from portal.admin.checks import NodeCheckAdmin
 from portal.admin.credentials import CredentialAdmin
+from portal.admin.factories import RemoteFactoryAdmin, RemoteFrontendAdmin
 from portal.admin.frontends import FrontendAdmin, FrontendEntryAdmin
 from portal.admin.matchmaking import MatchmakingPolicyAdmin
 from portal.admin.pilot_limits import PilotLimitAdmin
@@ -34,8 +35,10 @@ from wms.accounting.models import AccountingGroup, ConcurrencyLimit, Frontend, Q
 from wms.core.errors import NotPermitted
 from wms.core.models import ApiToken, AuditEntry, Role, User
 from wms.dags.models import MatchmakingPolicy, SharedLimit
+from wms.factories.models import RemoteFactory
 from wms.jobs.models import RunningLimit
 from wms.pilots.credential_models import Credential
+from wms.pilots.factory_models import RemoteFrontend
 from wms.pilots.models import NodeCheck
 from wms.pilots.pressure_models import PilotLimit
 from wms.sites.downtime_models import Downtime
@@ -111,6 +114,8 @@ site.register(PilotLimit, PilotLimitAdmin)
 site.register(Frontend, FrontendAdmin)
 site.register(FrontendEntry, FrontendEntryAdmin)
 site.register(Credential, CredentialAdmin)
+site.register(RemoteFactory, RemoteFactoryAdmin)
+site.register(RemoteFrontend, RemoteFrontendAdmin)
 site.register(AccountingGroup, GroupAdmin)
 site.register(Submitter, SubmitterAdmin)
 site.register(Quota, QuotaAdmin)

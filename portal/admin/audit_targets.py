@@ -11,9 +11,11 @@ from wms.accounting.models import AccountingGroup, ConcurrencyLimit, Frontend, S
 from wms.core.audit_changes import changes_of
 from wms.core.models import ApiToken, AuditEntry, User
 from wms.dags.models import MatchmakingPolicy, SharedLimit
+from wms.factories.models import RemoteFactory
 from wms.jobs.models import RunningLimit
 from wms.pilots.credential_models import Credential
 from wms.pilots.credentials.services import target_of as credential_target
+from wms.pilots.factory_models import RemoteFrontend
 from wms.pilots.models import NodeCheck
 from wms.pilots.pressure_models import PilotLimit
 from wms.sites.downtime_models import Downtime
@@ -29,6 +31,8 @@ _TARGETS: dict[type[Model], Callable[[Any], str]] = {
     Frontend: lambda row: f"frontend {row.name}",
     FrontendEntry: target_of,
     Credential: credential_target,
+    RemoteFactory: lambda row: f"remote factory {row.name}",
+    RemoteFrontend: lambda row: f"remote frontend {row.frontend.name}",
     AccountingGroup: lambda row: f"group {row.name}",
     Submitter: lambda row: f"submitter {row}",
     ConcurrencyLimit: lambda row: f"limit {row.name}",

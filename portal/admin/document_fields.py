@@ -14,6 +14,7 @@ from portal.admin.accounting import GroupForm, LimitForm, QuotaForm, SubmitterFo
 from portal.admin.checks import NodeCheckForm
 from portal.admin.credentials import CredentialForm
 from portal.admin.examples import EXAMPLES
+from portal.admin.factories import RemoteFactoryForm, RemoteFrontendForm
 from portal.admin.forms import CheckedForm
 from portal.admin.frontends import FrontendEntryForm, FrontendForm
 from portal.admin.matchmaking import MatchmakingPolicyForm
@@ -24,8 +25,9 @@ from portal.admin.task_queues import RunningLimitForm, TaskQueuePolicyForm
 
 FORMS: tuple[type[forms.ModelForm], ...] = (
     SiteForm, QueueForm, DowntimeForm, RunningLimitForm, PilotLimitForm, SharedLimitForm,
-    FrontendForm, FrontendEntryForm, CredentialForm, GroupForm, SubmitterForm, QuotaForm, LimitForm,
-    MatchmakingPolicyForm, TaskQueuePolicyForm, NodeCheckForm,
+    FrontendForm, FrontendEntryForm, CredentialForm, RemoteFactoryForm, RemoteFrontendForm,
+    GroupForm, SubmitterForm, QuotaForm, LimitForm, MatchmakingPolicyForm, TaskQueuePolicyForm,
+    NodeCheckForm,
 )  # fmt: skip
 #: What every form has besides the fields of its object.
 _COMMON = {str(field.help_text) for field in CheckedForm.base_fields.values()}

@@ -18,6 +18,8 @@ from portal.api.credentials import views as credentials
 from portal.api.dags import graph, steering
 from portal.api.dags import views as dags
 from portal.api.explain import views as explain
+from portal.api.factories import frontends
+from portal.api.factories import views as factories
 from portal.api.failures import views as failures
 from portal.api.history import views as history
 from portal.api.jobs import outputs as job_outputs
@@ -47,6 +49,8 @@ _NODE = f"{_DAG}/nodes/<int8:node_id>"
 _NAME = "(?P<name>[A-Za-z0-9_.-]+)"
 _SITE = f"^sites/{_NAME}"
 _QUEUE = _NAME.replace("<name>", "<queue>")
+_FACTORY = _NAME.replace("<name>", "<factory>")
+_FRONTEND = _NAME.replace("<name>", "<frontend>")
 
 urlpatterns = [
     path("schema/", schema.Schema.as_view(), name="schema"),
@@ -222,6 +226,21 @@ urlpatterns = [
         "running-limits/<int8:limit_id>/",
         running_limits.RunningLimitDetail.as_view(),
         name="running-limit",
+    ),
+    path("remote-factories/", factories.FactoryList.as_view(), name="remote-factories"),
+    re_path(
+        f"^remote-factories/{_FACTORY}/$", factories.FactoryDetail.as_view(), name="remote-factory"
+    ),
+    re_path(
+        f"^remote-factories/{_FACTORY}/token/$",
+        factories.FactoryToken.as_view(),
+        name="remote-factory-token",
+    ),
+    path("remote-frontends/", frontends.RemoteFrontendList.as_view(), name="remote-frontends"),
+    re_path(
+        f"^remote-frontends/{_FRONTEND}/$",
+        frontends.RemoteFrontendDetail.as_view(),
+        name="remote-frontend",
     ),
     path("quotas/", quotas.QuotaList.as_view(), name="quotas"),
     path("quotas/<int8:quota_id>/", quotas.QuotaDetail.as_view(), name="quota"),

@@ -1,6 +1,6 @@
 """Middleware that limits the size of request bodies, and one that keeps answers out of caches.
 
-The API and pilots have limits of their own.
+The API, pilots and factories have limits of their own.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from wms.core.conf import conf
 #: A form of somebody who is not logged in is a login form.
 ANONYMOUS_BODY_BYTES = 64 * 1024
 #: These have tokens instead of sessions, and bounds of their own.
-_OTHER_FACES = ("/api/", "/pilot/")
+_OTHER_FACES = ("/api/", "/pilot/", "/factory/")
 
 _View = Callable[[HttpRequest], HttpResponseBase]
 

@@ -202,6 +202,7 @@ _PILOT = Entity(
     event_meanings={
         "queue": "the batch system gave it an id",
         "register": "it called in with its one-time secret",
+        "start": "it calls in at another installation, and its batch system says that it runs",
         "stall": "no heartbeat for too long",
         "recover": "a heartbeat came after all",
         "end": "it said good-bye: idle, drained, lifetime over or terminated",

@@ -33,6 +33,10 @@ def _dag_ids() -> list[int]:
     return list(Dag.objects.values_list("pk", flat=True))
 
 
+def _remote_frontend(name: str) -> dict[str, Any]:
+    return {"frontend": name, "url": "https://new.example.org", "factory_name": "here"}
+
+
 #: Bodies without which a request is refused before its permission is looked at.
 BODIES: dict[str, Callable[[], dict[str, Any]]] = {
     "api:dags": lambda: _dag_parts("file"),
@@ -115,6 +119,10 @@ BODIES: dict[str, Callable[[], dict[str, Any]]] = {
     "api:quota": lambda: {"max_clusters": 1},
     "api:credentials": lambda: _CREDENTIAL | {"frontend": "bare1", "secret": "e30.e30.c2ln"},
     "api:credential": lambda: _CREDENTIAL | {"name": "token0of1", "valid_until": "2100-01-01"},
+    "api:remote-factories": lambda: {"name": "new"},
+    "api:remote-factory": lambda: {"name": "factory0of1", "sites": ["UW"]},
+    "api:remote-frontends": lambda: _remote_frontend("bare1"),
+    "api:remote-frontend": lambda: _remote_frontend("remote0of1"),
     "api:running-limits": lambda: {"maximum": 1},
     "api:running-limit": lambda: {"maximum": 1},
     "api:task-queue-policy": lambda: {
@@ -143,6 +151,8 @@ BODIES: dict[str, Callable[[], dict[str, Any]]] = {
     "admin:accounting_frontend_delete": lambda: {"post": "yes"},
     "admin:sites_frontendentry_delete": lambda: {"post": "yes"},
     "admin:pilots_credential_delete": lambda: {"post": "yes"},
+    "admin:factories_remotefactory_delete": lambda: {"post": "yes"},
+    "admin:pilots_remotefrontend_delete": lambda: {"post": "yes"},
     "admin:accounting_quota_delete": lambda: {"post": "yes"},
     "admin:accounting_concurrencylimit_delete": lambda: {"post": "yes"},
     "admin:jobs_runninglimit_delete": lambda: {"post": "yes"},

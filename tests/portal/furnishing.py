@@ -22,6 +22,8 @@ from wms.core.actors import Actor
 from wms.core.models import User
 from wms.dags.lifecycle import DATA_TOPIC
 from wms.dags.models import Dag, Node, ScriptRun
+from wms.factories.models import FactoryEntry, RemoteFactory
+from wms.factories.services import create_factory
 from wms.failures import grouping
 from wms.jobs.clusters.materialiser import Turn, advance
 from wms.jobs.clusters.services import remove_clusters
@@ -33,6 +35,8 @@ from wms.notices.models import Channel, Delivery, Notice
 from wms.notices.services import add_channel, subscribe
 from wms.pilots.credential_models import Credential
 from wms.pilots.credentials.services import save_credential
+from wms.pilots.factories.services import save_remote_frontend
+from wms.pilots.factory_models import RemoteFrontend
 from wms.pilots.lifecycle import apply as apply_to_pilots
 from wms.pilots.models import NodeCheck, Pilot, PilotCheck
 from wms.pilots.pressure.backoff import note_failure
@@ -182,6 +186,23 @@ def credentials(count: int) -> None:
         credential = Credential(name=f"token{number}of{count}", site=site, kind="htcondor-token")
         credential.new_secret = "e30.e30.c2ln"
         save_credential(credential, actor=factories.SYSTEM)
+
+
+def factories_and_remotes(site: Site, count: int) -> None:
+    """Remote factories with an entry, so many, and remote frontends."""
+    actor, now = factories.SYSTEM, timezone.now()
+    for number in range(count):
+        factory = RemoteFactory(name=f"factory{number}of{count}")
+        create_factory(factory, actor=actor)
+        FactoryEntry.objects.create(factory=factory, name="there/main", seen_at=now)
+        frontend = Frontend(name=f"remote{number}of{count}")
+        save_frontend(frontend, actor=actor)
+        remote = RemoteFrontend(
+            frontend=frontend, url="https://portal.example.org", factory_name="here"
+        )
+        save_remote_frontend(remote, actor=actor)
+        queue = site.queues.order_by("pk")[0]
+        save_entry(FrontendEntry(frontend=frontend, queue=queue), actor=actor)
 
 
 def sent_pieces(pilot: Pilot, job: Job) -> None:

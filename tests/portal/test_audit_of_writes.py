@@ -43,7 +43,10 @@ UNTOLD = {
     "api:bulk": "freezes a selection; the operation is told when it is confirmed",
 }
 #: What is deleted of all, not of one's own: the address gives the reason.
-REASONED = ("api:downtime", "api:quota", "api:running-limit", "api:shared-limit", "api:credential")
+REASONED = (
+    "api:downtime", "api:quota", "api:running-limit", "api:shared-limit", "api:credential",
+    "api:remote-factory", "api:remote-factory-token", "api:remote-frontend",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,13 +92,16 @@ def _references(world: World, name: str) -> dict[str, int]:
     if name == "admin:pilots_credential_add":
         bare = Frontend.objects.order_by("pk").values_list("pk", flat=True)[0]
         return {"site": Site.objects.get(name="Pool0of1").pk, "frontend": bare}
+    if name == "admin:pilots_remotefrontend_add":
+        return {"frontend": Frontend.objects.get(name="bare1").pk}
     is_of_user = name in ("admin:core_apitoken_add", "admin:accounting_quota_add")
     return {"user": world.people.bob.pk} if is_of_user else {}
 
 
 def _is_done(route: Route, written: Written) -> bool:
     """Pages lead on when something was done; the API answers well. A token is shown once."""
-    is_page = not route.name.startswith("api:") and route.name != "admin:core_apitoken_add"
+    shows_token = ("admin:core_apitoken_add", "admin:factories_remotefactory_add")
+    is_page = not route.name.startswith("api:") and route.name not in shows_token
     return written.status == 302 if is_page else written.status < 300
 
 

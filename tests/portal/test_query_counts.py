@@ -104,6 +104,8 @@ EXEMPT = {
     "web:change-channel": "is posted to",
     "api:notices-read": "is posted to",
     "api:subscription": "is deleted",
+    "api:remote-factory-token": "is posted to",
+    "factory_api:exchange": "is posted to",
     "web:steer-site": "is posted to",
     "web:change-downtime": "is posted to",
     "web:cancel-downtime": "is posted to",

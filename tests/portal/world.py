@@ -20,6 +20,7 @@ from tests.portal.furnishing import (
     bulk_operations,
     credentials,
     ended_cluster,
+    factories_and_remotes,
     failed_check,
     failures,
     frontends,
@@ -41,11 +42,13 @@ from wms.core.audit import record_action
 from wms.core.models import ApiToken, AuditEntry
 from wms.dags.models import Dag, NegotiationCycle, Node, ScriptRun, SharedLimit
 from wms.dags.services.shared_limits import save_shared_limit
+from wms.factories.models import RemoteFactory
 from wms.failures.models import FailureGroup, FailureRule
 from wms.jobs.limits import save_limit
 from wms.jobs.models import Cluster, Job, RunningLimit
 from wms.notices.models import Channel, Subscription
 from wms.pilots.credential_models import Credential
+from wms.pilots.factory_models import RemoteFrontend
 from wms.pilots.models import NodeCheck, Pilot
 from wms.pilots.pressure_models import PilotLimit
 from wms.pilots.program.bundle import agent_bundle
@@ -114,6 +117,8 @@ class World:
             "uuid": self.pilot.uuid,
             "name": self.site.name,
             "queue": self.queue.name,
+            "factory": "factory0of1",
+            "frontend": "remote0of1",
             "node_id": self.node.pk,
             "index": 0,
             "run_id": self.script.pk,
@@ -151,6 +156,8 @@ class World:
             "accounting_frontend": lambda: _first(Frontend),
             "sites_frontendentry": lambda: _first(FrontendEntry),
             "pilots_credential": lambda: _first(Credential),
+            "factories_remotefactory": lambda: _first(RemoteFactory),
+            "pilots_remotefrontend": lambda: _first(RemoteFrontend),
             "accounting_accountinggroup": lambda: _first(AccountingGroup),
             "accounting_submitter": lambda: _first(Submitter),
             "accounting_quota": lambda: _first(Quota),
@@ -219,6 +226,7 @@ def small_world() -> World:
     bulk_operations(people.alice)
     frontends(site, 1)
     credentials(1)
+    factories_and_remotes(site, 1)
     pressure(site, 1)
     return World(
         people=people,
@@ -274,6 +282,7 @@ def grown(world: World, count: int) -> World:
     bulk_operations(owner)
     frontends(world.site, count)
     credentials(count)
+    factories_and_remotes(world.site, count)
     pressure(world.site, count)
     factories.turn()
     job.refresh_from_db()

@@ -6,7 +6,7 @@ from which their real priorities follow.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
 
 from django.db import connection, transaction
@@ -99,6 +99,9 @@ def _update(
         cursor.execute(CHARGE_SUBMITTERS, [now, *columns])
 
 
+_GROUP_CHECKS: list[Callable[[AccountingGroup], None]] = []
+
+
 def check_group(group: AccountingGroup) -> None:
     """Raise InvalidInput with the faults of a group."""
     check_row(group)
@@ -111,6 +114,13 @@ def check_group(group: AccountingGroup) -> None:
     parent = group.name.rpartition(".")[0]
     if parent and not others.filter(name=parent).exists():
         raise InvalidInput.of(f"there is no group {parent}: make it first", field="name")
+    for check in _GROUP_CHECKS:
+        check(group)
+
+
+def register_group_check(check: Callable[[AccountingGroup], None]) -> None:
+    """Have groups checked by a higher app, which raises InvalidInput; called when it is set up."""
+    _GROUP_CHECKS.append(check)
 
 
 @transaction.atomic

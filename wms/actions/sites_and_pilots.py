@@ -78,7 +78,11 @@ PILOTS = Kind(
         Action(
             "drain",
             "Drain",
-            [of_state(ALIVE), when(~Q(drain_reason=""), "it drains already")],
+            [
+                of_state(ALIVE),
+                when(~Q(drain_reason=""), "it drains already"),
+                when(Q(is_remote=True), "it has its jobs from another installation"),
+            ],
             one_alone(drain_pilot),
             page=OnPage(
                 "The pilot takes no more jobs and ends after those at hand.", "takes no more jobs"

@@ -39,6 +39,9 @@ class Conf:
     max_heavy_requests: int
     max_heavy_requests_per_user: int
     max_held_claims: int
+    factory_lease_s: float
+    factory_stale_s: float
+    frontend_tokens_dir: Path
     blobs_dir: Path
     host_pilots_dir: Path
     public_url: str
@@ -74,6 +77,9 @@ def conf() -> Conf:
         max_heavy_requests=int(raw["MAX_HEAVY_REQUESTS"]),
         max_heavy_requests_per_user=int(raw["MAX_HEAVY_REQUESTS_PER_USER"]),
         max_held_claims=int(raw["MAX_HELD_CLAIMS"]),
+        factory_lease_s=float(raw["FACTORY_LEASE_S"]),
+        factory_stale_s=float(raw["FACTORY_STALE_S"]),
+        frontend_tokens_dir=Path(raw["FRONTEND_TOKENS_DIR"]),
         blobs_dir=Path(raw["BLOBS_DIR"]),
         host_pilots_dir=Path(raw["HOST_PILOTS_DIR"]),
         public_url=str(raw["PUBLIC_URL"]),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 
 from wms.elements.arc import arc_element
+from wms.elements.factory import factory_element
 from wms.elements.host import host_element
 from wms.elements.htcondor import htcondor_element
 from wms.elements.logins import BadLogin, Login, LoginKind
@@ -50,6 +51,7 @@ def login_refusal(kind: str, settings: Settings, login: LoginKind) -> str:
 #: A new adapter: copy `slurm.py`, pass the contract tests, add its line here.
 ELEMENTS: dict[str, Callable[[Settings], Element]] = {
     "arc": arc_element,
+    "factory": factory_element,
     "host": host_element,
     "htcondor": htcondor_element,
     "slurm": slurm_element,

@@ -16,6 +16,7 @@ from wms.accounting.models import AccountingGroup, Frontend
 from wms.core.models import EventRecord
 from wms.pilots import (  # noqa: F401 - Django looks for models here only.
     credential_models,
+    factory_models,
     pressure_models,
     published_models,
     suspect_models,
@@ -71,6 +72,12 @@ class Pilot(models.Model):
         related_name="+",
         db_index=False,
         help_text="With which it was submitted; empty: with what its queue's settings name.",
+    )
+    is_remote = models.BooleanField(
+        default=False,
+        db_default=False,
+        help_text="Sent for another installation: it registers there, and here only its batch "
+        "system is asked.",
     )
     secret_sha256 = models.CharField(
         max_length=64, help_text="One-time secret for the registration."
@@ -158,7 +165,8 @@ class Pilot(models.Model):
             ),
             models.CheckConstraint(
                 condition=~models.Q(state__in=["running", "stalled", "done"])
-                | ~models.Q(token_sha256=""),
+                | ~models.Q(token_sha256="")
+                | models.Q(is_remote=True),
                 name="pilot_running_is_registered",
             ),
             models.CheckConstraint(

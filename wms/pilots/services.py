@@ -101,6 +101,8 @@ def _locked(which: Q, named: str, event: str, *, actor: Actor, reason: str) -> P
 
 def _drain(pilot: Pilot, *, actor: Actor, reason: str) -> Pilot:
     reason = reason.strip()
+    if pilot.is_remote:
+        raise Conflict("The pilot has its jobs from another installation, which drains it.")
     if pilot.drain_reason:
         raise Conflict(f"The pilot is to take no more jobs already: {pilot.drain_reason}")
     pilot.drain_reason = reason

@@ -50,6 +50,8 @@ TRANSITIONS: TransitionTable = {
     "queue": _step(_S.SUBMITTED, to=_S.QUEUED),
     # A pilot may call in before the batch system's answer to its submission is stored.
     "register": _step(_S.SUBMITTED, _S.QUEUED, to=_S.RUNNING),
+    # One that registers elsewhere is seen to run by its batch system only.
+    "start": _step(_S.SUBMITTED, _S.QUEUED, to=_S.RUNNING),
     "stall": _step(_S.RUNNING, to=_S.STALLED, needs_reason=True),
     "recover": _step(_S.STALLED, to=_S.RUNNING),
     "end": _step(_S.RUNNING, _S.STALLED, to=_S.DONE),

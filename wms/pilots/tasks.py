@@ -1,7 +1,8 @@
-"""Celery tasks of pilots: control loops, and tasks for one queue (submitter, batch poller).
+"""Celery tasks of pilots: control loops, and tasks for one queue (submitter, batch poller)
+or one remote frontend.
 
-The loops are director, monitor, suspected nodes, and accounting, which also removes old logs and
-check results.
+The loops are director, monitor, calls of remote frontends, suspected nodes, and accounting, which
+also removes old logs and check results.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from celery import shared_task
 from django.utils import timezone
 
 from wms.core import loops
+from wms.pilots.factories import turns
 from wms.pilots.monitoring import accounting, batch_poller, monitor, suspects
 from wms.pilots.pressure import director, submitter
 from wms.pilots.program import checks
@@ -56,6 +58,17 @@ ACCOUNTANT = loops.register(
 )
 
 
+FACTORY = loops.register(
+    loops.Loop(
+        "factory",
+        "wms.pilots.call_frontends",
+        period_s=5,
+        run_cycle=turns.run_cycle,
+        keeps_period=True,
+    )
+)
+
+
 @shared_task(name=DIRECTOR.task, soft_time_limit=55, time_limit=60)
 def direct() -> None:
     """Ask for pilots where there is work; a missed run delays them until the next."""
@@ -84,6 +97,18 @@ def serve_queue(queue_id: int) -> None:
 def poll_queue(queue_id: int) -> None:
     """Ask one queue's batch system for its pilots; a missed run delays it until the next cycle."""
     batch_poller.poll(queue_id, timezone.now())
+
+
+@shared_task(name=FACTORY.task, soft_time_limit=55, time_limit=60)
+def call_frontends() -> None:
+    """Call the remote frontends; a missed run delays their orders until the next."""
+    loops.run(FACTORY)
+
+
+@shared_task(name=turns.CALL_TASK, soft_time_limit=240, time_limit=270)
+def call_frontend(remote_id: int) -> None:
+    """Call one remote frontend; a missed run delays its orders until the next cycle."""
+    turns.call_frontend(remote_id, timezone.now())
 
 
 @shared_task(name=ACCOUNTANT.task, soft_time_limit=50, time_limit=60)

@@ -13,6 +13,7 @@ from matching.task_queues.needs import MOST
 from wms.core.database.saving import check_row
 from wms.core.errors import InvalidInput
 from wms.elements.protocol import BadSettings
+from wms.sites.factories import check_factory_queue
 from wms.sites.models import Queue
 from wms.sites.payload_accounts import check_payload_accounts
 from wms.sites.selectors import element_of
@@ -52,6 +53,7 @@ def check_queue(queue: Queue) -> None:
         element_of(queue)
     except BadSettings as error:
         raise InvalidInput.of(str(error), field="settings") from error
+    check_factory_queue(queue)
     for check in _QUEUE_CHECKS:
         check(queue)
 

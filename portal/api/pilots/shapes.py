@@ -128,9 +128,9 @@ class PilotDetailSerializer(PilotSerializer):
     class Meta(PilotSerializer.Meta):
         fields = [
             *PilotSerializer.Meta.fields, "batch", "frontend", "credential", "owner",
-            "owner_group", "slot",
-            "load", "is_draining", "drain_reason", "accounts", "checks", "published", "variables",
-            "test", "test_verdict", "batch_state", "batch_reason", "batch_since",
+            "owner_group", "slot", "load", "is_remote", "is_draining", "drain_reason", "accounts",
+            "checks", "published", "variables", "test", "test_verdict", "batch_state",
+            "batch_reason", "batch_since",
         ]  # fmt: skip
 
     @extend_schema_field(PilotAccountsSerializer(allow_null=True))

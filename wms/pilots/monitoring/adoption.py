@@ -13,7 +13,7 @@ from wms.core.actors import Actor
 from wms.elements.protocol import Element
 from wms.pilots import lifecycle
 from wms.pilots.models import Pilot
-from wms.pilots.pressure.batches import record_native_ids
+from wms.pilots.pressure.submission import record_native_ids
 from wms.pilots.states import PilotState
 from wms.sites.models import Queue
 

@@ -32,16 +32,22 @@ from wms.jobs.attempts import rescheduling
 from wms.jobs.models import Attempt
 from wms.jobs.states import JobCause
 from wms.pilots import lifecycle
+from wms.pilots.factories.batch_view import end_remote, note_remote_starts
 from wms.pilots.models import Pilot
 from wms.pilots.monitoring.access import Access, shown_to
 from wms.pilots.monitoring.adoption import REMINDED_FOR, adopt_batches
 from wms.pilots.monitoring.doubts import doubt_about, known, living, raise_alarm
-from wms.pilots.monitoring.fault_isolation import TurnClock, faults_contained, task_timeout_noted
+from wms.pilots.monitoring.fault_isolation import (
+    TurnClock,
+    faults_contained,
+    queue_lock,
+    task_timeout_noted,
+)
 from wms.pilots.pressure.backoff import Kind, note_failure, note_success
 from wms.pilots.pressure.remover import cancel_pending
-from wms.pilots.pressure.submitter import queue_lock
 from wms.pilots.states import ALIVE, PENDING, PilotState
 from wms.pilots.testing.submission import submit_requested_test
+from wms.sites.factories import FACTORY
 from wms.sites.models import Queue
 
 log = structlog.get_logger(__name__)
@@ -176,6 +182,7 @@ def _act(
     access.contacts.update(seen_pilots=known(alive, states))
     _remind(access, cancelled, states)
     _note_states([*alive, *filter(_is_unsettled, cancelled)], states, now)
+    note_remote_starts(alive, states)
     ended = [pilot for pilot in alive if _has_ended(pilot, states[pilot.native_id], now)]
     for pilot in ended:
         _declare_ended(pilot, states[pilot.native_id], now)
@@ -258,6 +265,9 @@ def _has_ended(pilot: Pilot, batch: BatchPilot, now: datetime) -> bool:
 def _declare_ended(pilot: Pilot, batch: BatchPilot, now: datetime) -> None:
     """End pilots that the batch system reports as over, without a last message of their own."""
     reason = f"ended without a word; the batch system says: {_words(batch)}"
+    if pilot.is_remote:
+        end_remote(pilot, batch.state, _words(batch), now)
+        return
     event = "abort" if pilot.state in PENDING else "fail"
     applied = lifecycle.apply(event, [pilot.pk], actor=_ACTOR, reason=reason, ended_at=now)
     rescheduling.reschedule_jobs_of_pilots(
@@ -278,7 +288,11 @@ def _note_starts(
     access: Access, ended: Iterable[Pilot], states: Mapping[str, BatchPilot], now: datetime
 ) -> None:
     """Count pilots that end before they call in as failed starts: the queue backs off."""
-    unheard = [pilot for pilot in ended if pilot.state in PENDING]
+    unheard = [pilot for pilot in ended if pilot.state in PENDING and not pilot.is_remote]
+    if access.queue.element == FACTORY:
+        # What a factory takes back tells nothing of the nodes.
+        taken_back = BatchState.CANCELLED
+        unheard = [each for each in unheard if states[each.native_id].state != taken_back]
     if unheard:
         what = _words(states[unheard[0].native_id])
         count = counted(len(unheard), "pilot", "pilots")

@@ -1,6 +1,7 @@
 """Fault isolation: a fault of one queue's batch system does not stop the work for other queues.
 
-Also the back-off from a batch system that uses up a task's time, and the clock of a queue's turn.
+Also the back-off from a batch system that uses up a task's time, the clock of a queue's turn, and
+the lock of a queue.
 """
 
 from __future__ import annotations
@@ -20,6 +21,11 @@ from wms.pilots.pressure.backoff import Kind, note_failure
 from wms.sites.models import Queue
 
 log = structlog.get_logger(__name__)
+
+
+def queue_lock(queue_id: int) -> str:
+    """Name of the lock for calls to a queue's batch system."""
+    return f"queue:{queue_id}"
 
 
 @dataclass(slots=True)

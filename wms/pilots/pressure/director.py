@@ -7,11 +7,13 @@ entry only.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
+from matching.pressure.capacity import ResourceVector
 from matching.pressure.job_division import Need, share_out
 from matching.pressure.plan import plan
 from matching.pressure.plan_values import QueueState, Request, SharedQueue
@@ -85,7 +87,7 @@ def plan_requests(now: datetime) -> dict[str, QueueRequest]:
         owned={str(entry) for entry in states.entries if entry.queue.has_owners},
         identity_of=states.identities.of_needs,
     )
-    needs = share_out(fitting.groups, queue_offers(states, waiting))
+    needs = share_out(fitting.groups, queue_offers(states, waiting)) | _ordered_needs(states)
     old = stored_requests()
     bounds = replace(scopes(), shared=_shared_queues(states))
     requests = plan(_states(states, needs, _no_demand(states, needs, waiting)), bounds)
@@ -126,6 +128,24 @@ def _is_due(
     return before is not None and queued > 0 and removal_due(before, entry.queue, now)
 
 
+def _ordered_needs(states: EntryStates) -> dict[str, Need]:
+    """Needs of remote frontends: what they have ordered and does not run yet.
+
+    They have been damped and cut where the jobs are; here only limits and shares count.
+    """
+    needs = {}
+    for entry in states.entries:
+        count = states.ordered.get(entry.key, 0)
+        if entry.key in states.ordered and str(entry) not in states.closed:
+            pilots = count + states.pilots_of(entry).queued
+            queue = entry.queue
+            size = ResourceVector(queue.cores, queue.memory_mb, queue.gpus, queue.wall_time_s)
+            needs[str(entry)] = Need(
+                jobs=Counter({size: pilots} if pilots else {}), pilots=pilots, priority=float(count)
+            )
+    return needs
+
+
 def _need(needs: Mapping[str, Need], entry: Entry) -> Need:
     return needs.get(str(entry)) or Need()
 
@@ -155,6 +175,7 @@ def _state(
     entry: Entry, states: EntryStates, need: Need, no_demand: Mapping[str, str]
 ) -> QueueState:
     queue, pilots = entry.queue, states.pilots_of(entry)
+    is_undamped = queue.element in _WITHOUT_WAITING or entry.key in states.ordered
     return QueueState(
         name=str(entry),
         need=need,
@@ -169,7 +190,7 @@ def _state(
         max_queued=entry.max_queued,
         max_idle=queue.max_idle_pilots,
         curb_idle=queue.curb_idle_pilots,
-        attenuation=1.0 if queue.element in _WITHOUT_WAITING else queue.attenuation,
+        attenuation=1.0 if is_undamped else queue.attenuation,
         site=queue.site.name,
         group=queue.owner_group.name if queue.owner_group else frontend_scope(entry.frontend),
         shared=str(queue) if states.is_shared(entry) else "",

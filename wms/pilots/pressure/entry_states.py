@@ -17,10 +17,12 @@ from wms.accounting.frontends import Belongings, read_belongings
 from wms.accounting.models import Frontend
 from wms.jobs.limits import reached_limits
 from wms.pilots.credentials.choice import Choices
+from wms.pilots.factories.selectors import remote_reasons, waiting_orders
 from wms.pilots.pressure.backoff import Kind, back_offs, described
 from wms.pilots.pressure.identities import Identities, read_identities
 from wms.pilots.pressure.snapshot import Owner, QueuePilots, pilots_by_entry, seen_disk_mb
 from wms.pilots.program.published import published_here
+from wms.sites.factories import factory_refusals
 from wms.sites.frontends import Entry, EntryKey, entry_offer, read_entries
 from wms.sites.models import Queue
 from wms.sites.selectors import enabled_queues, lapsed_identities
@@ -36,7 +38,8 @@ class EntryStates:
 
     `closed` has the reasons of entries that are sent nothing for a time; `withdrawn` those of
     entries at which a frontend has pilots and may have no more, both by name. `offers` are those of
-    all others.
+    all others, but those of remote frontends: `ordered` has the pilots that these want submitted,
+    beyond those that wait already.
     """
 
     entries: Sequence[Entry]
@@ -46,6 +49,7 @@ class EntryStates:
     pilots: Mapping[EntryKey, QueuePilots]
     identities: Identities
     belongings: Belongings
+    ordered: Mapping[EntryKey, int]
     _at: Mapping[int, Sequence[Entry]] = field(default_factory=dict)
 
     def pilots_of(self, entry: Entry) -> QueuePilots:
@@ -82,8 +86,12 @@ def read_states(now: datetime, waiting: Sequence[Demand]) -> EntryStates:
     gone = _gone_entries(queues, entries, pilots)
     closed = _closed(queues, [*entries, *gone], now)
     withdrawn = {str(entry): "its frontend is sent no more pilots here" for entry in gone}
+    remotes, ordered = remote_reasons(now), waiting_orders()
     offers = {}
     for entry in entries:
+        if entry.frontend is not None and entry.frontend.pk in remotes:
+            withdrawn[str(entry)] = remotes[entry.frontend.pk]
+            continue
         offer = None if str(entry) in closed else entry_offer(entry, belongings)
         if offer is not None:
             offers[str(entry)] = offer
@@ -102,8 +110,13 @@ def read_states(now: datetime, waiting: Sequence[Demand]) -> EntryStates:
         pilots,
         read_identities(waiting) if has_owners else Identities(),
         belongings,
+        {entry.key: ordered.get(entry.key, 0) for entry in entries if _is_remote(entry, remotes)},
         at,
     )
+
+
+def _is_remote(entry: Entry, remotes: Mapping[int, str]) -> bool:
+    return entry.frontend is not None and entry.frontend.pk in remotes
 
 
 def _gone_entries(
@@ -166,6 +179,7 @@ def _closed_queues(queues: Sequence[Queue], now: datetime) -> dict[int, str]:
     lapsed = lapsed_identities([(queue.owner, queue.owner_group) for queue in queues])
     is_open = set(enabled_queues(now).values_list("pk", flat=True))
     standing = standings(now)
+    unserved = factory_refusals(queues, now)
     closed = {}
     for queue in queues:
         identity = (queue.owner, queue.owner_group)
@@ -175,6 +189,8 @@ def _closed_queues(queues: Sequence[Queue], now: datetime) -> dict[int, str]:
             closed[queue.pk] = standing[queue.site_id].reason
         elif identity in lapsed:
             closed[queue.pk] = lapsed[identity]
+        elif queue.pk in unserved:
+            closed[queue.pk] = unserved[queue.pk]
     return closed
 
 
@@ -182,6 +198,7 @@ def queue_offers(states: EntryStates, waiting: Sequence[Demand]) -> dict[str, Qu
     """Offers of the entries that are open to the jobs that wait, by name."""
     frontend_of = states.belongings.frontend_of
     demanding = frozenset(frontend_of.get(demand.needs.owner_group) for demand in waiting)
+    demanding |= {frontend_id for (_, frontend_id), count in states.ordered.items() if count}
     found = {}
     for entry in states.entries:
         offer, pilots = states.offers.get(str(entry)), states.pilots_of(entry)

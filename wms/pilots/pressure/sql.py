@@ -8,13 +8,14 @@ from __future__ import annotations
 # rooms. Where each pilot is private to somebody else, they are told apart by owner and group. The
 # attempts are found by `attempt_open_by_kind`, which holds the open ones only; the pilots of each
 # queue by `pilot_by_queue_and_state`. A test pilot that takes no jobs meets no demand: it is there,
-# and counts as busy.
+# and counts as busy; so does one that has its jobs from another installation.
 COUNT_FREE_CAPACITY = """
 SELECT pilot.queue_id, pilot.frontend_id,
        pilot.state IN ('submitted', 'queued') AND pilot.test <> 'checks' AS is_waiting,
        pilot.batch_state = 'held' AS is_held,
-       held.pilot_id IS NOT NULL OR pilot.test = 'checks' AS is_busy,
-       pilot.state = 'running' AND NOT pilot.is_draining AND pilot.drain_reason = ''
+       held.pilot_id IS NOT NULL OR pilot.test = 'checks' OR pilot.is_remote AS is_busy,
+       pilot.state = 'running' AND NOT pilot.is_remote AND NOT pilot.is_draining
+           AND pilot.drain_reason = ''
            AND CASE WHEN has_owners THEN pilot.owner_id IS NOT NULL
                ELSE pilot.owner_id IS NOT DISTINCT FROM queue.owner_id
                    AND pilot.owner_group_id IS NOT DISTINCT FROM queue.owner_group_id END

@@ -2,8 +2,7 @@
 
 Each frontend that has pilots there has a request; who lacks most of its share is served first.
 Turns of one queue never overlap, and no turn waits for that of another queue. What a turn did is
-stored with the request; a fault makes the queue back off, with the credential that was shown. Also
-the lock of a queue.
+stored with the request; a fault makes the queue back off, with the credential that was shown.
 """
 
 from __future__ import annotations
@@ -22,10 +21,15 @@ from matching.pressure.removal import Counts, FactoryLimits, Turn, factory_reque
 from wms.core.database.locks import advisory_lock
 from wms.elements.protocol import BatchState, Element, Refused
 from wms.pilots.credentials.choice import Chosen, chosen_at, element_with
+from wms.pilots.factories.submission import ordered_by, submit_orders
 from wms.pilots.models import Pilot
-from wms.pilots.monitoring.fault_isolation import TurnClock, faults_contained, task_timeout_noted
+from wms.pilots.monitoring.fault_isolation import (
+    TurnClock,
+    faults_contained,
+    queue_lock,
+    task_timeout_noted,
+)
 from wms.pilots.pressure.backoff import Kind, back_offs, described, note_failure, note_success
-from wms.pilots.pressure.batches import submit_pilots
 from wms.pilots.pressure.identities import draw_owners
 from wms.pilots.pressure.remover import (
     removal_due,
@@ -34,6 +38,7 @@ from wms.pilots.pressure.remover import (
     remove_unneeded,
 )
 from wms.pilots.pressure.snapshot import Owner, free_in_scopes
+from wms.pilots.pressure.submission import submit_pilots
 from wms.pilots.pressure_models import PressureRequest
 from wms.pilots.states import ALIVE, PENDING, PilotTest
 from wms.sites.models import Queue
@@ -43,11 +48,6 @@ _MOST = "at most {} in one turn"
 _BATCHES_FOR_S = 120.0
 #: The task that gives a queue its turn.
 SERVE_TASK = "wms.pilots.serve_queue"
-
-
-def queue_lock(queue_id: int) -> str:
-    """Name of the lock for calls to a queue's batch system."""
-    return f"queue:{queue_id}"
 
 
 @dataclass(slots=True)
@@ -227,11 +227,10 @@ def _submit(
         element = element_with(queue, credential_id)
         for count in _that_fit(element, turn, report):
             wanted = min(count, _still_asked(request, report, watch))
-            owners = _owners(request, wanted, report)
-            if not owners:
+            sent = _send(request, element, credential_id, wanted, report, watch.now)
+            if not sent:
                 break
-            submit_pilots(queue, element, len(owners), owners, request.frontend_id, credential_id)
-            report.submitted += len(owners)
+            report.submitted += sent
     if outcome.fault:
         jitter = random.uniform(-1, 1)
         contact = note_failure(
@@ -245,6 +244,24 @@ def _submit(
         report.reasons.append(described(contact))
     elif report.submitted:
         note_success(queue, Kind.SUBMIT, now=watch.now, credential_id=credential_id)
+
+
+def _send(
+    request: PressureRequest,
+    element: Element,
+    credential_id: int | None,
+    count: int,
+    report: TurnReport,
+    now: datetime,
+) -> int:
+    """Submit so many pilots, or as many as somebody is there for; return how many."""
+    queue, frontend_id = request.queue, request.frontend_id
+    if remote := ordered_by(frontend_id):
+        return submit_orders(remote, queue, element, count, now, credential_id) if count else 0
+    owners = _owners(request, count, report)
+    if owners:
+        submit_pilots(queue, element, len(owners), owners, frontend_id, credential_id)
+    return len(owners)
 
 
 def _owners(request: PressureRequest, count: int, report: TurnReport) -> Sequence[Owner | None]:

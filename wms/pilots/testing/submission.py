@@ -18,7 +18,7 @@ from wms.pilots import lifecycle
 from wms.pilots.credentials.choice import chosen_at, element_with
 from wms.pilots.models import Pilot
 from wms.pilots.monitoring.fault_isolation import faults_contained
-from wms.pilots.pressure.batches import hand_over, new_batch_name, new_pilot_key
+from wms.pilots.pressure.submission import hand_over, new_batch_name, new_pilot_key
 from wms.pilots.program.manifest import store_manifest, submission_script
 from wms.pilots.protocol.registration import secret_digest
 from wms.pilots.states import PilotState, PilotTest

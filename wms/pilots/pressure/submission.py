@@ -1,6 +1,7 @@
-"""Batches of pilots: submission of one with its rows, and their ids in the batch system.
+"""Submission of a batch of pilots: their rows first, then the batch system, then its ids.
 
-The rows are written first; what becomes of them is a matter of the monitor.
+So a crash in between leaves a batch name to ask the batch system for (`monitoring.adoption`), and
+never a pilot that nobody knows.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import structlog
 from wms.core.actors import Actor
 from wms.core.statemachine import DatabaseTime
 from wms.elements.protocol import Element, Refused
+from wms.factories.orders import Slot
 from wms.pilots import lifecycle
 from wms.pilots.credentials.choice import element_with
 from wms.pilots.models import Pilot
@@ -39,9 +41,6 @@ def submit_pilots(
     """Submit a batch of a frontend's pilots; `owners` are given where each has its own.
 
     They remember the credential that the element shows.
-
-    The rows are written first, so that a crash during the submission leaves a batch name to ask the
-    batch system for (`monitoring.adoption`), and never a pilot that nobody knows.
     """
     batch = new_batch_name()
     keys = [new_pilot_key() for _ in range(count)]
@@ -79,23 +78,44 @@ def new_pilot_key() -> str:
     return secrets.token_urlsafe(32)
 
 
+def slot_of(queue: Queue) -> Slot:
+    """Slot that pilots of a queue ask for."""
+    return Slot(
+        cores=queue.cores,
+        memory_mb=queue.memory_mb,
+        gpus=queue.gpus,
+        minutes=(queue.wall_time_s + _ENDING_MARGIN_S) // 60 + 1,
+    )
+
+
 def hand_over(
     queue: Queue, element: Element, pilots: list[Pilot], keys: Sequence[str], *, script: str
 ) -> None:
-    """Give the pilots of one stored batch to the batch system, and note its ids.
+    """Give the pilots of one stored batch to the batch system, each with its key.
 
     A refusal aborts them and is raised; after Unreachable their batch is asked for later.
+    """
+    words = [pilot_secret(str(p.uuid), k) for p, k in zip(pilots, keys, strict=True)]
+    give(element, pilots, words, script=script, slot=slot_of(queue))
+
+
+def give(
+    element: Element, pilots: list[Pilot], words: Sequence[str], *, script: str, slot: Slot
+) -> None:
+    """Give stored pilots to the batch system with what their scripts are to find; note its ids.
+
+    Fails as `hand_over` does.
     """
     try:
         native_ids = element.submit(
             len(pilots),
             script,
             name=pilots[0].batch,
-            cores=queue.cores,
-            memory_mb=queue.memory_mb,
-            gpus=queue.gpus,
-            minutes=(queue.wall_time_s + _ENDING_MARGIN_S) // 60 + 1,
-            secrets=[pilot_secret(str(p.uuid), k) for p, k in zip(pilots, keys, strict=True)],
+            cores=slot.cores,
+            memory_mb=slot.memory_mb,
+            gpus=slot.gpus,
+            minutes=slot.minutes,
+            secrets=words,
         )
     except Refused as error:
         # A clear no, so there is nothing to look for later; the pilots' pages tell it.

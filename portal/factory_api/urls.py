@@ -1,0 +1,11 @@
+"""URL patterns of the factory API, included under `factory/v1/`."""
+
+from __future__ import annotations
+
+from django.urls import path
+
+from portal.factory_api.views import exchange
+
+app_name = "factory_api"
+
+urlpatterns = [path("exchange", exchange, name="exchange")]

@@ -1,0 +1,48 @@
+"""Selectors of remote frontends and of the orders that wait to be submitted for them."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from django.db.models import Count, QuerySet
+
+from wms.core.errors import NotFound
+from wms.core.models import User
+from wms.pilots.factories.carrying import over_since
+from wms.pilots.factory_models import RemoteFrontend, RemoteOrder
+from wms.sites.frontends import EntryKey
+
+_NOTHING = "its installation has ordered no pilots"
+
+
+def remote_reasons(now: datetime) -> dict[int, str]:
+    """Why nothing is submitted for each remote frontend that orders nothing, by its frontend's id.
+
+    One query.
+    """
+    remotes = RemoteFrontend.objects.select_related("frontend")
+    return {
+        remote.frontend_id: over_since(remote, now) or remote.error or _NOTHING
+        for remote in remotes
+    }
+
+
+def waiting_orders() -> dict[EntryKey, int]:
+    """Orders that wait to be submitted, by queue and frontend. One query."""
+    rows = RemoteOrder.objects.filter(state=RemoteOrder.State.WAITING, is_cancelled=False)
+    counts = rows.order_by().values_list("queue_id", "remote__frontend_id").annotate(Count("pk"))
+    return {(queue_id, frontend_id): n for queue_id, frontend_id, n in counts}
+
+
+def visible_remote_frontends(user: User) -> QuerySet[RemoteFrontend]:
+    """Remote frontends that the user may see."""
+    remotes = RemoteFrontend.objects.select_related("frontend").order_by("frontend__name")
+    return remotes if user.is_active else remotes.none()
+
+
+def find_remote_frontend(user: User, name: str) -> RemoteFrontend:
+    """The remote frontend of this name, if the user may see it. Raises NotFound."""
+    remote = visible_remote_frontends(user).filter(frontend__name=name).first()
+    if remote is None:
+        raise NotFound(f"There is no remote frontend {name}.")
+    return remote
