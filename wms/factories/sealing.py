@@ -1,16 +1,14 @@
-"""Sealing of short secrets: encrypted and authenticated under a key, with what Python itself has.
-
-A keystream of HMAC-SHA256 over a fresh nonce and a counter, and an HMAC over nonce and text.
-"""
+"""Sealing of short secrets: encrypted and authenticated under a key derived for one purpose."""
 
 from __future__ import annotations
 
 import base64
-import hashlib
-import hmac
-import secrets
 
-_NONCE_BYTES, _TAG_BYTES = 16, 32
+from cryptography.fernet import Fernet, InvalidToken
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+
+_KEY_BYTES = 32
 _MOST_BYTES = 1024
 
 
@@ -19,8 +17,9 @@ class BrokenSeal(ValueError):
 
 
 def key_of(secret: str, *, purpose: str) -> bytes:
-    """Key for one purpose, derived from a secret of at least 128 random bits."""
-    return hmac.digest(secret.encode(), f"pilotage sealing:{purpose}".encode(), hashlib.sha256)
+    """Key for one purpose, derived from a secret of at least 128 random bits (RFC 5869)."""
+    kdf = HKDF(SHA256(), _KEY_BYTES, salt=None, info=f"pilotage sealing:{purpose}".encode())
+    return base64.urlsafe_b64encode(kdf.derive(secret.encode()))
 
 
 def seal(key: bytes, text: str) -> str:
@@ -28,30 +27,12 @@ def seal(key: bytes, text: str) -> str:
     content = text.encode()
     if len(content) > _MOST_BYTES:
         raise ValueError(f"a secret has at most {_MOST_BYTES} bytes")
-    nonce = secrets.token_bytes(_NONCE_BYTES)
-    hidden = nonce + _mixed(key, nonce, content)
-    return base64.urlsafe_b64encode(hidden + _tag(key, hidden)).decode()
+    return Fernet(key).encrypt(content).decode()
 
 
 def unseal(key: bytes, sealed: str) -> str:
     """The text that was sealed with this key. Raises BrokenSeal."""
     try:
-        content = base64.b64decode(sealed.encode(), altchars=b"-_", validate=True)
-    except ValueError as error:
-        raise BrokenSeal("it is not sealed") from error
-    hidden, tag = content[:-_TAG_BYTES], content[-_TAG_BYTES:]
-    if len(hidden) < _NONCE_BYTES or not hmac.compare_digest(tag, _tag(key, hidden)):
-        raise BrokenSeal("it was sealed with another key, or changed")
-    return _mixed(key, hidden[:_NONCE_BYTES], hidden[_NONCE_BYTES:]).decode()
-
-
-def _tag(key: bytes, hidden: bytes) -> bytes:
-    return hmac.digest(key_of(key.hex(), purpose="tag"), hidden, hashlib.sha256)
-
-
-def _mixed(key: bytes, nonce: bytes, content: bytes) -> bytes:
-    stream_key, stream = key_of(key.hex(), purpose="stream"), b""
-    while len(stream) < len(content):
-        block = (len(stream) // _TAG_BYTES).to_bytes(8, "big")
-        stream += hmac.digest(stream_key, nonce + block, hashlib.sha256)
-    return bytes(a ^ b for a, b in zip(content, stream, strict=False))
+        return Fernet(key).decrypt(sealed.encode()).decode()
+    except InvalidToken as error:
+        raise BrokenSeal("it was sealed with another key, or changed") from error

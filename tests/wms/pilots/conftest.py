@@ -1,4 +1,4 @@
-"""Fixtures of tests of pilots: fake elements, queues that use them, waiting jobs."""
+"""Fixtures of tests of pilots: fake elements, queues that use them, waiting jobs, frontends."""
 
 from __future__ import annotations
 
@@ -9,10 +9,14 @@ import pytest
 
 from matching.task_queues.needs import Needs
 from tests.wms.pilots.fake_element import FakeElement
+from wms.accounting.frontends import save_frontend
+from wms.accounting.models import AccountingGroup, Frontend
 from wms.core.actors import Actor
 from wms.core.models import User
 from wms.elements.registry import ELEMENTS
 from wms.jobs.operations import JobSpec, create_workspace, submit_jobs
+from wms.sites.frontend_models import FrontendEntry
+from wms.sites.frontends import save_entry
 from wms.sites.models import Queue
 from wms.sites.services import QueueSpec, SiteSpec, configure_site
 
@@ -67,3 +71,19 @@ def add_jobs(alice: User) -> Callable[..., list[int]]:
         )
 
     return add
+
+
+@pytest.fixture
+def collaboration(olga: User, alice: User) -> Callable[..., Frontend]:
+    """A frontend with one group of the same name, in which alice is, and entries at queues."""
+
+    def make(name: str, *queues: Queue, **entry: object) -> Frontend:
+        made = Frontend(name=name)
+        save_frontend(made, actor=Actor.person(olga))
+        AccountingGroup.objects.create(name=name, frontend=made).members.add(alice)
+        for queue in queues:
+            row = FrontendEntry(frontend=made, queue=queue, **entry)  # type: ignore[misc]
+            save_entry(row, actor=Actor.person(olga))
+        return made
+
+    return make

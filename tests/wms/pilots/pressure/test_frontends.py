@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
@@ -38,27 +37,10 @@ from wms.pilots.pressure_models import (
 from wms.pilots.states import ALIVE
 from wms.sites.frontend_models import FrontendEntry
 from wms.sites.frontends import save_entry
-from wms.sites.models import Queue
 from wms.taskqueues.models import TaskQueue
 from wms.taskqueues.selectors import needs_of
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def collaboration(olga: User, alice: User) -> Callable[..., Frontend]:
-    """A frontend with one group of the same name, in which alice is, and entries at queues."""
-
-    def make(name: str, *queues: Queue, **entry: object) -> Frontend:
-        made = Frontend(name=name)
-        save_frontend(made, actor=Actor.person(olga))
-        AccountingGroup.objects.create(name=name, frontend=made).members.add(alice)
-        for queue in queues:
-            row = FrontendEntry(frontend=made, queue=queue, **entry)  # type: ignore[misc]
-            save_entry(row, actor=Actor.person(olga))
-        return made
-
-    return make
 
 
 def alive() -> Counter[str]:
@@ -387,7 +369,7 @@ def test_what_waits_for_a_request_that_nobody_renews_is_taken_back_and_what_runs
 
 
 def test_a_queue_without_pilots_is_told_once_for_all_frontends(
-    make_queue, collaboration, alice: User
+    make_queue, collaboration, alice: User, olga: User
 ) -> None:
     collaboration("lsst", make_queue())
     submit_many(alice, "lsst", 3)
@@ -395,7 +377,7 @@ def test_a_queue_without_pilots_is_told_once_for_all_frontends(
     now = timezone.now()
     director.plan_requests(now)
 
-    [request] = requests_without_pilots(now)
+    [request] = requests_without_pilots(olga, now)
     assert request.all_jobs == 4
 
 
