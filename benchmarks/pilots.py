@@ -3,7 +3,8 @@
 The fleet (`benchmarks.fleet`) lives in a process of its own: 5,000 pilots send heartbeats for ten
 minutes and 50 claims are made in a second; every claimed job is carried to its end. `lost` are jobs
 whose end the server accepted and does not show, `doubled` jobs that two claims got or that ran
-twice. `server_growth_mb` is by how much the web server's memory grew after the first fifth.
+twice. `large_fleet` are 20,000 pilots that hardly do more than send heartbeats. `server_growth_mb`
+is by how much the web server's memory grew after the first fifth.
 
 It runs the measurements of `benchmarks.pilots_director` and `benchmarks.pilots_agent` too.
 `true_jobs_per_s` is a thousand `/bin/true` from the submission to the last one's end, through eight
@@ -49,6 +50,8 @@ class Size:
     true_jobs: int = 1000
 
 
+#: Pilots that hardly do more than send heartbeats.
+LARGE = Size(pilots=20_000, minutes=5.0, claims_per_s=1.0)
 QUICK = Size(pilots=100, minutes=0.4, claims_per_s=10.0, payload_s=2.0, true_jobs=40)
 
 
@@ -63,6 +66,8 @@ def measure(is_quick: bool) -> dict[str, Any]:
     found["fence_ms"] = pilots_agent.fence_ms()
     with base.scratch_servers():
         found |= _fleet(size)
+    with base.scratch_servers():
+        found["large_fleet"] = _fleet(QUICK if is_quick else LARGE)
     with base.scratch_servers():
         found["director_cycle_s"] = pilots_director.director_cycle_s(is_quick=is_quick)
     return found
