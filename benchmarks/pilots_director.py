@@ -162,7 +162,7 @@ def _make_queues(size: Size, chance: random.Random) -> None:
 def _make_frontends(size: Size) -> None:
     """Frontends with a group each and an entry at every queue, the first with the largest share."""
     from wms.accounting.models import AccountingGroup, Frontend
-    from wms.sites.frontend_models import FrontendEntry
+    from wms.sites.frontends.models import FrontendEntry
     from wms.sites.models import Queue
 
     made = Frontend.objects.bulk_create([Frontend(name=_group(n)) for n in range(size.frontends)])

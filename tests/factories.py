@@ -48,8 +48,8 @@ from wms.pilots.models import Pilot
 from wms.pilots.protocol import registration as pilots
 from wms.pilots.protocol.claims import claim_job
 from wms.sites.advertising import advertise
-from wms.sites.downtime_models import Downtime
-from wms.sites.downtimes import add_downtime
+from wms.sites.downtimes.models import Downtime
+from wms.sites.downtimes.services import add_downtime
 from wms.sites.models import Advertisement, Queue, Site
 from wms.sites.selectors import offered_resource
 from wms.sites.services import QueueSpec, SiteSpec, configure_site

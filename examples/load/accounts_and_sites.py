@@ -14,7 +14,7 @@ from examples.load.scale import Scale
 from wms.core.accounts import ensure_account
 from wms.core.actors import Actor
 from wms.core.models import Role, User
-from wms.sites.downtimes import add_downtime
+from wms.sites.downtimes.services import add_downtime
 from wms.sites.models import Queue, Site, SiteAd
 from wms.sites.services import QueueSpec, SiteSpec, ban_site, configure_site, drain_site
 from wms.sites.states import SiteState

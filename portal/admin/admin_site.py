@@ -41,8 +41,8 @@ from wms.pilots.credential_models import Credential
 from wms.pilots.factory_models import RemoteFrontend
 from wms.pilots.models import NodeCheck
 from wms.pilots.pressure_models import PilotLimit
-from wms.sites.downtime_models import Downtime
-from wms.sites.frontend_models import FrontendEntry
+from wms.sites.downtimes.models import Downtime
+from wms.sites.frontends.models import FrontendEntry
 from wms.sites.models import Queue, Site
 from wms.taskqueues.models import TaskQueue, TaskQueuePolicy
 

@@ -18,9 +18,9 @@ from wms.pilots.credentials.services import target_of as credential_target
 from wms.pilots.factory_models import RemoteFrontend
 from wms.pilots.models import NodeCheck
 from wms.pilots.pressure_models import PilotLimit
-from wms.sites.downtime_models import Downtime
-from wms.sites.frontend_models import FrontendEntry
-from wms.sites.frontends import target_of
+from wms.sites.downtimes.models import Downtime
+from wms.sites.frontends.entries import target_of
+from wms.sites.frontends.models import FrontendEntry
 from wms.sites.models import Queue, Site
 from wms.taskqueues.models import TaskQueuePolicy
 

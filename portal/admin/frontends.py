@@ -17,8 +17,8 @@ from wms.accounting.frontends import (
     save_frontend,
 )
 from wms.accounting.models import Frontend
-from wms.sites.frontend_models import FrontendEntry
-from wms.sites.frontends import check_entry, delete_entry, save_entry
+from wms.sites.frontends.entries import check_entry, delete_entry, save_entry
+from wms.sites.frontends.models import FrontendEntry
 from wms.sites.models import Queue
 
 

@@ -25,8 +25,8 @@ from portal.admin.site_exchange import export_sites, import_sites
 from portal.web.templatetags.pilotage import state
 from wms.core.errors import Conflict, PilotageError
 from wms.sites.ads import check_site, current_ad
-from wms.sites.downtime_models import Downtime
-from wms.sites.downtimes import cancel_downtimes, check_downtime, save_downtime
+from wms.sites.downtimes.models import Downtime
+from wms.sites.downtimes.services import cancel_downtimes, check_downtime, save_downtime
 from wms.sites.models import Queue, Site
 from wms.sites.queue_validation import check_queue
 from wms.sites.services import save_queue, save_site

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from portal.lists.base_filter import ListFilter
 from portal.lists.filter_fields import Moments, Texts, Words
 from portal.lists.sorting import Sorting, by_text, by_time, newest
-from wms.sites.downtime_models import Downtime
-from wms.sites.downtime_selectors import DowntimeState
+from wms.sites.downtimes.models import Downtime
+from wms.sites.downtimes.selectors import DowntimeState
 
 
 class DowntimeFilter(ListFilter):

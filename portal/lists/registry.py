@@ -50,7 +50,7 @@ from wms.pilots.states import PilotState
 from wms.placement.models import PlacementRequest
 from wms.placement.selectors import listed_requests
 from wms.placement.states import RequestState
-from wms.sites.downtime_selectors import DowntimeState, listed_downtimes
+from wms.sites.downtimes.selectors import DowntimeState, listed_downtimes
 from wms.sites.selectors import visible_sites
 from wms.taskqueues.listing import Order as TaskQueueOrder
 from wms.taskqueues.listing import task_queue_page, visible_task_queues

@@ -42,9 +42,9 @@ from wms.pilots.pressure_models import PressureRequest
 from wms.pilots.suspect_models import SuspectedNode
 from wms.placement.models import PlacementRequest
 from wms.placement.operations import end_attempt, start_attempt
-from wms.sites.downtimes import add_downtimes
-from wms.sites.frontend_models import FrontendEntry
-from wms.sites.frontends import save_entry
+from wms.sites.downtimes.services import add_downtimes
+from wms.sites.frontends.entries import save_entry
+from wms.sites.frontends.models import FrontendEntry
 from wms.sites.models import Queue, Site
 from wms.sites.services import QueueSpec, SiteSpec, configure_site
 from wms.taskqueues import priorities as priorities_of_all

@@ -16,7 +16,7 @@ from tests.e2e.conftest import WIDE, Complaints
 from tests.e2e.page_checks import look, look_narrow
 from tests.wms.exchange.downtimes.test_reading import calendar
 from wms.core.models import User
-from wms.sites.downtime_models import Downtime
+from wms.sites.downtimes.models import Downtime
 
 
 def test_a_calendar_is_previewed_with_what_is_left_out_and_imported(

@@ -19,8 +19,8 @@ from tests import factories
 from tests.e2e.conftest import NARROW, Complaints
 from wms.core.actors import Actor
 from wms.core.models import User
-from wms.sites.downtime_models import Downtime
-from wms.sites.downtimes import add_downtime
+from wms.sites.downtimes.models import Downtime
+from wms.sites.downtimes.services import add_downtime
 
 Login = Callable[[User], None]
 HOUR = timedelta(hours=1)

@@ -20,7 +20,7 @@ from wms.dags.models import NegotiationCycle, ScriptRun
 from wms.failures.models import FailureGroup, FailureRule
 from wms.jobs.models import RunningLimit
 from wms.pilots.suspect_models import SuspectedNode
-from wms.sites.downtime_models import Downtime
+from wms.sites.downtimes.models import Downtime
 
 #: Addresses of the portal that are no pages: what is posted to, files, data of drawings.
 NO_PAGES = {

@@ -48,8 +48,8 @@ from wms.pilots.protocol.logs import append_to_log
 from wms.pilots.suspect_models import SuspectedNode
 from wms.placement.models import PlacementRequest
 from wms.placement.operations import submit_request
-from wms.sites.frontend_models import FrontendEntry
-from wms.sites.frontends import save_entry
+from wms.sites.frontends.entries import save_entry
+from wms.sites.frontends.models import FrontendEntry
 from wms.sites.models import Site
 from wms.sites.services import QueueSpec, SiteSpec, configure_site
 from wms.taskqueues.models import TaskQueue

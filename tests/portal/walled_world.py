@@ -26,7 +26,7 @@ from wms.pilots.pressure.director import plan_requests
 from wms.pilots.pressure_models import ElementContact, PressureRecord, PressureRequest
 from wms.pilots.suspect_models import SuspectedNode
 from wms.placement.models import PlacementRequest
-from wms.sites.frontend_models import FrontendEntry
+from wms.sites.frontends.models import FrontendEntry
 from wms.taskqueues.models import TaskQueue
 
 #: Stands in all names, addresses and reasons of B's.

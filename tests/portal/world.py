@@ -55,8 +55,8 @@ from wms.pilots.program.bundle import agent_bundle
 from wms.pilots.program.manifest import store_manifest
 from wms.pilots.suspect_models import SuspectedNode
 from wms.placement.models import PlacementRequest
-from wms.sites.downtime_models import Downtime
-from wms.sites.frontend_models import FrontendEntry
+from wms.sites.downtimes.models import Downtime
+from wms.sites.frontends.models import FrontendEntry
 from wms.sites.models import Queue, Site
 from wms.taskqueues.models import TaskQueue
 

@@ -67,8 +67,8 @@ from wms.accounting.frontends import save_frontend
 from wms.accounting.models import Frontend
 from wms.pilots.factories.services import save_remote_frontend
 from wms.pilots.factory_models import RemoteFrontend
-from wms.sites.frontend_models import FrontendEntry
-from wms.sites.frontends import save_entry
+from wms.sites.frontends.models import FrontendEntry
+from wms.sites.frontends.entries import save_entry
 configure_site(SiteSpec(name="grid"), [QueueSpec(
     name="main", element="host", settings={"slots": 2}, max_pilots=2, max_queued_pilots=2,
     attenuation=1.0, memory_mb=100, wall_time_s=3600, fence="none",

@@ -22,7 +22,7 @@ from wms.pilots.credentials.choice import Choices
 from wms.pilots.program.published import published_here
 from wms.pilots.selectors import live_pilots_by_queue
 from wms.pilots.states import PENDING, PilotState
-from wms.sites.frontends import EntriesByGroup, is_private
+from wms.sites.frontends.entries import EntriesByGroup, is_private
 from wms.sites.models import Queue
 from wms.sites.selectors import offered_resource
 from wms.sites.standing import Standing, queues_and_standings

@@ -14,7 +14,7 @@ from matching.task_queues.needs import MOST, BadNeeds, Needs
 from matching.task_queues.requirements import offer_refusal
 from wms.core.errors import Finding, InvalidInput
 from wms.core.models import User
-from wms.sites.frontends import entry_offers
+from wms.sites.frontends.entries import entry_offers
 from wms.sites.models import Queue, Site
 from wms.taskqueues.listing import Order, task_queue_page, visible_task_queues
 from wms.taskqueues.task_queue_policy import task_queue_policy

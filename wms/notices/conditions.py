@@ -12,7 +12,7 @@ from django.db.models import Q
 from wms.core.selectors import LoopHealth, LoopStatus, loop_statuses
 from wms.notices.models import Condition, Notice, Rule, SubjectKind
 from wms.notices.occurrences import Audience, Occurrence, Subject
-from wms.sites.downtime_models import Downtime
+from wms.sites.downtimes.models import Downtime
 
 #: A loop that is well again within this time was not worth a word.
 PATIENCE = timedelta(seconds=30)

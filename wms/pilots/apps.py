@@ -31,7 +31,7 @@ class PilotsConfig(AppConfig):
         from wms.pilots.pressure.pilot_limits import entry_contradictions
         from wms.pilots.program.check_settings import check_queue_checks
         from wms.pilots.selectors import visible_pilots
-        from wms.sites.frontends import register_entry_check
+        from wms.sites.frontends.entries import register_entry_check
         from wms.sites.queue_validation import register_queue_check
 
         register_queue_check(check_queue_checks)

@@ -31,7 +31,7 @@ from matching.ads.classads import (
 from matching.descriptions import environments
 from matching.task_queues.impossible_requirements import constant_fault
 from wms.core.errors import Conflict, Finding, InvalidInput
-from wms.sites.downtime_models import Downtime
+from wms.sites.downtimes.models import Downtime
 from wms.sites.models import Queue, Site, SiteAd
 from wms.sites.queue_figures import FIGURES, QueueFigures, figures_of
 from wms.sites.selectors import configured_queues, downtimes_from

@@ -10,11 +10,8 @@ from django.db.models.functions import Now
 from wms.accounting.models import AccountingGroup
 from wms.core.models import EventRecord, User
 from wms.elements.registry import ELEMENTS
-from wms.sites import (
-    downtime_models,  # noqa: F401 - Django looks for models here only.
-    fences,
-    private_pilots,
-)
+from wms.sites import fences, private_pilots
+from wms.sites.downtimes import models as downtime_models  # noqa: F401 - Django looks here only.
 from wms.sites.states import SiteState
 
 _NAME = RegexValidator(

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from matching.ads.classads import quote
-from wms.sites.downtime_models import Downtime
+from wms.sites.downtimes.models import Downtime
 from wms.sites.models import Queue
 from wms.sites.selectors import fresh_cpu_time_s
 

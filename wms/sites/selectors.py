@@ -20,7 +20,7 @@ from wms.core.errors import NotFound
 from wms.core.models import User
 from wms.elements.protocol import Element
 from wms.elements.registry import element_for
-from wms.sites.downtime_models import Downtime
+from wms.sites.downtimes.models import Downtime
 from wms.sites.models import Queue, Site, SiteEvent
 from wms.sites.states import SiteState
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from django.db.models import Exists, OuterRef, QuerySet
 
-from wms.sites.downtime_models import Downtime
+from wms.sites.downtimes.models import Downtime
 from wms.sites.models import Queue, Site, SiteAd
 from wms.sites.selectors import downtimes_from, enabled_queues
 from wms.sites.states import SiteState

@@ -14,9 +14,9 @@ from portal.api.base import ListView, caller, refusals
 from portal.api.sites import shapes
 from portal.lists.downtime_filters import DowntimeFilter
 from wms.core.actors import Actor
-from wms.sites.downtime_models import Downtime
-from wms.sites.downtime_selectors import find_downtime, listed_downtimes
-from wms.sites.downtimes import (
+from wms.sites.downtimes.models import Downtime
+from wms.sites.downtimes.selectors import find_downtime, listed_downtimes
+from wms.sites.downtimes.services import (
     DowntimeTerms,
     add_downtime,
     add_downtimes,

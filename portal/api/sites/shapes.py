@@ -14,9 +14,9 @@ from portal.api.pilots.shapes import NodeCheckSerializer
 from portal.api.shapes import EVENT_FIELDS, EventSerializer
 from wms.pilots.models import PilotCheck
 from wms.pilots.suspect_models import SuspectedNode
-from wms.sites.downtime_models import Downtime
-from wms.sites.downtime_selectors import DowntimeState
-from wms.sites.downtimes import MAX_SITES
+from wms.sites.downtimes.models import Downtime
+from wms.sites.downtimes.selectors import DowntimeState
+from wms.sites.downtimes.services import MAX_SITES
 from wms.sites.models import Advertisement, Queue, Site, SiteAd, SiteEvent, SiteThrottle
 from wms.sites.standing import Standing
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
-from wms.sites.downtime_models import Downtime
+from wms.sites.downtimes.models import Downtime
 
 #: Stretches that can be chosen, in days.
 STRETCHES = (7, 28, 91)

@@ -17,8 +17,8 @@ from portal.personal.models import Preferences
 from portal.personal.zones import BROWSER, zone_named
 from portal.web.shared.forms import ReasonForm
 from wms.core.errors import Finding, InvalidInput
-from wms.sites.downtime_models import Downtime
-from wms.sites.downtimes import MAX_LEAD_TIME, DowntimeTerms
+from wms.sites.downtimes.models import Downtime
+from wms.sites.downtimes.services import MAX_LEAD_TIME, DowntimeTerms
 
 _NO_TIME = "Give a time such as 2026-11-20 17:30."
 _TYPED = "%Y-%m-%dT%H:%M"

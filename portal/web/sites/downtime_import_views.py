@@ -23,7 +23,7 @@ from wms.exchange.downtimes.importing import (
     preview_downtimes,
     require_importing,
 )
-from wms.sites.downtimes import MAX_LEAD_TIME
+from wms.sites.downtimes.services import MAX_LEAD_TIME
 from wms.sites.policy import steerable_sites
 
 _MOST_MIN = int(MAX_LEAD_TIME.total_seconds()) // 60

@@ -27,14 +27,14 @@ from portal.web.sites.downtime_forms import (
 )
 from wms.core.actors import Actor
 from wms.core.errors import NotFound, NotPermitted, PilotageError, ReasonRequired
-from wms.sites.downtime_models import Downtime
-from wms.sites.downtime_selectors import (
+from wms.sites.downtimes.models import Downtime
+from wms.sites.downtimes.selectors import (
     DowntimeState,
     downtimes_between,
     find_downtime,
     overlapping,
 )
-from wms.sites.downtimes import (
+from wms.sites.downtimes.services import (
     DowntimeTerms,
     add_downtimes,
     cancel_downtimes,

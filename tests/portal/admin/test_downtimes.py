@@ -9,7 +9,7 @@ from django.test import Client
 
 from tests import factories
 from wms.core.models import AuditEntry
-from wms.sites.downtime_models import Downtime
+from wms.sites.downtimes.models import Downtime
 from wms.sites.models import Site
 
 LIST = "/admin/sites/downtime/"

@@ -28,7 +28,7 @@ from wms.pilots.models import PilotCheck
 from wms.pilots.pressure.backoff import note_failure
 from wms.pilots.pressure.director import plan_requests
 from wms.pilots.pressure_models import ElementContact, PressureRequest
-from wms.sites.downtimes import add_downtime
+from wms.sites.downtimes.services import add_downtime
 from wms.sites.models import Queue
 
 DASHBOARD = "/"

@@ -18,7 +18,7 @@ from django.utils import timezone
 from tests import factories
 from tests.portal.web.markup import text_of
 from wms.core.models import User
-from wms.sites.downtime_models import Downtime
+from wms.sites.downtimes.models import Downtime
 
 ADDRESS = "/downtimes/import/"
 API = "/api/v1/downtimes/import/"

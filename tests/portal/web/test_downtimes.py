@@ -18,9 +18,9 @@ from portal.web.sites.downtime_calendar import day_range_of, rows_of
 from tests import factories
 from wms.core.actors import Actor
 from wms.core.models import AuditEntry, User
-from wms.sites.downtime_models import Downtime
-from wms.sites.downtime_selectors import downtimes_between, listed_downtimes
-from wms.sites.downtimes import add_downtime, add_downtimes, cancel_downtimes
+from wms.sites.downtimes.models import Downtime
+from wms.sites.downtimes.selectors import downtimes_between, listed_downtimes
+from wms.sites.downtimes.services import add_downtime, add_downtimes, cancel_downtimes
 from wms.sites.models import Site
 from wms.sites.standing import standing_of
 

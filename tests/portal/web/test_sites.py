@@ -16,7 +16,7 @@ from tests import factories
 from tests.portal.web.markup import text_of
 from wms.core.models import User
 from wms.sites.advertising import advertise
-from wms.sites.downtimes import add_downtime
+from wms.sites.downtimes.services import add_downtime
 from wms.sites.models import Advertisement, Site
 from wms.sites.services import ban_site
 from wms.sites.throttling import adjust_throttles, note_matches

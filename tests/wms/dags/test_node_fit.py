@@ -29,7 +29,7 @@ from wms.dags.negotiation.node_fit import NodeFitter
 from wms.dags.services.dags import rematch_dags
 from wms.explain.answers import answer_for_dag
 from wms.sites.ads import publish_ads
-from wms.sites.frontend_models import FrontendEntry
+from wms.sites.frontends.models import FrontendEntry
 from wms.sites.models import Queue
 
 LARGE = {**sub("request_memory = 8000"), "sim.sub": sub("request_memory = 16384")["step.sub"]}

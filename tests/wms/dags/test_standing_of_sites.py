@@ -13,7 +13,7 @@ from wms.dags.models import Dag, MatchRecord
 from wms.dags.negotiation import cycle as negotiation
 from wms.pilots.models import Pilot
 from wms.sites.advertising import advertise
-from wms.sites.downtimes import add_downtime
+from wms.sites.downtimes.services import add_downtime
 from wms.sites.services import ban_site, drain_site, unban_site
 from wms.sites.standing import standings
 from wms.sites.throttling import PERIOD

@@ -16,7 +16,7 @@ from wms.core.models import User
 from wms.history.annotations import MOST, annotations_between
 from wms.jobs.limits import save_limit
 from wms.jobs.models import RunningLimit
-from wms.sites.downtimes import cancel_downtimes
+from wms.sites.downtimes.services import cancel_downtimes
 from wms.sites.services import ban_site, unban_site
 
 pytestmark = pytest.mark.django_db

@@ -23,7 +23,7 @@ from wms.jobs.content.blobs import store_bytes
 from wms.jobs.models import Attempt, AttemptFile, Job
 from wms.jobs.specs import JobSpec
 from wms.jobs.states import JobCause
-from wms.sites.downtime_models import Downtime
+from wms.sites.downtimes.models import Downtime
 from wms.sites.models import Queue, Site
 from wms.taskqueues.operations import claim
 

@@ -19,7 +19,7 @@ from wms.core.models import InboxEntry, User
 from wms.dags.models import DagEvent
 from wms.notices import fanout, occurrences, retention, sending, services, webhooks
 from wms.notices.models import Channel, Condition, Delivery, Notice, Outgoing
-from wms.sites.downtimes import add_downtime, cancel_downtimes
+from wms.sites.downtimes.services import add_downtime, cancel_downtimes
 
 
 @pytest.fixture(autouse=True)

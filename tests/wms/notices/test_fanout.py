@@ -21,7 +21,7 @@ from wms.notices import fanout
 from wms.notices.models import Notice
 from wms.notices.occurrences import TOPICS
 from wms.pilots.lifecycle import apply as apply_to_pilots
-from wms.sites.downtimes import add_downtime, cancel_downtimes
+from wms.sites.downtimes.services import add_downtime, cancel_downtimes
 from wms.sites.services import ban_site, note_at_site
 
 

@@ -15,8 +15,8 @@ from wms.core.actors import Actor
 from wms.core.models import User
 from wms.elements.registry import ELEMENTS
 from wms.jobs.operations import JobSpec, create_workspace, submit_jobs
-from wms.sites.frontend_models import FrontendEntry
-from wms.sites.frontends import save_entry
+from wms.sites.frontends.entries import save_entry
+from wms.sites.frontends.models import FrontendEntry
 from wms.sites.models import Queue
 from wms.sites.services import QueueSpec, SiteSpec, configure_site
 

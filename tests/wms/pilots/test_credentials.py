@@ -39,7 +39,7 @@ from wms.pilots.credentials.selectors import ending_credentials, visible_credent
 from wms.pilots.credentials.services import delete_credential, save_credential
 from wms.pilots.models import Pilot
 from wms.pilots.pressure_models import ElementContact, PressureRequest
-from wms.sites.frontend_models import FrontendEntry
+from wms.sites.frontends.models import FrontendEntry
 from wms.sites.models import Queue
 
 pytestmark = pytest.mark.django_db

@@ -22,7 +22,7 @@ from wms.pilots.credentials.choice import element_with
 from wms.pilots.credentials.services import save_credential
 from wms.pilots.models import Pilot
 from wms.pilots.pressure.remover import cancel_pending
-from wms.sites.frontend_models import FrontendEntry
+from wms.sites.frontends.models import FrontendEntry
 from wms.sites.models import Queue
 from wms.sites.services import QueueSpec, SiteSpec, configure_site
 

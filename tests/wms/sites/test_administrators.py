@@ -16,7 +16,7 @@ from wms.jobs.models import RunningLimit
 from wms.pilots.pressure.pilot_limits import save_limit as save_pilot_limit
 from wms.pilots.pressure_models import PilotLimit
 from wms.sites.advertising import advertise, invalidate
-from wms.sites.downtimes import add_downtime, cancel_downtimes, save_downtime
+from wms.sites.downtimes.services import add_downtime, cancel_downtimes, save_downtime
 from wms.sites.models import Queue, Site
 from wms.sites.policy import configurable_sites, may_configure, may_steer, steerable_sites
 from wms.sites.services import ban_site, drain_site, save_queue, save_site, unban_site

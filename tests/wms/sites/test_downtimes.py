@@ -10,8 +10,8 @@ import pytest
 from wms.core.actors import Actor
 from wms.core.errors import Conflict, InvalidInput, NotFound, NotPermitted
 from wms.core.models import AuditEntry, User
-from wms.sites.downtime_models import Downtime
-from wms.sites.downtimes import add_downtime, cancel_downtimes, save_downtime
+from wms.sites.downtimes.models import Downtime
+from wms.sites.downtimes.services import add_downtime, cancel_downtimes, save_downtime
 from wms.sites.models import Site, SiteEvent
 from wms.sites.selectors import enabled_queues
 from wms.sites.standing import standings

@@ -19,7 +19,7 @@ from wms.explain.answers import answer_for_dag
 from wms.sites import queue_figures
 from wms.sites.ads import current_ad, publish_ads, published_ad
 from wms.sites.advertising import advertise
-from wms.sites.downtime_models import Downtime
+from wms.sites.downtimes.models import Downtime
 from wms.sites.models import Queue, Site, SiteAd
 from wms.sites.queue_figures import FIGURES, QueueFigures
 

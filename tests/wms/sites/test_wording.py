@@ -8,7 +8,7 @@ import pytest
 
 from wms.core.actors import Actor
 from wms.sites.advertising import advertise
-from wms.sites.downtimes import add_downtime
+from wms.sites.downtimes.services import add_downtime
 from wms.sites.standing import standings
 
 pytestmark = pytest.mark.django_db

@@ -22,7 +22,7 @@ from matching.task_queues.needs import Needs
 from matching.task_queues.requirements import offer_refusal, refused_aspect
 from matching.task_queues.resources import Resource
 from wms.pilots.pressure.fitting import QueueMatcher
-from wms.sites.frontends import entry_offers
+from wms.sites.frontends.entries import entry_offers
 from wms.sites.selectors import configured_queues
 
 #: Amounts of needs and offers: their kind, and how an amount is written.

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo
 
 from wms.core.errors import Finding, InvalidInput
-from wms.sites.downtimes import MAX_LEAD_TIME
+from wms.sites.downtimes.services import MAX_LEAD_TIME
 
 #: Largest document.
 MAX_BYTES = 1024 * 1024

@@ -23,8 +23,8 @@ from wms.core.errors import Conflict, InvalidInput, PilotageError, ReasonRequire
 from wms.exchange.downtimes.calendars import read_calendar
 from wms.exchange.downtimes.entries import MAX_BYTES, MAX_ENTRIES, Entry, ImportOptions
 from wms.exchange.downtimes.gocdb import read_gocdb
-from wms.sites.downtime_models import Downtime
-from wms.sites.downtimes import (
+from wms.sites.downtimes.models import Downtime
+from wms.sites.downtimes.services import (
     DowntimeTerms,
     cancel_downtimes,
     save_downtime,

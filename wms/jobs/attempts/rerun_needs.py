@@ -11,7 +11,7 @@ from matching.task_queues.requirements import offer_refusal
 from matching.task_queues.rescheduling import Avoids, with_host, without_site
 from wms.core.conf import conf
 from wms.jobs.models import Attempt, Job
-from wms.sites.frontends import EntriesByGroup, entry_offers
+from wms.sites.frontends.entries import EntriesByGroup, entry_offers
 from wms.sites.models import Queue
 from wms.sites.selectors import enabled_queues, fresh_time_s
 

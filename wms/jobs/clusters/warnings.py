@@ -22,7 +22,7 @@ from wms.jobs.description.commands import SYNONYMS, command_warning, value_warni
 from wms.jobs.description.needs import written_name
 from wms.jobs.description.submit_file import SubmitFile
 from wms.jobs.specs import JobSpec, different_needs
-from wms.sites.frontends import entry_offers
+from wms.sites.frontends.entries import entry_offers
 from wms.sites.selectors import enabled_queues
 from wms.sites.vocabulary import current_vocabulary
 

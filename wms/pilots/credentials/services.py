@@ -29,7 +29,7 @@ from wms.pilots.credentials.secrets import Material, read_secret
 from wms.pilots.models import Pilot
 from wms.pilots.monitoring.adoption import REMINDED_FOR
 from wms.pilots.states import ALIVE, PilotState
-from wms.sites.frontends import is_private
+from wms.sites.frontends.entries import is_private
 from wms.sites.models import Queue
 
 _PERMISSION = "configure credentials of frontends"

@@ -17,7 +17,7 @@ from wms.pilots.factory_models import RemoteFrontend, RemoteOrder
 from wms.pilots.models import Pilot
 from wms.pilots.pressure.backoff import Kind, back_offs, described
 from wms.pilots.states import ALIVE, PENDING, PilotState
-from wms.sites.frontend_models import FrontendEntry
+from wms.sites.frontends.models import FrontendEntry
 from wms.sites.models import Queue
 from wms.sites.selectors import enabled_queues
 

@@ -10,7 +10,7 @@ from wms.core.errors import NotFound
 from wms.core.models import User
 from wms.pilots.factories.carrying import over_since
 from wms.pilots.factory_models import RemoteFrontend, RemoteOrder
-from wms.sites.frontends import EntryKey
+from wms.sites.frontends.entries import EntryKey
 
 _NOTHING = "its installation has ordered no pilots"
 

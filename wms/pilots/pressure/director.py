@@ -32,7 +32,7 @@ from wms.pilots.pressure.requests import Planned, store_requests, stored_request
 from wms.pilots.pressure.snapshot import frontend_scope, scopes
 from wms.pilots.pressure.submitter import SERVE_TASK
 from wms.pilots.pressure_models import PressureRequest
-from wms.sites.frontends import Entry, EntryKey
+from wms.sites.frontends.entries import Entry, EntryKey
 from wms.taskqueues.selectors import Demand, demands, priorities, queues_waiting_since
 
 #: The task that runs the director's cycle.

@@ -23,7 +23,7 @@ from wms.pilots.pressure.identities import Identities, read_identities
 from wms.pilots.pressure.snapshot import Owner, QueuePilots, pilots_by_entry, seen_disk_mb
 from wms.pilots.program.published import published_here
 from wms.sites.factories import factory_refusals
-from wms.sites.frontends import Entry, EntryKey, entry_offer, read_entries
+from wms.sites.frontends.entries import Entry, EntryKey, entry_offer, read_entries
 from wms.sites.models import Queue
 from wms.sites.selectors import enabled_queues, lapsed_identities
 from wms.sites.standing import standings

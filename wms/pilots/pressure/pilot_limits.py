@@ -15,7 +15,7 @@ from wms.core.audit import record_action
 from wms.core.database.saving import check_row, save_audited
 from wms.core.errors import Finding, InvalidInput
 from wms.pilots.pressure_models import PilotLimit
-from wms.sites.frontend_models import FrontendEntry
+from wms.sites.frontends.models import FrontendEntry
 from wms.sites.policy import require_configuring, sites_of
 
 _BOUNDS = ("max_pilots", "curb_pilots", "max_cores", "max_idle_pilots", "curb_idle_pilots")

@@ -13,7 +13,7 @@ from django.db.models import F
 from matching.pressure.formulas import LEASE_S
 from matching.pressure.plan_values import Request
 from wms.pilots.pressure_models import PressureRecord, PressureRequest
-from wms.sites.frontends import EntryKey
+from wms.sites.frontends.entries import EntryKey
 
 #: A record of each queue at most so often, and for so long.
 _RECORD_EVERY = timedelta(minutes=1)

@@ -23,7 +23,7 @@ from wms.pilots.models import Pilot
 from wms.pilots.pressure.sql import COUNT_FREE_CAPACITY
 from wms.pilots.pressure_models import PilotLimit
 from wms.pilots.states import ALIVE, PilotState
-from wms.sites.frontends import EntryKey
+from wms.sites.frontends.entries import EntryKey
 from wms.sites.models import Queue, Site
 
 #: Starts in this time make the start rate of a queue.

@@ -39,7 +39,7 @@ from wms.pilots.protocol.sql import BEGIN_CLAIM
 from wms.pilots.selectors import host_of, is_alone
 from wms.pilots.states import TERMINAL
 from wms.sites.cpu_power import power_of
-from wms.sites.frontends import confined, start_rule
+from wms.sites.frontends.entries import confined, start_rule
 from wms.sites.selectors import lapsed_identities
 from wms.taskqueues import operations as taskqueues
 from wms.taskqueues.waiting import ClaimingHost, has_failed_at

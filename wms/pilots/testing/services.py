@@ -24,7 +24,7 @@ from wms.pilots.policy import require_steering
 from wms.pilots.pressure.snapshot import free_in_scopes
 from wms.pilots.states import ALIVE, PilotTest
 from wms.pilots.testing.selectors import open_test, why_closed
-from wms.sites.frontends import read_entries
+from wms.sites.frontends.entries import read_entries
 from wms.sites.models import Queue
 
 #: Such a pilot is told to take no jobs before it starts, so that it ends by itself.

@@ -19,8 +19,8 @@ from wms.exchange.downtimes.importing import (
     import_downtimes,
     preview_downtimes,
 )
-from wms.sites.downtime_models import Downtime
-from wms.sites.downtimes import cancel_downtimes, change_downtime, terms_of
+from wms.sites.downtimes.models import Downtime
+from wms.sites.downtimes.services import cancel_downtimes, change_downtime, terms_of
 from wms.sites.models import Site, SiteEvent
 from wms.sites.services import save_site
 

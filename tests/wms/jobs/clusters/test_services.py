@@ -21,7 +21,7 @@ from wms.jobs.clusters import selectors, services
 from wms.jobs.clusters.rerun import rerun_cluster
 from wms.jobs.clusters.submit import submission_warnings
 from wms.jobs.models import Attempt, Cluster, ClusterEvent, Job
-from wms.sites.frontend_models import FrontendEntry
+from wms.sites.frontends.models import FrontendEntry
 from wms.sites.models import Queue, Site
 from wms.taskqueues.models import WaitingJob
 from wms.taskqueues.operations import withdraw

@@ -24,8 +24,8 @@ from wms.pilots.factories import turns
 from wms.pilots.factories.calls import CallFailed
 from wms.pilots.factories.services import save_remote_frontend
 from wms.pilots.factory_models import RemoteFrontend
-from wms.sites.frontend_models import FrontendEntry
-from wms.sites.frontends import save_entry
+from wms.sites.frontends.entries import save_entry
+from wms.sites.frontends.models import FrontendEntry
 from wms.sites.models import Queue
 from wms.sites.services import QueueSpec, SiteSpec, configure_site
 

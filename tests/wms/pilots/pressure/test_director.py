@@ -16,7 +16,7 @@ from wms.jobs.operations import kill_jobs
 from wms.pilots.models import Pilot
 from wms.pilots.pressure import director, submitter
 from wms.pilots.pressure_models import PilotLimit, PressureRecord, PressureRequest
-from wms.sites.downtime_models import Downtime
+from wms.sites.downtimes.models import Downtime
 from wms.sites.models import Queue, Site
 from wms.sites.services import ban_site, drain_site
 from wms.taskqueues.models import TaskQueue, Ticket

@@ -35,8 +35,8 @@ from wms.pilots.pressure_models import (
     PressureRequest,
 )
 from wms.pilots.states import ALIVE
-from wms.sites.frontend_models import FrontendEntry
-from wms.sites.frontends import save_entry
+from wms.sites.frontends.entries import save_entry
+from wms.sites.frontends.models import FrontendEntry
 from wms.taskqueues.models import TaskQueue
 from wms.taskqueues.selectors import needs_of
 

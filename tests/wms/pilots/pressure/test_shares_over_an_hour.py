@@ -73,7 +73,5 @@ def _live_a_minute(draw: random.Random, minute: int, ends_at: dict[int, int]) ->
         del ends_at[pk]
     waiting = Pilot.objects.filter(state__in=("submitted", "queued")).order_by("pk")
     begun = [pk for pk in waiting.values_list("pk", flat=True) if draw.random() < 0.5]
-    Pilot.objects.filter(pk__in=begun).update(
-        state="running", token_sha256="x", is_draining=True
-    )
+    Pilot.objects.filter(pk__in=begun).update(state="running", token_sha256="x", is_draining=True)
     ends_at.update({pk: minute + draw.randint(5, 15) for pk in begun})

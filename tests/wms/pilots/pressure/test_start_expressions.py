@@ -23,8 +23,8 @@ from wms.jobs.models import Job
 from wms.pilots.models import Pilot
 from wms.pilots.pressure.fitting import QueueMatcher
 from wms.pilots.pressure_models import PressureRequest
-from wms.sites.frontend_models import FrontendEntry
-from wms.sites.frontends import save_entry
+from wms.sites.frontends.entries import save_entry
+from wms.sites.frontends.models import FrontendEntry
 from wms.taskqueues import operations
 from wms.taskqueues.models import TaskQueue
 from wms.taskqueues.selectors import needs_of

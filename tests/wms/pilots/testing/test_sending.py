@@ -28,7 +28,7 @@ from wms.pilots.protocol.registration import (
 from wms.pilots.services import remove_pilot
 from wms.pilots.testing.selectors import Verdict, queue_tests, report_of, verdict_of
 from wms.pilots.testing.services import OpenTest, send_test_pilot
-from wms.sites.frontend_models import FrontendEntry
+from wms.sites.frontends.models import FrontendEntry
 from wms.sites.models import Queue
 from wms.sites.services import ban_site, save_site
 

@@ -28,7 +28,7 @@ from wms.core.database.saving import check_row, save_audited
 from wms.core.errors import Finding, InvalidInput
 from wms.core.models import Role
 from wms.core.policy import require_role
-from wms.sites.frontend_models import FrontendEntry
+from wms.sites.frontends.models import FrontendEntry
 from wms.sites.models import Queue
 from wms.sites.selectors import offered_resource
 

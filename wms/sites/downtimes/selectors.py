@@ -23,7 +23,7 @@ from django.db.models.functions import Least, Now
 
 from wms.core.errors import NotFound
 from wms.core.models import User
-from wms.sites.downtime_models import Downtime
+from wms.sites.downtimes.models import Downtime
 from wms.sites.selectors import visible_downtimes
 
 

@@ -17,7 +17,7 @@ from django.db import transaction
 from wms.core.actors import Actor
 from wms.core.audit import record_action
 from wms.core.errors import Conflict, Finding, InvalidInput, NotFound
-from wms.sites.downtime_models import Downtime
+from wms.sites.downtimes.models import Downtime
 from wms.sites.models import Site, SiteEvent
 from wms.sites.policy import require_steering
 from wms.sites.selectors import find_site
