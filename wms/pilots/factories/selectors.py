@@ -6,6 +6,7 @@ from datetime import datetime
 
 from django.db.models import Count, QuerySet
 
+from wms.accounting.walls import Walls, seen_by
 from wms.core.errors import NotFound
 from wms.core.models import User
 from wms.pilots.factories.carrying import over_since
@@ -35,9 +36,9 @@ def waiting_orders() -> dict[EntryKey, int]:
 
 
 def visible_remote_frontends(user: User) -> QuerySet[RemoteFrontend]:
-    """Remote frontends that the user may see."""
+    """Remote frontends that the user may see, as all that is of their frontends."""
     remotes = RemoteFrontend.objects.select_related("frontend").order_by("frontend__name")
-    return remotes if user.is_active else remotes.none()
+    return seen_by(user, remotes, Walls.by_frontend)
 
 
 def find_remote_frontend(user: User, name: str) -> RemoteFrontend:
