@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -74,6 +75,7 @@ def _statements() -> Iterator[str]:
                         yield target.id
 
 
+@cache
 def _mentioned() -> set[str]:
     """The attributes that the plan tests use, such as `engine.count_down`."""
     found = set()
