@@ -232,7 +232,8 @@ def _poured(amount: float, weights: Sequence[float], wanted: Sequence[float]) ->
     """
     given = [0.0] * len(weights)
     takers = [index for index, weight in enumerate(weights) if weight > 0 and wanted[index] > 0]
-    takers.sort(key=lambda index: wanted[index] / weights[index])
+    # The quotient itself is infinite for the smallest weights, which would all come equal.
+    takers.sort(key=lambda index: math.log(wanted[index]) - math.log(weights[index]))
     rest = max(0.0, amount)
     for number, index in enumerate(takers):
         weight_left = sum(weights[other] for other in takers[number:])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from matching.negotiation.fairshare import (
@@ -225,6 +225,11 @@ def test_everybody_gets_their_quota_if_they_want_it(
 
 
 @given(groups=some_groups(accepts=True), total=AMOUNTS, demand=DEMANDS)
+@example(
+    groups=[GroupShare("x", 5e-324, True, True), GroupShare("y", 5e-324, True, True)],
+    total=3.0,
+    demand={"x": 2.0, "y": 1.0},
+)
 def test_no_place_is_left_unused_when_all_accept_surplus(
     groups: list[GroupShare], total: float, demand: dict[str, float]
 ) -> None:

@@ -32,6 +32,9 @@ OWN = "Lffofoo"
 SEEN = "Lnnoooo"
 #: What only operators know of.
 SECRET = "Lnnnnoo"
+#: What belongs to a frontend that none of the users is in: shifters see all, operators change it.
+WALLED = "Lnnnooo"
+WALLED_OFF = "Lnnnfoo"
 
 GET = {
     "health-ready": "uuuuuuu",  # no control loop has run in a test
@@ -70,6 +73,7 @@ GET = {
     "web:*": READ,
     "api:docs": READ,
     "api:credential": SECRET,
+    "api:remote-frontend": WALLED,
     "api:jobs-check": POSTED_TO,
     "api:cluster-output-archive": READ,
     "api:cluster-jobs": READ,
@@ -306,7 +310,7 @@ DELETE = {
     "api:quota": OPERATE,
     "api:remote-factory": OPERATE,
     "api:remote-factory-token": "Lffffbb",  # without a reason
-    "api:remote-frontend": OPERATE,
+    "api:remote-frontend": WALLED_OFF,
     "api:running-limit": OPERATE,
     "api:shared-limit": OPERATE,
     "api:credential": SECRET,
@@ -316,7 +320,7 @@ PUT = {
     "api:filter": OWN,
     "api:quota": OPERATE,
     "api:remote-factory": OPERATE,
-    "api:remote-frontend": OPERATE,
+    "api:remote-frontend": WALLED_OFF,
     "api:running-limit": OPERATE,
     "api:shared-limit": OPERATE,
     "api:credential": SECRET,

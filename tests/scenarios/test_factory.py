@@ -268,12 +268,10 @@ def test_a_factory_behind_a_firewall_runs_the_jobs_of_another_installation(folde
         wait_for("all jobs are done", lambda: _done(frontend, dag) == JOBS, timeout_s=120)
 
         jobs = frontend.get(f"jobs/?dag={dag.split('/')[1]}&page_size=100")["results"]
-        ended = [
-            attempt["outcome"]
-            for job in jobs
-            for attempt in frontend.client.get(f"jobs/{job['id']}/")["attempts"]
-        ]
-        assert ended == ["done"] * JOBS
+        # A pilot that was away for long may have lost its job: it was run again, and ended once.
+        for job in jobs:
+            attempts = frontend.client.get(f"jobs/{job['id']}/")["attempts"]
+            assert [each["outcome"] for each in attempts].count("done") == 1, attempts
         wait_for("both agree that nothing is left", lambda: (
             not {"submitted", "queued", "running"} & set(+frontend.pilots())
             and not {"submitted", "queued", "running"} & set(+factory.pilots())
