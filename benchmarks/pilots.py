@@ -135,7 +135,9 @@ def _prepare(size: Size) -> list[tuple[str, str]]:
     owner = ensure_account(
         "bench", password="a password for measuring", role=Role.USER, actor=actor
     )
-    spec = QueueSpec(name="q", element="host", max_pilots=size.pilots, memory_mb=2000)
+    spec = QueueSpec(
+        name="q", element="host", settings={"slots": 1}, max_pilots=size.pilots, memory_mb=2000
+    )
     configure_site(SiteSpec(name="bench"), [spec], actor=actor)
     # No pilot is sent beside the fleet.
     Queue.objects.update(is_enabled=False)
