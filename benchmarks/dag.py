@@ -208,7 +208,7 @@ def _end_all_jobs(dag_id: int) -> int:
 
 
 def end_jobs(ids: list[int]) -> int:
-    """Let these waiting jobs run and end well; how many."""
+    """Number of these waiting jobs, all of which run now and end well."""
     from django.db import transaction
 
     from wms.core.statemachine import Increment

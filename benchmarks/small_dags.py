@@ -106,7 +106,7 @@ def _empty_inbox() -> None:
 
 
 def _end_all_jobs() -> int:
-    """Let every waiting job run and end well; how many."""
+    """Number of the jobs that waited, all of which run now and end well."""
     base.load_django()
     from wms.jobs.models import Job
 

@@ -32,5 +32,5 @@ def _renew_connections(**_: Any) -> None:
 
 @worker_init.connect
 def _remove_left_logins(**_: Any) -> None:
-    """What a killed worker could not remove goes before the next one works."""
+    """Leftovers of killed workers are removed before the next one works."""
     sweep()

@@ -115,7 +115,7 @@ def _links_to_b(world: Walled) -> list[str]:
 
 
 def _betrayed(world: Walled, asked: str, text: str) -> list[str]:
-    """What of B's is in an answer, but for what the question said itself."""
+    """Marks of B's in an answer, but for what the question said itself."""
     return [mark for mark in _links_to_b(world) if mark in text and mark.strip('"/') not in asked]
 
 

@@ -48,7 +48,7 @@ class RunningPortal:
         self.client = Client(portal.local_url, token)
 
     def get(self, path: str) -> Any:
-        """What the API answers; an empty object while the web server is away."""
+        """Answer of the API; an empty object while the web server is away."""
         try:
             return self.client.get(path)
         except Unreachable:

@@ -143,7 +143,7 @@ class Installation:
         return str(token)
 
     def get(self, path: str) -> dict[str, Any]:
-        """What the API answers; an empty object while the web server is away."""
+        """Answer of the API; an empty object while the web server is away."""
         try:
             return dict(self.client.get(path))
         except Unreachable:

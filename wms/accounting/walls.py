@@ -124,7 +124,7 @@ def with_groups(users: QuerySet[User]) -> QuerySet[User]:
 
 
 def told_of(user: str) -> dict[str, ArraySubquery]:
-    """What `walls_of` needs of the user in a column, as an expression by the attribute's name."""
+    """Expression, by its attribute, for what `walls_of` needs of the user in a column."""
     return {_READ: ArraySubquery(_told(OuterRef(OuterRef(user))))}
 
 
@@ -169,7 +169,7 @@ def seen_by(user: User, rows: QuerySet[_M], condition: Callable[[Walls], Q]) -> 
 
 
 def seen_or_all(user: User, visible: Callable[[User], QuerySet[_M]]) -> QuerySet[_M] | None:
-    """What the user may see of a kind; None before no walls, where that needs no condition."""
+    """Objects of a kind that the user may see; None where no walls are in the way."""
     return None if walls_of(user).is_open else visible(user)
 
 

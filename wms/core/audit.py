@@ -143,7 +143,7 @@ def visible_entries(user: User) -> QuerySet[AuditEntry]:
 
 
 def register_sight(kind: AuditKind, sight: Callable[[User], QuerySet[Any] | None]) -> None:
-    """Tell which objects of an open kind a user may see; None: all of them."""
+    """Register the selector of what a user may see of a kind; None from it stands for all."""
     _SIGHTS[kind] = sight
 
 

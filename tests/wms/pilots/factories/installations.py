@@ -53,7 +53,7 @@ class Line:
 
 
 def post(credential: str, report: object) -> Any:
-    """What the frontend answers to a call."""
+    """Answer of the frontend to a call."""
     return Client().post(
         EXCHANGE,
         json.dumps(report),

@@ -92,7 +92,7 @@ def two(make_queue, olga: User, line: Line, tmp_path: Path, settings: Any, monke
 
 
 def begin(element: FakeElement, state: BatchState = BatchState.RUNNING, code: int = 0) -> None:
-    """Let the batch system of the factory run, or end, all that it has."""
+    """Run, or end, all pilots of the factory's batch system."""
     element.states |= {
         each: PilotState(state, exit_code=code)
         for each, was in element.states.items()
@@ -101,7 +101,7 @@ def begin(element: FakeElement, state: BatchState = BatchState.RUNNING, code: in
 
 
 def secrets_of(element: FakeElement) -> list[tuple[UUID, str]]:
-    """What the pilots of the batch system were given."""
+    """Ids and secrets that the pilots of the batch system were given."""
     words = [word for batch in element.secrets.values() for word in batch]
     return [(UUID(word.partition(":")[0]), word.partition(":")[2]) for word in words]
 

@@ -48,7 +48,7 @@ Start = ( TARGET.RequestCpus <= 4 ) && ( time() < GLIDEIN_ToRetire )
 def asked(
     environment: dict[str, str], *, now: float = 1_700_001_000.0, **answers: Any
 ) -> BatchTime:
-    """What is told where `answers` are those of the programs, by their names."""
+    """Time that is told where `answers` are those of the programs, by their names."""
 
     def ask(command: list[str], timeout_s: float) -> str:
         answer = answers.get(command[0], NoAnswer(f"{command[0]}: none", is_absent=True))
