@@ -69,14 +69,20 @@ def divided_levels(
     levels = {queue.name: requests[queue.name].level for queue in queues if queue.share}
     if sum(levels.values()) <= bounds.max_queued:
         return {}
-    claimants, waiting = {}, {}
-    for queue in queues:
-        if queue.share:
-            level = levels[queue.name]
-            waiting[queue.name] = min(queue.queued, level)
-            # With those that run: else a small share would never get the last of few places.
-            held = queue.running + waiting[queue.name]
-            claimants[queue.name] = Claimant(queue.share, held, level - waiting[queue.name])
+    waiting = {q.name: min(q.queued, levels[q.name]) for q in queues if q.share}
+    if sum(waiting.values()) > bounds.max_queued:
+        # Not all that wait have a place: who keeps one is decided by share as well.
+        waiting = dict.fromkeys(waiting, 0)
+    # With those that run: else a small share would never get the last of few places.
+    claimants = {
+        queue.name: Claimant(
+            queue.share,
+            held=queue.running + waiting[queue.name],
+            more=levels[queue.name] - waiting[queue.name],
+        )
+        for queue in queues
+        if queue.share
+    }
     running = sum(queue.running for queue in queues if queue.share)
     given = divide_places(running + bounds.max_queued, claimants)
     lowered = {name: waiting[name] + more for name, more in given.items()}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from matching.pressure.capacity import ResourceVector
@@ -140,6 +140,7 @@ def test_over_an_hour_each_frontend_gets_its_share_of_three_entries(late_s: int)
     ),
     st.integers(1, 60),
 )
+@example([(1.0, 1, 0, 1, 0), (1.0, 1, 0, 1, 0)], 1)
 def test_ceilings_of_frontends_are_together_never_above_the_queue(
     several: list[tuple[float, int, int, int, int]], places: int
 ) -> None:

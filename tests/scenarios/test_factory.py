@@ -280,5 +280,6 @@ def test_a_factory_behind_a_firewall_runs_the_jobs_of_another_installation(folde
             pilot["registered_at"] is not None
             for pilot in frontend.get("pilots/?page_size=200")["results"]
         )
-        # Whatever began there called in here, each once.
-        assert registered == sum(factory.pilots()[state] for state in ("done", "failed"))
+        # What ran to its end there called in here, once; what was taken back as it began may have.
+        there = factory.pilots()
+        assert there["done"] + there["failed"] <= registered <= there.total(), there
