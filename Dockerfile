@@ -25,4 +25,4 @@ VOLUME /var/lib/pilotage
 EXPOSE 8000
 
 CMD ["gunicorn", "portal.wsgi", "--bind", "0.0.0.0:8000", "--workers", "2", "--threads", "16", \
-     "--worker-tmp-dir", "/dev/shm", "--timeout", "120", "--no-control-socket"]
+     "--worker-tmp-dir", "/dev/shm", "--preload", "--timeout", "120", "--no-control-socket"]

@@ -110,7 +110,8 @@ def web_command(listen: Listen) -> list[str]:
         sys.executable, "-m", "gunicorn", "portal.wsgi", *binds,
         # Half of the threads may be held by claims of pilots, which wait and do nothing.
         "--workers", "2", "--threads", "16", "--worker-tmp-dir", "/dev/shm",
-        "--timeout", "120", "--graceful-timeout", "10", "--no-control-socket",
+        # Loaded once for all: a worker that is started again serves at once.
+        "--preload", "--timeout", "120", "--graceful-timeout", "10", "--no-control-socket",
     ]  # fmt: skip
 
 

@@ -45,6 +45,9 @@ JSON = (
 #: For names of parameters and fields: those that are refused at once, and all others together.
 NAMES = (*UNSTORABLE[:3], f"owner__password__startswith=1&{'x' * 10_000}=1&__=1&")
 
+#: After so many turns, one after another, all values have been sent.
+_TURNS = 6
+
 
 def quoted(text: str) -> str:
     """A text as it stands in an address."""
@@ -72,19 +75,19 @@ def names_read(monkeypatch: pytest.MonkeyPatch) -> Iterator[set[str]]:
 
 
 def some(values: Sequence[str], turn: int) -> list[str]:
-    """A third of the values; of three turns, one after another, each has another one."""
-    return list(values[turn % 3 :: 3])
+    """A sixth of the values; of six turns, one after another, each has another one."""
+    return list(values[turn % _TURNS :: _TURNS])
 
 
 def queries(names: Sequence[str], turn: int) -> Iterator[str]:
-    """Queries or forms: each name once with what is dangerous, all together with a third of the
+    """Queries or forms: each name once with what is dangerous, all together with a sixth of the
     values.
 
     What reads a parameter is shared by many addresses: in their turns they are given all values.
     """
     if names:
         yield f"{names[0]}={UNSTORABLE[0]}"
-    for first in range(turn % 3, len(TEXTS) if names else 0, 3):
+    for first in range(turn % _TURNS, len(TEXTS) if names else 0, _TURNS):
         texts = itertools.islice(itertools.cycle(TEXTS), first, first + len(names))
         yield "&".join(f"{name}={quoted(text)}" for name, text in zip(names, texts, strict=True))
     for name, text in itertools.product(names, DEEP):
@@ -94,9 +97,9 @@ def queries(names: Sequence[str], turn: int) -> Iterator[str]:
 
 
 def bodies(body: Any, turn: int) -> Iterator[str]:
-    """JSON bodies with hostile values in the place of each value: a third of them, in turns.
+    """JSON bodies with hostile values in the place of each value: a sixth of them, in turns.
 
-    What reads them is shared: of three places, one after another, each is given another third.
+    What reads them is shared: of six places, one after another, each is given another sixth.
     """
     mark = "\u0001hostile"
     for place, changed in enumerate(_changed(body, mark), start=turn):

@@ -8,6 +8,7 @@ from __future__ import annotations
 from copy import deepcopy
 from typing import Any
 
+import pytest
 from django.db import transaction
 from django.http import HttpResponseBase
 from django.test import Client
@@ -15,6 +16,12 @@ from django.urls import reverse
 
 from tests.portal.routes import Route
 from tests.portal.world import World
+
+
+@pytest.fixture
+def blank_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pages are left blank: who may see them is decided before they are written."""
+    monkeypatch.setattr("django.template.backends.django.Template.render", lambda *_, **__: "")
 
 
 def address(world: World, route: Route) -> str:

@@ -2,7 +2,7 @@
 
 Every address is asked with hostile values (`tests/portal/hostile.py`): in each part of its path, in
 the parameters and fields that its view looks for, and in each value of its JSON body. Each place
-has a third of the values, in turns: what reads them is shared by many.
+has a sixth of the values, in turns: what reads them is shared by many.
 """
 
 from __future__ import annotations

@@ -8,13 +8,15 @@ from __future__ import annotations
 import pytest
 
 from tests.portal.bodies import BODIES
-from tests.portal.outcomes import address, client_of, send
+from tests.portal.outcomes import address, blank_pages, client_of, send
 from tests.portal.permissions import DELETE, GET, POST, PUT, ROLES, rule_of
 from tests.portal.routes import Route, routes
 from tests.portal.world import World, small_world
 
 # Wrong passwords are counted there: those of other tests would lock the roles out.
-pytestmark = pytest.mark.usefixtures("own_cache")
+pytestmark = pytest.mark.usefixtures("own_cache", "blank_pages")
+
+__all__ = ["blank_pages"]
 
 
 @pytest.fixture(scope="module")
