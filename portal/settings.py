@@ -356,6 +356,7 @@ PILOTAGE = {
     "MAX_DAG_NODES": int(env.number("PILOTAGE_MAX_DAG_NODES", 2_000_000)),
     "MAX_DAG_ARCS": int(env.number("PILOTAGE_MAX_DAG_ARCS", 5_000_000)),
     "MAX_CHECK_S": env.number("PILOTAGE_MAX_CHECK_S", 60),
+    "DAG_OPTIONS": env.json_object("PILOTAGE_DAG_OPTIONS"),
     "MAX_HEAVY_REQUESTS": int(env.number("PILOTAGE_MAX_HEAVY_REQUESTS", 4)),
     "MAX_HEAVY_REQUESTS_PER_USER": int(env.number("PILOTAGE_MAX_HEAVY_REQUESTS_PER_USER", 2)),
     "MAX_HELD_CLAIMS": int(env.number("PILOTAGE_MAX_HELD_CLAIMS", 8)),

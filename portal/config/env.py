@@ -5,8 +5,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
+from typing import Any
 
 from django.core.exceptions import ImproperlyConfigured
 
@@ -82,6 +84,17 @@ def numbers(name: str, default: str) -> list[float]:
     if not all(0 <= value < float("inf") for value in values):
         raise ImproperlyConfigured(f"{name} must be numbers from 0, separated by commas.")
     return values
+
+
+def json_object(name: str) -> dict[str, Any]:
+    """NAME as a JSON object; empty by default."""
+    try:
+        value = json.loads(os.environ.get(name, "").strip() or "{}")
+    except ValueError as error:
+        raise ImproperlyConfigured(f"{name} must be a JSON object: {error}.") from None
+    if not isinstance(value, dict):
+        raise ImproperlyConfigured(f"{name} must be a JSON object.")
+    return value
 
 
 def choice(name: str, default: str, *choices: str) -> str:

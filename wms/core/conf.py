@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -36,6 +37,7 @@ class Conf:
     max_dag_nodes: int
     max_dag_arcs: int
     max_check_s: float
+    dag_options: Mapping[str, Any]
     max_heavy_requests: int
     max_heavy_requests_per_user: int
     max_held_claims: int
@@ -74,6 +76,7 @@ def conf() -> Conf:
         max_dag_nodes=int(raw["MAX_DAG_NODES"]),
         max_dag_arcs=int(raw["MAX_DAG_ARCS"]),
         max_check_s=float(raw["MAX_CHECK_S"]),
+        dag_options=raw["DAG_OPTIONS"],
         max_heavy_requests=int(raw["MAX_HEAVY_REQUESTS"]),
         max_heavy_requests_per_user=int(raw["MAX_HEAVY_REQUESTS_PER_USER"]),
         max_held_claims=int(raw["MAX_HELD_CLAIMS"]),

@@ -18,17 +18,28 @@ class DagsConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        """Register the events that wake the engine, and what DAGs use of quotas."""
+        """Register the events that wake the engine, and what DAGs use of quotas.
+
+        A wrong option of DAGs in the settings stops the start.
+        """
+        from django.core.exceptions import ImproperlyConfigured
+
         from wms.accounting.walls import seen_or_all
         from wms.core.audit import register_sight
+        from wms.core.errors import InvalidInput
         from wms.core.inbox import register_reader
         from wms.core.models import AuditKind
         from wms.dags.lifecycle import ADVANCE_TASK, TOPICS
         from wms.dags.reading.selectors import visible_dags
         from wms.dags.submission.quota_usage import usage_by_dags
+        from wms.dags.submission.runs import site_options
         from wms.jobs.quotas import register_counter
 
         for topic in TOPICS:
             register_reader(topic, ADVANCE_TASK)
         register_counter(usage_by_dags)
         register_sight(AuditKind.DAG, lambda user: seen_or_all(user, visible_dags))
+        try:
+            site_options()
+        except InvalidInput as error:
+            raise ImproperlyConfigured(str(error)) from None

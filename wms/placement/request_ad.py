@@ -1,13 +1,14 @@
 """Parser of a placement request's ad, as Stork has it: addresses, schemes, checks.
 
-Also the pair of schemes of each attempt, and places that `file:` addresses name.
+Also the pairs of schemes of a request and of each attempt, findings about pairs that nothing
+transfers, and places that `file:` addresses name.
 """
 
 from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 from urllib.parse import unquote, urlsplit
@@ -43,6 +44,20 @@ class TransferSpec:
     expected_sha256: str = ""
     expected_bytes: int | None = None
     attributes: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def pairs(self) -> list[tuple[str, str]]:
+        """The pairs of schemes in the order in which they are tried, the primary one first."""
+        primary = (scheme_of(self.source_url), scheme_of(self.destination_url))
+        return [primary, *self.alternatives]
+
+
+@dataclass(frozen=True, slots=True)
+class PairFindings:
+    """Findings about pairs of schemes without a module: faults where no other pair is left."""
+
+    faults: Sequence[Finding] = ()
+    warnings: Sequence[Finding] = ()
 
 
 def scheme_of(url: str) -> str:
@@ -108,6 +123,26 @@ def parse_request(text: str, *, directory: str = "", file: str = "") -> Transfer
     if reader.findings:
         raise InvalidInput(reader.findings)
     return spec
+
+
+def check_pairs(
+    spec: TransferSpec, text: str, known: Collection[tuple[str, str]], *, file: str = ""
+) -> PairFindings:
+    """Findings about the pairs of a request that are not `known`, with the lines of its text.
+
+    A request that can never be carried out is at fault; one that has another pair loses attempts.
+    """
+    unknown = [pair for pair in spec.pairs if pair not in known]
+    there_is = ", ".join("-".join(each) for each in sorted(known))
+    findings = []
+    for pair in dict.fromkeys(unknown):
+        name = "src_url" if pair == spec.pairs[0] else "alt_protocols"
+        given = next(each for each in spec.attributes if each.lower() == name)
+        message = f"no module transfers from {pair[0]} to {pair[1]}; there is: {there_is}"
+        findings.append(Finding(message, file, _line_of(text, given), field=name))
+    if len(unknown) == len(spec.pairs):
+        return PairFindings(faults=findings)
+    return PairFindings(warnings=findings)
 
 
 def _in_brackets(text: str) -> str:

@@ -39,6 +39,8 @@ LABELS = {
     "reset_retries": ("A rescue resets all retries", ""),
     "max_rescue": ("Rescues kept", "Beyond this, the last one is overwritten; 0: none is written"),
     "data_attempts": ("Attempts of a placement", "From 1"),
+    "timeout_queue_s": ("Seconds until a node's jobs start", "Without a TIMEOUT; 0: no limit"),
+    "timeout_run_s": ("Seconds until a node's jobs end", "Without a TIMEOUT; 0: no limit"),
 }
 
 

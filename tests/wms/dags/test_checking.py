@@ -43,6 +43,24 @@ def test_a_whole_submission_is_read() -> None:
     assert dag.submit_files.keys() == {"a.sub", "d/a.sub", dag.dag.nodes["B"].source}
 
 
+def test_a_placement_that_nothing_transfers_is_refused_with_its_line() -> None:
+    dag = checked(
+        "DATA D d.stork\nDATA E {\n dap_type = \"transfer\";\n src_url = \"file:a\";\n"
+        ' dest_url = "srm://h/b";\n alt_protocols = "file-file, http-file";\n}\n',
+        {"d.stork": REQUEST.replace("file:", "gsiftp:", 1)},
+    )
+    line = next(n for n, each in enumerate(REQUEST.split("\n"), 1) if "src_url" in each)
+
+    assert [(each.file, each.line, each.field) for each in dag.findings] == [
+        ("d.stork", line, "src_url")
+    ]
+    # Another pair is left.
+    assert [(each.line, each.field) for each in dag.warnings] == [
+        (4, "src_url"),
+        (6, "alt_protocols"),
+    ]
+
+
 def test_a_dag_without_nodes_is_one() -> None:
     assert found("# nothing") == []
 

@@ -29,6 +29,7 @@ from wms.dags.services.dags import (
 )
 from wms.dags.services.nodes import rerun_nodes
 from wms.dags.submission import runs
+from wms.dags.submission.workspaces import put_file
 from wms.jobs.models import Job
 
 SYSTEM = Actor.system("test")
@@ -159,6 +160,24 @@ def test_a_rematch_takes_the_inner_dag_along(outer, make_site) -> None:
     engine.run_cycle(outer.created_at)
     assert states(inner) == {"X": "done", "Y": "submitted"}
     assert_log_agrees(inner)
+
+
+def test_files_that_are_made_or_changed_before_the_node_is_submitted_count(submit) -> None:
+    text = "JOB A step.sub\nSUBDAG EXTERNAL S new.dag\nSUBDAG EXTERNAL T inner.dag\n"
+    text += "SCRIPT PRE T pre.sh\nPARENT A CHILD S\n"
+    dag = match(submit(text, files={"inner.dag": INNER, "pre.sh": "#!/bin/sh\n"}))
+    advance(dag)
+    # What A and the PRE script of T leave in the workspace.
+    put_file(dag.workspace, "new.dag", b"JOB N new.sub\n")
+    put_file(dag.workspace, "new.sub", b"executable = /bin/true\nqueue\n")
+    put_file(dag.workspace, "inner.dag", b"JOB P step.sub\n")
+    run_one("A")
+    end_script(dag, "T", "pre")
+    advance(advance(dag))
+
+    names = Dag.objects.filter(root=dag).values_list("parent_node__name", "nodes__name")
+    assert set(names) == {("S", "N"), ("T", "P")}
+    assert run_all(dag).state == "completed"
 
 
 def test_a_file_that_is_not_there_or_wrong_fails_the_node_only(submit) -> None:

@@ -239,6 +239,21 @@ def test_a_retry_avoids_the_sites_that_failed_until_none_is_left(sites: Any, lat
         assert waiting_sites() == left
 
 
+def test_a_retry_of_a_list_avoids_only_the_sites_where_jobs_of_it_failed(
+    sites: Any, late: Make
+) -> None:
+    text = "executable = step.sh\nrequest_memory = 10\nqueue 2"
+    dag = match(late("JOB A a.sub\nRETRY A 1 AVOID-SITES\n", files={"a.sub": text}))
+    for site, code in (("site-a", 0), ("site-b", 1)):
+        attempt = claim_one(site)
+        assert attempt is not None
+        end(attempt, code)
+
+    advance(dag)
+
+    assert waiting_sites() == {"site-a"}
+
+
 @pytest.mark.parametrize(
     ("description", "line"),
     [

@@ -161,6 +161,30 @@ def test_a_node_that_waits_too_long_in_the_queue_is_tried_again(submit) -> None:
     assert states(dag) == {"A": "submitted"}
 
 
+def test_the_settings_limit_the_time_of_nodes_unless_the_dag_or_its_submission_does(
+    submit, settings
+) -> None:
+    settings.PILOTAGE = {
+        **settings.PILOTAGE,
+        "DAG_OPTIONS": {"timeout_queue_s": 30, "timeout_run_s": 40, "max_jobs": 7},
+    }
+    files = {"c.cfg": "PILOTAGE_TIMEOUT_RUN = 50\n", "inner.dag": "JOB X step.sub\n"}
+    dag = match(
+        submit(
+            "CONFIG c.cfg\nSUBDAG EXTERNAL A inner.dag",
+            files=files,
+            options={"timeout_queue_s": 0},
+        )
+    )
+    advance(advance(dag))
+
+    assert (dag.options["max_jobs"], dag.options["timeout_queue_s"]) == (7, 0)
+    assert set(NodeTimer.objects.values_list("node__name", "kind", "limit_s")) == {
+        ("A", "run", 50),
+        ("X", "run", 50),
+    }
+
+
 def test_a_node_that_has_begun_is_not_ended_by_the_limit_of_the_queue(submit) -> None:
     dag = match(submit("JOB A step.sub\nTIMEOUT A QUEUE 60 RUN 600"))
     attempt = claim_one()

@@ -1,6 +1,7 @@
 """Sites and hosts of the earlier attempts of nodes, for jobs of a retry to avoid.
 
-The sites are all that were tried, the hosts those on which jobs failed.
+Both are those where jobs failed; where all jobs of an attempt ended well, its POST script failed
+the node, and all sites of these jobs count.
 """
 
 from __future__ import annotations
@@ -23,26 +24,41 @@ _STOPPED = (Attempt.StoppedBy.SERVER, Attempt.StoppedBy.PREEMPTION)
 
 
 def avoided_sites(dag: Dag, nodes: Iterable[ReadyNode]) -> dict[int, tuple[str, ...]]:
-    """Sites of earlier attempts by node, except the site where the DAG is now.
+    """Sites where earlier attempts of nodes failed, except the site where the DAG is now.
 
-    Where each job is bound at its claim, a node that has tried all sites avoids none of them. For
-    all at once: two queries and those for the sites, or none.
+    Of a list of jobs all that failed count. Where each job is bound at its claim, a node that has
+    failed at all sites avoids none of them. For all at once: two queries and those for the sites,
+    or none.
     """
     node_by_job = _nodes_by_job(nodes)
-    attempts = (
-        Attempt.objects.filter(job_id__in=node_by_job) if node_by_job else Attempt.objects.none()
-    )
     here = dag.site.name if dag.site else ""
     sites: dict[int, set[str]] = defaultdict(set)
-    for job_id, site in attempts.values_list("job_id", "site_name"):
-        if site != here:
-            sites[node_by_job[job_id]].add(site)
+    for first_job, names in _sites_of_failure(list(node_by_job)).items():
+        sites[node_by_job[first_job]] |= names - {here}
+    sites = {node_id: names for node_id, names in sites.items() if names}
     open_sites = _accepting(dag) if sites else frozenset()
     return {
         node_id: tuple(sorted(names))
         for node_id, names in sites.items()
         if not open_sites or not open_sites <= names
     }
+
+
+def _sites_of_failure(first_jobs: list[int]) -> dict[int, set[str]]:
+    """Sites that are to blame, by the first job of each cluster."""
+    if not first_jobs:
+        return {}
+    jobs = Job.objects.filter(of_clusters(first_jobs))
+    attempts = Attempt.objects.filter(job__in=jobs.values("pk")).exclude(
+        stopped_by=Attempt.StoppedBy.PREEMPTION
+    )
+    failed: dict[int, set[str]] = defaultdict(set)
+    ended_well: dict[int, set[str]] = defaultdict(set)
+    rows = attempts.values_list("job_id", "job__cluster_id", "site_name", "outcome")
+    for job_id, cluster_id, site, outcome in rows:
+        by_cluster = ended_well if outcome == _OUTCOME.DONE else failed
+        by_cluster[cluster_id or job_id].add(site)
+    return ended_well | failed
 
 
 def _accepting(dag: Dag) -> frozenset[str]:

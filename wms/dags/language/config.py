@@ -57,6 +57,8 @@ OPTIONS: dict[str, tuple[str, Callable[[str], int | bool]]] = {
     "DAGMAN_RESET_RETRIES_UPON_RESCUE": ("reset_retries", _truth),
     "DAGMAN_MAX_RESCUE_NUM": ("max_rescue", _rescues),
     "STORK_MAX_RETRY": ("data_attempts", _attempts),
+    "PILOTAGE_TIMEOUT_QUEUE": ("timeout_queue_s", _limit),
+    "PILOTAGE_TIMEOUT_RUN": ("timeout_run_s", _limit),
 }
 _STRICT = "DAGMAN_USE_STRICT"
 _MOST_STRICT = 3

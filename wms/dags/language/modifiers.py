@@ -129,12 +129,12 @@ def tolerance(cursor: Cursor, rest: str) -> None:
 
 
 def timeout(cursor: Cursor, rest: str) -> None:
-    """`TIMEOUT name [QUEUE seconds] [RUN seconds]`, at least one of them."""
+    """`TIMEOUT name [QUEUE seconds] [RUN seconds]`, at least one of them; 0 is no limit."""
     words = cursor.words(rest)
     given = {keyword(word): value for word, value in zip(words[1::2], words[2::2], strict=False)}
     if len(words) not in {3, 5} or len(given) != len(words) // 2 or given.keys() - {"QUEUE", "RUN"}:
         raise Fault("expected: TIMEOUT name, then QUEUE seconds or RUN seconds or both")
-    seconds = {name: whole(value, f"{name} in seconds", least=1) for name, value in given.items()}
+    seconds = {name: whole(value, f"{name} in seconds") for name, value in given.items()}
     limits = TimeLimits(queue_s=seconds.get("QUEUE", 0), run_s=seconds.get("RUN", 0))
     for node in cursor.nodes(words[0]):
         node.time_limits = limits

@@ -172,6 +172,9 @@ class RunOptions:
     reset_retries: bool = True
     max_rescue: int = 100
     data_attempts: int = 10
+    #: Of nodes without a TIMEOUT of their own.
+    timeout_queue_s: int = 0
+    timeout_run_s: int = 0
 
 
 @dataclass(slots=True)

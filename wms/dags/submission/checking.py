@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from codecs import BOM_UTF8
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import BinaryIO
 
@@ -26,7 +26,8 @@ from wms.dags.submission.dag_description import DagDescription, read_description
 from wms.dags.submission.node_checks import check_nodes
 from wms.dags.submission.unknown_references import unknown_references, uses_references
 from wms.jobs.description.submit_file import SubmitFile, parse_submit_file
-from wms.placement.request_ad import parse_request
+from wms.placement.modules import MODULES
+from wms.placement.request_ad import PairFindings, check_pairs, parse_request
 from wms.sites.vocabulary import advertised_names, current_vocabulary
 from wms.taskqueues.task_queue_policy import task_queue_policy
 
@@ -75,6 +76,7 @@ def check_dag(
     binding: Binding | None = None,
     limit_s: float | None = None,
     deadline: Deadline | None = None,
+    transfers: Collection[tuple[str, str]] | None = MODULES.keys(),
 ) -> CheckedDag:
     """Parse and check a submission; all faults are found at once.
 
@@ -82,13 +84,16 @@ def check_dag(
     are resolved. `binding`, if any, wins over that of the description. Without an owner nothing is
     read from the database. With `allow_missing_files`, missing descriptions, executables and inputs
     are warnings instead of faults. A check that exceeds the deadline, the limit of the settings or
-    `limit_s` ends with a fault.
+    `limit_s` ends with a fault. `transfers` are the pairs of schemes that DATA nodes may name; None
+    for all.
     """
     texts = _Texts(files)
     deadline = deadline or _check_deadline(limit_s)
     dag = parse_dag(names, texts.of_dag, limits=dag_size_limits(), origin=origin, deadline=deadline)
     checked = CheckedDag(dag, findings=[*dag.findings, *texts.faults], warnings=[*dag.warnings])
-    is_read = _read_sources(checked, files, deadline, allow_missing_files=allow_missing_files)
+    is_read = _read_sources(
+        checked, files, deadline, allow_missing_files=allow_missing_files, transfers=transfers
+    )
     if description_text and owner is not None:
         checked.description, faults = read_description(
             description_text, file=description_name, owner=owner, binding=binding
@@ -200,6 +205,7 @@ def _read_sources(
     deadline: Deadline,
     *,
     allow_missing_files: bool,
+    transfers: Collection[tuple[str, str]] | None,
 ) -> bool:
     """Read the descriptions of the nodes; a missing or unreadable one is reported once.
 
@@ -225,7 +231,9 @@ def _read_sources(
             checked.findings += submit_file.findings
         elif node.kind is NodeKind.DATA and source not in requests:
             requests.add(source)
-            checked.findings += _request_faults(checked.dag, node, files)
+            found = _check_request(checked.dag, node, files, transfers)
+            checked.findings += found.faults
+            checked.warnings += found.warnings
     return True
 
 
@@ -270,17 +278,27 @@ def _read_submit_file(dag: DagSpec, source: str, files: Mapping[str, BinaryIO]) 
     return parse_submit_file(text, file=location.file, first_line=location.line)
 
 
-def _request_faults(
-    dag: DagSpec, node: NodeSpec, files: Mapping[str, BinaryIO]
-) -> Sequence[Finding]:
+def _check_request(
+    dag: DagSpec,
+    node: NodeSpec,
+    files: Mapping[str, BinaryIO],
+    transfers: Collection[tuple[str, str]] | None,
+) -> PairFindings:
     text, location, faults = _source_text(dag, node.source, files)
     if faults:
-        return faults
+        return PairFindings(faults)
+
+    def placed(findings: Sequence[Finding]) -> list[Finding]:
+        return [replace(each, line=location.line - 1 + (each.line or 1)) for each in findings]
+
     try:
-        parse_request(text, directory=node.directory, file=location.file)
+        spec = parse_request(text, directory=node.directory, file=location.file)
     except InvalidInput as error:
-        return [replace(each, line=location.line - 1 + (each.line or 1)) for each in error.findings]
-    return []
+        return PairFindings(placed(error.findings))
+    if transfers is None:
+        return PairFindings()
+    found = check_pairs(spec, text, transfers, file=location.file)
+    return PairFindings(placed(found.faults), placed(found.warnings))
 
 
 def _check_nodes(

@@ -7,7 +7,7 @@ the check of a run's options.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from functools import partial
 from typing import Any
 
@@ -15,6 +15,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from wms.core.actors import Actor
+from wms.core.conf import conf
 from wms.core.errors import Finding, InvalidInput
 from wms.core.loops import wake_loop
 from wms.core.models import User
@@ -39,6 +40,7 @@ from wms.dags.submission.node_needs import stored_needs
 from wms.dags.submission.storing import store_nodes
 from wms.dags.submission.workspaces import WorkspaceFiles
 from wms.jobs.models import Workspace
+from wms.placement.modules import MODULES
 
 SUBMIT_EVENT = "submit"
 #: The engine reads inner DAGs in its rounds, while the outer one waits.
@@ -58,7 +60,8 @@ class RunRequest:
 
     `options` are those of RunOptions that are given explicitly; they win over CONFIG files.
     `keeps_files`: a second run is refused while files of an earlier one exist, unless it resumes
-    from a rescue.
+    from a rescue. `takes_any_transfer`: DATA nodes may name schemes that no module transfers, as
+    where transfers are simulated.
     """
 
     workspace: Workspace
@@ -71,6 +74,7 @@ class RunRequest:
     previous: Dag | None = None
     allow_missing_files: bool = False
     keeps_files: bool = False
+    takes_any_transfer: bool = False
     idempotency_key: str | None = None
 
 
@@ -88,6 +92,7 @@ def create_run(request: RunRequest, *, actor: Actor) -> Dag:
             allow_missing_files=request.allow_missing_files,
             binding=_inherited_binding(request),
             limit_s=None if request.parent_node is None else _LIMIT_OF_INNER_S,
+            transfers=None if request.takes_any_transfer else MODULES.keys(),
         )
     if checked.findings:
         raise FaultyDag(checked)
@@ -147,6 +152,16 @@ def check_options(options: Mapping[str, Any]) -> dict[str, int | bool]:
     return dict(options)
 
 
+def site_options() -> dict[str, int | bool]:
+    """Options of DAGs that say nothing else, from the settings. Raises InvalidInput."""
+    try:
+        return check_options(conf().dag_options)
+    except InvalidInput as error:
+        raise InvalidInput(
+            [replace(each, field=f"PILOTAGE_DAG_OPTIONS {each.field}") for each in error.findings]
+        ) from None
+
+
 def _refuse_repeated_run(request: RunRequest) -> None:
     earlier = Dag.objects.filter(workspace=request.workspace, dag_files=request.dag_files).last()
     resumes = (
@@ -176,13 +191,18 @@ def _create(request: RunRequest, checked: CheckedDag, resume_point: ResumePoint 
         root=(outer.root or outer) if outer is not None else None,
         previous_run=request.previous or _previous_inner(parent),
         rescue_number=resume_point.number if resume_point is not None else 0,
-        options={**spec.options, **request.options},
+        options={**_site_options(outer), **spec.options, **request.options},
         category_limits=spec.categories,
         script_environment=spec.environment,
         exports=_exports(checked),
         **_needs_of_nodes(checked, resume_point, is_inner=parent is not None),
         **_description(request, checked.description),
     )
+
+
+def _site_options(outer: Dag | None) -> dict[str, int | bool]:
+    """Options that the settings give to every DAG; an inner one has those of the outer."""
+    return {} if outer is not None else site_options()
 
 
 def _needs_of_nodes(

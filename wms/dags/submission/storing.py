@@ -16,7 +16,7 @@ from wms.core.actors import Actor
 from wms.dags.engine import transitions
 from wms.dags.engine.node_features import features_row
 from wms.dags.engine.node_work import begins_plain
-from wms.dags.language.spec import DagSpec, NodeSpec
+from wms.dags.language.spec import DagSpec, NodeSpec, TimeLimits
 from wms.dags.models import Dag, SubmitDescription
 from wms.dags.states import COUNTED_KINDS, NodeKind
 from wms.dags.submission.sql import COPY_ARCS, COPY_NODES, RESERVE_NODE_IDS
@@ -37,8 +37,9 @@ def store_nodes(
     """Store the nodes, arcs and descriptions of a new DAG. `done` and `retries` come from a rescue.
 
     Nodes that are done in the DAG file or by the rescue get an event as well; the counters of `dag`
-    are updated.
+    are updated. Nodes without a TIMEOUT of their own get that of the DAG's options.
     """
+    _set_default_limits(dag, spec)
     descriptions = _store_descriptions(dag, spec, submit_files)
     ids = _new_ids(len(spec.nodes))
     is_done = _done(spec, done)
@@ -68,6 +69,16 @@ def store_nodes(
     dag.done_count = counts["done_count"] if counts else 0
     dag.node_count = sum(node.kind in COUNTED_KINDS for node in spec.nodes.values())
     Dag.objects.filter(pk=dag.pk).update(done_count=dag.done_count, node_count=dag.node_count)
+
+
+def _set_default_limits(dag: Dag, spec: DagSpec) -> None:
+    queue_s, run_s = (int(dag.options.get(f"timeout_{kind}_s", 0)) for kind in ("queue", "run"))
+    if queue_s or run_s:
+        limits = TimeLimits(queue_s, run_s)
+        for node in spec.nodes.values():
+            # As ALL_NODES has it: neither FINAL nor what stands beside the nodes.
+            if node.kind in COUNTED_KINDS and node.time_limits is None:
+                node.time_limits = limits
 
 
 class _Row:

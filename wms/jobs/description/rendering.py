@@ -326,7 +326,9 @@ class Renderer:
         if any(name.lower() == "allowed_execute_duration" for name, *_ in context.changes):
             # The node says what follows: a retry with more time.
             fields["directives"] = fails_at_wall_limit(fields["directives"])
-        if context.avoided_sites:
+        own_sites = set(fields["needs"].sites)
+        # One that asks for sites itself, and has failed at all of them, may go there again.
+        if context.avoided_sites and not (own_sites and own_sites <= set(context.avoided_sites)):
             banned = {*fields["needs"].banned_sites, *context.avoided_sites}
             fields["needs"] = replace(fields["needs"], banned_sites=tuple(sorted(banned)))
         if self._bind is not None:

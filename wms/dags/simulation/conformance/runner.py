@@ -131,6 +131,7 @@ class _CaseRun:
                 resumption=submission.options.resumption,
                 keeps_files=submission.options.keeps_files,
                 allow_missing_files=True,
+                takes_any_transfer=True,
             ),
             submission.behaviour,
             submission.options,
