@@ -13,6 +13,7 @@ BEFORE_DJANGO = {
     "demo": "portal.cli.demo",
     "check_dag": "portal.cli.without_servers",
     "simulate_dag": "portal.cli.with_private_database",
+    "send_log": "portal.cli.send_log",
 }
 
 

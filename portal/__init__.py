@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
-from portal.celery import app as celery_app
+from importlib.util import find_spec
 
-__all__ = ["celery_app"]
+# On hosts without an installation, commands run that need nothing of it.
+if find_spec("celery") is not None:
+    from portal.celery import app as celery_app
+
+    __all__ = ["celery_app"]

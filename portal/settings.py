@@ -6,6 +6,7 @@ settings of Pilotage itself.
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -247,6 +248,8 @@ SPECTACULAR_SETTINGS = {
         "NodeKind": "wms.dags.states.NodeKind",
         "ScriptState": "wms.dags.states.ScriptState",
         "ScriptKind": "wms.dags.states.ScriptKind",
+        "TrialKind": "wms.dags.trials.states.TrialKind",
+        "TrialState": "wms.dags.trials.states.TrialState",
         "PlacementState": "wms.placement.states.RequestState",
         "ClusterState": "wms.jobs.clusters.states.ClusterState",
         "ClusterCause": "wms.jobs.clusters.states.ClusterCause",
@@ -290,6 +293,7 @@ CELERY_TASK_ROUTES = {
     "wms.dags.advance": {"queue": "engine"},
     "wms.dags.scripts.run": {"queue": "scripts"},
     "wms.placement.run": {"queue": "scripts"},
+    "wms.dags.trials.run": {"queue": "scripts"},
     # So do slow batch systems: no loop waits for one.
     "wms.pilots.serve_queue": {"queue": "elements"},
     "wms.pilots.attend_queue": {"queue": "elements"},
@@ -365,6 +369,11 @@ PILOTAGE = {
     "FRONTEND_TOKENS_DIR": env.text(
         "PILOTAGE_FRONTEND_TOKENS_DIR", str(VAR_DIR / "frontend-tokens")
     ),
+    "TRIAL_LIMIT_S": env.number("PILOTAGE_TRIAL_LIMIT_S", 300),
+    "TRIAL_MEMORY_MB": env.number("PILOTAGE_TRIAL_MEMORY_MB", 4096),
+    "TRIAL_COMMAND": [sys.executable, "-m", "portal.cli.trial_program"],
+    "TRIALS_DIR": str(VAR_DIR / "trials"),
+    "BASE_DIR": str(BASE_DIR),
     "BLOBS_DIR": str(VAR_DIR / "blobs"),
     "HOST_PILOTS_DIR": str(VAR_DIR / "pilots"),
     "PUBLIC_URL": PUBLIC_URL,

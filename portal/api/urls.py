@@ -15,7 +15,7 @@ from portal.api.clusters import outputs as cluster_outputs
 from portal.api.clusters import steering as cluster_steering
 from portal.api.clusters import views as clusters
 from portal.api.credentials import views as credentials
-from portal.api.dags import graph, steering
+from portal.api.dags import following, graph, steering
 from portal.api.dags import views as dags
 from portal.api.explain import views as explain
 from portal.api.factories import frontends
@@ -33,6 +33,7 @@ from portal.api.placements import views as placements
 from portal.api.sites import ads, downtime_import, downtimes, exchange, pressure, worker_nodes
 from portal.api.sites import views as sites
 from portal.api.task_queues import views as task_queues
+from portal.api.trials import views as trials
 from wms.actions.clusters import CLUSTERS
 from wms.actions.dags import DAGS
 from wms.actions.failures import FAILURES
@@ -57,7 +58,9 @@ urlpatterns = [
     path("docs/", login_required(schema.Docs.as_view()), name="docs"),
     path("dags/", dags.DagList.as_view(), name="dags"),
     path("dags/check/", dags.CheckDag.as_view(), name="dags-check"),
+    path("dags/follow/", following.FollowDag.as_view(), name="dags-follow"),
     path(f"{_DAG}/", dags.DagDetail.as_view(), name="dag"),
+    path(f"{_DAG}/followed-log/", following.FollowedLogOfDag.as_view(), name="dag-followed-log"),
     path(f"{_DAG}/events/", dags.DagEventList.as_view(), name="dag-events"),
     path(f"{_DAG}/files/", dags.DagFileList.as_view(), name="dag-files"),
     path(f"{_DAG}/files/<path:path>", dags.DagFile.as_view(), name="dag-file"),
@@ -95,6 +98,11 @@ urlpatterns = [
         )
         for action in DAGS.in_api
     ),
+    path("trials/", trials.TrialList.as_view(), name="trials"),
+    path("trials/check/", trials.CheckTrial.as_view(), name="trials-check"),
+    path("trials/dry-run/", trials.DryRunTrial.as_view(), name="trials-dry-run"),
+    path("trials/<int8:trial_id>/", trials.TrialDetail.as_view(), name="trial"),
+    path("trials/<int8:trial_id>/stop/", trials.StopTrial.as_view(), name="trial-stop"),
     path("jobs/", jobs.JobList.as_view(), name="jobs"),
     path("jobs/check/", clusters.CheckJobs.as_view(), name="jobs-check"),
     path("jobs/<int8:job_id>/", jobs.JobDetail.as_view(), name="job"),

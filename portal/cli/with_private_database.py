@@ -22,7 +22,8 @@ def main(arguments: Sequence[str]) -> int:
 
     DATABASE_URL of the environment is not used: it may be that of an installation.
     """
-    if not arguments or {"-h", "--help", "--version"}.intersection(arguments):
+    is_asked_elsewhere = any(each.split("=")[0] == "--portal" for each in arguments)
+    if not arguments or is_asked_elsewhere or {"-h", "--help", "--version"}.intersection(arguments):
         return without_servers.main(arguments)
     # Both ways of ending leave the block below in order, which stops the server.
     signal.signal(signal.SIGTERM, signal.default_int_handler)

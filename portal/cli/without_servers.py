@@ -13,7 +13,7 @@ from django.core.management import execute_from_command_line
 
 _FAILED = 2
 #: Nothing listens there, and nothing is asked of it.
-_NOWHERE = {
+NOWHERE = {
     "DATABASE_URL": "postgresql://nobody@127.0.0.1:1/nothing",
     "REDIS_URL": "redis://127.0.0.1:1/0",
 }
@@ -21,7 +21,7 @@ _NOWHERE = {
 
 def main(_arguments: Sequence[str]) -> int:
     """Run the management command of the command line; settings that are missing do not matter."""
-    for name, nowhere in _NOWHERE.items():
+    for name, nowhere in NOWHERE.items():
         os.environ.setdefault(name, nowhere)
     os.environ.setdefault("PILOTAGE_SECRET_KEY", secrets.token_urlsafe(48))
     try:

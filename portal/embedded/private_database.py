@@ -35,13 +35,14 @@ _TIMEOUT_S = 60
 
 
 @contextmanager
-def private_database(kept: Path) -> Iterator[tuple[str, Path]]:
+def private_database(kept: Path, *, within: Path | None = None) -> Iterator[tuple[str, Path]]:
     """Address of an empty database with all tables, and a folder; both are removed at the end.
 
-    What is worth keeping for the next time is kept in the folder `kept`.
+    What is worth keeping for the next time is kept in the folder `kept`. With `within`, the folder
+    is made there, for somebody who removes it should this process be killed.
     """
     template = _template(kept)
-    folder = Path(tempfile.mkdtemp(prefix="pilotage-", dir=_roomy_folder()))
+    folder = Path(tempfile.mkdtemp(prefix="pilotage-", dir=within or _roomy_folder()))
     try:
         shutil.copytree(template / "postgres", folder / "postgres")
         with _running(folder) as url:

@@ -44,6 +44,11 @@ class Conf:
     factory_lease_s: float
     factory_stale_s: float
     frontend_tokens_dir: Path
+    trial_limit_s: float
+    trial_memory_mb: float
+    trial_command: tuple[str, ...]
+    base_dir: Path
+    trials_dir: Path
     blobs_dir: Path
     host_pilots_dir: Path
     public_url: str
@@ -83,6 +88,11 @@ def conf() -> Conf:
         factory_lease_s=float(raw["FACTORY_LEASE_S"]),
         factory_stale_s=float(raw["FACTORY_STALE_S"]),
         frontend_tokens_dir=Path(raw["FRONTEND_TOKENS_DIR"]),
+        trial_limit_s=float(raw["TRIAL_LIMIT_S"]),
+        trial_memory_mb=float(raw["TRIAL_MEMORY_MB"]),
+        trial_command=tuple(raw["TRIAL_COMMAND"]),
+        base_dir=Path(raw["BASE_DIR"]),
+        trials_dir=Path(raw["TRIALS_DIR"]),
         blobs_dir=Path(raw["BLOBS_DIR"]),
         host_pilots_dir=Path(raw["HOST_PILOTS_DIR"]),
         public_url=str(raw["PUBLIC_URL"]),

@@ -33,11 +33,13 @@ class DagsConfig(AppConfig):
         from wms.dags.reading.selectors import visible_dags
         from wms.dags.submission.quota_usage import usage_by_dags
         from wms.dags.submission.runs import site_options
+        from wms.dags.trials.quota_usage import usage_by_trials
         from wms.jobs.quotas import register_counter
 
         for topic in TOPICS:
             register_reader(topic, ADVANCE_TASK)
         register_counter(usage_by_dags)
+        register_counter(usage_by_trials)
         register_sight(AuditKind.DAG, lambda user: seen_or_all(user, visible_dags))
         try:
             site_options()

@@ -1,6 +1,6 @@
 """Control loops of DAGs and their Celery tasks: negotiator, engine, timers, rematcher, auditor.
 
-Celery finds the tasks of the script service by this module, too.
+Celery finds the tasks of the script service and of trials by this module, too.
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ from wms.dags.lifecycle import ADVANCE_TASK, NEGOTIATE_TASK
 from wms.dags.negotiation import cycle as negotiation
 from wms.dags.negotiation import rematch as rematching
 from wms.dags.scripts import tasks as script_tasks
+from wms.dags.trials import tasks as trial_tasks
 
-#: Celery looks for tasks in this module: those of the scripts belong to it.
-__all__ = ["script_tasks"]
+#: Celery looks for tasks in this module: those of scripts and trials belong to it.
+__all__ = ["script_tasks", "trial_tasks"]
 
 NEGOTIATOR = loops.register(
     loops.Loop(

@@ -5,6 +5,7 @@ Also the serializer of the answer.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -17,15 +18,15 @@ from portal.api.shapes import FindingSerializer
 from portal.middleware.uploads import uploads
 from portal.shared.dag_submissions import SubmissionParts, read_options, submission_of
 from wms.core.errors import Finding, InvalidInput
-from wms.dags.language.origin import read_origin
+from wms.dags.language.origin import Origin, read_origin
 from wms.dags.models import Dag
 from wms.dags.rescue.rescue_files import read_resumption
 from wms.dags.submission.submit import DagSubmission, submission_warnings
 
 _FILES = ("dag", "description", "file", "archive")
-_ORIGIN = ("directory", "root", "use_dag_dir")
-_TEXTS = ("dag", "options", "resume", "save_point", "binding", *_ORIGIN)
-_ONCE = ("description", "archive", "options", "resume", "save_point", "binding", *_ORIGIN)
+ORIGIN_FIELDS = ("directory", "root", "use_dag_dir")
+_TEXTS = ("dag", "options", "resume", "save_point", "binding", *ORIGIN_FIELDS)
+_OFTEN = ("dag", "file")
 _TRUTH = {"": False, "false": False, "true": True}
 
 
@@ -47,9 +48,7 @@ class SubmittedDagSerializer(DagDetailSerializer):
 
 def read_submission(request: Request) -> DagSubmission:
     """Submission of the request's parts. Raises InvalidInput with every fault of parts or files."""
-    findings = _faults_of_parts(request)
-    if findings:
-        raise InvalidInput(findings)
+    check_parts(request, files=_FILES, texts=_TEXTS)
     sent = request._request
     return submission_of(
         SubmissionParts(
@@ -58,11 +57,7 @@ def read_submission(request: Request) -> DagSubmission:
             description=next(iter(uploads(sent, "description")), None),
             files=uploads(sent, "file"),
             archives=uploads(sent, "archive"),
-            origin=read_origin(
-                request.POST.get("directory", ""),
-                request.POST.get("root", ""),
-                uses_dag_dir=_TRUTH[request.POST.get("use_dag_dir", "").lower()],
-            ),
+            origin=sent_origin(request),
             options=read_options(request.POST.get("options", "")),
             resumption=read_resumption(
                 request.POST.get("resume", ""), request.POST.get("save_point", "")
@@ -73,26 +68,52 @@ def read_submission(request: Request) -> DagSubmission:
     )
 
 
-def _faults_of_parts(request: Request) -> list[Finding]:
-    """A part that nobody reads, or one that is given twice, is a mistake of the sender."""
-    known = {*_FILES, *_TEXTS}
+def sent_origin(request: Request) -> Origin:
+    """From where names are looked up, by the texts of the request. Raises InvalidInput."""
+    return read_origin(
+        request.POST.get("directory", ""),
+        request.POST.get("root", ""),
+        uses_dag_dir=sent_truth(request, "use_dag_dir"),
+    )
+
+
+def sent_truth(request: Request, name: str) -> bool:
+    """A text of the request as a truth value, false if it is not there. Raises InvalidInput."""
+    value = request.POST.get(name, "").lower()
+    if value not in _TRUTH:
+        raise InvalidInput.of("must be true or false", field=name)
+    return _TRUTH[value]
+
+
+def check_parts(request: Request, *, files: Sequence[str], texts: Sequence[str]) -> None:
+    """Raise InvalidInput for a part that nobody reads, or that is given more often than it may be.
+
+    They are mistakes of the sender. Files and texts are read by these names.
+    """
+    findings = _faults_of_parts(request, files, texts)
+    if findings:
+        raise InvalidInput(findings)
+
+
+def _faults_of_parts(request: Request, files: Sequence[str], texts: Sequence[str]) -> list[Finding]:
+    known = {*files, *texts}
     findings = [
         Finding(f"unknown part; known are {', '.join(sorted(known))}", field=name)
         for name in sorted({*request.FILES, *request.POST} - known - {"csrfmiddlewaretoken"})
     ]
     findings += [
         Finding("must be sent as a file, with a file name", field=name)
-        for name in _FILES
-        if name in request.POST and name not in _TEXTS
+        for name in files
+        if name in request.POST and name not in texts
     ]
     findings += [
         Finding("must be sent as a text, without a file name", field=name)
-        for name in _TEXTS
-        if name in request.FILES and name not in _FILES
+        for name in texts
+        if name in request.FILES and name not in files
     ]
     findings += [
         Finding("may be given only once", field=name)
-        for name in _ONCE
+        for name in sorted(known.difference(_OFTEN))
         if len(request.FILES.getlist(name)) + len(request.POST.getlist(name)) > 1
     ]
     if request.POST.get("use_dag_dir", "").lower() not in _TRUTH:

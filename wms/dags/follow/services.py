@@ -1,4 +1,4 @@
-"""Services on followed DAGs, which an external HTCondor runs: store, begin, read log chunks.
+"""Services on followed DAGs, which an external HTCondor runs: begin, read log chunks.
 
 A chunk of the job event log moves the nodes, and may end the DAG, as failed where the log makes no
 sense. A chunk may be sent again: bytes that were applied are skipped.
@@ -6,10 +6,9 @@ sense. A chunk may be sent again: bytes that were applied are skipped.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import BinaryIO
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from django.db import transaction
@@ -19,8 +18,6 @@ from wms.accounting.walls import Walls, within_reach
 from wms.core.actors import Actor
 from wms.core.audit import record_action
 from wms.core.errors import Conflict, InvalidInput, NotFound, TooLarge
-from wms.core.models import Role, User
-from wms.core.policy import require_role
 from wms.dags import lifecycle
 from wms.dags.engine.node_features import features_of
 from wms.dags.engine.round import Round
@@ -33,19 +30,10 @@ from wms.dags.follow.projection import (
     Projection,
     cluster_key,
 )
-from wms.dags.follow.referenced_files import ReferencedFiles
 from wms.dags.follow.step_application import apply_steps, conclude, start_roots
-from wms.dags.language.origin import TOP, Origin
 from wms.dags.models import Dag, FollowedCluster, FollowedLog, FollowedProcess, Node
 from wms.dags.policy import require_steering
-from wms.dags.rescue.names import rescue_path
-from wms.dags.rescue.rescue_files import Resumption
 from wms.dags.states import DAG_TERMINAL, Binding, DagCause, DagState, DagStatus
-from wms.dags.submission.checking import check_dag
-from wms.dags.submission.runs import RunRequest, store_run
-from wms.jobs.content.blobs import store_bytes
-from wms.jobs.operations import create_workspace
-from wms.jobs.quotas import check_quota
 
 #: Limit of bytes in a chunk, and so of an event.
 MAX_CHUNK_BYTES = 1024 * 1024
@@ -109,70 +97,6 @@ def follow_log(
     return FollowedLog.objects.create(
         dag=dag, name=name, allow_events=allow_events, time_zone=time_zone
     )
-
-
-@dataclass(frozen=True, slots=True)
-class FollowRequest:
-    """Request to follow a run: its DAG files, files that they refer to, and the name of the log.
-
-    Only those of `files` are stored that the DAG files refer to; submit files may be missing. The
-    rescue file of `rescue_number`, one of `files`, has the nodes done before.
-    """
-
-    dag_files: tuple[str, ...]
-    files: Mapping[str, BinaryIO]
-    log_name: str
-    origin: Origin = TOP
-    rescue_number: int | None = None
-    allow_events: int = DEFAULT
-    time_zone: str = "UTC"
-
-
-def follow_run(request: FollowRequest, *, owner: User, actor: Actor, now: datetime) -> Dag:
-    """Store a DAG that is run elsewhere, and follow it from its start.
-
-    Raises NotPermitted, QuotaExceeded, and InvalidInput with every fault of the files; nothing is
-    stored then.
-    """
-    require_role(actor, Role.USER, "follow DAGs")
-    referenced = ReferencedFiles(request.files)
-    checked = check_dag(
-        request.dag_files,
-        files=referenced,
-        owner=owner,
-        origin=request.origin,
-        allow_missing_files=True,
-    )
-    if checked.findings:
-        raise InvalidInput(checked.findings)
-    if request.rescue_number is not None:
-        referenced.keep(rescue_path(request.dag_files, request.rescue_number))
-    blobs = {path: store_bytes(content) for path, content in referenced.contents.items()}
-    with transaction.atomic():
-        # It makes no jobs here.
-        size_bytes = sum(blob.size_bytes for blob in blobs.values())
-        check_quota(owner=owner, group=None, size_bytes=size_bytes)
-        dag = store_run(
-            RunRequest(
-                workspace=create_workspace(owner, blobs),
-                owner=owner,
-                dag_files=list(request.dag_files),
-                origin=request.origin,
-                resumption=Resumption(takes_newest=False, rescue_number=request.rescue_number),
-            ),
-            checked,
-            actor=actor,
-        )
-        follow_log(
-            dag.pk,
-            name=request.log_name,
-            actor=actor,
-            now=now,
-            allow_events=request.allow_events,
-            time_zone=request.time_zone,
-        )
-    dag.refresh_from_db()
-    return dag
 
 
 @transaction.atomic

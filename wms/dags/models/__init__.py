@@ -1,4 +1,4 @@
-"""Models of DAGs: DAGs, nodes, runs of scripts, events and policies."""
+"""Models of DAGs: DAGs, nodes, runs of scripts, events, policies and trials."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from wms.dags.models.follow import FollowedCluster, FollowedLog, FollowedProcess
 from wms.dags.models.nodes import Edge, Node, NodeEvent, NodeTimer, NodeWork, SubmitDescription
 from wms.dags.models.policies import MatchmakingPolicy, NegotiationCycle
 from wms.dags.models.runs import Rescue, ScriptRun, SharedLimit
+from wms.dags.models.trials import Trial, TrialEvent
 
 __all__ = [
     "Dag",
@@ -27,4 +28,6 @@ __all__ = [
     "ScriptRun",
     "SharedLimit",
     "SubmitDescription",
+    "Trial",
+    "TrialEvent",
 ]

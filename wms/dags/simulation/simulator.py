@@ -5,7 +5,7 @@ All of it happens in the caller's transaction. A refused submission has an outco
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -34,6 +34,8 @@ from wms.dags.submission.workspaces import put_file
 
 #: Limit of steps of the virtual clock in a simulation.
 MAX_STEPS = 200_000
+#: Is told how many nodes the DAG has, and how many of them have ended.
+TellProgress = Callable[[int, int], None]
 
 
 class _Crash(Exception):
@@ -48,6 +50,7 @@ def simulate_submission(
     *,
     available_programs: frozenset[str] | None = None,
     late_files: Mapping[str, bytes] | None = None,
+    tell: TellProgress | None = None,
 ) -> Outcome:
     """Submit a DAG and simulate its run, in the caller's transaction.
 
@@ -67,7 +70,7 @@ def simulate_submission(
         put_file(request.workspace, path, content)
     testbed.bind(dag, now=now)
     simulation = Simulation(
-        dag, behaviour, options, began_at=now, available_programs=available_programs
+        dag, behaviour, options, began_at=now, available_programs=available_programs, tell=tell
     )
     return outcome_of_run(simulation.run())
 
@@ -83,7 +86,9 @@ class Simulation:
         *,
         began_at: datetime,
         available_programs: frozenset[str] | None,
+        tell: TellProgress | None = None,
     ) -> None:
+        self._tell = tell
         self.context = SimulationContext(dag, behaviour, options, began_at)
         self.context.add_dag(dag.pk)
         self._batch = BatchSystem(self.context)
@@ -108,7 +113,10 @@ class Simulation:
         return self.context
 
     def _has_ended(self) -> bool:
-        state = Dag.objects.values_list("state", flat=True).get(pk=self.context.dag.pk)
+        columns = ("state", "node_count", "done_count", "failed_count", "futile_count")
+        state, nodes, *ended = Dag.objects.values_list(*columns).get(pk=self.context.dag.pk)
+        if self._tell is not None:
+            self._tell(nodes, sum(ended))
         return state in DAG_TERMINAL
 
     def _next_event_us(self) -> int | None:

@@ -65,6 +65,11 @@ class DagSubmission:
         return self.dag_text.encode(errors="surrogateescape")
 
     @property
+    def all_files(self) -> dict[str, BinaryIO]:
+        """All files by their names, the first DAG file included."""
+        return {**self.files, self.dag_name: io.BytesIO(self.dag_content)}
+
+    @property
     def dag_files(self) -> list[str]:
         """Names of all DAG files, the first one first."""
         return [self.dag_name, *self.more_dags]
@@ -136,7 +141,7 @@ def check_submission(submission: DagSubmission, *, owner: User) -> CheckedDag:
     check_options(submission.options)
     return check_dag(
         submission.dag_files,
-        files={**submission.files, submission.dag_name: io.BytesIO(submission.dag_content)},
+        files=submission.all_files,
         owner=owner,
         origin=submission.origin,
         description_text=submission.description_text,

@@ -13,17 +13,16 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.utils import timezone
 
-from portal.cli.management.commands.check_dag import DirectoryFiles
+from portal.cli.directory_files import DirectoryFiles
 from portal.cli.submit_folder import add_folder_arguments, submit_folder
 from wms.core.actors import Actor
 from wms.core.errors import PilotageError
 from wms.core.models import User
 from wms.dags.follow.bad_events import DEFAULT
+from wms.dags.follow.runs import FollowRequest, follow_run
 from wms.dags.follow.services import (
     MAX_CHUNK_BYTES,
-    FollowRequest,
     LogProgress,
-    follow_run,
     ingest_chunk,
 )
 

@@ -1,5 +1,7 @@
 """Command that tries DAG files on disk by a dry run, without running jobs, or conformance cases.
 
+With `--portal` the portal of that address makes the dry run, of what is sent to it.
+
 Exit code 0: the DAG would succeed, or all cases pass; 1: not so; 2: it could not be tried.
 """
 
@@ -12,15 +14,18 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
+from portal.cli.client import ApiError
+from portal.cli.dag_reports import NOT_WELL, ToolReport, dry_run_report
+from portal.cli.portal_address import add_portal_arguments, portal_client
+from portal.cli.remote_trials import NotTried, remote_report
 from portal.cli.submit_folder import add_folder_arguments, submit_folder
 from wms.core.errors import InvalidInput
+from wms.dags.language.origin import Origin
 from wms.dags.simulation.conformance.cases import Case, read_cases
 from wms.dags.simulation.conformance.runner import CaseResult, run_cases
-from wms.dags.simulation.dry_run.dry_runs import dry_run, read_dry_run_settings
-from wms.dags.simulation.dry_run.local_folder import read_local_folder
-from wms.dags.simulation.dry_run.text_report import text_report
+from wms.dags.simulation.dry_run.dry_runs import read_dry_run_settings
 
-_OTHERWISE, _FAILED = 1, 2
+_FAILED = 2
 
 
 class Command(BaseCommand):
@@ -36,36 +41,49 @@ class Command(BaseCommand):
         parser.add_argument("--name", action="append", help="only the case of this name")
         add_folder_arguments(parser)
         parser.add_argument("--json", action="store_true", help="answer in JSON")
+        add_portal_arguments(parser)
 
     def handle(self, *args: Any, files: list[str], **options: Any) -> None:
         if bool(files) == bool(options["cases"]):
             raise CommandError("Give DAG files, or --cases with a file.", returncode=_FAILED)
+        if options["cases"] and options["portal"]:
+            raise CommandError("Cases are not run by a portal.", returncode=_FAILED)
         try:
             if options["cases"]:
                 is_well = self._run_cases(options["cases"], options["name"], options["json"])
-            else:
-                is_well = self._try(files, options)
+                sys.exit(0 if is_well else NOT_WELL)
+            report = self._try(files, options)
         except InvalidInput as error:
             findings = "\n".join(str(finding) for finding in error.findings)
             raise CommandError(findings, returncode=_FAILED) from None
-        sys.exit(0 if is_well else _OTHERWISE)
+        except (ApiError, NotTried) as error:
+            raise CommandError(str(error), returncode=_FAILED) from None
+        self.stdout.write(json.dumps(report.report, indent=2) if options["json"] else report.text)
+        sys.exit(report.exit_code)
 
-    def _try(self, files: list[str], options: dict[str, Any]) -> bool:
-        behaviour = options["behaviour"]
-        settings = read_dry_run_settings(_object_in(behaviour) if behaviour else {})
+    def _try(self, files: list[str], options: dict[str, Any]) -> ToolReport:
+        behaviour = _object_in(options["behaviour"]) if options["behaviour"] else {}
+        settings = read_dry_run_settings(behaviour)
         top, origin = submit_folder(Path(files[0]).resolve(), options)
         root = top.resolve()
         names = [_name_below(root, Path(file)) for file in files]
-        names += settings.options.extra_dags
-        self._say(f"Reading {root} ...")
-        folder = read_local_folder(root, names, origin)
-        self._say("Trying the DAG ...")
-        result = dry_run(folder, names, settings, origin)
-        if options["json"]:
-            self.stdout.write(json.dumps(result.as_dict(), indent=2))
-        else:
-            self.stdout.write(text_report(result, " ".join(names)), ending="")
-        return result.outcome.dag_state == "success"
+        if options["portal"]:
+            return self._ask(root, names, origin, behaviour, options)
+        self._say(f"Trying the DAG in {root} ...")
+        return dry_run_report(root, names, settings, origin)
+
+    def _ask(
+        self,
+        root: Path,
+        names: list[str],
+        origin: Origin,
+        behaviour: dict[str, Any],
+        options: dict[str, Any],
+    ) -> ToolReport:
+        client = portal_client(options["portal"], options["token_file"])
+        return remote_report(
+            client, "dry-run", root, names, origin, behaviour=behaviour, tell=self._say
+        )
 
     def _run_cases(self, path: str, names: list[str] | None, as_json: bool) -> bool:
         cases = _chosen(read_cases(_text_of(Path(path)), file=path), names)

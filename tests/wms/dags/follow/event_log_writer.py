@@ -14,10 +14,9 @@ from tests.wms.dags.files.samples import SAMPLES
 from wms.core.actors import Actor
 from wms.core.models import User
 from wms.dags.engine.rebuild import rebuild_dag
+from wms.dags.follow.runs import FollowRequest, follow_run
 from wms.dags.follow.services import (
-    FollowRequest,
     LogProgress,
-    follow_run,
     ingest_chunk,
 )
 from wms.dags.models import Dag, FollowedLog

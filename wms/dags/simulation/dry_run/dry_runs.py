@@ -27,7 +27,7 @@ from wms.dags.simulation.dry_run.local_folder import LocalFolder, contents
 from wms.dags.simulation.dry_run.never_ran import NeverRan, failed_ancestors, reason_not_run
 from wms.dags.simulation.options import SimulationOptions, read_options
 from wms.dags.simulation.outcome import Outcome
-from wms.dags.simulation.simulator import simulate_submission
+from wms.dags.simulation.simulator import TellProgress, simulate_submission
 from wms.dags.simulation.site_offer import SiteOffer, read_site_offer, with_placeholders
 from wms.dags.simulation.testbed import create_testbed
 from wms.dags.states import COUNTED_KINDS, NodeKind
@@ -110,7 +110,12 @@ def _finding_as_dict(finding: Finding) -> dict[str, Any]:
 
 
 def dry_run(
-    folder: LocalFolder, dag_files: list[str], settings: DryRunSettings, origin: Origin = TOP
+    folder: LocalFolder,
+    dag_files: list[str],
+    settings: DryRunSettings,
+    origin: Origin = TOP,
+    *,
+    tell: TellProgress | None = None,
 ) -> DryRunResult:
     """Simulate a submission of DAG files of a folder, in a transaction that is rolled back."""
     site, placeholders = with_placeholders(settings.site, folder.texts.values())
@@ -130,6 +135,7 @@ def dry_run(
             settings.behaviour,
             settings.options,
             testbed,
+            tell=tell,
         )
         result = _analysed(outcome, [*folder.warnings, *placeholders, *outcome.warnings], settings)
         transaction.set_rollback(True)

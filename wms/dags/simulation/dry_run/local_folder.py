@@ -36,6 +36,8 @@ class LocalFolder:
     """
 
     root: Path
+    #: Whether programs by absolute names are those of this host; else they are taken to be there.
+    is_of_this_host: bool = True
     files: dict[str, bytes | None] = field(default_factory=dict)
     warnings: list[Finding] = field(default_factory=list)
     #: Files that were read as text.
@@ -63,9 +65,11 @@ class LocalFolder:
         self.warnings.append(Finding(message, file=node.location.file, line=node.location.line))
 
 
-def read_local_folder(root: Path, dag_files: list[str], origin: Origin = TOP) -> LocalFolder:
+def read_local_folder(
+    root: Path, dag_files: list[str], origin: Origin = TOP, *, is_of_this_host: bool = True
+) -> LocalFolder:
     """Local folder with the files that a submission would send. Raises InvalidInput."""
-    folder = LocalFolder(root.resolve())
+    folder = LocalFolder(root.resolve(), is_of_this_host=is_of_this_host)
     for number, path in enumerate(_paths(folder.root)):
         if number == _MAX_FILES:
             raise InvalidInput.of(f"there are more than {_MAX_FILES} files below {root}")
@@ -125,9 +129,11 @@ def _warn_of_missing_scripts(folder: LocalFolder, node: NodeSpec) -> None:
 
 def _program_exists(folder: LocalFolder, directory: str, executable: str) -> bool:
     if executable.startswith("/"):
-        return os.access(executable, os.X_OK)
+        return not folder.is_of_this_host or os.access(executable, os.X_OK)
     path = os.path.normpath(os.path.join(directory, executable))
-    return path in folder.files or ("/" not in executable and shutil.which(executable) is not None)
+    if path in folder.files or "/" in executable:
+        return path in folder.files
+    return not folder.is_of_this_host or shutil.which(executable) is not None
 
 
 def contents(files: Mapping[str, bytes | None]) -> dict[str, bytes]:
