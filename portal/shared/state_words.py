@@ -13,6 +13,7 @@ from django.db.models import TextChoices
 from wms.bulk import states as bulk
 from wms.core.transitions import TransitionTable
 from wms.dags import states as dags
+from wms.dags.trials import states as trials
 from wms.failures import states as failures
 from wms.jobs import states as jobs
 from wms.jobs.clusters import states as clusters
@@ -302,4 +303,29 @@ _BULK_OPERATION = Entity(
     },
 )
 
-ENTITIES = (_DAG, _NODE, _CLUSTER, _JOB, _PILOT, _SITE, _PLACEMENT, _FAILURE_GROUP, _BULK_OPERATION)
+_TRIAL = Entity(
+    kind="trial",
+    title="Trial of a DAG",
+    states=trials.TrialState,
+    first=trials.TrialState.WAITING,
+    terminal=trials.TERMINAL,
+    transitions=trials.TRANSITIONS,
+    state_meanings={
+        "waiting": "its files are kept until a worker has a place for it",
+        "running": "a worker checks or tries its files",
+        "done": "it has its report, whether that is good or bad",
+        "failed": "it could not be made; the reason says why",
+        "stopped": "a person ended it",
+    },
+    event_meanings={
+        "start": "a worker takes it",
+        "lose": "its worker was not heard of; another one begins it anew",
+        "finish": "the tool has made its report",
+        "fail": "the tool failed or took too long, or its workers were lost too often",
+        "stop": "its owner, or a shifter, ends it",
+    },
+)
+
+ENTITIES = (
+    _DAG, _NODE, _CLUSTER, _JOB, _PILOT, _SITE, _PLACEMENT, _FAILURE_GROUP, _BULK_OPERATION, _TRIAL,
+)  # fmt: skip

@@ -41,6 +41,9 @@ def _remote_frontend(name: str) -> dict[str, Any]:
 BODIES: dict[str, Callable[[], dict[str, Any]]] = {
     "api:dags": lambda: _dag_parts("file"),
     "api:dags-check": lambda: _dag_parts("file"),
+    "api:trials-check": lambda: _dag_parts("file"),
+    "api:trials-dry-run": lambda: _dag_parts("file"),
+    "api:dags-follow": lambda: {**_dag_parts("file"), "log": "new.dag.nodes.log"},
     "web:submit": lambda: _dag_parts("files"),
     "api:jobs": lambda: {"executable": "/bin/true"},
     "api:jobs-check": lambda: {"executable": "/bin/true"},

@@ -1,7 +1,7 @@
 """Makers of the things in `tests.portal.world`, so many of each as a page is to list.
 
 Bulk operations, node checks, saved filters, notices, failures, suspected nodes, pressure, output
-and logs, core-seconds, script runs, ended clusters, placements, waiting jobs.
+and logs, core-seconds, script runs, ended clusters, placements, waiting jobs, trials of DAGs.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from wms.bulk import services as bulk
 from wms.core.actors import Actor
 from wms.core.models import User
 from wms.dags.lifecycle import DATA_TOPIC
-from wms.dags.models import Dag, Node, ScriptRun
+from wms.dags.models import Dag, Node, ScriptRun, Trial
 from wms.factories.models import FactoryEntry, RemoteFactory
 from wms.factories.services import create_factory
 from wms.failures import grouping
@@ -54,6 +54,19 @@ from wms.sites.models import Site
 from wms.sites.services import QueueSpec, SiteSpec, configure_site
 from wms.taskqueues.models import TaskQueue
 from wms.taskqueues.operations import Entry, enqueue
+
+
+def trials(owner: User, count: int) -> None:
+    """Trials that wait, and the latest, which has ended."""
+    for number in range(count):
+        Trial.objects.create(
+            owner=owner, kind="check", request={}, archive=f"{owner}{number}of{count}",
+            size_bytes=7,
+        )  # fmt: skip
+    Trial.objects.create(
+        owner=owner, kind="dry_run", request={}, archive=f"{owner}ended{count}", size_bytes=7,
+        state="done", ended_at=timezone.now(), exit_code=0, report='{"nodes": []}', text="well",
+    )  # fmt: skip
 
 
 def bulk_operations(owner: User) -> None:

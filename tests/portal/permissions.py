@@ -108,6 +108,11 @@ GET = {
     "api:bulk-items": SEEN,
     "api:bulk-stop": POSTED_TO,
     "api:bulk-retry": POSTED_TO,
+    "api:trial": SEEN,
+    "api:trial-stop": POSTED_TO,
+    "api:trials-*": POSTED_TO,
+    "api:dags-follow": POSTED_TO,
+    "api:dag-followed-log": "Lnnnnnn",  # the DAG follows none
     "api:ads": POSTED_TO,
     "api:explain": POSTED_TO,
     "api:history": "Lbbbbbb",  # asked without naming a series
@@ -220,6 +225,11 @@ POST = {
     "api:bulk": SUBMIT,
     "api:bulk-stop": "Lfnoooo",
     "api:bulk-retry": "Lfnoooo",
+    "api:trials-check": SUBMIT,
+    "api:trials-dry-run": SUBMIT,
+    "api:trial-stop": "Lfnoooo",
+    "api:dags-follow": SUBMIT,
+    "api:dag-followed-log": "Lbbbbbb",  # asked without an offset
     "web:dag-limits": STEER,
     "web:rescue": "Lffcccc",  # the DAG has not ended
     "web:steer-nodes": "Lffbbbb",  # the node is under way

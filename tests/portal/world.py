@@ -31,6 +31,7 @@ from tests.portal.furnishing import (
     script_run,
     sent_pieces,
     suspected_nodes,
+    trials,
     tried_often,
     waiting_jobs,
 )
@@ -40,7 +41,7 @@ from wms.accounting.services import save_quota
 from wms.bulk.models import BulkOperation
 from wms.core.audit import record_action
 from wms.core.models import ApiToken, AuditEntry
-from wms.dags.models import Dag, NegotiationCycle, Node, ScriptRun, SharedLimit
+from wms.dags.models import Dag, NegotiationCycle, Node, ScriptRun, SharedLimit, Trial
 from wms.dags.services.shared_limits import save_shared_limit
 from wms.factories.models import RemoteFactory
 from wms.failures.models import FailureGroup, FailureRule
@@ -145,6 +146,9 @@ class World:
             "group_id": FailureGroup, "rule_id": FailureRule, "filter_id": SavedFilter,
             "token_id": ApiToken, "subscription_id": Subscription, "channel_id": Channel,
         }  # fmt: skip
+        if parameter == "trial_id":
+            wanted = ["waiting"] if route.name == "api:trial-stop" else ["done"]
+            return Trial.objects.filter(state__in=wanted).latest("pk").pk
         if parameter == "operation_id":
             return _operation(route.name)
         if parameter in rows and parameter not in usual:
@@ -224,6 +228,7 @@ def small_world() -> World:
     notices(people.alice, 1)
     notices(people.ada, 1)
     bulk_operations(people.alice)
+    trials(people.alice, 1)
     frontends(site, 1)
     credentials(1)
     factories_and_remotes(site, 1)
@@ -280,6 +285,7 @@ def grown(world: World, count: int) -> World:
     saved_filters(owner, count)
     notices(world.people.ada, count)
     bulk_operations(owner)
+    trials(owner, count)
     frontends(world.site, count)
     credentials(count)
     factories_and_remotes(world.site, count)

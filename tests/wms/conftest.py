@@ -26,6 +26,7 @@ def _own_files(settings: Any, tmp_path: Path) -> None:
     settings.PILOTAGE = django_settings.PILOTAGE | {
         "BLOBS_DIR": str(tmp_path / "blobs"),
         "HOST_PILOTS_DIR": str(tmp_path / "pilots"),
+        "TRIALS_DIR": str(tmp_path / "trials"),
     }
 
 

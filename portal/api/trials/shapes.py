@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from portal.api.shapes import ObjectField
@@ -66,9 +68,12 @@ class TrialSerializer(serializers.ModelSerializer[Trial]):
 class TrialDetailSerializer(TrialSerializer):
     """A trial with its report, which is there when its state is `done`."""
 
-    report = ObjectField(
-        read_only=True, allow_null=True, help_text="What the command prints with `--json`."
-    )
+    report = serializers.SerializerMethodField()
 
     class Meta(TrialSerializer.Meta):
         fields = [*TrialSerializer.Meta.fields, "exit_code", "report", "text"]
+
+    @extend_schema_field(ObjectField(allow_null=True))
+    def get_report(self, trial: Trial) -> Any:
+        """What the command prints with `--json`; null until it is done."""
+        return json.loads(trial.report) if trial.report else None

@@ -32,7 +32,7 @@ class Trial(models.Model):
     node_count = models.PositiveIntegerField(default=0, help_text="Of the DAG in a dry run.")
     ended_count = models.PositiveIntegerField(default=0, help_text="So many have ended in it.")
     exit_code = models.SmallIntegerField(null=True, help_text="As of the command; 1: not well.")
-    report = models.JSONField(null=True)
+    report = models.TextField(blank=True, help_text="In JSON, as the command prints it.")
     text = models.TextField(blank=True, help_text="The report for people.")
     created_at = models.DateTimeField(db_default=Now())
     started_at = models.DateTimeField(null=True)
@@ -57,7 +57,7 @@ class Trial(models.Model):
                 name="trial_end_has_time",
             ),
             models.CheckConstraint(
-                condition=~Q(state=TrialState.DONE) | Q(report__isnull=False),
+                condition=~Q(state=TrialState.DONE) | ~Q(report=""),
                 name="trial_done_has_report",
             ),
         ]

@@ -55,10 +55,10 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """Answer of the tool: what its command would print, in JSON and for people."""
+    """Answer of the tool: what its command would print, as JSON text and for people."""
 
     exit_code: int
-    report: Any
+    report: str
     text: str
 
 
@@ -109,10 +109,9 @@ def end_trial(taken: Taken, report: Report | None, *, reason: str = "", now: dat
     if report is None:
         TRIALS.apply("fail", [taken.trial_id], actor=_ACTOR, reason=reason, ended_at=now, lease="")
     else:
-        Trial.objects.filter(pk=taken.trial_id).update(report=report.report)
         TRIALS.apply(
             "finish", [taken.trial_id], actor=_ACTOR, ended_at=now, lease="", text=report.text,
-            exit_code=report.exit_code,
+            report=report.report, exit_code=report.exit_code,
         )  # fmt: skip
     transaction.on_commit(lambda: remove_archives([taken.archive]))
     return True

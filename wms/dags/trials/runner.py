@@ -163,19 +163,10 @@ def _report(folder: Path) -> Report:
         raise _Failed(f"it made no report: {_last_words(folder)}")
     if path.stat().st_size > MAX_REPORT_BYTES:
         raise _Failed(f"its report is larger than {MAX_REPORT_BYTES} bytes")
-    told: dict[str, Any] = json.loads(path.read_bytes(), object_hook=_storable)
-    return Report(int(told["exit_code"]), told["report"], str(told["text"]))
-
-
-def _storable(values: dict[str, Any]) -> dict[str, Any]:
-    """Values without zero characters, which the database refuses."""
-    return {name.replace("\0", ""): _without_zeros(value) for name, value in values.items()}
-
-
-def _without_zeros(value: Any) -> Any:
-    if isinstance(value, str):
-        return value.replace("\0", "")
-    return [_without_zeros(each) for each in value] if isinstance(value, list) else value
+    told: dict[str, Any] = json.loads(path.read_bytes())
+    # A text of the database has no zeros; as JSON they are escaped.
+    text = str(told["text"]).replace("\0", "").encode(errors="replace").decode()
+    return Report(int(told["exit_code"]), json.dumps(told["report"]), text)
 
 
 def _last_words(folder: Path) -> str:
