@@ -89,7 +89,7 @@ def _teller(path: Path) -> Callable[[int, int], None]:
 
     def tell(nodes: int, ended: int) -> None:
         nonlocal told_at_s
-        if (now_s := time.monotonic()) - told_at_s >= _TELL_EVERY_S:
+        if (now_s := time.monotonic()) - told_at_s >= _TELL_EVERY_S or ended == nodes:
             told_at_s = now_s
             _write(path, {"nodes": nodes, "ended": ended})
 

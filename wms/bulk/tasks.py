@@ -9,7 +9,10 @@ from wms.bulk.lifecycle import RUN_TASK
 from wms.core import loops
 
 RUNNER = loops.register(
-    loops.Loop("bulk-operations", RUN_TASK, period_s=5, run_cycle=execution.run_cycle)
+    # Each process takes the objects that no other one is at.
+    loops.Loop(
+        "bulk-operations", RUN_TASK, period_s=5, run_cycle=execution.run_cycle, unlocked=True
+    )
 )
 
 

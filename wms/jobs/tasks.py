@@ -72,7 +72,10 @@ def _requeue(now: datetime) -> loops.CycleReport:
 
 
 REQUEUER = loops.register(
-    loops.Loop("rescheduled-jobs", "wms.jobs.requeue", period_s=2, run_cycle=_requeue)
+    # Each process takes the jobs that no other one is at.
+    loops.Loop(
+        "rescheduled-jobs", "wms.jobs.requeue", period_s=2, run_cycle=_requeue, unlocked=True
+    )
 )
 
 
@@ -86,6 +89,8 @@ MATERIALISER = loops.register(
         MATERIALISE_TASK,
         period_s=2,
         run_cycle=materialiser.run_cycle,
+        # Each process takes the clusters that no other one is at.
+        unlocked=True,
         deeds=materialiser.DEEDS,
     )
 )

@@ -1,17 +1,19 @@
 """Deliveries of notices by e-mail and webhook: packed, claimed, sent at least once, recorded.
 
 A delivery is claimed, sent without any transaction open, and then recorded. Whoever is killed
-between the last two has sent it and does not know: it is sent again, with the same id. A channel
-that fails backs off; a webhook that takes nothing is switched off in the end, loses what waits in
-it, and its user gets a notice. What the user may not see any more is left out.
+between the last two has sent it and does not know: it is sent again, with the same id. Any number
+of processes send side by side, each to channels that no other one sends to. A channel that fails
+backs off; a webhook that takes nothing is switched off in the end, loses what waits in it, and its
+user gets a notice. What the user may not see any more is left out.
 """
 
 from __future__ import annotations
 
 import smtplib
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -19,8 +21,9 @@ from typing import Any
 import structlog
 from django.core.mail import EmailMessage
 from django.db import transaction
-from django.db.models import F, Min, Q, Sum
+from django.db.models import F, Min, Q, QuerySet, Sum
 
+from wms.core.database.locks import advisory_lock
 from wms.core.errors import InvalidInput
 from wms.notices import packing, webhooks
 from wms.notices.conf import Conf, conf
@@ -104,24 +107,43 @@ def _of_packet(packet: packing.Packet, looked_at: int) -> Q:
 
 def send_due(now: datetime) -> int:
     """Send the deliveries that are due, some in parallel; the number of attempts."""
-    attempts = [_composed(delivery) for delivery in claim(now)]
-    with ThreadPoolExecutor(max_workers=_THREADS) as pool:
-        results = list(pool.map(_sent, [each for each in attempts if each.message is not None]))
-    remaining = iter(results)
-    for attempt in attempts:
-        record(attempt.delivery, None if attempt.message is None else next(remaining), now=now)
+    with ExitStack() as held:
+        attempts = [_composed(delivery) for delivery in claim(now, _free_channels(now, held))]
+        with ThreadPoolExecutor(max_workers=_THREADS) as pool:
+            results = list(pool.map(_sent, [each for each in attempts if each.message is not None]))
+        remaining = iter(results)
+        for attempt in attempts:
+            record(attempt.delivery, None if attempt.message is None else next(remaining), now=now)
     return len(attempts)
 
 
+def _due(now: datetime) -> QuerySet[Delivery]:
+    return Delivery.objects.filter(state=_State.WAITING, next_at__lte=now, channel__is_enabled=True)
+
+
+def _free_channels(now: datetime, held: ExitStack) -> list[int]:
+    """Channels with something due that nobody else sends to, those first that wait longest.
+
+    They stay this process's own while `held` is open: a receiver gets one message after the other.
+    """
+    turns = _due(now).order_by().values("channel").annotate(first=Min("next_at"))
+    free: list[int] = []
+    for turn in turns.order_by("first", "channel")[:_CHANNELS]:
+        channel_id = turn["channel"]
+        if held.enter_context(advisory_lock(f"notice channel {channel_id}")):
+            free.append(channel_id)
+        if len(free) == _SENT_AT_ONCE:
+            break
+    return free
+
+
 @transaction.atomic
-def claim(now: datetime) -> list[Delivery]:
-    """Deliveries that are due, one of each channel, taken until their next try.
+def claim(now: datetime, channels: Collection[int]) -> list[Delivery]:
+    """Deliveries that are due, one of each of these channels, taken until their next try.
 
     Whose channel has many of them waits no longer than others, and keeps none of them waiting.
     """
-    due = Delivery.objects.filter(state=_State.WAITING, next_at__lte=now, channel__is_enabled=True)
-    turns = due.order_by().values("channel").annotate(first=Min("next_at"))
-    channels = [turn["channel"] for turn in turns.order_by("first", "channel")[:_SENT_AT_ONCE]]
+    due = _due(now)
     # What was tried least: one that its receiver never takes holds no other up.
     order = ("channel", "attempts", "next_at", "created_at")
     one_each = due.filter(channel__in=channels).order_by(*order)

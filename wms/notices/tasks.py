@@ -12,7 +12,10 @@ READER = loops.register(
     loops.Loop("notices", READ_TASK, period_s=10, run_cycle=fanout.run_cycle, rests=True)
 )
 SENDER = loops.register(
-    loops.Loop("notice-sender", fanout.SEND_TASK, period_s=10, run_cycle=sending.run_cycle)
+    # Each process takes the channels that no other one sends to.
+    loops.Loop(
+        "notice-sender", fanout.SEND_TASK, period_s=10, run_cycle=sending.run_cycle, unlocked=True
+    )
 )
 SWEEPER = loops.register(
     loops.Loop("notice-sweeper", "wms.notices.sweep", period_s=3600, run_cycle=retention.run_cycle)

@@ -28,7 +28,10 @@ def _sweep(now: datetime) -> loops.CycleReport:
 
 
 PLACEMENT = loops.register(
-    loops.Loop("placement", "wms.placement.look_after", period_s=10, run_cycle=_sweep)
+    # An attempt is ended once, by whoever is first.
+    loops.Loop(
+        "placement", "wms.placement.look_after", period_s=10, run_cycle=_sweep, unlocked=True
+    )
 )
 
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -11,6 +12,7 @@ import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -139,6 +141,17 @@ def test_every_loop_has_a_task_of_its_name_and_a_time_limit() -> None:
         task = current_app.tasks[each.task]
         assert task.time_limit, each.name
         assert task.soft_time_limit < task.time_limit
+
+
+def test_the_document_tells_of_each_loop_how_many_may_run_at_a_time() -> None:
+    text = (Path(__file__).parents[3] / "docs/architecture.md").read_text(encoding="utf-8")
+    table = text.partition("| loop | every | does | at a time |")[2].partition("\n\n")[0]
+    rows = [line.strip("| ").split(" | ") for line in table.splitlines() if line.startswith("| `")]
+    told = {name: row[-1] for row in rows for name in re.findall("`([^`]+)`", row[0])}
+
+    assert told.keys() == dict(loops.known_loops()).keys() - {"test-loop"}
+    for name, each in loops.known_loops().items():
+        assert told[name].startswith("any number: " if each.unlocked else "one"), name
 
 
 @dataclass

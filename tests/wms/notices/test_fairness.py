@@ -15,6 +15,8 @@ from tests import factories
 from tests.wms.notices.hearing import START, SYSTEM, channel, failed_dag, happens, hears, later
 from tests.wms.notices.receivers import Hook
 from wms.core.actors import Actor
+from wms.core.database import locks
+from wms.core.database.sql import TAKE_FREE_LOCK
 from wms.core.models import InboxEntry, User
 from wms.dags.models import DagEvent
 from wms.notices import fanout, occurrences, retention, sending, services, webhooks
@@ -106,9 +108,27 @@ def test_a_channel_with_hundreds_of_messages_keeps_no_other_from_its_turn(
         _delivery(many)
     _delivery(one, minutes=1)
 
-    claimed = sending.claim(START + timedelta(minutes=2))
+    claimed = sending.claim(START + timedelta(minutes=2), [many.pk, one.pk])
 
     assert sorted(row.channel_id for row in claimed) == [many.pk, one.pk]
+
+
+def test_a_channel_that_another_process_sends_to_is_left_to_it(people: SimpleNamespace) -> None:
+    taken, free = (channel(user) for user in (people.alice, people.bob))
+    for each in (taken, free, taken):
+        _delivery(each)
+    other = connection.copy()
+    try:
+        with other.cursor() as cursor:
+            name = f"notice channel {taken.pk}"
+            cursor.execute(TAKE_FREE_LOCK, [[locks._key(name)], locks._NAMESPACE])
+
+        assert sending.send_due(START + timedelta(minutes=2)) == 1
+    finally:
+        other.close()
+
+    tried = Delivery.objects.filter(attempts__gt=0)
+    assert [row.channel_id for row in tried] == [free.pk]
 
 
 def test_a_channel_that_fails_rests_as_a_whole_and_ever_longer(

@@ -28,7 +28,14 @@ def _reap_and_wake(now: datetime) -> loops.CycleReport:
 
 
 REAPER = loops.register(
-    loops.Loop("script-reaper", "wms.dags.scripts.reap", period_s=10, run_cycle=_reap_and_wake)
+    # A run is ended once, by whoever has its row.
+    loops.Loop(
+        "script-reaper",
+        "wms.dags.scripts.reap",
+        period_s=10,
+        run_cycle=_reap_and_wake,
+        unlocked=True,
+    )
 )
 
 

@@ -106,6 +106,7 @@ def _carry_out(taken: Taken, folder: Path) -> Report:
         _wait(tool, taken, folder)
     finally:
         _end(tool)
+    _renew(taken, folder)
     if tool.returncode:
         raise _Failed(f"it ended with exit code {tool.returncode}: {_last_words(folder)}")
     return _report(folder)
