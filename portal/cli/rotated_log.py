@@ -49,7 +49,7 @@ class RotatedLog:
             self.facts = kept["facts"]
             self._segments = [Segment(**each) for each in kept["segments"]]
 
-    def save(self) -> None:
+    def keep(self) -> None:
         """Write the state file, whole or not at all."""
         kept = {"facts": self.facts, "segments": [asdict(each) for each in self._segments]}
         fresh = self._state.with_name(self._state.name + ".new")
@@ -72,7 +72,7 @@ class RotatedLog:
         self._go_on(files)
         self._forget(offset)
         if before != [asdict(each) for each in self._segments]:
-            self.save()
+            self.keep()
 
     def read(self, offset: int, limit: int) -> bytes:
         """Bytes from `offset` on, as many as there are, at most `limit`. Raises LogLost."""

@@ -55,6 +55,8 @@ class LogSender:
         path: Path = options.log
         self._state = options.state or path.with_name(path.name + ".pilotage.json")
         self._log = RotatedLog(path, self._state)
+        #: The last conflict that was told.
+        self._told = ""
 
     def run(self) -> int:
         """Send until the DAG has ended, or once; the exit code."""
@@ -72,20 +74,25 @@ class LogSender:
                 time.sleep(self._options.every)
                 continue
             sent = offset, len(piece)
-            status = self._patiently(lambda o=offset, p=piece: self._send(place, o, p))
+            try:
+                status = self._patiently(lambda o=offset, p=piece: self._send(place, o, p))
+            except ApiError as error:
+                if error.status != _CONFLICT or self._options.once:
+                    raise
+                status, sent = self._after_conflict(place, str(error)), None
         self._say(f"DAG {status['dag']} is {status['dag_state']} {status['fault']}".rstrip())
         return 0 if status["dag_state"] == "completed" else _NOT_WELL
 
     def _send(self, place: str, offset: int, piece: bytes) -> Any:
-        try:
-            return self._client.post_bytes(f"{place}?offset={offset}", piece)
-        except ApiError as error:
-            if error.status != _CONFLICT:
-                raise
-            # Somebody else sends it too, or the DAG is held: the portal says what it has.
-            self._say(str(error))
-            time.sleep(self._options.every)
-            return self._client.get(place)
+        return self._client.post_bytes(f"{place}?offset={offset}", piece)
+
+    def _after_conflict(self, place: str, answer: str) -> Any:
+        """What the portal has: somebody else sends the log too, or the DAG is held."""
+        if answer != self._told:
+            self._say(answer)
+            self._told = answer
+        time.sleep(self._options.every)
+        return self._patiently(lambda: self._client.get(place))
 
     def _dag(self) -> int:
         """The DAG that was begun before, or is begun now, once for a state file."""
@@ -95,9 +102,9 @@ class LogSender:
         if "dag" not in facts:
             # Written first: an answer that is lost must not make two DAGs.
             facts.setdefault("key", secrets.token_hex(16))
-            self._log.save()
+            self._log.keep()
             facts["dag"] = self._patiently(self._begin)["dag"]
-        self._log.save()
+        self._log.keep()
         self._say(f"DAG {facts['dag']} is followed by {self._options.log}")
         return int(facts["dag"])
 

@@ -20,8 +20,10 @@ from portal.cli.client import ApiError, Client, Unreachable
 from tests import factories
 from tests.portal.cli.rotating import rotate
 from tests.wms.dags.files.samples import SAMPLES
+from wms.core.actors import Actor
 from wms.core.models import AuditEntry, Role, User
 from wms.dags.models import Dag, FollowedLog, Trial
+from wms.dags.services.dags import hold_dags, release_dags
 from wms.dags.trials import runner
 
 FILES = {
@@ -158,6 +160,7 @@ def test_a_log_is_sent_through_outages_kills_and_rotations_once(
     def write(_: float) -> None:
         if len(rest) % 3 == 0 and log.stat().st_size:
             rotate(log)
+        hold_and_release()
         if rest:
             with log.open("ab") as file:
                 file.write(rest.pop(0))
@@ -165,12 +168,25 @@ def test_a_log_is_sent_through_outages_kills_and_rotations_once(
             raise KeyboardInterrupt  # the program is ended, and called again
 
     monkeypatch.setattr(send_log.time, "sleep", write)
+    who = Actor.person(User.objects.get())
+    held: list[int] = []
+
+    def hold_and_release() -> None:
+        """Somebody holds the DAG in the middle, and releases it."""
+        dag = Dag.objects.filter(state__in=["running", "held"]).first()
+        if dag is not None and len(rest) == 8 and not held:
+            held.append(dag.pk)
+            hold_dags(held, actor=who, reason="look")
+        elif held and len(rest) < 6:
+            release_dags(held, actor=who)
+
     words = [str(run / "recovery.dag"), str(log), "--portal", client.url]
     codes = iter(lambda: send_log.main(words), None)
     code = next(code for code in codes if code != 2)
 
     dag = Dag.objects.get()
     assert (code, dag.state, dag.name) == (0, "completed", "recovery")
+    assert held == [dag.pk]
     assert FollowedLog.objects.get().byte_offset == len(whole)
     assert FollowedLog.objects.get().event_count == 9
     assert AuditEntry.objects.filter(action="follow DAG").count() == 1
