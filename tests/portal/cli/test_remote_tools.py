@@ -134,7 +134,9 @@ def test_a_trial_that_nobody_waits_for_is_stopped_and_a_wrong_behaviour_refused(
         remote_trials.remote_report(client, "dry-run", folder, ["dags/a.dag"], origin, **ask)
     assert Trial.objects.get().state == "stopped"
 
-    for behaviour in ({"options": {"slot": 1}}, {"duration": 5}):
+    hostile = {"x": "\ud800"}, {"x": "\0"}, {"A": [float("nan")]}, {"A": [10**400]}
+    of_site = {"site": {"attributes": {"x": float("nan")}}}, {"duration": {"*": float("inf")}}
+    for behaviour in ({"options": {"slot": 1}}, {"duration": 5}, *hostile, *of_site):
         with pytest.raises(ApiError) as refused:
             remote_trials.remote_report(
                 client, "dry-run", folder, ["dags/a.dag"], origin, behaviour=behaviour, **ask
@@ -153,12 +155,13 @@ def test_a_log_is_sent_through_outages_kills_and_rotations_once(
     log = run / "recovery.dag.nodes.log"
     whole = log.read_bytes()
     log.write_bytes(b"")
-    rest, cuts = [whole[at : at + 700] for at in range(0, len(whole), 700)], random.Random(5)
+    size, cuts = len(whole) // 15, random.Random(5)
+    rest = [whole[at : at + size] for at in range(0, len(whole), size)]
     cut = InProcess(client.url, client.token, cuts=cuts)
     monkeypatch.setattr(send_log, "portal_client", lambda *_: cut)
 
     def write(_: float) -> None:
-        if len(rest) % 3 == 0 and log.stat().st_size:
+        if len(rest) % 5 == 0 and log.stat().st_size:
             rotate(log)
         hold_and_release()
         if rest:
@@ -174,7 +177,7 @@ def test_a_log_is_sent_through_outages_kills_and_rotations_once(
     def hold_and_release() -> None:
         """Somebody holds the DAG in the middle, and releases it."""
         dag = Dag.objects.filter(state__in=["running", "held"]).first()
-        if dag is not None and len(rest) == 8 and not held:
+        if dag is not None and len(rest) <= 10 and not held:
             held.append(dag.pk)
             hold_dags(held, actor=who, reason="look")
         elif held and len(rest) < 6:
