@@ -43,8 +43,8 @@ _FAILED_LATELY = timedelta(days=1)
 _LIST_COLUMNS = (
     "name", "owner__username", "site__name", "state", "state_since", "state_reason", "state_cause",
     "unmatched_reason", "binding", "node_count", "done_count", "failed_count", "futile_count",
-    "submitted_count", "ready_count", "status", "exit_code", "root_id", "parent_node_id",
-    "created_at", "ended_at",
+    "skipped_count", "submitted_count", "ready_count", "status", "exit_code", "root_id",
+    "parent_node_id", "created_at", "ended_at",
 )  # fmt: skip
 #: Related rows on a DAG's page.
 DETAILS = ("owner", "site", "workspace", "accounting_group", "parent_node__dag", "previous_run")
