@@ -35,6 +35,7 @@ from wms.dags.follow.projection import (
 )
 from wms.dags.follow.referenced_files import ReferencedFiles
 from wms.dags.follow.step_application import apply_steps, conclude, start_roots
+from wms.dags.language.conditions import beyond_dagman
 from wms.dags.language.origin import TOP, Origin
 from wms.dags.models import Dag, FollowedCluster, FollowedLog, FollowedProcess, Node
 from wms.dags.policy import require_steering
@@ -143,8 +144,9 @@ def follow_run(request: FollowRequest, *, owner: User, actor: Actor, now: dateti
         origin=request.origin,
         allow_missing_files=True,
     )
-    if checked.findings:
-        raise InvalidInput(checked.findings)
+    findings = [*checked.findings, *beyond_dagman(checked.dag)]
+    if findings:
+        raise InvalidInput(findings)
     if request.rescue_number is not None:
         referenced.keep(rescue_path(request.dag_files, request.rescue_number))
     blobs = {path: store_bytes(content) for path, content in referenced.contents.items()}

@@ -134,7 +134,10 @@ def _count(ended: Mapping[int, str]) -> Sequence[JoinCounts]:
     if not ended:
         return []
     with connection.cursor() as cursor:
-        parameters = {"parents": whole_numbers(ended), "states": list(ended.values())}
+        parameters: dict[str, Any] = {
+            "parents": whole_numbers(ended),
+            "states": list(ended.values()),
+        }
         cursor.execute(COUNT_ENDS, parameters)
         return [JoinCounts(*row) for row in cursor.fetchall()]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from django.db.models import Exists, OuterRef, Q, QuerySet
@@ -11,6 +11,9 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 from wms.dags.joins.conditions import ends_of
 from wms.dags.models import Condition, Dag, Join, Node
 from wms.dags.states import COUNTED_KINDS, NodeState
+
+#: Limit of conditions that are listed.
+_SHOWN = 100
 
 
 def unhandled_failures(dag: Dag) -> QuerySet[Node]:
@@ -54,6 +57,14 @@ class ArcView:
     reason: str
 
 
+def conditions_before(node: Node) -> Sequence[Condition]:
+    """Conditions of the arcs to a node read with its DAG, with their parents: at most 100."""
+    if not node.dag.has_joins:
+        return ()
+    conditions = Condition.objects.filter(child=node).select_related("parent")
+    return list(conditions.order_by("parent__ordinal")[:_SHOWN])
+
+
 def conditions_of(node: Node) -> tuple[Sequence[ArcView], Sequence[ArcView]]:
     """Conditions of the arcs to a node, and of those from it; two queries, or none."""
     if not node.dag.has_joins:
@@ -66,7 +77,7 @@ def conditions_of(node: Node) -> tuple[Sequence[ArcView], Sequence[ArcView]]:
 def _views(conditions: QuerySet[Condition], end: str) -> list[ArcView]:
     rows = conditions.order_by(f"{end}__ordinal").values_list(
         f"{end}_id", f"{end}__name", "expression", "holds", "reason"
-    )[:100]
+    )[:_SHOWN]
     return [ArcView(*row) for row in rows]
 
 
@@ -84,8 +95,3 @@ def arcs_with_conditions(dag: Dag) -> Mapping[tuple[int, int], str]:
         (parent, child): text
         for parent, child, text in rows.values_list("parent_id", "child_id", "expression")
     }
-
-
-def joined_nodes(node_ids: Collection[int]) -> QuerySet[Join]:
-    """Joins of these nodes."""
-    return Join.objects.filter(node__in=list(node_ids))

@@ -24,10 +24,10 @@ def parent(cursor: Cursor, rest: str) -> None:
         if above is not None and below is not None:
             cursor.state.arcs.add(above, below, cursor.file, cursor.line)
             return
-    names, condition = split_condition(rest)
+    arc, condition = split_condition(rest)
     if condition:
         check_condition(condition)
-    _add_arcs(cursor, cursor.words(names), is_weak=False, condition=condition)
+    _add_arcs(cursor, cursor.words(arc), is_weak=False, condition=condition)
 
 
 def weak(cursor: Cursor, rest: str) -> None:

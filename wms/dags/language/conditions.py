@@ -14,11 +14,12 @@ from contextlib import suppress
 from matching.ads.ad_cost import check_cost
 from matching.ads.classads import AdError, build_ad, evaluate, parse_expression
 from matching.ads.expressions import references
+from wms.core.errors import Finding
 from wms.dags.language.faults import DagTooLarge, Fault, ReadingStopped
 from wms.dags.language.lexer import keyword
 from wms.dags.language.parse_state import ALL_NODES, Cursor, ParseState
-from wms.dags.language.size_limits import MAX_CONDITION_LENGTH, MAX_CONDITIONS
-from wms.dags.language.spec import ArcCondition, JoinRule
+from wms.dags.language.size_limits import MAX_CONDITION_LENGTH, MAX_CONDITIONS, MAX_FINDINGS
+from wms.dags.language.spec import ArcCondition, DagSpec, JoinRule
 
 #: A name cannot have a blank: only a condition has this word and a parenthesis.
 _WHEN = re.compile(r"\sWHEN\s*(?=\()", re.IGNORECASE)
@@ -105,3 +106,18 @@ def check_joins(state: ParseState) -> None:
 def _among(children: Iterable[int], wanted: Iterable[int]) -> Iterable[int]:
     known = frozenset(wanted)
     return (child for child in children if child in known)
+
+
+def beyond_dagman(spec: DagSpec) -> list[Finding]:
+    """Faults of a DAG that a plain DAGMan is to run: it knows neither WHEN nor JOIN."""
+    lines = [(rule.location, "PARENT", "WHEN") for rule in spec.conditions.values()]
+    lines += [(rule.location, "JOIN", "JOIN") for rule in spec.joins.values()]
+    return [
+        Finding(
+            f"DAGMan knows no {word}: only Pilotage can run this DAG",
+            file=location.file,
+            line=location.line,
+            command=command,
+        )
+        for location, command, word in sorted(set(lines))[:MAX_FINDINGS]
+    ]
