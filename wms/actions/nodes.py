@@ -64,7 +64,7 @@ _WITH_DESCENDANTS = Argument(
     "With everything that depends on them",
     ArgumentType.YES_NO,
     True,
-    in_api="Everything that depends on them as well; else only what they made futile, or what was skipped.",
+    in_api="Everything that depends on them as well; else only what is futile or skipped.",
 )
 _AS_DONE = Argument(
     "as_done",

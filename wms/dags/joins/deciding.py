@@ -151,13 +151,14 @@ def _decide(rows: Sequence[JoinCounts]) -> _Decided:
 
 
 def _end(round_: Round, decided: _Decided) -> None:
-    skip: dict[str, Any] = {"cause": NodeCause.CONDITION}
     for counts, node_ids in decided.skipped.items():
-        why = _reasons(node_ids)
-        plain = [pk for pk in node_ids if pk not in why]
-        round_.move("rule out", plain, reason=_reason(*counts), **skip)
-        for pk, reason in why.items():
-            round_.move("rule out", [pk], reason=f"{_reason(*counts)}: {reason}", **skip)
+        told = _told_by_conditions(node_ids)
+        alike: dict[str, list[int]] = defaultdict(list)
+        for pk in node_ids:
+            alike[told.get(pk, "")].append(pk)
+        for text, ids in alike.items():
+            full = f"{_in_words(*counts)}{text}"
+            round_.move("rule out", ids, reason=full, cause=NodeCause.CONDITION)
     round_.move(
         "give up",
         decided.futile,
@@ -166,18 +167,18 @@ def _end(round_: Round, decided: _Decided) -> None:
     )
 
 
-def _reason(needed: int, arcs: int, ruled_out: int) -> str:
+def _in_words(needed: int, arcs: int, ruled_out: int) -> str:
     if arcs == 1:
         return "its only arc does not hold"
     return f"{ruled_out} of its {arcs} arcs do not hold, and {needed} have to"
 
 
-def _reasons(node_ids: Collection[int]) -> dict[int, str]:
-    """Reasons of the conditions that do not hold, by child."""
+def _told_by_conditions(node_ids: Collection[int]) -> dict[int, str]:
+    """What the conditions that do not hold tell, by child."""
     conditions = Condition.objects.filter(child__in=list(node_ids), holds=False)
     found: dict[int, list[str]] = defaultdict(list)
     for child, parent, reason in conditions.order_by("pk").values_list(
         "child_id", "parent__name", "reason"
     ):
         found[child].append(f"after {parent}, {reason}")
-    return {child: "; ".join(texts[:3])[:1000] for child, texts in found.items()}
+    return {child: f": {'; '.join(texts[:3])}"[:1000] for child, texts in found.items()}
