@@ -24,6 +24,15 @@ def unhandled_failures(dag: Dag) -> QuerySet[Node]:
     return failed.exclude(Exists(Condition.objects.filter(parent=OuterRef("pk"), holds=True)))
 
 
+def has_unhandled() -> Q:
+    """Condition on DAGs with failed nodes: one of these failures is not handled."""
+    handled = Condition.objects.filter(parent=OuterRef("pk"), holds=True)
+    failed = Node.objects.filter(
+        dag=OuterRef("pk"), state=NodeState.FAILED, kind__in=COUNTED_KINDS
+    ).exclude(Exists(handled))
+    return Q(has_joins=False) | Q(Exists(failed))
+
+
 def has_failed(dag: Dag) -> bool:
     """Whether a node of the DAG has failed for good, and nothing handles it."""
     return bool(dag.failed_count) and (not dag.has_joins or unhandled_failures(dag).exists())

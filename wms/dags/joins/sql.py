@@ -85,6 +85,12 @@ WHERE node.dag_id = %(dag)s AND node.state = 'waiting'
 ORDER BY node.ordinal
 """
 
+# By hand, because the ORM sends each of so many ids as a value of its own. The arcs are found by
+# the index of their children.
+MARK_ARCS = """
+UPDATE dags_edge SET is_joined = true WHERE child_id = ANY(%(joined)s::bigint[])
+"""
+
 # A join for each of these nodes, which needs all of its arcs unless another number is given. By
 # hand, because the ORM cannot insert what it counts. The arcs are found by the index of their
 # children.

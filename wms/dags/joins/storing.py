@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -22,9 +22,9 @@ from wms.dags.engine import transitions
 from wms.dags.joins.conditions import ParentEnd, evaluate_conditions, verdict_of
 from wms.dags.joins.deciding import recount
 from wms.dags.joins.outcomes import FACT
-from wms.dags.joins.sql import STORE_JOINS
+from wms.dags.joins.sql import MARK_ARCS, STORE_JOINS
 from wms.dags.language.spec import DagSpec
-from wms.dags.models import Condition, Dag, Edge, Node
+from wms.dags.models import Condition, Dag, Node
 from wms.dags.states import NodeState
 
 _BATCH = 5000
@@ -56,8 +56,8 @@ def store_joins(dag: Dag, spec: DagSpec, plan: JoinPlan, ids: Sequence[int]) -> 
     """Store the joins and conditions of a DAG whose nodes and arcs are stored."""
     joined = [ids[at] for at in sorted(plan.joined)]
     needed = {ids[at]: rule.needed for at, rule in spec.joins.items() if rule.needed is not None}
-    Edge.objects.filter(child__in=joined).update(is_joined=True)
     with connection.cursor() as cursor:
+        cursor.execute(MARK_ARCS, {"joined": whole_numbers(joined)})
         cursor.execute(
             STORE_JOINS,
             {
@@ -121,8 +121,16 @@ class KeptOutcomes:
             outcome = self._outcome(at)
             if self.is_done[at] and outcome.get("State") == NodeState.DONE:
                 yield at, "mark done"
-            elif outcome.get("State") == NodeState.FAILED and self._is_handled(at, outcome):
+            elif not self.is_done[at] and self._is_handled(at, outcome):
                 yield at, "mark failed"
+
+    @cached_property
+    def _conditions(self) -> Mapping[int, Sequence[str]]:
+        """Conditions by the position of the parent."""
+        texts: dict[int, list[str]] = defaultdict(list)
+        for (parent, _), rule in self.spec.conditions.items():
+            texts[parent].append(rule.text)
+        return texts
 
     @cached_property
     def _names(self) -> Sequence[str]:
@@ -132,8 +140,9 @@ class KeptOutcomes:
         return self.outcomes.get(self._names[at], {})
 
     def _is_handled(self, at: int, outcome: Mapping[str, Any]) -> bool:
-        texts = (rule.text for (parent, _), rule in self.spec.conditions.items() if parent == at)
-        return any(verdict_of(text, ParentEnd(outcome)).holds for text in texts)
+        if outcome.get("State") != NodeState.FAILED:
+            return False
+        return any(verdict_of(text, ParentEnd(outcome)).holds for text in self._conditions[at])
 
 
 def _children(spec: DagSpec, parent: int) -> Iterable[int]:
