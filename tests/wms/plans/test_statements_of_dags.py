@@ -53,7 +53,9 @@ def test_counters_are_added_to_the_dags_of_a_round_alone(alice: User) -> None:
     dags = [dag_of(alice, 1) for _ in range(3)]
     counts = [{"id": dag.pk, "round_number": 1, "ready_count": 1} for dag in dags[:2]]
 
-    run("SET LOCAL enable_seqscan = off")
+    # So few would be read as a whole.
+    for way in ("seqscan", "mergejoin", "hashjoin"):
+        run(f"SET LOCAL enable_{way} = off")
     steps = explain(engine.add_counts(["ready_count"]), {"steps": json.dumps(counts)})
 
     assert rows_read(steps, "dags_dag") == 2
