@@ -8,7 +8,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
     dependencies = [
         ("dags", "0001_tables"),
-        ("jobs", "0016_lists_of_many_jobs"),
+        ("jobs", "0001_tables"),
     ]
 
     operations = [
