@@ -18,7 +18,7 @@ def test_nodes_under_way_go_on_without_joins(alice: User) -> None:
     old = before.loader.project_state([("dags", "0001_tables")]).apps
     workspace = old.get_model("jobs", "Workspace").objects.create(owner_id=alice.pk)
     dag = old.get_model("dags", "Dag").objects.create(
-        name="a.dag", owner_id=alice.pk, workspace=workspace, state="held", submitted_count=1
+        name="a.dag", owner_id=alice.pk, workspace=workspace, state="held", state_reason="-"
     )
     nodes = [
         old.get_model("dags", "Node").objects.create(dag=dag, name=name, ordinal=n, state=state)
@@ -32,5 +32,5 @@ def test_nodes_under_way_go_on_without_joins(alice: User) -> None:
     after.migrate(after.loader.graph.leaf_nodes())
 
     assert Edge.objects.get().is_joined is False
-    assert Dag.objects.filter(has_joins=False, skipped_count=0, submitted_count=1).exists()
+    assert Dag.objects.filter(has_joins=False, skipped_count=0, state="held").exists()
     assert dict(Node.objects.values_list("name", "state")) == {"A": "submitted", "B": "waiting"}
