@@ -154,10 +154,12 @@ def _arcs(drawing: Drawing) -> zip[tuple[int, int]]:
 
 def _conditions(dag: Dag, drawing: Drawing) -> dict[tuple[int, int], str]:
     """Conditions of arcs, by the numbers of their ends."""
-    return {
-        (drawing.index_of(parent) or 0, drawing.index_of(child) or 0): text
-        for (parent, child), text in arcs_with_conditions(dag).items()
-    }
+    found = {}
+    for (parent, child), text in arcs_with_conditions(dag).items():
+        above, below = drawing.index_of(parent), drawing.index_of(child)
+        if above is not None and below is not None:
+            found[above, below] = text
+    return found
 
 
 def _box_addresses(dag: Dag, query: QueryDict | None = None) -> BoxAddresses:

@@ -163,6 +163,7 @@ def test_joins_are_counted_and_decided_by_the_arcs_of_the_nodes_that_ended_alone
         explain(joins.COUNT_ENDS, ended),
         explain(joins.RECOUNT_ARCS, {"nodes": _ids(nodes)}),
         explain(joins.FOLLOW_JOINS, {"nodes": _ids(nodes)}),
+        explain(joins.FIND_ENDED_WITH, {**ended, "states": ["skipped"] * 10}),
         explain(joins.MARK_ARCS, {"joined": _ids(nodes)}),
     ]
 

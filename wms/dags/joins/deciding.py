@@ -19,7 +19,7 @@ from django.db import connection
 from wms.core.database.statements import whole_numbers
 from wms.dags.engine.round import Round
 from wms.dags.joins.conditions import evaluate_conditions
-from wms.dags.joins.sql import COUNT_ENDS, FIND_UNMET, FOLLOW_JOINS, RECOUNT_ARCS
+from wms.dags.joins.sql import COUNT_ENDS, FIND_ENDED_WITH, FIND_UNMET, FOLLOW_JOINS, RECOUNT_ARCS
 from wms.dags.models import Condition, Node
 from wms.dags.states import NodeCause, NodeState
 
@@ -57,6 +57,7 @@ class _Decided:
     skipped: dict[tuple[int, int, int], list[int]] = field(
         default_factory=lambda: defaultdict(list)
     )
+    skipped_below: list[int] = field(default_factory=list)
     futile: list[int] = field(default_factory=list)
     known: set[int] = field(default_factory=set)
 
@@ -78,6 +79,14 @@ class _Decided:
             else:
                 self.futile.append(row.node_id)
         return ended
+
+    def add_below(self, below: Mapping[int, str]) -> dict[int, str]:
+        """Take in nodes that end with others; return those not known yet, with their states."""
+        found = {pk: state for pk, state in below.items() if pk not in self.known}
+        self.known.update(found)
+        for pk, state in found.items():
+            (self.skipped_below if state == NodeState.SKIPPED else self.futile).append(pk)
+        return found
 
 
 def follow_ends(
@@ -134,11 +143,7 @@ def _count(ended: Mapping[int, str]) -> Sequence[JoinCounts]:
     if not ended:
         return []
     with connection.cursor() as cursor:
-        parameters: dict[str, Any] = {
-            "parents": whole_numbers(ended),
-            "states": list(ended.values()),
-        }
-        cursor.execute(COUNT_ENDS, parameters)
+        cursor.execute(COUNT_ENDS, _parameters(ended))
         return [JoinCounts(*row) for row in cursor.fetchall()]
 
 
@@ -146,8 +151,22 @@ def _decide(rows: Sequence[JoinCounts]) -> _Decided:
     """Decide on these nodes, and on those below the ones that end so."""
     decided = _Decided()
     while rows:
-        rows = _count(decided.add(rows))
+        ended = decided.add(rows)
+        rows = _count(ended | decided.add_below(_ended_with(ended)))
     return decided
+
+
+def _ended_with(ended: Mapping[int, str]) -> dict[int, str]:
+    """Nodes that certainly end with these, however deep: a long chain takes one statement."""
+    if not ended:
+        return {}
+    with connection.cursor() as cursor:
+        cursor.execute(FIND_ENDED_WITH, _parameters(ended))
+        return dict(cursor.fetchall())
+
+
+def _parameters(ended: Mapping[int, str]) -> dict[str, Any]:
+    return {"parents": whole_numbers(ended), "states": list(ended.values())}
 
 
 def _end(round_: Round, decided: _Decided) -> None:
@@ -159,6 +178,12 @@ def _end(round_: Round, decided: _Decided) -> None:
         for text, ids in alike.items():
             full = f"{_in_words(*counts)}{text}"
             round_.move("rule out", ids, reason=full, cause=NodeCause.CONDITION)
+    round_.move(
+        "rule out",
+        decided.skipped_below,
+        reason="a node before it was skipped, and all of its arcs have to hold",
+        cause=NodeCause.CONDITION,
+    )
     round_.move(
         "give up",
         decided.futile,

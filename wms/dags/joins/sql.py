@@ -73,6 +73,28 @@ FROM dags_join AS joined
 WHERE joined.node_id = ANY(%(nodes)s::bigint[]) AND node.id = joined.node_id
 """
 
+# What certainly ends with these nodes, which are skipped or futile, however deep: below a skipped
+# one those that need all of their arcs, below a futile one those that have no other arc. By hand: a
+# walk that the ORM cannot express. The arcs are found by `edge_unique`, joins and nodes by their
+# primary keys: OFFSET keeps the planner from reading the tables whole for each step.
+FIND_ENDED_WITH = """
+WITH RECURSIVE below(id, state) AS (
+    SELECT id, state FROM unnest(%(parents)s::bigint[], %(states)s::text[]) AS ended(id, state)
+    UNION
+    SELECT child.id, below.state
+    FROM below CROSS JOIN LATERAL (
+        SELECT node.id FROM dags_edge AS edge
+        JOIN dags_join AS joined ON joined.node_id = edge.child_id
+        JOIN dags_node AS node ON node.id = edge.child_id
+        WHERE edge.parent_id = below.id AND edge.is_joined AND node.state = 'waiting'
+            AND CASE below.state WHEN 'skipped' THEN joined.needed_count = joined.arc_count
+                ELSE joined.arc_count = 1 END
+        OFFSET 0
+    ) AS child
+)
+SELECT id, state FROM below WHERE id <> ALL(%(parents)s::bigint[])
+"""
+
 # Nodes of a DAG that wait although too few of their arcs can hold. By hand, because it has the
 # columns of the first one. The nodes are found by `node_by_dag_and_place`, the joins by the
 # primary key.
