@@ -17,7 +17,7 @@ from wms.dags.simulation.testbed import create_testbed
 class RandomJoins(TestCase):
     """The states do not depend on the order in which nodes end."""
 
-    @settings(max_examples=12, deadline=None)
+    @settings(max_examples=8, deadline=None)
     @given(nodes=dags_with_joins(), data=st.data())
     def test_engine_and_log_and_evaluator_agree(
         self, nodes: list[JoinNode], data: st.DataObject
