@@ -23,6 +23,7 @@ from wms.core.actors import Actor
 from wms.core.errors import InvalidInput
 from wms.core.models import User
 from wms.dags.engine.shared_rounds import Together, advance_together
+from wms.dags.exports.catalogue import EXPORTS, export
 from wms.dags.exports.dot import lines as dot_lines
 from wms.dags.follow.services import FollowRequest, follow_run
 from wms.dags.models import Condition, Dag, Join, Node
@@ -92,6 +93,9 @@ def test_a_branch_is_taken_told_of_and_taken_anew_when_the_decision_is_changed(
     run_all(advance(dag))
     assert states(dag) == {"A": "done", "B": "skipped", "C": "done", "D": "done"}
     assert (dag.state, dag.skipped_count, dag.exit_code) == ("completed", 1, 0)
+    texts = {kind: "".join(export(dag, kind, now=NOW)) for kind in EXPORTS}
+    assert "NodesFutile = 1;" in texts["status"]
+    assert "B " not in texts["jobstate"]
 
     # Run again, it returns what the other branch needs.
     rerun_nodes(dag.pk, ["A"], **why)
