@@ -14,7 +14,9 @@ FOLDERS = ("wms", "portal", "matching")
 _STATEMENT = re.compile(
     r"^\s*\(?(?:SELECT|INSERT\s+INTO|UPDATE|DELETE\s+FROM|COPY|CREATE|ALTER|DROP|TRUNCATE|ANALYZE"
     r"|VACUUM|LOCK|SET\s+LOCAL|EXPLAIN|WITH(?:\s+RECURSIVE)?\s+\w+(?:\([^)]*\))?\s+AS)\s"
-    r"|\b(?:FROM|WHERE|JOIN|RETURNING|UNION\s+ALL|ORDER\s+BY|GROUP\s+BY|FOR\s+UPDATE"
+    # JOIN alone is a command of DAG files.
+    r"|\bJOIN\s+\S+\s+(?:AS|ON|USING)\b"
+    r"|\b(?:FROM|WHERE|RETURNING|UNION\s+ALL|ORDER\s+BY|GROUP\s+BY|FOR\s+UPDATE"
     r"|SKIP\s+LOCKED|ON\s+CONFLICT)\b"
 )
 _SENDING = frozenset({".execute", ".executemany", ".raw", ".extra", "RawSQL"})

@@ -114,6 +114,7 @@ DAG_COLUMNS: Sequence[Column] = (
             **_one("ready_count", "ready"),
             **_one("failed_count", "failed"),
             **_one("futile_count", "futile"),
+            **_one("skipped_count", "skipped"),
         },
         style="wide",
     ),

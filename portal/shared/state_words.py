@@ -94,6 +94,7 @@ _NODE = Entity(
         "failed": "something of it ended otherwise, and no retry is left; or the DAG ended while "
         "it was under way, its jobs started or not",
         "futile": "cannot run any more: an ancestor failed",
+        "skipped": "does not run: conditions left too few of its arcs that hold. A good end",
     },
     event_meanings={
         "make ready": "its last parent is done, or it has none and the DAG got a site",
@@ -108,6 +109,7 @@ _NODE = Entity(
         "recall": "its jobs were killed because the DAG leaves the site; no retry is counted",
         "fail": "it failed, and no retry is left, or the DAG ends while it is under way",
         "give up": "an ancestor failed",
+        "rule out": "a condition after a parent does not hold, or a parent was skipped",
         "mark done": "a person, a rescue file or the DAG file says that it is done",
         "mark failed": "a person gives it up",
         "rerun": "a person, or a node before it that runs again, has it run again",

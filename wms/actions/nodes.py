@@ -64,7 +64,7 @@ _WITH_DESCENDANTS = Argument(
     "With everything that depends on them",
     ArgumentType.YES_NO,
     True,
-    in_api="Everything that depends on them as well; else only what they made futile.",
+    in_api="Everything that depends on them as well; else only what is futile or skipped.",
 )
 _AS_DONE = Argument(
     "as_done",
@@ -132,7 +132,7 @@ NODE_ACTIONS = {
                 ),
                 arguments=(_NODES,),
             ),
-            _NOT_BEGUN | {_S.FAILED.value, _S.FUTILE.value},
+            _NOT_BEGUN | {_S.FAILED.value, _S.FUTILE.value, _S.SKIPPED.value},
             needs_open_dag=True,
         ),
         NodeAction(

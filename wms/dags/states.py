@@ -109,6 +109,7 @@ class NodeState(models.TextChoices):
     DONE = "done", "done"
     FAILED = "failed", "failed"
     FUTILE = "futile", "futile"
+    SKIPPED = "skipped", "skipped"
 
 
 class NodeCause(models.TextChoices):
@@ -121,6 +122,7 @@ class NodeCause(models.TextChoices):
     REQUEST = "request", "its placement request"
     SUBMISSION = "submission", "it cannot be submitted"
     ANCESTOR = "ancestor", "an ancestor failed"
+    CONDITION = "condition", "too few of its arcs hold"
     DAG_ENDED = "dag_ended", "its DAG ends"
     DAG_LEFT = "dag_left", "its DAG leaves the site"
 
@@ -130,7 +132,7 @@ _N = NodeState
 DAG_TERMINAL = frozenset({_D.COMPLETED.value, _D.FAILED.value, _D.REMOVED.value})
 #: States in which a DAG is bound to a site, and counts there.
 DAG_ACTIVE = frozenset({_D.RUNNING.value, _D.HELD.value, _D.HALTED.value})
-NODE_TERMINAL = frozenset({_N.DONE.value, _N.FAILED.value, _N.FUTILE.value})
+NODE_TERMINAL = frozenset({_N.DONE.value, _N.FAILED.value, _N.FUTILE.value, _N.SKIPPED.value})
 #: States in which something of the node is under way.
 NODE_IN_FLIGHT = frozenset({_N.PRE_RUNNING.value, _N.SUBMITTED.value, _N.POST_RUNNING.value})
 
@@ -180,8 +182,12 @@ NODE_TRANSITIONS: TransitionTable = {
         _N.READY, _N.PRE_RUNNING, _N.SUBMITTED, _N.POST_RUNNING, to=_N.FAILED, needs_reason=True
     ),
     "give up": _step(_N.WAITING, _N.READY, to=_N.FUTILE, needs_reason=True),
+    # Conditions of its arcs, or of those before it, leave too few that hold.
+    "rule out": _step(_N.WAITING, to=_N.SKIPPED, needs_reason=True),
     # By hand.
-    "mark done": _step(_N.WAITING, _N.READY, _N.FAILED, _N.FUTILE, to=_N.DONE, needs_reason=True),
+    "mark done": _step(
+        _N.WAITING, _N.READY, _N.FAILED, _N.FUTILE, _N.SKIPPED, to=_N.DONE, needs_reason=True
+    ),
     "mark failed": _step(_N.WAITING, _N.READY, to=_N.FAILED, needs_reason=True),
-    "rerun": _step(_N.DONE, _N.FAILED, _N.FUTILE, to=_N.WAITING, needs_reason=True),
+    "rerun": _step(_N.DONE, _N.FAILED, _N.FUTILE, _N.SKIPPED, to=_N.WAITING, needs_reason=True),
 }

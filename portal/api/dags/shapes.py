@@ -124,6 +124,7 @@ class NodeCountsSerializer(serializers.Serializer[Dag]):
     ready = serializers.IntegerField(source="ready_count")
     failed = serializers.IntegerField(source="failed_count")
     futile = serializers.IntegerField(source="futile_count")
+    skipped = serializers.IntegerField(source="skipped_count")
 
 
 class DagSerializer(serializers.ModelSerializer[Dag]):

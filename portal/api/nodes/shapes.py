@@ -13,7 +13,8 @@ from portal.api.shapes import (
     ObjectField,
     TextsByNameField,
 )
-from wms.dags.models import Node, NodeEvent, NodeWork, ScriptRun
+from wms.dags.joins.selectors import conditions_before, join_of
+from wms.dags.models import Condition, Join, Node, NodeEvent, NodeWork, ScriptRun
 
 
 class NodeEventSerializer(EventSerializer):
@@ -66,7 +67,7 @@ class ObstacleSerializer(serializers.Serializer[Any]):
 
     kind = serializers.CharField(
         help_text="site, dag, parents, provisioner, limit, category, turn, script, script slot, "
-        "jobs, request, inner dag, failed parents, kind."
+        "jobs, request, inner dag, failed parents, join, skipped, kind."
     )
     message = serializers.CharField()
     nodes = NodeRefSerializer(many=True)
@@ -89,6 +90,24 @@ class NodeWorkSerializer(serializers.ModelSerializer[NodeWork]):
         ]  # fmt: skip
 
 
+class ConditionSerializer(serializers.ModelSerializer[Condition]):
+    """The condition of an arc to a node."""
+
+    parent = serializers.CharField(source="parent.name", read_only=True)
+
+    class Meta:
+        model = Condition
+        fields = ["parent", "expression", "holds", "reason"]
+
+
+class JoinSerializer(serializers.ModelSerializer[Join]):
+    """How many of the arcs to a node have to hold, and what is known of them."""
+
+    class Meta:
+        model = Join
+        fields = ["needed_count", "arc_count", "held_count", "ruled_out_count", "lost_count"]
+
+
 class NodeDetailSerializer(NodeSerializer):
     """A node with what modifies it, and what it waits for."""
 
@@ -98,9 +117,20 @@ class NodeDetailSerializer(NodeSerializer):
         help_text="Beyond one job: scripts, lists of jobs, inner DAGs; null where it has none.",
     )  # fmt: skip
     waits_for = serializers.SerializerMethodField()
+    join = serializers.SerializerMethodField(
+        help_text="Null where the node simply waits for its parents."
+    )
+    conditions = serializers.SerializerMethodField(help_text="Of arcs to the node.")
 
     class Meta(NodeSerializer.Meta):
-        fields = [*NodeSerializer.Meta.fields, "features", "work", "waits_for"]
+        fields = [
+            *NodeSerializer.Meta.fields,
+            "features",
+            "work",
+            "waits_for",
+            "join",
+            "conditions",
+        ]
 
     @extend_schema_field(ObstacleSerializer(many=True))
     def get_waits_for(self, node: Node) -> list[dict[str, Any]]:
@@ -109,6 +139,20 @@ class NodeDetailSerializer(NodeSerializer):
             self.context["obstacles"], many=True
         ).data
         return obstacles
+
+    @extend_schema_field(JoinSerializer(allow_null=True))
+    def get_join(self, node: Node) -> dict[str, Any] | None:
+        """The join of a node that has one; no query in a DAG without."""
+        join = join_of(node)
+        return None if join is None else JoinSerializer(join).data
+
+    @extend_schema_field(ConditionSerializer(many=True))
+    def get_conditions(self, node: Node) -> list[dict[str, Any]]:
+        """At most 100; no query in a DAG without."""
+        conditions: list[dict[str, Any]] = ConditionSerializer(
+            conditions_before(node), many=True
+        ).data
+        return conditions
 
 
 class ScriptRunSerializer(serializers.ModelSerializer[ScriptRun]):

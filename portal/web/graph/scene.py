@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from types import MappingProxyType
 
 from portal.shared.state_badges import WORDS, badge_of
 from portal.web.graph.folding import Element, NodeFact
@@ -68,6 +69,11 @@ class Wire:
     parent: int
     child: int
     is_thick: bool
+    #: Of the one arc with a condition that it stands for, cut; and where this is written.
+    label: str = ""
+    condition: str = ""
+    label_x: float = 0.0
+    label_y: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,11 +105,12 @@ def scene_of(
     *,
     found: Collection[int] = (),
     last: Collection[int] = (),
+    conditions: Mapping[tuple[int, int], str] = MappingProxyType({}),
 ) -> Scene:
     """Place the elements and draw the arcs between them.
 
     `arcs` are of nodes by number; those with an end outside are left out. `last` are nodes that
-    stand behind all others, `found` those to be marked.
+    stand behind all others, `found` those to be marked. `conditions` are of arcs that have one.
     """
     place = {node: at for at, element in enumerate(elements) for node in element.members}
     joined = Counter(
@@ -120,11 +127,19 @@ def scene_of(
         for number, element in enumerate(elements)
     ]
     shown = dict(list(joined.items())[:MOST_WIRES])
+    told = {
+        (place[parent], place[child]): text
+        for (parent, child), text in conditions.items()
+        if parent in place and child in place
+    }
     present = {code for each in elements for code in {codes[node] for node in each.members}}
     return Scene(
         # In the order in which they are read, which is that of the keyboard.
         boxes=sorted(boxes, key=lambda box: (box.x, box.y)),
-        wires=[_wire(boxes[a], boxes[b], count) for (a, b), count in shown.items()],
+        wires=[
+            _wire(boxes[a], boxes[b], count, told.get((a, b), ""))
+            for (a, b), count in shown.items()
+        ],
         width=width,
         height=height,
         states=[state for place, state in enumerate(DRAWN) if place in present],
@@ -216,9 +231,14 @@ def _ranges(members: Sequence[int]) -> str:
     return ",".join(parts)
 
 
-def _wire(parent: Box, child: Box, count: int) -> Wire:
+def _wire(parent: Box, child: Box, count: int, condition: str) -> Wire:
     x1, y1 = parent.x + parent.width, parent.middle
     x2, y2 = child.x, child.middle
     bend = max(24.0, (x2 - x1) / 2)
     path = f"M{x1} {y1:g}C{x1 + bend:g} {y1:g} {x2 - bend:g} {y2:g} {x2} {y2:g}"
-    return Wire(path, parent.number, child.number, is_thick=count > 1)
+    if count > 1 or not condition:
+        return Wire(path, parent.number, child.number, is_thick=count > 1)
+    return Wire(
+        path, parent.number, child.number, is_thick=False, label=shortened(condition),
+        condition=condition, label_x=(x1 + x2) / 2, label_y=(y1 + y2) / 2 - 4,
+    )  # fmt: skip

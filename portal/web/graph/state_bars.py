@@ -11,7 +11,7 @@ from wms.dags.reading.drawing_states import DRAWN
 #: From the bottom of a column, or the left of a row, on: what is done first, what waits last.
 STACKED = (
     "done", "post_running", "running", "submitted", "pre_running", "ready", "stalled", "held",
-    "failed", "futile", "waiting",
+    "failed", "futile", "skipped", "waiting",
 )  # fmt: skip
 #: Their places in `DRAWN`, for the scripts that draw them anew.
 STACKED_CODES = tuple(DRAWN.index(state) for state in STACKED)

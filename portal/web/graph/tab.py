@@ -20,6 +20,7 @@ from portal.web.graph.level_map import level_map
 from portal.web.graph.scene import BoxAddresses, Scene, scene_of
 from portal.web.graph.state_bars import STACKED_CODES
 from wms.core.errors import NotFound
+from wms.dags.joins.selectors import arcs_with_conditions
 from wms.dags.models import Dag, Node
 from wms.dags.reading.drawing import Drawing
 from wms.dags.reading.drawing_analysis import neighbours_of
@@ -151,6 +152,16 @@ def _arcs(drawing: Drawing) -> zip[tuple[int, int]]:
     return zip(drawing.parents, drawing.children, strict=True)
 
 
+def _conditions(dag: Dag, drawing: Drawing) -> dict[tuple[int, int], str]:
+    """Conditions of arcs, by the numbers of their ends."""
+    found = {}
+    for (parent, child), text in arcs_with_conditions(dag).items():
+        above, below = drawing.index_of(parent), drawing.index_of(child)
+        if above is not None and below is not None:
+            found[above, below] = text
+    return found
+
+
 def _box_addresses(dag: Dag, query: QueryDict | None = None) -> BoxAddresses:
     page = reverse("web:dag", args=[dag.pk])
 
@@ -172,7 +183,14 @@ def _whole(
     ]
     elements = [Element([node]) for node in range(drawing.node_count)]
     return scene_of(
-        elements, _arcs(drawing), facts, codes, _box_addresses(dag), found=found, last=_final(facts)
+        elements,
+        _arcs(drawing),
+        facts,
+        codes,
+        _box_addresses(dag),
+        found=found,
+        last=_final(facts),
+        conditions=_conditions(dag, drawing),
     )
 
 
@@ -197,7 +215,13 @@ def _folded(
         "folds": [(each, _way(query, fold=each.name, open="")) for each in folds.values()],
         "collapsed": collapsed,
         "scene": scene_of(
-            elements, _arcs(drawing), facts, codes, _box_addresses(dag, query), last=_final(facts)
+            elements,
+            _arcs(drawing),
+            facts,
+            codes,
+            _box_addresses(dag, query),
+            last=_final(facts),
+            conditions=_conditions(dag, drawing),
         ),
     }
 
@@ -217,5 +241,6 @@ def _around(dag: Dag, drawing: Drawing, codes: bytes, graph_query: GraphQuery) -
         _box_addresses(dag),
         found=[center],
         last=_final(facts),
+        conditions=_conditions(dag, drawing),
     )
     return {"scene": scene, "is_near": True, "is_cut": near.is_cut, "most": _NEIGHBOURS}

@@ -85,6 +85,12 @@ def state_figure(name: str) -> str:
 
 
 @register.filter
+def by_id(known: Mapping[int, Any], object_id: int) -> Any:
+    """What is known of an object; None where nothing is."""
+    return known.get(object_id)
+
+
+@register.filter
 def besides(usage: Mapping[str, float] | None) -> str:
     """Use of a payload other than time and memory, as far as known."""
     known = usage or {}
@@ -175,7 +181,16 @@ register.filter(size)
 
 
 #: From the left to the right; what waits is the rest.
-_DRAWN = ("done", "post_running", "submitted", "pre_running", "ready", "failed", "futile")
+_DRAWN = (
+    "done",
+    "post_running",
+    "submitted",
+    "pre_running",
+    "ready",
+    "failed",
+    "futile",
+    "skipped",
+)
 _DRAWN_OF_JOBS = (
     "done", "ending", "running", "stalled", "matched", "submitted", "held", "failed", "faulty",
     "killed", "never_made", "waiting", "received",
@@ -208,6 +223,7 @@ def progress(
         "ready": dag.ready_count,
         "failed": dag.failed_count,
         "futile": dag.futile_count,
+        "skipped": dag.skipped_count,
     }
     total = dag.node_count or 1
     parts = _parts({name: known.get(name, 0) for name in _DRAWN}, total)

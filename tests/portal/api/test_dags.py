@@ -109,6 +109,7 @@ def test_a_dag_is_shown_with_its_match(alice: APIClient, people: SimpleNamespace
         "ready": 0,
         "failed": 0,
         "futile": 0,
+        "skipped": 0,
     }
 
 

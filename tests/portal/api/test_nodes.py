@@ -67,6 +67,28 @@ def test_a_node_that_cannot_run_names_those_that_failed(alice: APIClient, dag: D
     assert (wait["kind"], [other["name"] for other in wait["nodes"]]) == ("failed parents", ["A1"])
 
 
+def test_a_skipped_node_tells_which_condition_ruled_it_out(
+    alice: APIClient, people: SimpleNamespace, dag: Dag
+) -> None:
+    commands = "PARENT A1 CHILD A2 WHEN (ExitCode == 1)\nPARENT A1 CHILD A3 WHEN (ExitCode == 0)\n"
+    branches = factories.running_dag(people.alice, node_count=3, commands=commands)
+    for _ in range(2):
+        factories.run_job(factories.pilot(branches.site.queues.get()), exit_code=1)
+    factories.turn()
+
+    told = _detail(alice, branches, "A3")
+
+    assert (told["state"], told["state_cause"]) == ("skipped", "condition")
+    assert told["join"] == {
+        "needed_count": 1, "arc_count": 1, "held_count": 0, "ruled_out_count": 1, "lost_count": 0,
+    }  # fmt: skip
+    [condition] = told["conditions"]
+    assert (condition["parent"], condition["holds"]) == ("A1", False)
+    assert [each["kind"] for each in told["waits_for"]] == ["skipped"]
+    assert alice.get(f"{URL}{branches.pk}/").json()["nodes"]["skipped"] == 1
+    assert _detail(alice, dag, "A2")["join"] is None
+
+
 def test_a_node_of_another_dag_is_not_found(alice: APIClient, dag: Dag) -> None:
     other = factories.dag(dag.owner, name="other.dag")
 

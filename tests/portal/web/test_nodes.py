@@ -51,6 +51,19 @@ def _fail(dag: Dag) -> None:
     factories.turn()
 
 
+def test_conditions_are_on_the_pages_of_their_nodes_and_in_the_graph(
+    alice: Client, people: SimpleNamespace
+) -> None:
+    commands = "PARENT A1 CHILD A2 WHEN (ExitCode == 0)\n"
+    dag = factories.running_dag(people.alice, node_count=2, commands=commands)
+
+    for name in ("A1", "A2"):
+        assert "<code>(ExitCode == 0)</code>" in _page(alice, dag, name)
+    graph = alice.get(reverse("web:dag", args=[dag.pk]), {"tab": "graph"})
+    [wire] = graph.context["scene"].wires
+    assert (wire.condition, wire.label) == ("(ExitCode == 0)", "(ExitCode == 0)")
+
+
 def test_a_page_tells_what_the_node_waits_for_and_what_is_around_it(
     alice: Client, dag: Dag
 ) -> None:

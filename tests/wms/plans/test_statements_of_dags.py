@@ -14,6 +14,7 @@ from wms.core import sql as core
 from wms.core.models import User
 from wms.dags.engine import sql as engine
 from wms.dags.exports import sql as exports
+from wms.dags.joins import sql as joins
 from wms.dags.models import Dag, Edge, Node, NodeEvent
 from wms.dags.reading import sql as reading
 from wms.dags.services import sql as services
@@ -52,7 +53,9 @@ def test_counters_are_added_to_the_dags_of_a_round_alone(alice: User) -> None:
     dags = [dag_of(alice, 1) for _ in range(3)]
     counts = [{"id": dag.pk, "round_number": 1, "ready_count": 1} for dag in dags[:2]]
 
-    run("SET LOCAL enable_seqscan = off")
+    # So few would be read as a whole.
+    for way in ("seqscan", "mergejoin", "hashjoin"):
+        run(f"SET LOCAL enable_{way} = off")
     steps = explain(engine.add_counts(["ready_count"]), {"steps": json.dumps(counts)})
 
     assert rows_read(steps, "dags_dag") == 2
@@ -142,6 +145,38 @@ def test_parents_are_counted_anew_by_the_arcs_above_alone(wide_dag: Dag) -> None
         assert not scanned_whole(steps, "dags_edge")
         assert not scanned_whole(steps, "dags_node")
         assert rows_read(steps, "dags_edge") == 10
+
+
+def test_joins_are_counted_and_decided_by_the_arcs_of_the_nodes_that_ended_alone(
+    wide_dag: Dag,
+) -> None:
+    run("UPDATE dags_edge SET is_joined = true")
+    run(
+        "INSERT INTO dags_join (node_id, needed_count, arc_count)"
+        " SELECT child_id, 1, count(*) FROM dags_edge GROUP BY child_id"
+    )
+    run("ANALYZE dags_edge, dags_join")
+    parents, nodes = _of_level(1, 10), _of_level(2, 10)
+    ended = {"parents": _ids(parents), "states": ["done"] * 10}
+
+    found = [
+        explain(joins.COUNT_ENDS, ended),
+        explain(joins.RECOUNT_ARCS, {"nodes": _ids(nodes)}),
+        explain(joins.FOLLOW_JOINS, {"nodes": _ids(nodes)}),
+        explain(joins.FIND_ENDED_WITH, {**ended, "states": ["skipped"] * 10}),
+        explain(joins.MARK_ARCS, {"joined": _ids(nodes)}),
+    ]
+
+    for steps in found:
+        for table in ("dags_edge", "dags_join", "dags_node"):
+            assert not scanned_whole(steps, table)
+            assert rows_read(steps, table) <= 20
+    unmet = explain(joins.FIND_UNMET, {"dag": wide_dag.pk})
+    assert rows_read(unmet, "dags_node") <= 60_001
+
+
+def _ids(nodes: list[int]) -> str:
+    return f"{{{','.join(map(str, nodes))}}}"
 
 
 def test_the_version_of_a_drawing_reads_the_last_event_alone(wide_dag: Dag) -> None:

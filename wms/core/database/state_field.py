@@ -28,6 +28,7 @@ _LETTERS = {
     "submitted": "s",
     "post_running": "a",
     "futile": "u",
+    "skipped": "p",
 }
 _NAMES = {letter: name for name, letter in _LETTERS.items()}
 _LETTERS_IN_SQL = f"'{json.dumps(_LETTERS, separators=(',', ':'))}'::jsonb"

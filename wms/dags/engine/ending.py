@@ -20,12 +20,13 @@ from wms.dags.engine.node_clusters import cluster_jobs
 from wms.dags.engine.node_work import not_provisioned, requests_of_nodes
 from wms.dags.engine.nodes_without_jobs import inner_dags
 from wms.dags.engine.round import NodeOutcome, Round
+from wms.dags.joins.deciding import follow_ends
+from wms.dags.joins.selectors import has_failed, unhandled_failures
 from wms.dags.lifecycle import INNER_TOPIC
 from wms.dags.models import Dag, Node, NodeTimer, ScriptRun
 from wms.dags.rescue.rescue_files import write_rescue_of
 from wms.dags.scripts.run_leases import cancel_runs
 from wms.dags.states import (
-    COUNTED_KINDS,
     DAG_TERMINAL,
     NODE_IN_FLIGHT,
     DagCause,
@@ -88,7 +89,9 @@ def ending_now(round_: Round) -> Ending | None:
     dag = round_.dag
     if dag.done_count == dag.node_count:
         return Ending(DagStatus.OK, 0, "", EndingEvent.COMPLETE)
-    if dag.done_count + dag.failed_count + dag.futile_count == dag.node_count:
+    if dag.ended_count == dag.node_count:
+        if not dag.futile_count and not has_failed(dag):
+            return Ending(DagStatus.OK, 0, _reason_of_success(dag), EndingEvent.COMPLETE)
         return Ending(DagStatus.NODE_FAILED, _FAILURE, _reason_of_failure(dag), EndingEvent.FAIL)
     if dag.state == DagState.HALTED and dag.is_placed and not _is_under_way(dag):
         return Ending(DagStatus.HALTED, _FAILURE, f"halted: {dag.state_reason}", EndingEvent.FAIL)
@@ -230,7 +233,9 @@ def _stop_all(round_: Round, ending: Ending, *, with_final: bool) -> None:
         nodes = [node for node in nodes if node.pk not in set(waited)]
     stopped = [node.pk for node in nodes] + list(ready_services.values_list("pk", flat=True))
     failed = round_.move("fail", stopped, reason=why, cause=NodeCause.DAG_ENDED)
-    round_.give_up_below(failed)
+    futile = round_.give_up_below(failed)
+    if dag.has_joins:
+        follow_ends(round_, rank=round_.number, failed=failed, futile=futile, begins=False)
 
 
 def _stop_jobs(round_: Round, nodes: Sequence[Node], why: str) -> None:
@@ -283,15 +288,17 @@ def _ending_of_provisioner(round_: Round) -> Ending | None:
 
 
 def _reason_of_failure(dag: Dag) -> str:
-    first = (
-        Node.objects.filter(dag=dag, state=NodeState.FAILED, kind__in=COUNTED_KINDS)
-        .order_by("state_since")
-        .first()
-    )
+    first = unhandled_failures(dag).order_by("state_since").first()
     reason = f"{_nodes(dag.failed_count)} failed"
     if dag.futile_count:
         reason += f", {_nodes(dag.futile_count)} could not run"
     return f"{reason}; first {first.name}: {first.state_reason}" if first is not None else reason
+
+
+def _reason_of_success(dag: Dag) -> str:
+    told = [f"{_nodes(dag.skipped_count)} skipped"] if dag.skipped_count else []
+    told += [f"{_nodes(dag.failed_count)} failed, which was handled"] if dag.failed_count else []
+    return ", ".join(told)
 
 
 def _nodes(count: int) -> str:

@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from wms.core.transitions import TransitionTable
+from wms.dags.joins.replay import join_faults
 from wms.dags.models import Dag, DagEvent, Edge, Node, NodeEvent
 from wms.dags.states import (
     COUNTED_KINDS,
@@ -57,7 +58,7 @@ class _Replayed:
 def rebuild_dag(dag_id: int) -> Rebuilt:
     """Replay the events of a DAG and of its nodes; compare with the rows. Changes nothing.
 
-    States, retries, the parents that each node waits for, and the counters are all recomputed.
+    States, retries, what each node waits for, conditions and the counters are all recomputed.
     """
     dag = Dag.objects.get(pk=dag_id)
     faults: list[str] = []
@@ -72,6 +73,11 @@ def rebuild_dag(dag_id: int) -> Rebuilt:
     replayed = _replay_nodes(dag_id, stored, faults)
     faults += _node_faults(stored, replayed)
     faults += _parent_faults(dag_id, stored, replayed)
+    faults += join_faults(
+        dag,
+        {pk: each.state for pk, each in replayed.items()},
+        {pk: each.unfinished_parents for pk, each in stored.items()},
+    )
     faults += _counter_faults(
         dag, (replayed[pk].state for pk, node in stored.items() if node.kind in COUNTED_KINDS)
     )
@@ -132,12 +138,19 @@ def _node_faults(stored: dict[int, _Stored], replayed: dict[int, _Replayed]) -> 
 def _parent_faults(
     dag_id: int, stored: dict[int, _Stored], replayed: dict[int, _Replayed]
 ) -> list[str]:
-    """Nodes whose number of unfinished parents is not what their parents' states say."""
+    """Nodes whose number of unfinished parents is not what their parents' states say.
+
+    Those with joins wait for them.
+    """
     unfinished: Counter[int] = Counter()
+    joined: set[int] = set()
     arcs = Edge.objects.filter(parent__dag_id=dag_id).values_list(
-        "parent_id", "child_id", "is_weak"
+        "parent_id", "child_id", "is_weak", "is_joined"
     )
-    for parent, child, is_weak in arcs.iterator(chunk_size=_CHUNK):
+    for parent, child, is_weak, is_joined in arcs.iterator(chunk_size=_CHUNK):
+        if is_joined:
+            joined.add(child)
+            continue
         state = replayed[parent].state
         has_ended = state == NodeState.DONE or (is_weak and state == NodeState.FAILED)
         unfinished[child] += not has_ended
@@ -145,7 +158,7 @@ def _parent_faults(
         f"node {node.name}: waits for {node.unfinished_parents} parents, by the log for "
         f"{unfinished[pk]}"
         for pk, node in stored.items()
-        if node.unfinished_parents != unfinished[pk]
+        if pk not in joined and node.unfinished_parents != unfinished[pk]
     ]
 
 
@@ -172,6 +185,7 @@ def _counter_faults(dag: Dag, states: Iterable[str]) -> list[str]:
         NodeState.DONE: dag.done_count,
         NodeState.FAILED: dag.failed_count,
         NodeState.FUTILE: dag.futile_count,
+        NodeState.SKIPPED: dag.skipped_count,
         NodeState.SUBMITTED: dag.submitted_count,
     }
     return [

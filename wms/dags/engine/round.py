@@ -25,7 +25,9 @@ from wms.dags.models import Dag, Node
 from wms.dags.states import NodeKind
 
 ENGINE = Actor.system("dag-engine")
-_COUNTERS = ("ready_count", "submitted_count", "done_count", "failed_count", "futile_count")
+_COUNTERS = (
+    "ready_count", "submitted_count", "done_count", "failed_count", "futile_count", "skipped_count",
+)  # fmt: skip
 
 
 def options_of(dag: Dag) -> RunOptions:
@@ -106,10 +108,14 @@ class Round:
         self.count(released.by_dag)
         return released.special.get(self.dag.pk, [])
 
-    def give_up_below(self, failed: Collection[int]) -> None:
-        """Make the descendants futile that cannot run because these nodes failed for good."""
+    def give_up_below(self, failed: Collection[int]) -> list[int]:
+        """Make the descendants futile that cannot run because these nodes failed for good.
+
+        Returns them. Nodes with joins are not among them, see `wms.dags.joins.deciding`.
+        """
         moved = transitions.give_up_below(failed, dag_id=self.dag.pk, actor=self.actor)
         self.count(moved.by_dag)
+        return moved.ids
 
     def count(self, by_dag: Mapping[int, Counter[str]]) -> None:
         """Let the DAG's counters follow moves of its nodes, told by DAG."""

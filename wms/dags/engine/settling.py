@@ -17,6 +17,8 @@ from wms.dags.engine.decisions import Attempt, Next, after_job
 from wms.dags.engine.node_features import Features, features_of
 from wms.dags.engine.node_work import work_of
 from wms.dags.engine.round import NodeOutcome, Round, nodes_by_id
+from wms.dags.joins.deciding import follow_ends
+from wms.dags.joins.outcomes import facts_of_outcomes
 from wms.dags.models import Node, NodeEvent, Rescue
 from wms.dags.rescue.rescue_files import write_save_point
 from wms.dags.scripts.run_requests import ScriptRequest, request_runs
@@ -80,7 +82,9 @@ def finish(round_: Round, done: Collection[int], failed: Collection[int]) -> lis
     special: list[int] = []
     for parents, only_weak in ((done, False), (failed, True)):
         special += round_.release(parents, rank=rank, only_weak=only_weak)
-    round_.give_up_below(failed)
+    futile = round_.give_up_below(failed)
+    if round_.dag.has_joins:
+        special += follow_ends(round_, rank=rank, done=done, failed=failed, futile=futile)
     return special
 
 
@@ -134,20 +138,27 @@ def _abort_among(outcomes: Sequence[NodeOutcome]) -> NodeOutcome | None:
 
 def _carry_out(round_: Round, outcomes: Sequence[NodeOutcome]) -> list[int]:
     """Apply the outcomes; returns special nodes that are ready now."""
-    by_next: dict[tuple[Next, str, str], list[NodeOutcome]] = defaultdict(list)
+    by_next: dict[tuple[Next, str, str, int], list[NodeOutcome]] = defaultdict(list)
+    facts = facts_of_outcomes(round_, outcomes)
     for outcome in outcomes:
-        by_next[outcome.decision.next, outcome.reason, outcome.cause].append(outcome)
+        # One whose outcome is told has an event of its own.
+        alone = outcome.node.pk if outcome.node.pk in facts else 0
+        by_next[outcome.decision.next, outcome.reason, outcome.cause, alone].append(outcome)
     done: list[int] = []
     failed: list[int] = []
     ready: list[int] = []
-    for (step, reason, cause), group in by_next.items():
+    for (step, reason, cause, alone), group in by_next.items():
         ids = [outcome.node.pk for outcome in group]
+        told = facts.get(alone)
         if step is Next.SUCCEED:
-            done += round_.move("succeed", ids, reason=reason, cause=cause if reason else "")
+            why = cause if reason else ""
+            done += round_.move("succeed", ids, reason=reason, cause=why, facts=told)
         elif step is Next.SKIP:
-            done += round_.move("skip", ids, reason=reason or "PRE_SKIP", cause=cause)
+            why = reason or "PRE_SKIP"
+            done += round_.move("skip", ids, reason=why, cause=cause, facts=told)
         elif step is Next.FAIL:
-            failed += round_.move("fail", ids, reason=reason or "the node failed", cause=cause)
+            why = reason or "the node failed"
+            failed += round_.move("fail", ids, reason=why, cause=cause, facts=told)
         elif step is Next.RETRY:
             ready += _retry(round_, ids, reason, cause, ends_attached=True)
         elif step is Next.SUBMIT:

@@ -32,6 +32,7 @@ from wms.dags.engine.throttles import (
     ready_by_dag,
     take_ready,
 )
+from wms.dags.joins.deciding import follow_ends
 from wms.dags.models import Dag, ScriptRun
 from wms.dags.scripts.run_requests import grant_runs
 from wms.dags.states import DagState, NodeState, ScriptState
@@ -111,15 +112,22 @@ def _settle(rounds: Sequence[Round], ends: Mapping[int, list[int]]) -> None:
     for round_ in rounds:
         round_.count(moved.by_dag)
         round_.count(released.by_dag)
-        special = released.special.get(round_.dag.pk)
+        special = [
+            *released.special.get(round_.dag.pk, ()),
+            *_follow_joins(round_, ends[round_.dag.pk], ranks[round_.dag.pk]),
+        ]
         if special:
             settle(round_, begin(round_, special))
             if round_.aborted_by is not None:
                 raise _OwnRoundNeeded
 
 
+def _follow_joins(round_: Round, done: Sequence[int], rank: int) -> list[int]:
+    return follow_ends(round_, rank=rank, done=done) if round_.dag.has_joins else []
+
+
 def _is_over(dag: Dag) -> bool:
-    return dag.done_count + dag.failed_count + dag.futile_count == dag.node_count
+    return dag.ended_count == dag.node_count
 
 
 def _grant_runs(rounds: Iterable[Round]) -> None:

@@ -81,7 +81,7 @@ WITH dag AS (
     SELECT * FROM unnest(%(dags)s::bigint[], %(ranks)s::bigint[]) AS given(id, rank)
 ), finished AS (
     SELECT child_id, count(*) AS parents
-    FROM dags_edge WHERE parent_id = ANY(%(parents)s::bigint[]){weak}
+    FROM dags_edge WHERE parent_id = ANY(%(parents)s::bigint[]) AND NOT is_joined{weak}
     GROUP BY child_id
 ), counted AS (
     UPDATE dags_node AS node
@@ -113,20 +113,20 @@ def count_down(*, only_weak: bool = False) -> str:
 
 
 # All that waits below these nodes, however deep. A node that will never run lets its children
-# over weak arcs run as little as the others; one that is done or under way stops the walk. By
-# hand: a walk that the ORM cannot express. The arcs are found by `edge_unique`, the nodes by the
-# primary key.
+# over weak arcs run as little as the others; one that is done or under way stops the walk, and so
+# does one with a join, on which `wms.dags.joins.deciding` decides. By hand: a walk that the ORM
+# cannot express. The arcs are found by `edge_unique`, the nodes by the primary key.
 FIND_FUTILE = """
 WITH RECURSIVE below(id) AS (
     SELECT edge.child_id FROM dags_edge AS edge
     JOIN dags_node AS child ON child.id = edge.child_id
     JOIN dags_node AS parent ON parent.id = edge.parent_id
-    WHERE edge.parent_id = ANY(%(failed)s) AND child.state = 'waiting'
+    WHERE edge.parent_id = ANY(%(failed)s) AND child.state = 'waiting' AND NOT edge.is_joined
         AND (NOT edge.is_weak OR parent.state = 'futile')
     UNION
     SELECT edge.child_id FROM below JOIN dags_edge AS edge ON edge.parent_id = below.id
     JOIN dags_node AS child ON child.id = edge.child_id
-    WHERE child.state = 'waiting'
+    WHERE child.state = 'waiting' AND NOT edge.is_joined
 )
 SELECT id FROM below
 """

@@ -11,6 +11,7 @@ from wms.dags.engine.node_work import work_of
 from wms.dags.engine.nodes_without_jobs import go_on_at_site
 from wms.dags.engine.round import NodeOutcome, Round
 from wms.dags.engine.settling import begin
+from wms.dags.joins.deciding import decide_unmet
 from wms.dags.models import Node
 from wms.dags.states import COUNTED_KINDS, NodeKind, NodeState
 
@@ -44,6 +45,9 @@ def _make_ready(round_: Round) -> set[str]:
     if not all(work_of(node).is_provisioned for node in provisioners):
         return {NodeKind.PROVISIONER}
     _make_first(round_, auxiliary.get(NodeKind.SERVICE, []))
+    if round_.dag.has_joins:
+        # Of what ended in an earlier run, it was only counted.
+        decide_unmet(round_)
     roots = (
         Node.objects.filter(
             dag=round_.dag, state=NodeState.WAITING, unfinished_parents=0, kind__in=COUNTED_KINDS

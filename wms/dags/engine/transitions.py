@@ -46,6 +46,7 @@ _COUNTERS = {
     NodeState.DONE.value: "done_count",
     NodeState.FAILED.value: "failed_count",
     NodeState.FUTILE.value: "futile_count",
+    NodeState.SKIPPED.value: "skipped_count",
 }
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from datetime import datetime
 
 from wms.dags.exports.status import c_time
+from wms.dags.joins.selectors import arcs_with_conditions
 from wms.dags.models import Dag, Edge, Node
 from wms.dags.states import NodeKind, NodeState
 
@@ -17,12 +18,13 @@ _LOOKS = {
     NodeState.POST_RUNNING.value: ("ellipse", "Post", " style=dotted"),
     NodeState.DONE.value: ("ellipse", "Done", " style=bold"),
     NodeState.FAILED.value: ("box", "E", ""),
+    NodeState.SKIPPED.value: ("ellipse", "Skipped", " style=dashed"),
 }
 _CHUNK = 2000
 
 
 def lines(dag: Dag, now: datetime) -> Iterator[str]:
-    """Text of the file. Weak arcs are dashed."""
+    """Text of the file. Weak arcs are dashed, and so are those with a condition, which is told."""
     yield f'digraph DAG {{\n    label="DAGMan Job status at {c_time(now)}";\n\n'
     nodes = Node.objects.filter(dag=dag).exclude(kind=NodeKind.SERVICE).order_by("ordinal")
     for name, state in nodes.values_list("name", "state").iterator(chunk_size=_CHUNK):
@@ -33,10 +35,14 @@ def lines(dag: Dag, now: datetime) -> Iterator[str]:
     arcs = (
         Edge.objects.filter(parent__dag=dag)
         .order_by("parent__ordinal", "child__ordinal")
-        .values_list("parent__name", "child__name", "is_weak")
+        .values_list("parent__name", "child__name", "is_weak", "parent_id", "child_id")
     )
-    for parent, child, is_weak in arcs.iterator(chunk_size=_CHUNK):
+    conditions = arcs_with_conditions(dag)
+    for parent, child, is_weak, *ends in arcs.iterator(chunk_size=_CHUNK):
+        condition = conditions.get((ends[0], ends[1]))
         look = " [style=dashed]" if is_weak else ""
+        if condition is not None:
+            look = f' [style=dashed label="{_escaped(condition)}"]'
         yield f'    "{_escaped(parent)}" -> "{_escaped(child)}"{look};\n'
     yield "}\n"
 

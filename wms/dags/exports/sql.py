@@ -30,7 +30,7 @@ READ_NODE_STATUSES = """
 WITH node AS (
     SELECT id, ordinal, name, state, state_reason, retry_number, job_id,
            CASE WHEN %(is_over)s AND state = ANY(%(in_flight)s)
-                THEN 'failed' ELSE state END AS shown
+                THEN 'failed' WHEN state = 'skipped' THEN 'futile' ELSE state END AS shown
     FROM dags_node WHERE dag_id = %(dag)s AND kind <> 'service'
 )
 SELECT node.name, node.state, node.shown, node.state_reason, node.retry_number,

@@ -150,7 +150,7 @@ def _dag_changes(dag: Dag) -> Iterator[Change]:
 def _node_changes(dag: Dag) -> Iterator[Change]:
     rows = (
         NodeEvent.objects.filter(dag=dag)
-        .exclude(event__in=("make ready", "give up"))
+        .exclude(event__in=("make ready", "give up", "rule out"))
         .order_by("created_at", "pk")
         .values_list(
             "created_at", "event", "from_state", "to_state", "node_id", "node__name", "node__kind",

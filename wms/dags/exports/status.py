@@ -26,6 +26,8 @@ _CODES = {
     NodeState.DONE.value: (5, "STATUS_DONE"),
     NodeState.FAILED.value: (6, "STATUS_ERROR"),
     NodeState.FUTILE.value: (7, "STATUS_FUTILE"),
+    # DAGMan knows no such state; of its own, this is the one of a node that never runs.
+    NodeState.SKIPPED.value: (7, "STATUS_FUTILE"),
 }
 #: The attributes with the counts, in the order of the file, and the states that each counts.
 _COUNTED = {
@@ -122,7 +124,7 @@ def _node(row: _Row) -> str:
 
 
 def _details(row: _Row) -> str:
-    if row.state != row.shown:
+    if row.state != row.shown and row.state != NodeState.SKIPPED:
         return f"Was {_CODES[row.state][1]}"
     if row.shown == NodeState.SUBMITTED:
         return "idle" if row.idle else "not_idle"

@@ -19,6 +19,7 @@ from wms.core.policy import require_role
 from wms.dags.follow.bad_events import DEFAULT
 from wms.dags.follow.referenced_files import ReferencedFiles
 from wms.dags.follow.services import follow_log
+from wms.dags.language.conditions import beyond_dagman
 from wms.dags.language.origin import TOP, Origin
 from wms.dags.models import Dag
 from wms.dags.rescue.names import rescue_path
@@ -70,8 +71,9 @@ def follow_run(request: FollowRequest, *, owner: User, actor: Actor, now: dateti
         origin=request.origin,
         allow_missing_files=True,
     )
-    if checked.findings:
-        raise InvalidInput(checked.findings)
+    findings = [*checked.findings, *beyond_dagman(checked.dag)]
+    if findings:
+        raise InvalidInput(findings)
     if request.rescue_number is not None:
         referenced.keep(rescue_path(request.dag_files, request.rescue_number))
     blobs = {path: store_bytes(content) for path, content in referenced.contents.items()}

@@ -82,6 +82,8 @@ def follow_log(
     dag = _locked(dag_id, actor)
     if dag.state != DagState.IDLE or dag.is_followed:
         raise Conflict(f"DAG {dag.pk} is {dag.state}: only one that has not begun can be followed.")
+    if dag.has_joins:
+        raise Conflict(f"DAG {dag.pk} has conditions or joins, which no other engine knows.")
     lifecycle.apply_to_dags(
         "begin",
         [dag.pk],

@@ -1,7 +1,8 @@
-"""DAG commands that make arcs: PARENT ... CHILD and WEAK PARENT."""
+"""DAG commands that make arcs: PARENT ... CHILD, with a condition or not, and WEAK PARENT."""
 
 from __future__ import annotations
 
+from wms.dags.language.conditions import add_conditions, check_condition, split_condition
 from wms.dags.language.faults import ConsequentFault, Fault
 from wms.dags.language.lexer import keyword, split_blanks
 from wms.dags.language.parse_state import Cursor
@@ -10,7 +11,8 @@ _CHILD = "CHILD"
 
 
 def parent(cursor: Cursor, rest: str) -> None:
-    """`PARENT p1 p2 ... CHILD c1 c2 ...`; a further CHILD among the children is ignored.
+    """`PARENT p1 p2 ... CHILD c1 c2 ... [WHEN (expression)]`; a further CHILD among the children is
+    ignored.
 
     Source: DagParser::ParseParentChild (HTCondor 25.14, dag_parser.cpp).
     """
@@ -22,7 +24,10 @@ def parent(cursor: Cursor, rest: str) -> None:
         if above is not None and below is not None:
             cursor.state.arcs.add(above, below, cursor.file, cursor.line)
             return
-    _add_arcs(cursor, cursor.words(rest), is_weak=False)
+    arc, condition = split_condition(rest)
+    if condition:
+        check_condition(condition)
+    _add_arcs(cursor, cursor.words(arc), is_weak=False, condition=condition)
 
 
 def weak(cursor: Cursor, rest: str) -> None:
@@ -30,13 +35,15 @@ def weak(cursor: Cursor, rest: str) -> None:
 
     CHILD c1 c2 ...`: children wait for the end of parents, not for success.
     """
+    if split_condition(rest)[1]:
+        raise Fault("a weak arc holds whatever its parent did: it has no WHEN")
     words = cursor.words(rest)
     if not words or keyword(words[0]) != "PARENT":
         raise Fault("expected: WEAK PARENT names... CHILD names...")
     _add_arcs(cursor, words[1:], is_weak=True)
 
 
-def _add_arcs(cursor: Cursor, words: list[str], *, is_weak: bool) -> None:
+def _add_arcs(cursor: Cursor, words: list[str], *, is_weak: bool, condition: str = "") -> None:
     child_index = next((i for i, word in enumerate(words) if word.upper() == _CHILD), None)
     if child_index is None:
         raise Fault("expected: PARENT names... CHILD names...")
@@ -46,12 +53,10 @@ def _add_arcs(cursor: Cursor, words: list[str], *, is_weak: bool) -> None:
         raise Fault("PARENT and CHILD need at least one name each")
     _check_names(cursor, parents, "parent")
     _check_names(cursor, children, "child")
-    cursor.state.arcs.add_product(
-        _terminal_nodes(cursor, parents),
-        _initial_nodes(cursor, children),
-        cursor.location,
-        is_weak=is_weak,
-    )
+    above, below = _terminal_nodes(cursor, parents), _initial_nodes(cursor, children)
+    if condition:
+        add_conditions(cursor, above, below, condition)
+    cursor.state.arcs.add_product(above, below, cursor.location, is_weak=is_weak)
 
 
 def _check_names(cursor: Cursor, names: list[str], kind: str) -> None:

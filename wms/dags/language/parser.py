@@ -16,7 +16,16 @@ from functools import partial
 from typing import NamedTuple
 
 from matching.negotiation.deadline import Deadline
-from wms.dags.language import arcs, modifiers, nodes, script_command, settings, splices, variables
+from wms.dags.language import (
+    arcs,
+    conditions,
+    modifiers,
+    nodes,
+    script_command,
+    settings,
+    splices,
+    variables,
+)
 from wms.dags.language.faults import ConsequentFault, DagTooLarge, Fault, ReadingStopped
 from wms.dags.language.graph_shape import graph_statistics
 from wms.dags.language.lexer import SourceText, is_comment, keyword
@@ -51,6 +60,7 @@ _SECOND_PASS: dict[str, _Command] = {
     "DONE": modifiers.done,
     "ENV": settings.env,
     "INCLUDE": splices.include,
+    "JOIN": conditions.join,
     "MAXJOBS": modifiers.max_jobs,
     "PARENT": arcs.parent,
     "PIN_IN": splices.pin_in,
@@ -95,6 +105,7 @@ def parse_dag(
             _read_dag_files(state)
         spec.arcs = state.arcs.distinct()
         spec.statistics = graph_statistics(spec, len(state.special))
+    conditions.check_joins(state)
     _record_cycle(state)
     spec.findings, spec.warnings = state.collector.findings(), state.collector.warnings()
     return spec

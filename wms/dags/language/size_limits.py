@@ -1,6 +1,6 @@
 """Limits on the size of a DAG and its files: text, lines, findings, names, splices, nodes, arcs.
 
-Also on retries, rescues, attempts of a data placement, VARS of a node, and ENV SET.
+Also on retries, rescues, attempts of a data placement, VARS of a node, ENV SET, and conditions.
 """
 
 from __future__ import annotations
@@ -19,6 +19,10 @@ MAX_RESCUES = 999
 MAX_ENVIRONMENT_LENGTH = 64 * 1024
 #: VARS of one node.
 MAX_VARIABLES = 1000
+#: Arcs with a condition: each is evaluated by itself when its parent ends.
+MAX_CONDITIONS = 10_000
+#: Characters of a condition.
+MAX_CONDITION_LENGTH = 1000
 #: Lines of one file: each takes memory, empty ones too.
 MAX_LINES = 10_000_000
 #: What it takes to read a text is counted in lines: to open one takes as long as so many short

@@ -128,6 +128,22 @@ class InlineDescription:
     location: SourceLocation
 
 
+@dataclass(frozen=True, slots=True)
+class ArcCondition:
+    """WHEN: the arc holds if this ClassAd expression over the outcome of its parent is true."""
+
+    text: str
+    location: SourceLocation
+
+
+@dataclass(frozen=True, slots=True)
+class JoinRule:
+    """JOIN: the node runs once so many of its arcs hold; None for all of them."""
+
+    needed: int | None
+    location: SourceLocation
+
+
 class Arc(NamedTuple):
     """An arc from a parent to a child, as positions in `DagSpec.nodes`."""
 
@@ -197,6 +213,7 @@ class DagSpec:
     `nodes` are in the order of the files. `descriptions` are the shared and the inline ones by the
     key that `NodeSpec.source` has. `categories` are the limits of MAXJOBS. `options` are those of
     CONFIG files, by the names of RunOptions. `environment` is that of the scripts, by ENV SET.
+    `conditions` are by the positions of parent and child, `joins` by that of the node.
     """
 
     nodes: dict[str, NodeSpec] = field(default_factory=dict)
@@ -206,6 +223,8 @@ class DagSpec:
     options: dict[str, int | bool] = field(default_factory=dict)
     environment: dict[str, str] = field(default_factory=dict)
     attributes: dict[str, str] = field(default_factory=dict)
+    conditions: dict[tuple[int, int], ArcCondition] = field(default_factory=dict)
+    joins: dict[int, JoinRule] = field(default_factory=dict)
     #: File names of NODE_STATUS_FILE, JOBSTATE_LOG and DOT; empty where not asked for.
     status_file: str = ""
     jobstate_log: str = ""

@@ -182,6 +182,11 @@ class Dag(models.Model):
         db_default=False,
         help_text="Somebody's HTCondor runs it: nothing of it is submitted, its log is read.",
     )
+    has_joins = models.BooleanField(
+        default=False,
+        db_default=False,
+        help_text="Arcs of it have conditions, or nodes of it need not all of their arcs.",
+    )
     round_number = models.BigIntegerField(
         default=0, db_default=0, help_text="The engine's last round: the order of the ready queue."
     )
@@ -209,6 +214,7 @@ class Dag(models.Model):
     done_count = models.PositiveIntegerField(default=0)
     failed_count = models.PositiveIntegerField(default=0)
     futile_count = models.PositiveIntegerField(default=0)
+    skipped_count = models.PositiveIntegerField(default=0, db_default=0)
     submitted_count = models.PositiveIntegerField(default=0)
     ready_count = models.PositiveIntegerField(default=0, db_default=0)
     created_at = models.DateTimeField(db_default=Now())
@@ -270,6 +276,11 @@ class Dag(models.Model):
     def binds_jobs(self) -> bool:
         """Whether each of its jobs is bound to a site by its claim, and not the DAG as a whole."""
         return self.binding == Binding.JOB
+
+    @property
+    def ended_count(self) -> int:
+        """Number of nodes that have ended, however they did."""
+        return self.done_count + self.failed_count + self.futile_count + self.skipped_count
 
     @property
     def is_placed(self) -> bool:

@@ -240,6 +240,11 @@ class Edge(models.Model):
         Node, on_delete=models.CASCADE, related_name="parent_edges", db_constraint=False
     )
     is_weak = models.BooleanField(default=False, db_default=False)
+    is_joined = models.BooleanField(
+        default=False,
+        db_default=False,
+        help_text="The child has a `Join`, in which it counts, and not among unfinished parents.",
+    )
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["parent", "child"], name="edge_unique")]

@@ -45,7 +45,8 @@ from wms.dags.models import Dag, LeftCluster
 from wms.dags.states import COUNTED_KINDS, DAG_ACTIVE, DAG_TERMINAL, Binding, DagState, NodeState
 
 _NOT_ENDED = sorted(set(DagState.values) - DAG_TERMINAL)
-_UNFINISHED = F("node_count") - F("done_count") - F("failed_count") - F("futile_count")
+_ENDED = F("done_count") + F("failed_count") + F("futile_count") + F("skipped_count")
+_UNFINISHED = F("node_count") - _ENDED
 #: What an inner DAG weighs beyond its node.
 _BEYOND_NODE = Greatest(_UNFINISHED, 1) - 1
 _AT_SITE = Q(

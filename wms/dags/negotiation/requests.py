@@ -40,8 +40,8 @@ _REASON_LENGTH = 500
 _COLUMNS = (
     "pk", "name", "owner_id", "owner__username", "accounting_group_id", "accounting_group__name",
     "ad_attributes", "node_count", "done_count", "failed_count", "futile_count",
-    "concurrency_limits", "rematch_count", "weight", "takes_limits", "needs_text", "need_nodes",
-    "binding",
+    "skipped_count", "concurrency_limits", "rematch_count", "weight", "takes_limits", "needs_text",
+    "need_nodes", "binding",
 )  # fmt: skip
 
 
@@ -84,9 +84,9 @@ def requests_of(dags: QuerySet[Dag], fitter: NodeFitter | None = None) -> list[R
 def _request(row: tuple[Any, ...], history: _MatchHistory, fitter: NodeFitter | None) -> Request:
     (
         dag_id, name, owner_id, owner, group_id, group, expressions, nodes, done, failed, futile,
-        limits, rematches, weight, takes_limits, needs_text, need_nodes, binding,
+        skipped, limits, rematches, weight, takes_limits, needs_text, need_nodes, binding,
     ) = row  # fmt: skip
-    unfinished = nodes - done - failed - futile
+    unfinished = nodes - done - failed - futile - skipped
     values = {
         "MyType": "Job",
         "TargetType": "Machine",

@@ -21,6 +21,7 @@ from wms.dags.states import NODE_TERMINAL, NodeState
 _DONE = DRAWN.index(NodeState.DONE.value)
 _WAITING = DRAWN.index(NodeState.WAITING.value)
 _FUTILE = DRAWN.index(NodeState.FUTILE.value)
+_SKIPPED = DRAWN.index(NodeState.SKIPPED.value)
 #: Limit of undone nodes that are counted exactly; with more, a sample is.
 _MAX_COUNTED = 5_000
 _SAMPLE = 1_000
@@ -112,7 +113,7 @@ def most_blocking_nodes(drawing: Drawing, codes: bytes) -> BlockingNodes:
     Linear in arcs: each node passes a bit set to its parents, with a bit for each dependent node of
     a sample; in small DAGs the sample is all nodes.
     """
-    undone = [node for node, code in enumerate(codes) if code != _DONE]
+    undone = [node for node, code in enumerate(codes) if code not in (_DONE, _SKIPPED)]
     step = 1 if len(undone) <= _MAX_COUNTED else len(undone) / _SAMPLE
     sample = undone if step == 1 else [undone[int(k * step)] for k in range(_SAMPLE)]
     below = [0] * drawing.node_count
@@ -125,7 +126,7 @@ def most_blocking_nodes(drawing: Drawing, codes: bytes) -> BlockingNodes:
     counted = []
     for node, code in enumerate(codes):
         count = (below[node] & ~own.get(node, 0)).bit_count()
-        if count and code not in (_DONE, _WAITING, _FUTILE):
+        if count and code not in (_DONE, _WAITING, _FUTILE, _SKIPPED):
             counted.append((node, round(count * step)))
     counted.sort(key=lambda each: (-each[1], each[0]))
     return BlockingNodes(counted, is_exact=step == 1)

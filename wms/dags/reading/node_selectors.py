@@ -6,7 +6,7 @@ Also counts of descendants, script runs of a DAG, and nodes of placement request
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +15,7 @@ from django.db.models import QuerySet, Value
 
 from wms.core.errors import NotFound
 from wms.core.models import User
+from wms.dags.joins.selectors import ArcView, conditions_of
 from wms.dags.lifecycle import DATA_TOPIC
 from wms.dags.models import Dag, Edge, Node, NodeEvent, ScriptRun
 from wms.dags.reading.dag_jobs import jobs_of
@@ -33,12 +34,14 @@ _NEIGHBOURS = 100
 class Neighbours:
     """Parents or children of a node in the order of the file, up to a limit; `count` has all.
 
-    `weak` are the ids of neighbours by weak arcs.
+    `weak` are the ids of neighbours by weak arcs, `conditions` those of arcs that have one, by the
+    neighbours' ids.
     """
 
     nodes: Sequence[NodeRef]
     count: int
     weak: frozenset[int]
+    conditions: Mapping[int, ArcView]
 
 
 def find_node(user: User, dag_id: int, node_id: int) -> Node:
@@ -53,13 +56,14 @@ def find_node(user: User, dag_id: int, node_id: int) -> Node:
 
 
 def parents_and_children(node: Node) -> tuple[Neighbours, Neighbours]:
-    """Parents and children of a node; one query for up to 100."""
+    """Parents and children of a node; one query for up to 100, two more for conditions."""
     above, below = Edge.objects.filter(child=node), Edge.objects.filter(parent=node)
     edge_rows = _nearest(above, "parent").union(_nearest(below, "child"), all=True)
     rows: dict[str, list[tuple[Any, ...]]] = defaultdict(list)
     for end, _, *row in sorted(edge_rows):
         rows[end].append(tuple(row))
-    return _neighbours(above, rows["parent"]), _neighbours(below, rows["child"])
+    before, after = conditions_of(node)
+    return _neighbours(above, rows["parent"], before), _neighbours(below, rows["child"], after)
 
 
 def _nearest(edges: QuerySet[Edge], end: str) -> QuerySet[Edge, tuple[Any, ...]]:
@@ -67,13 +71,16 @@ def _nearest(edges: QuerySet[Edge], end: str) -> QuerySet[Edge, tuple[Any, ...]]
     return edges.order_by(f"{end}__ordinal").values_list(Value(end), *columns)[: _NEIGHBOURS + 1]
 
 
-def _neighbours(edges: QuerySet[Edge], rows: Sequence[tuple[Any, ...]]) -> Neighbours:
+def _neighbours(
+    edges: QuerySet[Edge], rows: Sequence[tuple[Any, ...]], conditions: Sequence[ArcView]
+) -> Neighbours:
     count = len(rows) if len(rows) <= _NEIGHBOURS else edges.count()
     shown = rows[:_NEIGHBOURS]
     return Neighbours(
         nodes=[NodeRef(pk, name, state) for pk, name, state, _ in shown],
         count=count,
         weak=frozenset(pk for pk, _, _, is_weak in shown if is_weak),
+        conditions={each.node_id: each for each in conditions},
     )
 
 

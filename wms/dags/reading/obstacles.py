@@ -18,12 +18,14 @@ from wms.dags.engine.node_clusters import cluster_jobs
 from wms.dags.engine.node_work import not_provisioned, work_of
 from wms.dags.engine.round import options_of
 from wms.dags.engine.throttles import Capacity, capacity_under, limits_of
-from wms.dags.models import Dag, Edge, Node, ScriptRun, SharedLimit
+from wms.dags.joins.selectors import join_of
+from wms.dags.models import Condition, Dag, Edge, Join, Node, ScriptRun, SharedLimit
 from wms.dags.reading.sql import FIND_FAILED_ANCESTORS
 from wms.dags.services.shared_limits import with_submitted
 from wms.dags.states import (
     COUNTED_KINDS,
     DAG_TERMINAL,
+    NODE_TERMINAL,
     DagState,
     NodeKind,
     NodeState,
@@ -83,6 +85,8 @@ def obstacles_of(node: Node, *, now: datetime) -> list[Obstacle]:
     dag = node.dag
     if node.state == NodeState.FUTILE:
         return _failed_ancestors(node)
+    if node.state == NodeState.SKIPPED:
+        return [_skipped(node)]
     if node.state in (NodeState.DONE, NodeState.FAILED):
         return []
     obstacles = _dag_obstacles(dag)
@@ -116,6 +120,8 @@ def _dag_obstacles(dag: Dag) -> list[Obstacle]:
 def _obstacles_before_ready(node: Node) -> list[Obstacle]:
     if node.kind in _KIND_MESSAGES:
         return [Obstacle("kind", _KIND_MESSAGES[NodeKind(node.kind)])]
+    if node.unfinished_parents and (join := join_of(node)) is not None:
+        return [_unmet(node, join)]
     if node.unfinished_parents:
         edges = Edge.objects.filter(child=node).exclude(parent__state=NodeState.DONE)
         edges = edges.exclude(is_weak=True, parent__state=NodeState.FAILED)
@@ -127,6 +133,24 @@ def _obstacles_before_ready(node: Node) -> list[Obstacle]:
     if refs:
         return [Obstacle("provisioner", "the provisioner is not ready yet", nodes=refs)]
     return [Obstacle("turn", "the engine has not looked at it yet")]
+
+
+def _unmet(node: Node, join: Join) -> Obstacle:
+    """Waiting for arcs that may hold, of which the parents have not ended."""
+    open_parents = Node.objects.filter(child_edges__child=node).exclude(state__in=NODE_TERMINAL)
+    message = (
+        f"{join.needed_count} of its {join.arc_count} arcs have to hold: {join.held_count} do, "
+        f"{join.ruled_out_count + join.lost_count} do not"
+    )
+    return Obstacle("join", message, nodes=_refs(open_parents))
+
+
+def _skipped(node: Node) -> Obstacle:
+    """Why the node was skipped, with the parents that ruled it out."""
+    by_condition = Condition.objects.filter(child=node, holds=False).values("parent")
+    skipped = Node.objects.filter(child_edges__child=node, state=NodeState.SKIPPED).values("pk")
+    parents = _refs(Node.objects.filter(Q(pk__in=by_condition) | Q(pk__in=skipped)))
+    return Obstacle("skipped", f"it was skipped: {node.state_reason}", nodes=parents)
 
 
 def _obstacles_before_submission(node: Node) -> list[Obstacle]:

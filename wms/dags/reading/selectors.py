@@ -30,6 +30,7 @@ from matching.negotiation.unmatched_reasons import Kind
 from wms.accounting.walls import Walls, seen_by
 from wms.core.errors import NotFound
 from wms.core.models import User
+from wms.dags.joins.selectors import has_unhandled
 from wms.dags.models import Dag, DagEvent, Edge, MatchRecord, Node, NodeEvent
 from wms.dags.reading.dag_jobs import DAG_ID, dag_id_of, jobs_of
 from wms.dags.states import COUNTED_KINDS, DagState, NodeState
@@ -43,8 +44,8 @@ _FAILED_LATELY = timedelta(days=1)
 _LIST_COLUMNS = (
     "name", "owner__username", "site__name", "state", "state_since", "state_reason", "state_cause",
     "unmatched_reason", "binding", "node_count", "done_count", "failed_count", "futile_count",
-    "submitted_count", "ready_count", "status", "exit_code", "root_id", "parent_node_id",
-    "created_at", "ended_at",
+    "skipped_count", "submitted_count", "ready_count", "status", "exit_code", "root_id",
+    "parent_node_id", "created_at", "ended_at",
 )  # fmt: skip
 #: Related rows on a DAG's page.
 DETAILS = ("owner", "site", "workspace", "accounting_group", "parent_node__dag", "previous_run")
@@ -113,7 +114,7 @@ def _needs_attention(now: datetime) -> Q:
     return (
         Q(state=DagState.HELD)
         | Q(state=DagState.FAILED, state_since__gte=now - _FAILED_LATELY)
-        | Q(state=DagState.RUNNING, failed_count__gt=0)
+        | (Q(state=DagState.RUNNING, failed_count__gt=0) & has_unhandled())
         | Q(state=DagState.IDLE, state_since__lt=now - _IDLE_TOO_LONG)
         | Q(state=DagState.IDLE, unmatched_kind__in=[Kind.NO_SITE, Kind.NODES])
     )

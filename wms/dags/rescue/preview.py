@@ -43,7 +43,7 @@ def preview_of(dag: Dag, resumption: Resumption, *, limit: int) -> Preview:
     resume_point = read_rescue(dag.workspace, dag.dag_files, resumption)
     if resume_point is None:
         return _preview(nodes, limit)
-    done = set(resume_point.text.done)
+    done = {*resume_point.text.done, *resume_point.text.failed}
     ids = [pk for pk, name in nodes.values_list("pk", "name").iterator() if name not in done]
     return _preview(nodes.filter(pk__in=ids), limit)
 

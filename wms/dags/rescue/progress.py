@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.db.models import BooleanField, Exists, OuterRef, Q, Value
 from django.db.models.expressions import Case, When
 
+from wms.dags.joins.selectors import kept_outcomes
 from wms.dags.models import Dag, Edge, Node
 from wms.dags.rescue.text import NodeProgress
 from wms.dags.states import NodeKind, NodeState
@@ -13,7 +14,10 @@ _UNLESS_EXIT = "features__unless_exit"
 
 
 def progress_of(dag: Dag) -> list[NodeProgress]:
-    """Progress of every node in the order of the DAG, without SERVICE nodes; one query."""
+    """Progress of every node in the order of the DAG, without SERVICE nodes.
+
+    One query, and two more for the outcomes in a DAG with conditions.
+    """
     arcs = Edge.objects.filter(parent=OuterRef("pk"))
     has_only_weak = Case(
         # Asked of failed nodes only: a DAG has many nodes, and few of them fail.
@@ -24,6 +28,7 @@ def progress_of(dag: Dag) -> list[NodeProgress]:
         default=Value(False),
         output_field=BooleanField(),
     )
+    outcomes = kept_outcomes(dag)
     rows = (
         Node.objects.filter(dag=dag)
         .exclude(kind=NodeKind.SERVICE)
@@ -43,6 +48,7 @@ def progress_of(dag: Dag) -> list[NodeProgress]:
             retry_number,
             unless_exit,
             kind in (NodeKind.FINAL, NodeKind.PROVISIONER),
+            outcomes.get(name, ""),
         )
         for name, state, only_weak, max_retries, retry_number, unless_exit, kind in rows.iterator(
             chunk_size=5000

@@ -203,7 +203,7 @@ def _write(dag: Dag, path: str, number: int, header: Header) -> Rescue:
 
 def without_start_node(progress: NodeProgress, start_node: str) -> NodeProgress:
     """Progress in which the node of the save point has not begun."""
-    return progress._replace(is_done=False) if progress.name == start_node else progress
+    return progress._replace(is_done=False, outcome="") if progress.name == start_node else progress
 
 
 def _read(workspace: Workspace, path: str, number: int) -> ResumePoint:
@@ -221,12 +221,13 @@ def _read(workspace: Workspace, path: str, number: int) -> ResumePoint:
 
 def unknown_names(resume_point: ResumePoint, names: set[str]) -> list[Finding]:
     """Findings about nodes in a rescue that the DAG does not have."""
-    mentioned = [*resume_point.text.done, *resume_point.text.retries]
+    text = resume_point.text
+    mentioned = [*text.done, *text.retries, *text.outcomes]
     return [
         Finding(
             f"the DAG has no node {name}",
             file=resume_point.path,
-            line=resume_point.text.lines.get(name),
+            line=text.lines.get(name),
         )
         for name in dict.fromkeys(mentioned)
         if name not in names

@@ -1,15 +1,18 @@
 """Text of rescue files and save points, written and parsed: nodes that are done, retries left.
 
-The form is DAGMan's "partial" one: the file is read after the DAG file and does not replace it.
+The form is DAGMan's "partial" one: the file is read after the DAG file and does not replace it. Of
+nodes with conditions on arcs from them it has the outcome too, which is Pilotage's own.
 """
 
 from __future__ import annotations
 
+import json
+import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from wms.core.errors import Finding
 
@@ -17,6 +20,8 @@ from wms.core.errors import Finding
 VERSION = "2.0.1"
 _MOST_FINDINGS = 200
 _MOST_RETRIES = 2**31 - 1
+_ATTRIBUTE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,255}\Z")
+_MOST_OUTCOME_LENGTH = 32 * 1024
 _NUMBER = re.compile(r"-?[0-9]{1,10}\Z")
 
 
@@ -33,6 +38,8 @@ class NodeProgress(NamedTuple):
     unless_exit: int | None = None
     #: FINAL and PROVISIONER run in every run, so they are never written as done.
     is_final: bool = False
+    #: Of an end that counts in the next run, as JSON: see `wms.dags.joins.outcomes`.
+    outcome: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +87,17 @@ def _lines(header: Header, nodes: Sequence[NodeProgress], resets_retries: bool) 
             if node.is_failed:
                 yield f"# {node.name} failed, but its children need only its end\n"
             yield f"DONE {node.name}\n"
+            yield from _outcome(node)
+        elif node.is_failed and node.outcome:
+            yield f"# {node.name} failed, which was handled\n"
+            yield from _outcome(node)
         elif node.max_retries and not resets_retries:
             yield from _retries(node)
+
+
+def _outcome(node: NodeProgress) -> Iterator[str]:
+    if node.outcome:
+        yield f"OUTCOME {node.name} {node.outcome}\n"
 
 
 def _retries(node: NodeProgress) -> Iterator[str]:
@@ -95,30 +111,42 @@ def _retries(node: NodeProgress) -> Iterator[str]:
 class RescueText:
     """Contents of a rescue file, by Pilotage or DAGMan; names are not checked against the DAG.
 
-    `retries` are (count, UNLESS-EXIT) by name; `lines` is the first line of each name.
+    `retries` are (count, UNLESS-EXIT) by name, `outcomes` those of nodes that ended; `lines` is the
+    first line of each name.
     """
 
     done: list[str] = field(default_factory=list)
     retries: dict[str, tuple[int, int | None]] = field(default_factory=dict)
+    outcomes: dict[str, dict[str, Any]] = field(default_factory=dict)
     lines: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def failed(self) -> set[str]:
+        """Names of nodes that failed, and do not run again where the DAG handles that."""
+        return {name for name, each in self.outcomes.items() if each.get("State") == "failed"}
 
 
 def parse_rescue(text: str, *, file: str) -> tuple[RescueText, list[Finding]]:
     """Parsed rescue file or save point; all faults have the file and the line, at most 200.
 
-    Only DONE and RETRY are commands of such a file. A repeated name counts once; of several RETRY
-    lines for a node the last one counts.
+    Only DONE, RETRY and OUTCOME are commands of such a file. A repeated name
+    counts once; of several RETRY or OUTCOME lines for a node the last one counts.
     """
     read = RescueText()
     done: dict[str, None] = {}
     findings: list[Finding] = []
-    for number, words in _commands(text):
+    for number, line, words in _commands(text):
         command = words[0].upper()
         if command == "DONE" and len(words) == 2:
             done[words[1]] = None
             read.lines.setdefault(words[1], number)
             continue
-        fault = _read_retry(words, number, read) if command == "RETRY" else _fault(words)
+        if command == "RETRY":
+            fault = _read_retry(words, number, read)
+        elif command == "OUTCOME":
+            fault = _read_outcome(line, number, read)
+        else:
+            fault = _fault(words)
         if fault:
             findings.append(Finding(fault, file=file, line=number))
             if len(findings) == _MOST_FINDINGS:
@@ -127,19 +155,19 @@ def parse_rescue(text: str, *, file: str) -> tuple[RescueText, list[Finding]]:
     return read, findings
 
 
-def _commands(text: str) -> Iterable[tuple[int, list[str]]]:
-    """Words of each line that is neither empty nor a comment, with the line's number."""
+def _commands(text: str) -> Iterable[tuple[int, str, list[str]]]:
+    """Number, text and words of each line that is neither empty nor a comment."""
     # By hand, as `splitlines` also divides at characters that may stand in names.
     for number, line in enumerate(text.split("\n"), start=1):
         words = line.split()
         if words and not words[0].startswith(("#", "//")):
-            yield number, words
+            yield number, line, words
 
 
 def _fault(words: Sequence[str]) -> str:
     if words[0].upper() == "DONE":
         return f"DONE takes one node name, not {len(words) - 1} words"
-    return f"a rescue file has only DONE and RETRY lines, not {words[0][:80]}"
+    return f"a rescue file has only DONE, RETRY and OUTCOME lines, not {words[0][:80]}"
 
 
 def _read_retry(words: Sequence[str], number: int, read: RescueText) -> str:
@@ -154,3 +182,24 @@ def _read_retry(words: Sequence[str], number: int, read: RescueText) -> str:
     read.retries[words[1]] = (int(words[2]), int(words[4]) if has_exit else None)
     read.lines.setdefault(words[1], number)
     return ""
+
+
+def _read_outcome(line: str, number: int, read: RescueText) -> str:
+    """Read `OUTCOME name {...}`; the fault as text, or an empty string."""
+    words = line.split(None, 2)
+    try:
+        known = json.loads(words[2]) if len(line) <= _MOST_OUTCOME_LENGTH else None
+    except (IndexError, ValueError, RecursionError):
+        known = None
+    if not isinstance(known, dict) or not all(map(_is_value, known.items())):
+        return "OUTCOME takes a node name and its outcome as JSON, values by names"
+    read.outcomes[words[1]] = known
+    read.lines.setdefault(words[1], number)
+    return ""
+
+
+def _is_value(item: tuple[str, Any]) -> bool:
+    name, value = item
+    is_number = isinstance(value, int | float) and math.isfinite(value)
+    is_text = isinstance(value, str) and "\0" not in value
+    return _ATTRIBUTE.match(name) is not None and (is_number or is_text)

@@ -20,6 +20,7 @@ from wms.dags.engine.decisions import JOB_REMOVED, NO_CODE
 from wms.dags.engine.node_features import Script, features_of
 from wms.dags.engine.node_work import work_of
 from wms.dags.engine.round import Round
+from wms.dags.joins.selectors import has_failed
 from wms.dags.models import Dag, Node, ScriptRun
 from wms.dags.scripts.macros import JobEnds, expand_arguments
 from wms.dags.scripts.run_leases import SCRIPTS_TASK
@@ -148,7 +149,7 @@ def current_status(dag: Dag) -> int:
     """DAG_STATUS of an active DAG, or the status with which it is ending."""
     if dag.is_ending:
         return dag.ending_status
-    return int(DagStatus.NODE_FAILED if dag.failed_count else DagStatus.OK)
+    return int(DagStatus.NODE_FAILED if has_failed(dag) else DagStatus.OK)
 
 
 def _node_values(node: Node, request: ScriptRequest) -> dict[str, str]:

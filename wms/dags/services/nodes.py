@@ -23,6 +23,8 @@ from wms.dags.engine.node_clusters import note_provisioned
 from wms.dags.engine.node_work import write_work
 from wms.dags.engine.round import Round
 from wms.dags.engine.settling import finish
+from wms.dags.joins.conditions import evaluate_conditions, forget_conditions
+from wms.dags.joins.deciding import reconsider
 from wms.dags.language.size_limits import MAX_RETRIES, MAX_VARIABLES
 from wms.dags.models import Dag, Edge, Node, NodeWork
 from wms.dags.services.dags import locked_dags, refuse_second_run
@@ -44,6 +46,8 @@ _NODES_AUDITED = 200
 _MAX_TEXT = 8 * 1024 * 1024
 _NAME = re.compile(r"\+?[A-Za-z_][A-Za-z0-9_.]{0,253}")
 _NOT_YET_RUN = (NodeState.WAITING, NodeState.READY)
+#: They follow from what became of others, and are decided anew.
+_NEVER_RAN = (NodeState.FUTILE, NodeState.SKIPPED)
 
 
 @transaction.atomic
@@ -58,9 +62,9 @@ def rerun_nodes(
     """Rerun ended nodes and everything that depends on them, at any time.
 
     Other nodes keep their states and counters; retries of rerun nodes count from 0 again. Without
-    descendants only futile ones below the nodes run. An ended DAG is reopened and gets a new match.
-    Submitted nodes go on and are skipped. The ids in the result are nodes.
-    Raises NotFound, NotPermitted, ReasonRequired, InvalidInput, Conflict.
+    descendants only futile and skipped ones below the nodes are decided on anew. An ended DAG is
+    reopened and gets a new match. Submitted nodes go on and are skipped. The ids in the result are
+    nodes. Raises NotFound, NotPermitted, ReasonRequired, InvalidInput, Conflict.
     """
     with _steering_round(dag_id, actor, reason) as round_:
         dag = round_.dag
@@ -69,8 +73,8 @@ def rerun_nodes(
             cursor.execute(FIND_WITH_DESCENDANTS, [chosen])
             below = [row[0] for row in cursor.fetchall()]
         if not with_descendants:
-            futile = Node.objects.filter(pk__in=below, state=NodeState.FUTILE)
-            below = [*chosen, *futile.values_list("pk", flat=True)]
+            never_ran = Node.objects.filter(pk__in=below, state__in=_NEVER_RAN)
+            below = [*chosen, *never_ran.values_list("pk", flat=True)]
         if dag.state in DAG_TERMINAL:
             _reopen(round_, actor, reason)
         inner = Node.objects.filter(pk__in=below, kind=NodeKind.SUBDAG, state=NodeState.DONE)
@@ -105,15 +109,17 @@ def mark_nodes(
         if dag.state in DAG_TERMINAL:
             raise Conflict(f"DAG {dag.pk} has ended: rerun nodes of it, or rescue it.")
         states = [NodeState.WAITING, NodeState.READY]
-        states += [NodeState.FAILED, NodeState.FUTILE] if as_done else []
+        states += [NodeState.FAILED, *_NEVER_RAN] if as_done else []
         chosen = _find_nodes(
             dag, names, {state.value for state in states}, "is not one that can be marked"
         )
         event = "mark done" if as_done else "mark failed"
         moved = round_.move(event, chosen, reason=reason, cause=NodeCause.PERSON)
         if as_done:
+            if dag.has_joins:
+                evaluate_conditions(moved)
             _revive_below(round_, moved, reason)
-            _recount(_children(moved))
+            _recount(round_, _children(moved))
         else:
             finish(round_, [], moved)
         lifecycle.notify_engine_to_start(dag.pk)
@@ -271,30 +277,41 @@ def _reopen(round_: Round, actor: Actor, reason: str) -> None:
 
 
 def _update_dependencies(round_: Round, moved: Collection[int]) -> None:
-    """Recount the unfinished parents of the nodes; nodes below other failures become futile."""
-    _recount([*moved, *_children(moved)])
+    """Recount the unfinished parents of the nodes; nodes below other failures become futile.
+
+    What came of conditions of arcs from them is forgotten.
+    """
+    if round_.dag.has_joins:
+        forget_conditions(moved)
+    below = [*moved, *_children(moved)]
+    _recount(round_, below)
     with connection.cursor() as cursor:
         cursor.execute(FIND_LOST_PARENTS, [list(moved)])
         lost = [row[0] for row in cursor.fetchall()]
-    round_.give_up_below(lost)
+    if round_.give_up_below(lost) and round_.dag.has_joins:
+        reconsider(round_, below)
 
 
 def _children(node_ids: Collection[int]) -> list[int]:
     return list(Edge.objects.filter(parent_id__in=node_ids).values_list("child_id", flat=True))
 
 
-def _recount(node_ids: Collection[int]) -> None:
+def _recount(round_: Round, node_ids: Collection[int]) -> None:
     with connection.cursor() as cursor:
         cursor.execute(RECOUNT_PARENTS, [list(node_ids)])
+    if round_.dag.has_joins:
+        reconsider(round_, node_ids)
 
 
 def _revive_below(round_: Round, done: Collection[int], reason: str) -> None:
-    """Let futile descendants of these nodes wait again, unless other failures remain above them."""
+    """Let futile and skipped descendants of these nodes wait again, unless something else above
+    them keeps them from running.
+    """
     with connection.cursor() as cursor:
         cursor.execute(FIND_WITH_DESCENDANTS, [list(done)])
         below = {row[0] for row in cursor.fetchall()} - set(done)
-    futile = Node.objects.filter(pk__in=below, state=NodeState.FUTILE)
-    ids = list(futile.values_list("pk", flat=True))
+    never_ran = Node.objects.filter(pk__in=below, state__in=_NEVER_RAN)
+    ids = list(never_ran.values_list("pk", flat=True))
     revived = round_.move("rerun", ids, reason=reason, cause=NodeCause.PERSON)
     _update_dependencies(round_, revived)
 

@@ -16,17 +16,19 @@ WITH RECURSIVE below(id) AS (
 SELECT id FROM below
 """
 
-# How many parents of each of these nodes have not ended, counted anew after some run again. By
+# How many parents of each of these nodes have not ended, counted anew after some run again; nodes
+# with joins have counts of their own (`wms.dags.joins`). By
 # hand, so that its conditions can be compared with those of the engine and of the next one. The
 # nodes are found by the primary key, the arcs by the index of their children.
 RECOUNT_PARENTS = """
 UPDATE dags_node AS node
 SET unfinished_parents = (
     SELECT count(*) FROM dags_edge AS edge JOIN dags_node AS parent ON parent.id = edge.parent_id
-    WHERE edge.child_id = node.id AND parent.state <> 'done'
+    WHERE edge.child_id = node.id AND parent.state <> 'done' AND NOT edge.is_joined
         AND NOT (edge.is_weak AND parent.state = 'failed')
 )
 WHERE node.id = ANY(%s)
+    AND NOT EXISTS (SELECT FROM dags_join AS joined WHERE joined.node_id = node.id)
 """
 
 # Parents outside of the nodes that run again which keep some of them from ever running. By hand
@@ -35,6 +37,6 @@ FIND_LOST_PARENTS = """
 SELECT DISTINCT parent.id
 FROM dags_edge AS edge
 JOIN dags_node AS parent ON parent.id = edge.parent_id
-WHERE edge.child_id = ANY(%s)
+WHERE edge.child_id = ANY(%s) AND NOT edge.is_joined
     AND (parent.state = 'futile' OR (parent.state = 'failed' AND NOT edge.is_weak))
 """

@@ -37,6 +37,7 @@ CASE_STATE_NAMES = {
     NodeState.DONE.value: "done",
     NodeState.FAILED.value: "error",
     NodeState.FUTILE.value: "futile",
+    NodeState.SKIPPED.value: "skipped",
 }
 
 

@@ -16,7 +16,7 @@ from wms.jobs.quotas import Holder, Usage
 
 #: States of DAGs that have not ended.
 _OPEN = [state.value for state in DagState if state.value not in DAG_TERMINAL]
-_ENDED_NODES = F("done_count") + F("failed_count") + F("futile_count")
+_ENDED_NODES = F("done_count") + F("failed_count") + F("futile_count") + F("skipped_count")
 
 
 def usage_by_dags(holder: Holder) -> Usage:

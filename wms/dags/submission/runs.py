@@ -123,6 +123,7 @@ def store_run(request: RunRequest, checked: CheckedDag, *, actor: Actor) -> Dag:
         checked.submit_files,
         done=resume_point.text.done if resume_point else (),
         retries=resume_point.text.retries if resume_point else {},
+        outcomes=resume_point.text.outcomes if resume_point else {},
         done_reason=f"DONE in {resume_point.path}" if resume_point else "DONE in the DAG file",
         actor=ENGINE,
     )

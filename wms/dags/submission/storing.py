@@ -16,6 +16,7 @@ from wms.core.actors import Actor
 from wms.dags.engine import transitions
 from wms.dags.engine.node_features import features_row
 from wms.dags.engine.node_work import begins_plain
+from wms.dags.joins.storing import KeptOutcomes, plan_joins, store_joins
 from wms.dags.language.spec import DagSpec, NodeSpec, TimeLimits
 from wms.dags.models import Dag, SubmitDescription
 from wms.dags.states import COUNTED_KINDS, NodeKind
@@ -31,10 +32,12 @@ def store_nodes(
     *,
     done: Collection[str],
     retries: Mapping[str, tuple[int, int | None]],
+    outcomes: Mapping[str, Mapping[str, Any]],
     done_reason: str,
     actor: Actor,
 ) -> None:
-    """Store the nodes, arcs and descriptions of a new DAG. `done` and `retries` come from a rescue.
+    """Store the nodes, arcs and descriptions of a new DAG. `done`, `retries` and `outcomes`, of
+    nodes with conditions on arcs from them, come from a rescue.
 
     Nodes that are done in the DAG file or by the rescue get an event as well; the counters of `dag`
     are updated. Nodes without a TIMEOUT of their own get that of the DAG's options.
@@ -43,7 +46,11 @@ def store_nodes(
     descriptions = _store_descriptions(dag, spec, submit_files)
     ids = _new_ids(len(spec.nodes))
     is_done = _done(spec, done)
+    plan = plan_joins(spec)
     unfinished = _unfinished_parents(spec, is_done)
+    for index in plan.joined:
+        # What it waits for is its join.
+        unfinished[index] = 1
     priority = int(dag.options.get("priority", 0))
     with connection.cursor() as cursor:
         with cursor.copy(COPY_NODES) as copy:
@@ -53,11 +60,15 @@ def store_nodes(
                     (ids[index], dag.pk, node.name, node.kind.value, index + 1, row.description,
                      node.directory, row.variables, row.features, node.priority + priority,
                      node.category, "waiting", "", unfinished[index], row.max_retries, 0,
-                     begins_plain(node.kind, row.features))
+                     index not in plan.parents and begins_plain(node.kind, row.features))
                 )  # fmt: skip
         with cursor.copy(COPY_ARCS) as copy:
             for arc in spec.arcs:
                 copy.write_row((ids[arc.parent], ids[arc.child], arc.is_weak))
+    if plan.joined:
+        store_joins(dag, spec, plan, ids)
+    kept = KeptOutcomes(spec, plan, ids, is_done, outcomes)
+    dag.done_count, dag.failed_count = kept.mark(dag, reason=done_reason, actor=actor)
     marked = transitions.move(
         "mark done",
         [ids[index] for index, flag in enumerate(is_done) if flag],
@@ -65,10 +76,13 @@ def store_nodes(
         actor=actor,
         reason=done_reason,
     )
+    kept.count()
     counts = marked.by_dag.get(dag.pk)
-    dag.done_count = counts["done_count"] if counts else 0
+    dag.done_count += counts["done_count"] if counts else 0
     dag.node_count = sum(node.kind in COUNTED_KINDS for node in spec.nodes.values())
-    Dag.objects.filter(pk=dag.pk).update(done_count=dag.done_count, node_count=dag.node_count)
+    Dag.objects.filter(pk=dag.pk).update(
+        done_count=dag.done_count, failed_count=dag.failed_count, node_count=dag.node_count
+    )
 
 
 def _set_default_limits(dag: Dag, spec: DagSpec) -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import time
 from datetime import UTC, datetime
 
@@ -124,9 +125,15 @@ def test_it_reads_retries_with_and_without_an_exit_code() -> None:
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("JOB A a.sub", "only DONE and RETRY lines, not JOB"),
+        ("JOB A a.sub", "only DONE, RETRY and OUTCOME lines, not JOB"),
         ("DONE", "DONE takes one node name, not 0 words"),
         ("DONE A B", "DONE takes one node name, not 2 words"),
+        ("OUTCOME A", "OUTCOME takes"),
+        ("OUTCOME A [1]", "OUTCOME takes"),
+        ('OUTCOME A {"x": [1]}', "OUTCOME takes"),
+        ('OUTCOME A {"x": NaN}', "OUTCOME takes"),
+        ('OUTCOME A {"x": "\\u0000"}', "OUTCOME takes"),
+        ("OUTCOME A " + "[" * 9999, "OUTCOME takes"),
         ("RETRY A", "RETRY takes a node name, a number"),
         ("RETRY A x", "not a number from 0: x"),
         ("RETRY A -1", "not a number from 0: -1"),
@@ -150,17 +157,22 @@ def test_at_most_two_hundred_faults_are_told() -> None:
 
 
 NAMES = st.text(st.characters(categories=("L", "N"), include_characters="_-.+"), min_size=1)
+OUTCOMES = st.dictionaries(
+    st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,9}", fullmatch=True),
+    st.integers() | st.booleans() | st.floats(allow_nan=False, allow_infinity=False),
+)
 NODES = st.lists(
     st.builds(
         NodeProgress,
         name=NAMES,
         is_done=st.booleans(),
-        is_failed=st.just(False),
+        is_failed=st.booleans(),
         has_only_weak_children=st.just(False),
         is_final=st.just(False),
         max_retries=st.integers(0, 9),
         retry_number=st.integers(0, 9),
         unless_exit=st.none() | st.integers(-1004, 255),
+        outcome=st.just("") | OUTCOMES.map(json.dumps),
     ),
     unique_by=lambda node: node.name,
 )
@@ -175,7 +187,12 @@ def test_what_is_written_is_read_again(nodes: list[NodeProgress]) -> None:
     assert read.retries == {
         node.name: (max(node.max_retries - node.retry_number, 0), node.unless_exit)
         for node in nodes
-        if node.max_retries and not node.is_done
+        if node.max_retries and not node.is_done and not (node.is_failed and node.outcome)
+    }
+    assert read.outcomes == {
+        node.name: json.loads(node.outcome)
+        for node in nodes
+        if node.outcome and (node.is_done or node.is_failed)
     }
 
 

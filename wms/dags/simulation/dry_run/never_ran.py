@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-_ERROR, _DONE = "error", "done"
+_ERROR, _DONE, _SKIPPED = "error", "done", "skipped"
 #: Limit of nodes that are named in a reason.
 _MAX_NAMED = 5
 
@@ -51,6 +51,8 @@ def reason_not_run(
     parents: Mapping[str, Sequence[str]],
 ) -> str:
     """Reason why a node did not run: failed ancestors, its own reason, or unfinished parents."""
+    if states.get(name) == _SKIPPED:
+        return reason
     if failed:
         return f"{', '.join(failed)} failed"
     waits_for = [each for each in parents.get(name, ()) if states.get(each) != _DONE]
