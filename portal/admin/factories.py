@@ -6,6 +6,7 @@ from typing import Any
 
 from django import forms
 from django.contrib import admin
+from django.contrib.admin.widgets import FilteredSelectMultiple
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 
@@ -29,6 +30,7 @@ from wms.pilots.factories.services import (
     save_remote_frontend,
 )
 from wms.pilots.factory_models import RemoteFrontend
+from wms.sites.models import Site
 
 
 class RemoteFactoryForm(CheckedForm):
@@ -36,6 +38,11 @@ class RemoteFactoryForm(CheckedForm):
 
     check = staticmethod(check_factory)
 
+    sites = forms.MultipleChoiceField(
+        required=False,
+        widget=FilteredSelectMultiple("sites", is_stacked=False),
+        help_text="Sites whose queues it may serve; none chosen: all.",
+    )
     token = forms.ChoiceField(
         required=False,
         choices=(("", "leave it"), ("renew", "make a new one"), ("revoke", "revoke it")),
@@ -47,6 +54,15 @@ class RemoteFactoryForm(CheckedForm):
         model = RemoteFactory
         fields = ("name", "description", "is_enabled", "sites")
         help_texts = {"name": "What queues call it, and what it calls itself here."}
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        field = self.fields["sites"]
+        assert isinstance(field, forms.MultipleChoiceField)
+        names = set(Site.objects.values_list("name", flat=True))
+        # One that is no more stays chosen: without it the factory might serve all.
+        names |= {str(name) for name in self.instance.sites}
+        field.choices = [(name, name) for name in sorted(names)]
 
     def clean(self) -> dict[str, Any]:
         """Ask for a reason where the token is changed."""

@@ -28,6 +28,8 @@ from wms.core.policy import require_role
 
 #: Name of the frontend that has no row, where people read it.
 DEFAULT_FRONTEND = "the default frontend"
+#: What stands for it in addresses; no frontend has this name.
+DEFAULT_KEY = "-"
 
 
 @dataclass(frozen=True, slots=True)

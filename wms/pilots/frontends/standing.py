@@ -10,10 +10,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.db.models import Count, QuerySet
+from django.db.models import Count, Min, QuerySet, Sum
 
+from wms.accounting.frontends import DEFAULT_KEY
 from wms.accounting.models import Frontend
-from wms.accounting.selectors import find_frontend
+from wms.accounting.selectors import find_frontend, visible_frontends
 from wms.accounting.walls import walls_of
 from wms.core.errors import NotFound
 from wms.core.models import User
@@ -25,9 +26,6 @@ from wms.pilots.pressure_models import PressureRequest
 from wms.pilots.states import ALIVE, PENDING, PilotState
 from wms.sites.frontends.entries import Entry, EntryKey, read_entries
 from wms.sites.frontends.selectors import entries_of
-
-#: What stands for the default frontend, which has no row, where a name is asked for.
-DEFAULT_KEY = "-"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +69,11 @@ class FrontendStanding:
     credentials: Sequence[Credential]
 
     @property
+    def key(self) -> str:
+        """Name in addresses."""
+        return self.frontend.name if self.frontend else DEFAULT_KEY
+
+    @property
     def totals(self) -> Mapping[str, int]:
         """Sums over all entries."""
         sums: Counter[str] = Counter()
@@ -83,6 +86,51 @@ class FrontendStanding:
                     granted=each.request.granted,
                 )
         return sums
+
+
+@dataclass(frozen=True, slots=True)
+class FrontendLine:
+    """A frontend in a list, with sums over its entries; None is the default one.
+
+    `first_end` is the end of the credential that ends first, of those that are on.
+    """
+
+    frontend: Frontend | None
+    asked: Mapping[str, int]
+    queued: int
+    running: int
+    first_end: datetime | None
+
+    @property
+    def key(self) -> str:
+        """Name in addresses."""
+        return self.frontend.name if self.frontend else DEFAULT_KEY
+
+
+def frontend_lines(user: User) -> list[FrontendLine]:
+    """Frontends that the user may see, the default one first. Five queries."""
+    frontends: list[Frontend | None] = list(visible_frontends(user).select_related("remote"))
+    if user.is_active and walls_of(user).lets_in(None):
+        frontends.insert(0, None)
+    names = ("waiting_jobs", "wanted", "granted")
+    sums = PressureRequest.objects.order_by().values_list("frontend_id")
+    asked = {
+        pk: dict(zip(names, numbers, strict=True))
+        for pk, *numbers in sums.annotate(*(Sum(name) for name in names))
+    }
+    alive = Pilot.objects.filter(state__in=ALIVE, owner=None).order_by()
+    counts: dict[int | None, Counter[str]] = defaultdict(Counter)
+    for pk, state, n in alive.values_list("frontend_id", "state").annotate(n=Count("pk")):
+        counts[pk]["queued" if state in PENDING else state] += n
+    on = Credential.objects.filter(is_enabled=True).order_by()
+    ends = dict(on.values_list("frontend_id").annotate(Min("expires_at")))
+    return [
+        FrontendLine(
+            each, asked.get(pk, {}), counts[pk]["queued"], counts[pk]["running"], ends.get(pk)
+        )
+        for each in frontends
+        for pk in [each.pk if each else None]
+    ]
 
 
 def find_any_frontend(user: User, key: str) -> Frontend | None:
