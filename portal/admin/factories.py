@@ -9,6 +9,8 @@ from django.contrib import admin
 from django.contrib.admin.widgets import FilteredSelectMultiple
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
 
 from portal.admin.accounting import DeletableAdmin, deletion_reason
 from portal.admin.forms import CheckedForm
@@ -33,6 +35,15 @@ from wms.pilots.factory_models import RemoteFrontend
 from wms.sites.models import Site
 
 
+class TwoLists(FilteredSelectMultiple):
+    """Two lists, of what may be chosen and of what is, in a box of their own beside the label."""
+
+    def render(self, *args: Any, **kwargs: Any) -> SafeString:
+        """Put them into the box; without one the script would put them before the label."""
+        lists = super().render(*args, **kwargs)
+        return format_html('<div class="related-widget-wrapper">{}</div>', lists)
+
+
 class RemoteFactoryForm(CheckedForm):
     """A factory of which there is no other of the same name, and what becomes of its token."""
 
@@ -40,7 +51,7 @@ class RemoteFactoryForm(CheckedForm):
 
     sites = forms.MultipleChoiceField(
         required=False,
-        widget=FilteredSelectMultiple("sites", is_stacked=False),
+        widget=TwoLists("sites", is_stacked=False),
         help_text="Sites whose queues it may serve; none chosen: all.",
     )
     token = forms.ChoiceField(
