@@ -104,6 +104,8 @@ class World:
             ("api:job-output", "path"): self.job.stdout_name,
             ("api:shared-limit", "limit_id"): self.shared_limit.pk,
             ("api:frontend", "frontend"): "bare1",
+            ("api:frontend-standing", "frontend"): "frontend0of1",
+            ("web:frontend", "frontend"): "frontend0of1",
             ("pilot_api:sent-file", "path"): "stdout",
             ("pilot_api:manifest", "sha256"): store_manifest(self.queue),
             ("pilot_api:file", "sha256"): agent_bundle().sha256,
