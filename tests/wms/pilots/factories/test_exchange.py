@@ -11,13 +11,15 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
+from django.test import Client
 from django.utils import timezone
 from hypothesis import HealthCheck, Phase, given, settings, strategies
 
+from tests.factories import SYSTEM
 from tests.wms.pilots.directing import direct, poll, reasons_of
 from tests.wms.pilots.factories.installations import Line, exchange, install, post
 from tests.wms.pilots.fake_element import FakeElement
-from wms.accounting.models import AccountingGroup
+from wms.accounting.models import AccountingGroup, Frontend
 from wms.accounting.services import save_group
 from wms.core.actors import Actor
 from wms.core.errors import Conflict, InvalidInput, NotAuthenticated
@@ -27,6 +29,9 @@ from wms.factories.messages import (
     MOST_LOG,
     MOST_REPORT_BYTES,
     EntryAd,
+    NewBatch,
+    NewPilot,
+    Orders,
     PilotWord,
     Report,
     as_json,
@@ -41,6 +46,7 @@ from wms.factories.services import (
     save_factory,
 )
 from wms.pilots.factories import turns
+from wms.pilots.factories.accepting import accept_orders
 from wms.pilots.factories.reports import words_to_tell
 from wms.pilots.factories.services import delete_remote_frontend
 from wms.pilots.factory_models import RemoteFrontend, RemoteOrder
@@ -50,6 +56,7 @@ from wms.pilots.pressure_models import ElementContact
 from wms.pilots.protocol.registration import register_pilot
 from wms.pilots.selectors import asked_log, detailed_pilots
 from wms.pilots.services import drain_pilot
+from wms.sites.frontends.models import FrontendEntry
 from wms.sites.models import Queue
 from wms.sites.services import QueueSpec, SiteSpec, configure_site
 
@@ -386,6 +393,39 @@ def test_an_entry_is_of_one_queue_and_a_factory_serves_only_its_sites(two: Two, 
     two.exchange()
     two.remote.refresh_from_db()
     assert "site-f" in two.remote.refused["site-x/main"]
+
+
+def test_an_order_for_what_is_not_its_frontends_is_returned_and_others_go_on(
+    two: Two, add_jobs: Callable[..., list[int]], elements: dict[str, FakeElement]
+) -> None:
+    def order(entry: str, **asked: int) -> NewBatch:
+        size = {"cores": 1, "memory_mb": 1000, "gpus": 0, "minutes": 10} | asked
+        return NewBatch(f"b-{uuid4().hex}", entry, "#!/bin/sh", **size, pilots=[pilot()])  # type: ignore[arg-type]
+
+    def pilot() -> NewPilot:
+        return NewPilot(uuid4(), "sealed")
+
+    other = Frontend.objects.create(name="other")
+    elsewhere = configure_site(
+        SiteSpec(name="site-o"), [QueueSpec(name="main", element="host")], actor=SYSTEM
+    )
+    FrontendEntry.objects.create(frontend=other, queue=elsewhere.queues.get())
+    wrong = [order("site-o/main"), order("no/where"), order("site-x/main", cores=10**6)]
+    orders = Orders(900, batches=[*wrong, order("site-x/main")])
+
+    assert accept_orders(two.remote, orders, [], called_at=two.now) == 1
+
+    told = {each.word.uuid: each.word for each in words_to_tell(two.remote)}
+    for batch, why in zip(wrong, ("site-o/main", "no/where", "1000000 cores"), strict=True):
+        word = told[batch.pilots[0].uuid]
+        assert (word.state, why in word.reason) == ("failed", True)
+    assert RemoteOrder.objects.filter(state=RemoteOrder.State.WAITING).count() == 1
+    # What a frontend does not use of ours stands on its page.
+    unused = Orders(900, refused={"site-x/main": "no queue here has this entry"})
+    accept_orders(two.remote, unused, [], called_at=two.now)
+    olga = Client()
+    olga.force_login(User.objects.get(username="olga"))
+    assert "no queue here has this entry" in olga.get("/frontends/south/").content.decode()
 
 
 def test_what_is_of_another_installation_is_not_mixed_with_what_is_here(
