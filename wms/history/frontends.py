@@ -16,8 +16,7 @@ from wms.accounting.models import Frontend
 from wms.accounting.selectors import visible_frontends
 from wms.core.models import User
 from wms.history.models import Series
-from wms.jobs.models import Job
-from wms.jobs.states import JobState
+from wms.jobs.models import Attempt
 from wms.pilots.models import Pilot
 from wms.pilots.pressure_models import PressureRequest
 from wms.pilots.states import PENDING, PilotState
@@ -73,11 +72,9 @@ def _pilots(ids: Sequence[int]) -> Iterator[tuple[str, int, int]]:
 def _jobs(ids: Sequence[int]) -> Iterator[tuple[str, int, int]]:
     known = set(ids)
     frontend_of = {name: pk for name, pk in read_belongings().frontend_of.items() if pk in known}
-    running = Job.objects.filter(
-        state=JobState.RUNNING, workspace__owner_group__in=list(frontend_of)
-    ).order_by()
-    by_group = running.values_list("workspace__owner_group").annotate(Count("pk"))
-    for group, number in by_group:
+    # Open attempts have an index with their groups; jobs would be looked through as a whole.
+    open_ones = Attempt.objects.filter(outcome="", owner_group__in=list(frontend_of)).order_by()
+    for group, number in open_ones.values_list("owner_group").annotate(Count("pk")):
         yield "jobs.running", frontend_of[group], number
     for group, number in waiting_jobs_by_group(list(frontend_of)).items():
         yield "jobs.waiting", frontend_of[group], number
