@@ -21,7 +21,7 @@ from wms.factories.models import FactoryEntry, RemoteFactory
 from wms.history.models import Series
 from wms.history.sampling import run_cycle
 from wms.history.selectors import read_series
-from wms.jobs.models import Workspace
+from wms.jobs.models import Attempt, Workspace
 from wms.notices.fanout import check_conditions
 from wms.notices.services import subscribe
 from wms.pilots.credential_models import Credential
@@ -50,11 +50,13 @@ def rows(module_rows: None) -> None:
     factories.running_dag(people.alice, node_count=3)
     pilot = factories.pilot(queue)
     assert factories.run_job(pilot) is not None
+    assert factories.claim(pilot) is not None
     broken = factories.queued_pilot(queue)
     group = atlas.groups.get()
     Dag.objects.update(accounting_group=group)
     Workspace.objects.update(owner_group=group.name)
     TaskQueue.objects.update(owner_group=group.name)
+    Attempt.objects.update(owner_group=group.name)
     Pilot.objects.update(frontend=atlas)
     Pilot.objects.filter(pk=broken.pk).update(batch_node="wn7", batch_exit_code=3)
     apply("abort", [broken.pk], actor=factories.SYSTEM, reason="disk full", ended_at=now)
@@ -124,14 +126,14 @@ def test_the_api_tells_how_entries_stand_with_shares_and_reasons(rows: None, db:
 
 def test_history_of_a_frontend_is_told_to_its_people_only(rows: None, db: None) -> None:
     atlas = Frontend.objects.get(name="atlas")
-    series = [f"{name}/{atlas.pk}" for name in ("pilots.running", "jobs.waiting")]
+    series = [f"{name}/{atlas.pk}" for name in ("pilots.running", "jobs.waiting", "jobs.running")]
     asked = "/api/v1/history/?" + "&".join(f"series={name}" for name in series)
 
     told = {row["name"]: row["bins"] for row in of("alice").get(asked).json()["series"]}
     hidden = of("bob").get(asked).json()["series"]
 
-    assert [told[name][-1]["last"] for name in series] == [1, 2]
-    assert [row["bins"] for row in hidden] == [[], []]
+    assert [told[name][-1]["last"] for name in series] == [1, 1, 1]
+    assert [row["bins"] for row in hidden] == [[], [], []]
     for pane, line in (("throughput", "done"), ("jobs", "waiting")):
         data = of("alice").get(f"/api/v1/history/panes/{pane}.json?frontend=atlas").json()
         found = next(each for each in data["lines"] if each["name"] == line)
