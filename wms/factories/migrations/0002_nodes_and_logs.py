@@ -6,9 +6,7 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    dependencies = [
-        ("factories", "0001_schema"),
-    ]
+    dependencies = [("factories", "0001_tables")]
 
     operations = [
         migrations.AlterField(

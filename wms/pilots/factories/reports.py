@@ -106,8 +106,10 @@ def note_told(told: Sequence[Told]) -> None:
         order = orders[each.pk]
         order.told = each.word.state
         order.is_settled = each.word.state in ENDED
-        order.log = "" if order.is_settled else order.log
-    RemoteOrder.objects.bulk_update(orders.values(), ["told", "is_settled", "log"], batch_size=1000)
+    RemoteOrder.objects.bulk_update(orders.values(), ["told", "is_settled"], batch_size=1000)
+    # By itself: of those that go on a poll may be keeping a log at this moment.
+    settled = [pk for pk, order in orders.items() if order.is_settled]
+    RemoteOrder.objects.filter(pk__in=settled).exclude(log="").update(log="")
 
 
 def entries_of(remote: RemoteFrontend) -> list[FrontendEntry]:

@@ -6,9 +6,7 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    dependencies = [
-        ("pilots", "0008_remote_frontends"),
-    ]
+    dependencies = [("pilots", "0001_tables")]
 
     operations = [
         migrations.AddField(
