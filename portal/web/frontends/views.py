@@ -24,6 +24,7 @@ from wms.notices.selectors import notices_about_frontend
 from wms.pilots.credential_models import Credential
 from wms.pilots.credentials.selectors import all_ending_credentials
 from wms.pilots.factories.selectors import find_remote_frontend
+from wms.pilots.factory_models import RemoteFrontend
 from wms.pilots.frontends.standing import find_any_frontend, frontend_lines, standing_of
 from wms.pilots.program.checks import FAILURES_TOLD_FOR, failed_checks_of
 from wms.pilots.selectors import pilots_gone_wrong
@@ -74,10 +75,11 @@ def frontend_page(request: HttpRequest, frontend: str) -> HttpResponse:
     return render_page(request, "frontend", context)
 
 
-def _remote_of(user: User, frontend: Frontend | None) -> Any:
+def _remote_of(user: User, frontend: Frontend | None) -> RemoteFrontend | None:
     """The installation that has the jobs of a frontend, if another one has."""
-    is_remote = frontend is not None and hasattr(frontend, "remote")
-    return find_remote_frontend(user, frontend.name) if frontend and is_remote else None
+    if frontend is None or not hasattr(frontend, "remote"):
+        return None
+    return find_remote_frontend(user, frontend.name)
 
 
 @dataclass(frozen=True, slots=True)
