@@ -32,6 +32,11 @@ DEFAULT_FRONTEND = "the default frontend"
 DEFAULT_KEY = "-"
 
 
+def called(key: str) -> str:
+    """What people read for the frontend of this name, or for the default one's key."""
+    return DEFAULT_FRONTEND if key == DEFAULT_KEY else key
+
+
 @dataclass(frozen=True, slots=True)
 class Belongings:
     """Frontends of groups: ids by the groups' names, and back. The default frontend's id is None.

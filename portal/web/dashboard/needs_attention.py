@@ -31,7 +31,7 @@ from django.urls import reverse
 from django.utils.http import urlencode
 
 from portal.shared.site_lines import SiteLine
-from wms.accounting.frontends import DEFAULT_FRONTEND, DEFAULT_KEY
+from wms.accounting.frontends import DEFAULT_KEY, called
 from wms.core.models import User
 from wms.core.selectors import LoopHealth, LoopStatus
 from wms.dags.models import Dag
@@ -296,11 +296,10 @@ def _of_row(row: tuple[Any, ...], held_jobs: str, owner: str) -> AttentionItem:
         )  # fmt: skip
     if kind == "credential":
         address = reverse("web:frontend", args=[why])
-        whose = DEFAULT_FRONTEND if why == DEFAULT_KEY else why
         return AttentionItem(
             "late", "site", "credential ends", "Credential", f"{name} at {site}", address,
             f"needy-credential-{number}",
-            f"Pilots of {whose} are submitted with it until it expires: set it anew.",
+            f"Pilots of {called(why)} are submitted with it until it expires: set it anew.",
             "Frontend", address, beside="expires", until=since,
         )  # fmt: skip
     if kind == "check":
