@@ -6,8 +6,11 @@ from typing import Any
 
 from django import forms
 from django.contrib import admin
+from django.contrib.admin.widgets import FilteredSelectMultiple
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
 
 from portal.admin.accounting import DeletableAdmin, deletion_reason
 from portal.admin.forms import CheckedForm
@@ -29,6 +32,16 @@ from wms.pilots.factories.services import (
     save_remote_frontend,
 )
 from wms.pilots.factory_models import RemoteFrontend
+from wms.sites.models import Site
+
+
+class TwoLists(FilteredSelectMultiple):
+    """Two lists, of what may be chosen and of what is, in a box of their own beside the label."""
+
+    def render(self, *args: Any, **kwargs: Any) -> SafeString:
+        """Put them into the box; without one the script would put them before the label."""
+        lists = super().render(*args, **kwargs)
+        return format_html('<div class="related-widget-wrapper">{}</div>', lists)
 
 
 class RemoteFactoryForm(CheckedForm):
@@ -36,6 +49,11 @@ class RemoteFactoryForm(CheckedForm):
 
     check = staticmethod(check_factory)
 
+    sites = forms.MultipleChoiceField(
+        required=False,
+        widget=TwoLists("sites", is_stacked=False),
+        help_text="Sites whose queues it may serve; none chosen: all.",
+    )
     token = forms.ChoiceField(
         required=False,
         choices=(("", "leave it"), ("renew", "make a new one"), ("revoke", "revoke it")),
@@ -47,6 +65,15 @@ class RemoteFactoryForm(CheckedForm):
         model = RemoteFactory
         fields = ("name", "description", "is_enabled", "sites")
         help_texts = {"name": "What queues call it, and what it calls itself here."}
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        field = self.fields["sites"]
+        assert isinstance(field, forms.MultipleChoiceField)
+        names = set(Site.objects.values_list("name", flat=True))
+        # One that is no more stays chosen: without it the factory might serve all.
+        names |= {str(name) for name in self.instance.sites}
+        field.choices = [(name, name) for name in sorted(names)]
 
     def clean(self) -> dict[str, Any]:
         """Ask for a reason where the token is changed."""

@@ -18,9 +18,11 @@ from portal.api.credentials import views as credentials
 from portal.api.dags import following, graph, steering
 from portal.api.dags import views as dags
 from portal.api.explain import views as explain
-from portal.api.factories import frontends
+from portal.api.factories import frontends as remote_frontends
 from portal.api.factories import views as factories
 from portal.api.failures import views as failures
+from portal.api.frontends import entries as frontend_entries
+from portal.api.frontends import views as frontends
 from portal.api.history import views as history
 from portal.api.jobs import outputs as job_outputs
 from portal.api.jobs import views as jobs
@@ -244,10 +246,29 @@ urlpatterns = [
         factories.FactoryToken.as_view(),
         name="remote-factory-token",
     ),
-    path("remote-frontends/", frontends.RemoteFrontendList.as_view(), name="remote-frontends"),
+    path("frontends/", frontends.FrontendList.as_view(), name="frontends"),
+    re_path(f"^frontends/{_FRONTEND}/$", frontends.FrontendDetail.as_view(), name="frontend"),
+    re_path(
+        f"^frontends/{_FRONTEND}/entries/$",
+        frontends.FrontendStandingList.as_view(),
+        name="frontend-standing",
+    ),
+    path(
+        "frontend-entries/", frontend_entries.FrontendEntryList.as_view(), name="frontend-entries"
+    ),
+    path(
+        "frontend-entries/<int8:frontend_entry_id>/",
+        frontend_entries.FrontendEntryDetail.as_view(),
+        name="frontend-entry",
+    ),
+    path(
+        "remote-frontends/",
+        remote_frontends.RemoteFrontendList.as_view(),
+        name="remote-frontends",
+    ),
     re_path(
         f"^remote-frontends/{_FRONTEND}/$",
-        frontends.RemoteFrontendDetail.as_view(),
+        remote_frontends.RemoteFrontendDetail.as_view(),
         name="remote-frontend",
     ),
     path("quotas/", quotas.QuotaList.as_view(), name="quotas"),

@@ -226,10 +226,9 @@ def _layout(
     is_narrow = width_px <= _NARROW_PX
     peak = max((each.high for _, each in drawn.shown), default=0)
     legend = legend_of(drawn)
-    place = f" at {window.site}" if drawn.is_at_site else ""
     return {
         "title": {
-            "text": f"{pane.title}{place}",
+            "text": f"{pane.title}{drawn.part.words}",
             "subtitle": {"text": f"{legend[0].upper()}{legend[1:]}, {pane.unit}, {clock.name}"},
         },
         "margin": {"l": 56, "r": 20, "t": 80, "b": 44},
@@ -268,7 +267,8 @@ def _meta(drawn: Drawn, clock: Clock) -> dict[str, Any]:
         "title": drawn.pane.title,
         "unit": drawn.pane.unit,
         "kind": drawn.pane.kind.value,
-        "site": window.site if drawn.is_at_site else "",
+        "site": drawn.part.site,
+        "frontend": drawn.part.frontend,
         "from": stamp(window.since.timestamp()),
         "to": stamp(window.until.timestamp()),
         "archive": drawn.resolution.archive.name,

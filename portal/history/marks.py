@@ -35,7 +35,7 @@ class _Flag:
 def marks_of(drawn: Drawn, user: User) -> Annotations:
     """Marks in the window that the user may see. One query."""
     window = drawn.window
-    return annotations_between(user, since=window.since, until=window.until, site=window.site)
+    return annotations_between(user, since=window.since, until=window.until, site=window.part.site)
 
 
 def shapes_of(marks: Sequence[Annotation], clock: Clock) -> list[dict[str, Any]]:

@@ -14,6 +14,7 @@ from typing import Any
 
 from matching.round_robin_archives import Resolution, quantile
 from portal.history.panes import Pane, PaneKind, PaneLine
+from portal.history.parts import WHOLE, Part
 from portal.history.windows import Window
 from wms.history.counting import COUNTED_MINUTES
 from wms.history.selectors import Point, read_points, read_spread
@@ -84,20 +85,20 @@ class Drawn:
 
     @property
     def file_stem(self) -> str:
-        """File name without suffix: pane, site, time range and bin width."""
+        """File name without suffix: pane, site or frontend, time range and bin width."""
         window = self.window
         times = [f"{each.astimezone(UTC):%Y%m%dT%H%MZ}" for each in (window.since, window.until)]
         words = [
             "pilotage",
             self.pane.name,
-            *filter(None, [window.site if self.is_at_site else ""]),
+            *filter(None, [self.part.site, self.part.frontend]),
         ]
         return "-".join([*words, *times, self.bin_words.replace(" ", "")])
 
     @property
-    def is_at_site(self) -> bool:
-        """Whether it shows the chosen site, and not all."""
-        return bool(self.window.site) and self.pane.has_sites
+    def part(self) -> Part:
+        """Part that it shows: the chosen one, or all where the pane knows no parts of its kind."""
+        return self.window.part if self.pane.is_of(self.window.part) else WHOLE
 
 
 def step_words(step_s: int) -> str:
@@ -126,7 +127,7 @@ def read_pane(
     chosen = columns if pane.kind == PaneKind.LEVEL and columns else _COLUMNS[pane.kind]
     lines = [
         _drawn_line(line, chosen, points[line.series], counted, starts)
-        for line in pane.lines_at(window.site)
+        for line in pane.lines_of(window.part)
     ]
     return Drawn(pane, window, resolution, starts, lines)
 
@@ -140,7 +141,7 @@ def read_to_draw(pane: Pane, window: Window) -> Drawn:
 def _points(
     pane: Pane, window: Window, resolution: Resolution, since: datetime
 ) -> dict[str, dict[int, Point]]:
-    names = pane.series_at(window.site)
+    names = pane.series_of(window.part)
     span = {"since": since, "until": window.until, "now": window.now}
     if pane.kind == PaneKind.SPREAD:
         (name,) = names
@@ -220,7 +221,8 @@ def as_json(drawn: Drawn) -> dict[str, Any]:
         "title": drawn.pane.title,
         "unit": drawn.pane.unit,
         "kind": drawn.pane.kind.value,
-        "site": drawn.window.site if drawn.is_at_site else "",
+        "site": drawn.part.site,
+        "frontend": drawn.part.frontend,
         "from": stamp(drawn.window.since.timestamp()),
         "to": stamp(drawn.window.until.timestamp()),
         "archive": drawn.resolution.archive.name,

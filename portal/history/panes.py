@@ -9,10 +9,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from portal.history.parts import WHOLE, Part
 from wms.core.errors import NotFound
 from wms.core.loops import known_loops
 from wms.dags.states import DagState
 from wms.history.counting import COUNTED_MINUTES, FAILURES, MATCHES, THROUGHPUT, WAITING
+from wms.history.frontends import THROUGHPUT_OF_FRONTENDS, series_of
 from wms.history.sampling import SITE_STATES
 from wms.jobs.states import TERMINAL as JOB_TERMINAL
 from wms.jobs.states import JobState
@@ -47,7 +49,10 @@ class PaneLine:
 
 @dataclass(frozen=True, slots=True)
 class Pane:
-    """One chart; `site_lines` are drawn instead of `lines` when a site is chosen, if it has any."""
+    """One chart; `site_lines` are drawn instead of `lines` when a site is chosen, if it has any.
+
+    So are `frontend_lines` when a frontend is chosen.
+    """
 
     name: str
     title: str
@@ -55,6 +60,7 @@ class Pane:
     lines: Sequence[PaneLine]
     kind: PaneKind = PaneKind.LEVEL
     site_lines: Sequence[PaneLine] = ()
+    frontend_lines: Sequence[PaneLine] = ()
     note: str = ""
 
     @property
@@ -62,15 +68,29 @@ class Pane:
         """Whether it can be drawn for one site."""
         return bool(self.site_lines)
 
-    def lines_at(self, site: str) -> list[PaneLine]:
-        """The lines of a site, or of all together."""
-        if not site or not self.site_lines:
-            return list(self.lines)
-        return [replace(line, series=f"{line.series}@{site}") for line in self.site_lines]
+    @property
+    def has_frontends(self) -> bool:
+        """Whether it can be drawn for one frontend."""
+        return bool(self.frontend_lines)
 
-    def series_at(self, site: str) -> list[str]:
+    def is_of(self, part: Part) -> bool:
+        """Whether it shows the chosen site or frontend, and not all."""
+        return bool((part.site and self.site_lines) or (part.frontend and self.frontend_lines))
+
+    def lines_of(self, part: Part) -> list[PaneLine]:
+        """The lines of a site or frontend, or of all together."""
+        if not self.is_of(part):
+            return list(self.lines)
+        if part.site:
+            return [replace(line, series=f"{line.series}@{part.site}") for line in self.site_lines]
+        return [
+            replace(line, series=series_of(line.series, part.frontend_id))
+            for line in self.frontend_lines
+        ]
+
+    def series_of(self, part: Part = WHOLE) -> list[str]:
         """The series to be read for these lines."""
-        names = dict.fromkeys(line.series for line in self.lines_at(site))
+        names = dict.fromkeys(line.series for line in self.lines_of(part))
         return [*names, COUNTED_MINUTES] if self.kind == PaneKind.COUNT else list(names)
 
 
@@ -100,6 +120,7 @@ _PRESSURE = [
     _line("granted", series="pilots.granted"),
     _line("running", series="pilots.running"),
 ]
+_ALIVE = [_line("queued", series="pilots.queued"), _line("running", series="pilots.running")]
 _THROUGHPUT = [_line(name, series=f"throughput.{name}") for name in THROUGHPUT]
 _SHARES = [
     PaneLine("median", "median", WAITING, share=0.5),
@@ -110,17 +131,20 @@ _SHARES = [
 _MAIN_LOOPS = frozenset({"negotiator", "dag-engine", "director", "pilot-monitor", "sampler"})
 
 _ALWAYS = (
-    Pane("jobs", "Jobs by state", "jobs", _states("jobs", JobState.values, JOB_TERMINAL)),
+    Pane("jobs", "Jobs by state", "jobs", _states("jobs", JobState.values, JOB_TERMINAL),
+         frontend_lines=[_line("waiting", series="jobs.waiting"),
+                         _line("running", series="jobs.running")]),
     Pane("dags", "DAGs by state", "DAGs", _states("dags", DagState.values, _DAG_ENDS)),
     Pane("pilots", "Pilots by state", "pilots",
          _states("pilots", PilotState.values, PILOT_TERMINAL),
-         site_lines=[_line("queued", series="pilots.queued"),
-                     _line("running", series="pilots.running")]),
+         site_lines=_ALIVE, frontend_lines=_ALIVE),
     Pane("pressure", "Pilots requested, granted, running", "pilots", _PRESSURE,
          site_lines=[*_PRESSURE, _line("queued", series="pilots.queued", is_folded=True)],
+         frontend_lines=[*_PRESSURE, _line("queued", series="pilots.queued", is_folded=True)],
          note="Requested is what the waiting jobs would fill, whatever was granted."),
     Pane("throughput", "Jobs submitted, started, ended", "jobs", _THROUGHPUT, PaneKind.COUNT,
-         site_lines=[line for line in _THROUGHPUT if line.name in ("started", "done", "failed")]),
+         site_lines=[line for line in _THROUGHPUT if line.name in ("started", "done", "failed")],
+         frontend_lines=[line for line in _THROUGHPUT if line.name in THROUGHPUT_OF_FRONTENDS]),
     Pane("failures", "Failed attempts by reason", "attempts",
          [_line(name, _FAILURE_LABELS.get(name, name), series=f"failures.{name}")
           for name in FAILURES],
@@ -152,12 +176,12 @@ def panes() -> dict[str, Pane]:
     return {**FIXED, "loops": Pane("loops", "Cycles of the loops", "s", loops)}
 
 
-def usual_panes(site: str) -> list[Pane]:
-    """Panes shown by default, for the installation or for one site."""
+def usual_panes(part: Part) -> list[Pane]:
+    """Panes shown by default, for the installation, one site or one frontend."""
     return [
         pane
         for pane in panes().values()
-        if pane.name not in _ELSEWHERE and (pane.has_sites or not site)
+        if pane.name not in _ELSEWHERE and (pane.is_of(part) or not part)
     ]
 
 

@@ -1,4 +1,4 @@
-"""Query parameters of the history: range, resolution, function, site, and style of a figure."""
+"""Query parameters of the history: range, resolution, function, site or frontend, style."""
 
 from __future__ import annotations
 
@@ -13,8 +13,11 @@ from django.utils.dateparse import parse_date, parse_datetime
 
 from matching.round_robin_archives import ARCHIVES, Resolution, archive_named, resolution_for
 from portal.history.palettes import Scheme
+from portal.history.parts import WHOLE, Part
 from portal.personal.zones import zone_named
+from wms.accounting.selectors import visible_frontends
 from wms.core.errors import Finding, InvalidInput
+from wms.core.models import User
 
 #: At most so many points of a series are drawn; a narrow chart asks for fewer.
 MOST_POINTS = 1500
@@ -64,7 +67,10 @@ def _midnight(day: date | None) -> datetime | None:
 
 
 class WindowForm(forms.Form):
-    """Query parameters of a window; all are optional."""
+    """Query parameters of a window; all are optional.
+
+    A frontend that the user may not see is as one that there is not.
+    """
 
     range = forms.ChoiceField(
         choices=[(name, label) for name, (label, _) in RANGES.items()],
@@ -72,6 +78,7 @@ class WindowForm(forms.Form):
         error_messages={"invalid_choice": f"Choose one of {', '.join(RANGES)}."},
     )
     site = forms.CharField(required=False)
+    frontend = forms.CharField(required=False)
     function = forms.ChoiceField(
         choices=list(FUNCTIONS.items()),
         required=False,
@@ -95,9 +102,10 @@ class WindowForm(forms.Form):
         },
     )
 
-    def __init__(self, data: Mapping[str, Any], *, now: datetime) -> None:
+    def __init__(self, data: Mapping[str, Any], *, now: datetime, user: User) -> None:
         super().__init__(data)
-        self.now = now
+        self.now, self.user = now, user
+        self.frontend_id = 0
         # A word of the language cannot be the name of an attribute.
         self.fields["from"] = Moment(required=False, label="From")
         self.fields["to"] = Moment(required=False, label="To")
@@ -109,9 +117,21 @@ class WindowForm(forms.Form):
             raise forms.ValidationError("This is no name of a site.")
         return name
 
+    def clean_frontend(self) -> str:
+        """Name of a frontend that the user may see."""
+        name: str = self.cleaned_data["frontend"]
+        if name:
+            found = visible_frontends(self.user).filter(name=name).values_list("pk", flat=True)
+            if not (ids := list(found)):
+                raise forms.ValidationError("There is no such frontend, or you may not see it.")
+            self.frontend_id = ids[0]
+        return name
+
     def clean(self) -> dict[str, Any]:
-        """Check that the times make a range."""
+        """Check that the times make a range, and that one part is chosen at most."""
         data: dict[str, Any] = super().clean() or self.cleaned_data
+        if data.get("site") and data.get("frontend"):
+            self.add_error("frontend", "Choose a site or a frontend, not both.")
         since, until = data.get("from"), data.get("to")
         if until is not None and since is None and "from" not in self.errors:
             self.add_error("from", "Give the beginning as well.")
@@ -163,7 +183,7 @@ class Window:
     until: datetime
     now: datetime
     range: str = USUAL_RANGE
-    site: str = ""
+    part: Part = WHOLE
     function: str = "avg"
     archive: str = "auto"
     points: int = MOST_POINTS
@@ -196,7 +216,7 @@ def window_of(form: WindowForm) -> Window:
         until=until if since else now,
         now=now,
         range=chosen,
-        site=data["site"],
+        part=Part(data["site"], data["frontend"], form.frontend_id),
         function=data["function"] or "avg",
         archive=data["resolution"] or "auto",
         points=data["points"] or MOST_POINTS,

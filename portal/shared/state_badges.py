@@ -50,6 +50,7 @@ BADGES = {
     # Notices, and what leaves the portal.
     "node-suspected": _BAD, "node-cleared": _GOOD,
     "new-cause": _BAD, "opened": _GOOD, "downtime-begun": _PAUSED, "downtime-ended": _GOOD,
+    "credential-ends": _LATE, "credential-ended": _BAD,
     "loop-stale": _LATE, "loop-well": _GOOD, "switched-off": _OFF,
     # Rows of a cluster that are no jobs, or not yet.
     "not_yet_made": _WAIT, "never_made": _OFF, "faulty": _BAD, "ending": _GO,
@@ -131,6 +132,17 @@ MEANINGS = {
         "late": "Has not run for several of its periods.",
         "failing": "Its last run ended with an error.",
         "never": "Has not run yet.",
+    },
+    "credential": {
+        "ok": "Pilots are submitted with it.",
+        "late": "Ends soon: set it anew.",
+        "expired": "Has ended: no pilot is submitted with it.",
+        "disabled": "Switched off: no pilot is submitted with it.",
+    },
+    "factory": {
+        "ok": "Was heard lately.",
+        "late": "Is not heard: nothing is known of its pilots now.",
+        "disabled": "Switched off: it is sent no orders.",
     },
     "downtime": {
         "planned": "Has not begun.",

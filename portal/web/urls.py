@@ -19,6 +19,7 @@ from portal.web.dashboard import views as dashboard
 from portal.web.explain import views as explain
 from portal.web.failures import rule_views as failure_rules
 from portal.web.failures import views as errors
+from portal.web.frontends import views as frontends
 from portal.web.graph import views as dag_graph
 from portal.web.history import views as history
 from portal.web.jobs import views as jobs
@@ -122,6 +123,9 @@ urlpatterns = [
         for action in QUEUES.on_page
     ),
     path("sites/<str:name>/steer/<slug:event>/", sites.steer, name="steer-site"),
+    path("frontends/", frontends.frontend_list, name="frontends"),
+    path("frontends/<str:frontend>/", frontends.frontend_page, name="frontend"),
+    path("factories/<str:factory>/", frontends.factory_page, name="factory"),
     path("pilots/", lists.pilot_list, name="pilots"),
     path("pilots/<int8:pilot_id>/", pilots.pilot_page, name="pilot"),
     path("pilots/<int8:pilot_id>/log/", logs.pilot_log, name="pilot-log"),

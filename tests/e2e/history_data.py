@@ -8,6 +8,8 @@ from datetime import datetime, timedelta
 from django.db import connection
 
 from matching.round_robin_archives import ARCHIVES
+from wms.accounting.models import Frontend
+from wms.history.frontends import series_of
 from wms.history.models import Series
 
 #: Level and swing of each series.
@@ -34,6 +36,7 @@ _AT_SITES = {
     "pilots.queued": (5, 4), "throughput.started": (7, 4), "throughput.done": (6, 4),
     "throughput.failed": (0.3, 0.4), "failures": (0.4, 0.5),
 }  # fmt: skip
+_JOBS_OF_FRONTENDS = {"jobs.waiting": (60, 20), "jobs.running": (20, 8)}
 _FILL = """
 INSERT INTO history_bin (series_id, archive, slot, start, count, total, minimum, maximum, last,
     last_at, counts)
@@ -70,6 +73,11 @@ def fill(
     """
     rows = [(name, *shape, False) for name, shape in _LEVELS.items()] + [
         (f"{name}@{site}", *shape, False) for site in sites for name, shape in _AT_SITES.items()
+    ]
+    rows += [
+        (series_of(name, pk), *shape, False)
+        for pk in Frontend.objects.values_list("pk", flat=True)
+        for name, shape in {**_AT_SITES, **_JOBS_OF_FRONTENDS}.items()
     ]
     rows += [(name, *shape, True) for name, shape in _COUNTS.items()]
     rows.append(("waiting.seconds", 60, 20, True))

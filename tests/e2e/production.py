@@ -32,11 +32,14 @@ from wms.dags.scripts import run_leases as scripts
 from wms.dags.services.dags import hold_dags
 from wms.dags.services.shared_limits import save_shared_limit
 from wms.dags.submission.submit import DagSubmission, submit_dag
+from wms.factories.models import FactoryEntry, RemoteFactory
 from wms.failures import grouping
 from wms.jobs.limits import save_limit
 from wms.jobs.models import Job, RunningLimit
 from wms.jobs.operations import JobSpec, create_workspace, submit_jobs
-from wms.pilots.models import Pilot
+from wms.pilots import lifecycle
+from wms.pilots.credential_models import Credential
+from wms.pilots.models import Pilot, PilotCheck
 from wms.pilots.monitoring import monitor
 from wms.pilots.pressure_models import PressureRequest
 from wms.pilots.suspect_models import SuspectedNode
@@ -265,6 +268,39 @@ def _share(queue: Queue, now: datetime) -> None:
         **asked, frontend=frontend, waiting_jobs=420, wanted=420, granted=5, ceiling=7,
         reasons=["its share of the queue limit 10: 5 pilots are there"], submitted=2,
     )  # fmt: skip
+    _trouble_of(frontend, queue, now)
+
+
+def _trouble_of(frontend: Frontend, queue: Queue, now: datetime) -> None:
+    """What its manager is to see: credentials that end, a failed pilot and check; a factory."""
+    for name, left, place in (
+        ("grid-key", timedelta(days=2), {"queue": queue}),
+        ("old-key", timedelta(minutes=-9), {"site": queue.site}),
+    ):
+        Credential.objects.create(
+            name=name, frontend=frontend, kind="ssh-key", account="icecube",
+            directory="/home/icecube", sealed="x", expires_at=now + left,
+            replaced_at=now - timedelta(days=90), **place,
+        )  # fmt: skip
+    pilot = factories.queued_pilot(queue)
+    Pilot.objects.filter(pk=pilot.pk).update(
+        frontend=frontend, batch_node="wn17.example.org", batch_exit_code=3
+    )
+    PilotCheck.objects.create(
+        pilot=pilot, key="scratch", name="scratch", is_ok=False, seconds=1.0,
+        reason="/scratch has 120 MB, 2000 are needed",
+    )  # fmt: skip
+    reason = "ended without a word; the batch system says: failed, exit code 3"
+    lifecycle.apply("abort", [pilot.pk], actor=factories.SYSTEM, reason=reason, ended_at=now)
+    factory = RemoteFactory.objects.create(
+        name="north", seen_at=now, token_at=now - timedelta(days=9), token_sha256="x",
+        description="north.example.org; ask grid@north.example.org",
+    )  # fmt: skip
+    refusal = "no queue here has this entry"
+    for name, facts in (("north/main", {"running": 12, "max_pilots": 40}), ("north/gpu", {})):
+        FactoryEntry.objects.create(
+            factory=factory, name=name, facts=facts, seen_at=now, refusal=refusal
+        )
 
 
 def _single_jobs(owner: User, needs: Needs, priority: int, *, count: int) -> None:

@@ -112,6 +112,10 @@ def pages_of(made: Production) -> dict[str, str]:
         "task-queue": reverse("web:task-queue", args=[made.task_queue.pk]),
         "sites": reverse("web:sites"),
         "site": reverse("web:site", args=[made.site.name]),
+        "frontends": reverse("web:frontends"),
+        "frontend": reverse("web:frontend", args=["icecube"]),
+        "frontend-default": reverse("web:frontend", args=["-"]),
+        "factory": reverse("web:factory", args=["north"]),
         "suspected-node": reverse(
             "web:suspected-node", args=[SuspectedNode.objects.latest("pk").pk]
         ),

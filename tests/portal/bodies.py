@@ -126,6 +126,10 @@ BODIES: dict[str, Callable[[], dict[str, Any]]] = {
     "api:remote-factory": lambda: {"name": "factory0of1", "sites": ["UW"]},
     "api:remote-frontends": lambda: _remote_frontend("bare1"),
     "api:remote-frontend": lambda: _remote_frontend("remote0of1"),
+    "api:frontends": lambda: {"name": "new"},
+    "api:frontend": lambda: {"name": "bare1", "description": "look"},
+    "api:frontend-entries": lambda: {"frontend": "bare1", "queue": "UW/short"},
+    "api:frontend-entry": lambda: {"frontend": "frontend0of1", "queue": "UW/short", "share": 2},
     "api:running-limits": lambda: {"maximum": 1},
     "api:running-limit": lambda: {"maximum": 1},
     "api:task-queue-policy": lambda: {

@@ -70,10 +70,14 @@ GET = {
     "web:bulk-operation": SEEN,
     "web:confirm-bulk": SEEN,  # leads to the preview and changes nothing
     "web:cluster-job": "Lnnnnnn",  # asked without a number
+    "web:frontend": WALLED,
     "web:*": READ,
     "api:docs": READ,
     "api:credential": SECRET,
     "api:remote-frontend": WALLED,
+    "api:frontend": WALLED,
+    "api:frontend-standing": WALLED,
+    "api:frontend-entry": WALLED,
     "api:jobs-check": POSTED_TO,
     "api:cluster-output-archive": READ,
     "api:cluster-jobs": READ,
@@ -197,6 +201,8 @@ POST = {
     "api:remote-factories": OPERATE,
     "api:remote-factory-token": "Lffffbb",  # without a reason
     "api:remote-frontends": OPERATE,
+    "api:frontends": OPERATE,
+    "api:frontend-entries": OPERATE,
     "api:explain": READ,
     "api:filters": READ,  # everybody keeps filters of their own
     "web:save-filter": READ,
@@ -321,6 +327,8 @@ DELETE = {
     "api:remote-factory": OPERATE,
     "api:remote-factory-token": "Lffffbb",  # without a reason
     "api:remote-frontend": WALLED_OFF,
+    "api:frontend": WALLED_OFF,
+    "api:frontend-entry": WALLED_OFF,
     "api:running-limit": OPERATE,
     "api:shared-limit": OPERATE,
     "api:credential": SECRET,
@@ -331,6 +339,8 @@ PUT = {
     "api:quota": OPERATE,
     "api:remote-factory": OPERATE,
     "api:remote-frontend": WALLED_OFF,
+    "api:frontend": WALLED_OFF,
+    "api:frontend-entry": WALLED_OFF,
     "api:running-limit": OPERATE,
     "api:shared-limit": OPERATE,
     "api:credential": SECRET,

@@ -28,6 +28,13 @@ from wms.core.policy import require_role
 
 #: Name of the frontend that has no row, where people read it.
 DEFAULT_FRONTEND = "the default frontend"
+#: What stands for it in addresses; no frontend has this name.
+DEFAULT_KEY = "-"
+
+
+def called(key: str) -> str:
+    """What people read for the frontend of this name, or for the default one's key."""
+    return DEFAULT_FRONTEND if key == DEFAULT_KEY else key
 
 
 @dataclass(frozen=True, slots=True)

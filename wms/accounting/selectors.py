@@ -1,4 +1,4 @@
-"""Selectors of accounting groups, submitters by priority, quotas and concurrency limits.
+"""Selectors of frontends, accounting groups, submitters by priority, quotas, concurrency limits.
 
 For control loops, for submissions (which quotas one must keep), and for what a user may see.
 """
@@ -13,8 +13,9 @@ from django.db.models import F, FloatField, Prefetch, Q, QuerySet, Sum, Value, W
 from django.db.models.functions import Coalesce, RowNumber
 
 from matching.negotiation.fairshare import GroupShare
-from wms.accounting.models import AccountingGroup, ConcurrencyLimit, Quota, Submitter
+from wms.accounting.models import AccountingGroup, ConcurrencyLimit, Frontend, Quota, Submitter
 from wms.accounting.walls import Walls, seen_by
+from wms.core.errors import NotFound
 from wms.core.models import User
 
 
@@ -146,3 +147,18 @@ def limits() -> dict[str, float]:
 def visible_limits(user: User) -> QuerySet[ConcurrencyLimit]:
     """The concurrency limits that the user may see: all of them, since all share them, by name."""
     return ConcurrencyLimit.objects.all() if user.is_active else ConcurrencyLimit.objects.none()
+
+
+def visible_frontends(user: User) -> QuerySet[Frontend]:
+    """Frontends that the user may see, by name, with their groups: the user's, or all of them."""
+    groups = Prefetch("groups", AccountingGroup.objects.order_by("name"))
+    rows = Frontend.objects.prefetch_related(groups).order_by("name")
+    return seen_by(user, rows, lambda walls: walls.by_frontend("pk"))
+
+
+def find_frontend(user: User, name: str) -> Frontend:
+    """The frontend of this name, if the user may see it. Raises NotFound."""
+    frontend = visible_frontends(user).filter(name=name).first()
+    if frontend is None:
+        raise NotFound(f"There is no frontend {name}, or you may not see it.")
+    return frontend

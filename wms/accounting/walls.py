@@ -118,6 +118,11 @@ def walls_of(user: User) -> Walls:
     return _walls(user, _rows_of(user) if rows is None else rows)
 
 
+def has_frontends(user: User) -> bool:
+    """Whether some group has a frontend, as far as the user was read `with_groups`. No query."""
+    return any(row["frontend"] is not None for row in getattr(user, _READ, None) or ())
+
+
 def with_groups(users: QuerySet[User]) -> QuerySet[User]:
     """Users with what `walls_of` needs, in the same query."""
     return users.annotate(**told_of("pk"))

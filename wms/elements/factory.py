@@ -1,8 +1,8 @@
 """Element (batch system adapter) of a remote factory: pilots as orders to another installation.
 
 The factory calls in and fetches its orders, so nothing here waits for a network: what is asked of
-it is stored, and what is known of it is what it told last. A pilot's id is its uuid. The output of
-the batch system stays with the factory.
+it is stored, and what is known of it is what it told last. A pilot's id is its uuid. Of the output
+of the batch system there is the end, of pilots that went wrong.
 """
 
 from __future__ import annotations
@@ -19,11 +19,13 @@ from wms.factories.orders import (
     FactorySilent,
     OrderRefused,
     Slot,
+    ToldState,
     cancel_orders,
     entry_counts,
     forget_orders,
     order_pilots,
     ordered_ids,
+    told_log,
     told_states,
 )
 
@@ -89,12 +91,7 @@ class FactoryElement:
         with _translated():
             told = told_states(self.factory, ids, timezone.now())
         missing = PilotState(BatchState.MISSING)
-        return {
-            each: PilotState(BatchState(told[each].state.value), told[each].reason)
-            if each in told
-            else missing
-            for each in ids
-        }
+        return {each: _as_told(told[each]) if each in told else missing for each in ids}
 
     def cancel(self, ids: Collection[str]) -> None:
         cancel_orders(self.factory, ids, timezone.now())
@@ -106,7 +103,14 @@ class FactoryElement:
         return Capacity(ad.is_open, total, max(total - running, 0), waiting, running)
 
     def log(self, pilot_id: str, tail_bytes: int = 65536) -> str:
-        return ""
+        text = told_log(self.factory, pilot_id).encode()
+        return text[-tail_bytes:].decode(errors="ignore") if tail_bytes > 0 else ""
 
     def forget(self, ids: Collection[str]) -> None:
         forget_orders(self.factory, ids)
+
+
+def _as_told(told: ToldState) -> PilotState:
+    return PilotState(
+        BatchState(told.state.value), told.reason, node=told.node, exit_code=told.exit_code
+    )

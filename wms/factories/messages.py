@@ -26,6 +26,9 @@ MOST_NEW = 200
 MOST_BATCHES = 20
 MOST_SCRIPT_BYTES = 64 * 1024
 MOST_REASON = 500
+MOST_NODE = 255
+#: Characters of the end of a log.
+MOST_LOG = 8192
 _MOST_NUMBER = 2**31 - 1
 
 _ENTRY = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}/[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
@@ -59,11 +62,18 @@ class EntryAd:
 
 @dataclass(frozen=True, slots=True)
 class PilotWord:
-    """What the factory says of one pilot; `state` is one of `TOLD`."""
+    """What the factory says of one pilot; `state` is one of `TOLD`.
+
+    `node` and `exit_code` are as its batch system tells them, as far as it does; `log` is the end
+    of its log there, of a pilot that went wrong.
+    """
 
     uuid: UUID
     state: str
     reason: str = ""
+    node: str = ""
+    exit_code: int | None = None
+    log: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +177,10 @@ def _word(reader: _Reader) -> PilotWord:
         reader.uuid("uuid"),
         reader.choice("state", TOLD),
         reader.text("reason", most=MOST_REASON),
+        # A factory of an earlier release tells none of these.
+        reader.text("node", most=MOST_NODE) if reader.has("node") else "",
+        reader.integer("exit_code") if reader.has("exit_code") else None,
+        reader.text("log", most=MOST_LOG) if reader.has("log") else "",
     )
 
 
@@ -204,6 +218,10 @@ class _Reader:
         if self._data.get("version") != VERSION:
             raise self.fault("version", f"must be {VERSION}: the other side is of another release")
 
+    def has(self, name: str) -> bool:
+        """Whether the field is there, and not null."""
+        return self._data.get(name) is not None
+
     def text(self, name: str, *, most: int = 4096, pattern: re.Pattern[str] | None = None) -> str:
         """A text that a database stores, of so many characters at most."""
         value = self._data.get(name)
@@ -235,6 +253,13 @@ class _Reader:
         if not low <= value <= high:
             raise self.fault(name, f"must be a number from {low} to {high}")
         return value
+
+    def integer(self, name: str) -> int:
+        """A whole number that a database stores in four bytes."""
+        value = self.number(name, low=-_MOST_NUMBER)
+        if value != int(value):
+            raise self.fault(name, "must be a whole number")
+        return int(value)
 
     def uuid(self, name: str) -> UUID:
         """An id."""

@@ -26,7 +26,7 @@ class RemoteFactory(models.Model):
         default=list,
         blank=True,
         db_default=Value([], models.JSONField()),
-        help_text="Sites whose queues it may serve, as a JSON list of names; empty: all.",
+        help_text="Names of the sites whose queues it may serve; none: all.",
     )
     token_sha256 = models.CharField(max_length=64, blank=True, default="", db_default="")
     token_at = models.DateTimeField(null=True, blank=True, help_text="When its token was made.")
@@ -104,6 +104,17 @@ class PilotOrder(models.Model):
     is_cancelled = models.BooleanField(default=False, help_text="It is not wanted any more.")
     state = models.CharField(max_length=16, blank=True, default="")
     reason = models.TextField(blank=True, default="")
+    node = models.CharField(
+        max_length=255,
+        blank=True,
+        default="",
+        db_default="",
+        help_text="Worker node, as the factory's batch system told it.",
+    )
+    exit_code = models.IntegerField(null=True, blank=True)
+    log = models.TextField(
+        blank=True, default="", db_default="", help_text="End of the batch system's log."
+    )
     told_at = models.DateTimeField(
         null=True, blank=True, help_text="When the factory told of it last."
     )

@@ -112,10 +112,12 @@ def ordered_ids(name: str) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class ToldState:
-    """What a factory told last of one pilot."""
+    """What a factory told last of one pilot; node and exit code as its batch system does."""
 
     state: OrderState
     reason: str
+    node: str = ""
+    exit_code: int | None = None
 
 
 def told_states(factory: str, ids: Collection[str], now: datetime) -> dict[str, ToldState]:
@@ -127,6 +129,7 @@ def told_states(factory: str, ids: Collection[str], now: datetime) -> dict[str, 
         raise FactorySilent(silent)
     expire_unsent(factory, now)
     orders = PilotOrder.objects.filter(uuid__in=ids, batch__factory__name=factory)
+    orders = orders.defer("sealed", "log")
     return {str(order.uuid): _told(order) for order in orders}
 
 
@@ -134,7 +137,13 @@ def _told(order: PilotOrder) -> ToldState:
     state = OrderState(order.state)
     if state == OrderState.NEW:
         return ToldState(OrderState.QUEUED, "waits for the factory to fetch the order")
-    return ToldState(state, order.reason)
+    return ToldState(state, order.reason, order.node, order.exit_code)
+
+
+def told_log(factory: str, pilot_id: str) -> str:
+    """End of the log of a pilot at the factory's batch system; empty where none was told."""
+    orders = PilotOrder.objects.filter(uuid=pilot_id, batch__factory__name=factory)
+    return orders.values_list("log", flat=True).first() or ""
 
 
 def expire_unsent(factory: str, now: datetime) -> int:

@@ -1,5 +1,7 @@
 """Counts per minute for history charts: jobs by event, failures by reason, waiting times, matches.
 
+Jobs by event are those of all, and of each frontend.
+
 All come from rows with a time of their own. Whole minutes are counted anew until no transaction can
 add to them any more, and a new count replaces the stored one: so a count is exact whatever commits
 late, and nothing is counted twice when two samplers run at once, or one that was away catches up.
@@ -15,8 +17,15 @@ from typing import Any
 from django.db import connection
 
 from matching.round_robin_archives import SPREAD_RATIO
+from wms.history.frontends import THROUGHPUT_OF_FRONTENDS, frontends_with_series, series_of
 from wms.history.operations import MinuteCount, store_counts
-from wms.history.sql import COUNT_EVENTS, COUNT_MATCHES, COUNT_WAITED, FIND_SETTLED
+from wms.history.sql import (
+    COUNT_EVENTS,
+    COUNT_EVENTS_OF_FRONTENDS,
+    COUNT_MATCHES,
+    COUNT_WAITED,
+    FIND_SETTLED,
+)
 
 #: A sampler that was away for longer leaves a gap. The finest archive holds twice as much.
 LOOKS_BACK = timedelta(hours=12)
@@ -70,7 +79,7 @@ def count(since: datetime, until: datetime) -> list[MinuteCount]:
     first = _minute_of(since)
     span = {"since": first, "until": until}
     earlier = {"since": first - _NEGOTIATION_LASTS, "until": until}
-    found = [*_of_events(span), *_waited(span), *_matched(earlier)]
+    found = [*_of_events(span), *_of_frontends(span), *_waited(span), *_matched(earlier)]
     known = {(each.series, each.minute) for each in found}
     dense = [f"throughput.{name}" for name in THROUGHPUT]
     minutes = range(max(0, -(-(until - first) // _MINUTE)))
@@ -114,6 +123,18 @@ def _series_of(name: str, site: str | None, why: str | None) -> Iterable[str]:
         yield f"failures.{why or 'never_started'}"
         if site:
             yield f"failures@{site}"
+
+
+def _of_frontends(span: dict[str, Any]) -> Iterator[MinuteCount]:
+    """Counts of the jobs of each frontend. One query without any frontend, else two."""
+    ids = frontends_with_series()
+    if not ids:
+        return
+    names = {THROUGHPUT[name]: name for name in THROUGHPUT_OF_FRONTENDS}
+    asked = span | {"events": list(names), "frontends": ids}
+    for minute, event, frontend_id, number in _rows(COUNT_EVENTS_OF_FRONTENDS, asked):
+        series = series_of(f"throughput.{names[event]}", frontend_id)
+        yield MinuteCount.number(series, minute, number)
 
 
 def _waited(span: dict[str, Any]) -> Iterator[MinuteCount]:

@@ -1,8 +1,8 @@
 """Sampler, a control loop: numbers of DAGs, jobs and pilots by state, stored in the history.
 
-Also standings of sites, pilots requested, granted and live at each, the last negotiation, and
-durations of control loops. Each cycle has the minutes counted, too, that may have changed since the
-last one (`wms.history.counting`).
+Also standings of sites, pilots requested, granted and live at each, those of frontends, the last
+negotiation, and durations of control loops. Each cycle has the minutes counted, too, that may have
+changed since the last one (`wms.history.counting`).
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from wms.dags.models import Dag
 from wms.dags.negotiation.records import latest_cycle
 from wms.dags.states import DagState
 from wms.history.counting import count_up_to_now
+from wms.history.frontends import levels_of_frontends
 from wms.history.operations import store_samples
 from wms.jobs.models import Job
 from wms.jobs.states import JobState
@@ -62,7 +63,7 @@ def run_cycle(now: datetime) -> dict[str, Any]:
     sampled_at = _moment(known, "sampled_at")
     if sampled_at is None or not timedelta() < sampled_at - now < _CLOCK_JUMP:
         values = count_states() | _of_sites(now) | _of_loops(now)
-        values |= _negotiation(report, now)
+        values |= _negotiation(report, now) | levels_of_frontends(now)
         store_samples(values, now=now)
         report |= {"series": len(values), "sampled_at": now.isoformat()}
     report["counted_until"] = count_up_to_now(_moment(known, "counted_until")).isoformat()

@@ -1,6 +1,7 @@
-"""Conditions that begin and end without an event (downtimes, stale control loops), for notices.
+"""Conditions that begin and end without an event (downtimes, stale loops, ends of credentials).
 
-A condition is stored in the transaction that makes its notices, so that each is sent once.
+They are for notices. A condition is stored in the transaction that makes its notices, so that each
+is sent once.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from datetime import datetime, timedelta
 from django.db.models import Q
 
 from wms.core.selectors import LoopHealth, LoopStatus, loop_statuses
+from wms.notices.credential_ends import ends_of_credentials
 from wms.notices.models import Condition, Notice, Rule, SubjectKind
 from wms.notices.occurrences import Audience, Occurrence, Subject
 from wms.sites.downtimes.models import Downtime
@@ -24,7 +26,7 @@ _KIND = Notice.Kind
 
 def occurrences_by_clock(now: datetime) -> list[Occurrence]:
     """Conditions that began or ended since the last call; the caller has opened a transaction."""
-    return _downtimes(now) + _loops(now)
+    return _downtimes(now) + _loops(now) + ends_of_credentials(now)
 
 
 def _downtimes(now: datetime) -> list[Occurrence]:

@@ -47,6 +47,8 @@ MAX_KEPT = 500
 _CYCLE_S = 10.0
 #: Errors that are no fault of an event in the batch.
 _NOT_ITS_FAULT = (SoftTimeLimitExceeded, OperationalError, InterfaceError)
+#: Rules about what has no owner: all who have subscribed and may see it are told.
+_OF_NOBODY = frozenset({Rule.SITE, Rule.CREDENTIALS, Rule.LOOPS})
 #: The task that packs and sends.
 SEND_TASK = "wms.notices.send"
 
@@ -143,8 +145,8 @@ def _subscriptions_to(occurrences: Sequence[Occurrence]) -> list[Subscription]:
     rules = {each.rule for each in audiences}
     found = Subscription.objects.filter(
         Q(rule=Rule.DAG, dag__in=dags)
-        | Q(rule__in=rules - {Rule.SITE, Rule.LOOPS}, user__in=owners)
-        | Q(rule__in=rules & {Rule.SITE, Rule.LOOPS})
+        | Q(rule__in=rules - _OF_NOBODY, user__in=owners)
+        | Q(rule__in=rules & _OF_NOBODY)
     )
     return list(found.select_related("user").order_by("pk"))
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
+from wms.accounting.frontends import DEFAULT_FRONTEND, DEFAULT_KEY
 from wms.notices.models import Channel, Delivery, Notice, SubjectKind
 
 #: A message tells so many notices; of the rest it says how many they are.
@@ -21,6 +22,7 @@ _PATHS: Mapping[str, str] = {
     SubjectKind.JOB: "/jobs/{}/",
     SubjectKind.FAILURES: "/errors/{}/",
     SubjectKind.SITE: "/sites/{}/",
+    SubjectKind.FRONTEND: "/frontends/{}/",
     SubjectKind.LOOP: "/",
     SubjectKind.CHANNEL: "/account/?tab=notifications",
 }
@@ -29,6 +31,7 @@ _NAMES: Mapping[str, str] = {
     SubjectKind.JOB: "job {}",
     SubjectKind.FAILURES: "failure group {}",
     SubjectKind.SITE: "site {}",
+    SubjectKind.FRONTEND: "frontend {}",
     SubjectKind.LOOP: "control loop {}",
     SubjectKind.CHANNEL: "channel {}",
 }
@@ -105,7 +108,8 @@ def subject_of(message: Message) -> str:
     """The subject line: the same for all messages about an object, so that they stay together."""
     if message.thread:
         kind, _, name = message.thread.partition(":")
-        return f"[Pilotage] {_NAMES[kind].format(name)}"
+        is_default = kind == SubjectKind.FRONTEND and name == DEFAULT_KEY
+        return f"[Pilotage] {DEFAULT_FRONTEND if is_default else _NAMES[kind].format(name)}"
     return {
         "test": "[Pilotage] A test",
         "digest": "[Pilotage] Digest",

@@ -24,6 +24,7 @@ class Rule(models.TextChoices):
         "site",
         "a site is banned, drained or opened, a downtime begins or ends, or a node is suspected",
     )
+    CREDENTIALS = "credentials", "a credential of a frontend of mine ends soon or has ended"
     LOOPS = "loops", "a control loop is late or fails"
 
 
@@ -78,6 +79,7 @@ class SubjectKind(models.TextChoices):
     JOB = "job", "job"
     FAILURES = "failure-group", "failure group"
     SITE = "site", "site"
+    FRONTEND = "frontend", "frontend"
     LOOP = "loop", "control loop"
     CHANNEL = "channel", "channel"
 
@@ -105,6 +107,8 @@ class Notice(models.Model):
         UP = "downtime-ended", "downtime ended"
         STALE = "loop-stale", "loop stale"
         WELL = "loop-well", "loop well again"
+        CREDENTIAL_ENDS = "credential-ends", "credential ends soon"
+        CREDENTIAL_ENDED = "credential-ended", "credential has ended"
         SWITCHED_OFF = "switched-off", "switched off"
 
     user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="notices")
@@ -139,14 +143,15 @@ class Notice(models.Model):
 class Condition(models.Model):
     """Something that begins and ends without an event of its own: a downtime, a stale loop.
 
-    The row says only which notices were made: the truth is in the downtimes and in the
-    reports of the loops.
+    Also the end of a credential: `since` is its moment. The row says only which notices were made:
+    the truth is in the downtimes, in the credentials and in the reports of the loops.
     """
 
     class Kind(models.TextChoices):
         """Kinds of conditions."""
 
         DOWNTIME = "downtime", "downtime"
+        CREDENTIAL = "credential", "credential"
         LOOP = "loop", "control loop"
 
     kind = models.CharField(max_length=16, choices=Kind)

@@ -10,6 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 
+from wms.accounting.frontends import DEFAULT_KEY
+from wms.accounting.selectors import visible_frontends
+from wms.accounting.walls import walls_of
 from wms.core.actors import Actor
 from wms.core.errors import NotPermitted
 from wms.core.models import Role, User
@@ -66,6 +69,11 @@ def _sites(user: User, ids: Collection[str]) -> set[str]:
     return set(visible_sites(user).filter(name__in=ids).values_list("name", flat=True))
 
 
+def _frontends(user: User, ids: Collection[str]) -> set[str]:
+    seen = set(visible_frontends(user).filter(name__in=ids).values_list("name", flat=True))
+    return seen | ({DEFAULT_KEY} & set(ids) if walls_of(user).lets_in(None) else set())
+
+
 def _loops(user: User, ids: Collection[str]) -> set[str]:
     return set(ids) if has_role(user, Role.OPERATOR) else set()
 
@@ -80,6 +88,7 @@ _VISIBLE: Mapping[SubjectKind, Callable[[User, Collection[str]], set[str]]] = {
     SubjectKind.JOB: _jobs,
     SubjectKind.FAILURES: _groups,
     SubjectKind.SITE: _sites,
+    SubjectKind.FRONTEND: _frontends,
     SubjectKind.LOOP: _loops,
     SubjectKind.CHANNEL: _own,
 }

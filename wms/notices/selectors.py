@@ -21,6 +21,8 @@ from django.db.models import (
 )
 from django.db.models.functions import Cast, Coalesce
 
+from wms.accounting.frontends import DEFAULT_KEY
+from wms.accounting.selectors import visible_frontends
 from wms.accounting.walls import seen_or_all, walls_of
 from wms.core.errors import NotFound
 from wms.core.models import User
@@ -53,7 +55,10 @@ def _about_visible(user: User, notices: QuerySet[Notice]) -> QuerySet[Notice]:
         When(subject_kind__in=list(seen), then=Cast("subject_id", BigIntegerField())),
         output_field=BigIntegerField(),
     )
-    about = ~Q(subject_kind__in=list(seen))
+    about = ~Q(subject_kind__in=[*seen, SubjectKind.FRONTEND])
+    own = Q(subject_id__in=visible_frontends(user).values("name"))
+    own |= Q(subject_id=DEFAULT_KEY) if walls_of(user).lets_in(None) else Q()
+    about |= Q(own, subject_kind=SubjectKind.FRONTEND)
     for kind, rows in seen.items():
         about |= Q(Exists(rows.filter(pk=OuterRef("subject_number"))), subject_kind=kind)
     return notices.alias(subject_number=number).filter(about)
@@ -75,6 +80,11 @@ def own_subscriptions(user: User) -> QuerySet[Subscription]:
     if dags is not None:
         mine = mine.filter(Q(dag__isnull=True) | Q(Exists(dags.filter(pk=OuterRef("dag")))))
     return mine.order_by("dag_id", "rule", "site__name", "-pk")
+
+
+def notices_about_frontend(user: User, key: str) -> QuerySet[Notice]:
+    """Notices of the user about a frontend, latest first; `-` stands for the default one."""
+    return own_notices(user).filter(subject_kind=SubjectKind.FRONTEND, subject_id=key)
 
 
 def find_subscription(user: User, subscription_id: int) -> Subscription:

@@ -118,6 +118,12 @@ class RemoteOrder(models.Model):
     pilot = models.OneToOneField(
         "pilots.Pilot", null=True, on_delete=models.SET_NULL, related_name="order"
     )
+    log = models.TextField(
+        blank=True,
+        default="",
+        db_default="",
+        help_text="End of the batch system's log of a pilot that went wrong, until it was told.",
+    )
     told = models.CharField(
         max_length=16, blank=True, default="", help_text="The state that the frontend was told."
     )

@@ -99,6 +99,14 @@ class Pilot(models.Model):
     )
     batch_reason = models.TextField(blank=True, default="", db_default="")
     batch_since = models.DateTimeField(null=True, help_text="Since when that is told.")
+    batch_node = models.CharField(
+        max_length=255,
+        blank=True,
+        default="",
+        db_default="",
+        help_text="Worker node, as the batch system told it last.",
+    )
+    batch_exit_code = models.IntegerField(null=True, help_text="As the batch system told it.")
     holds = models.PositiveSmallIntegerField(
         default=0, db_default=0, help_text="How often the batch system has held it."
     )

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
+from datetime import datetime
 from functools import partial
 from uuid import UUID
 
@@ -62,8 +63,17 @@ def listed_pilots(user: User) -> QuerySet[Pilot]:
     columns = (
         "uuid", "state", "state_since", "state_reason", "native_id", "node", "created_at",
         "registered_at", "heartbeat_at", "ended_at", "queue__name", "queue__site__name",
+        "batch_node", "batch_exit_code",
     )  # fmt: skip
     return visible_pilots(user).select_related("queue__site").only(*columns).order_by("-pk")
+
+
+def pilots_gone_wrong(user: User, frontend_id: int | None, since: datetime) -> QuerySet[Pilot]:
+    """Visible pilots of a frontend that have failed since then, the latest first; None: default."""
+    failed = listed_pilots(user).filter(
+        state__in=[PilotState.FAILED, PilotState.ABORTED], ended_at__gt=since
+    )
+    return failed.filter(frontend=frontend_id, owner=None).order_by("-ended_at", "-pk")
 
 
 def detailed_pilots(user: User) -> QuerySet[Pilot]:

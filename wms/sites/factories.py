@@ -32,6 +32,12 @@ def factory_refusals(queues: Iterable[Queue], now: datetime) -> dict[int, str]:
     return refused
 
 
+def queues_of_factory(factory: RemoteFactory) -> list[Queue]:
+    """Queues that a factory serves, with their sites, by name."""
+    queues = Queue.objects.filter(element=FACTORY, settings__factory=factory.name)
+    return list(queues.select_related("site").order_by("site__name", "name"))
+
+
 def check_factory_queue(queue: Queue) -> None:
     """Raise InvalidInput where a queue's factory is unknown or may not serve it, or another queue
     has the entry.

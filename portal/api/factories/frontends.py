@@ -12,21 +12,13 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from portal.api.base import WHY, ListView, caller, refusals, why_of
+from portal.api.frontends.fields import FrontendField
 from portal.api.shapes import StrictSerializer, TextsByNameField
 from wms.accounting.models import Frontend
 from wms.core.actors import Actor
 from wms.pilots.factories.selectors import visible_remote_frontends
 from wms.pilots.factories.services import delete_remote_frontend, save_remote_frontend
 from wms.pilots.factory_models import RemoteFrontend
-
-
-class FrontendField(serializers.SlugRelatedField[Frontend]):
-    """A frontend by its name."""
-
-    def to_internal_value(self, data: Any) -> Frontend:
-        """The frontend. No name has a null character, with which PostgreSQL cannot compare."""
-        frontend: Frontend = super().to_internal_value(str(data).replace("\0", "?"))
-        return frontend
 
 
 class RemoteFrontendSerializer(StrictSerializer, serializers.ModelSerializer[RemoteFrontend]):

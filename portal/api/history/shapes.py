@@ -41,6 +41,7 @@ class PaneSerializer(serializers.Serializer[Any]):
     unit = serializers.CharField()
     kind = serializers.CharField()
     has_sites = serializers.BooleanField(help_text="Whether it can be asked for one site.")
+    has_frontends = serializers.BooleanField(help_text="Whether it can be asked for one frontend.")
     series = serializers.ListField(child=serializers.CharField())
 
 
@@ -68,7 +69,8 @@ class PaneDataSerializer(serializers.Serializer[Any]):
     title = serializers.CharField()
     unit = serializers.CharField()
     kind = serializers.CharField()
-    site = serializers.CharField()
+    site = serializers.CharField(help_text="Empty for all.")
+    frontend = serializers.CharField(help_text="Empty for all.")
     to = serializers.DateTimeField()
     archive = serializers.CharField()
     bin_s = serializers.IntegerField()

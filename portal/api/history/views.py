@@ -18,7 +18,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from matching.round_robin_archives import ARCHIVES
-from portal.api.base import AcceptsAnything, refusals
+from portal.api.base import AcceptsAnything, caller, refusals
 from portal.api.history.shapes import HistorySerializer, PaneDataSerializer, PaneSerializer
 from portal.history.figures import figure_of
 from portal.history.marks import marks_of
@@ -37,6 +37,7 @@ from portal.history.windows import (
 )
 from wms.core.errors import Finding, InvalidInput
 from wms.history.annotations import Annotations
+from wms.history.frontends import readable_series
 from wms.history.selectors import read_series
 
 _ARCHIVES = [archive.name for archive in ARCHIVES]
@@ -52,6 +53,9 @@ _WINDOW = [
     ),
     OpenApiParameter("to", OpenApiTypes.STR, description="As `from`; now where it is not given."),
     OpenApiParameter("site", OpenApiTypes.STR, description="Of one site, where the pane has such."),
+    OpenApiParameter(
+        "frontend", OpenApiTypes.STR, description="Of one frontend, where the pane has such."
+    ),
     OpenApiParameter(
         "resolution", OpenApiTypes.STR, enum=["auto", *_ARCHIVES], default="auto",
         description="The archive whose bins are told; `auto` is the finest that reaches back.",
@@ -99,10 +103,11 @@ class History(APIView):
         names = list(dict.fromkeys(request.query_params.getlist("series")))
         archive = request.query_params.get("archive", _ARCHIVES[0])
         _check(request, names, archive)
-        series = read_series(names, archive=archive, now=timezone.now())
+        readable = readable_series(caller(request), names)
+        series = read_series(readable, archive=archive, now=timezone.now())
         body = {
             "archive": archive,
-            "series": [{"name": name, "bins": points} for name, points in series.items()],
+            "series": [{"name": name, "bins": series.get(name, [])} for name in names],
         }
         return Response(HistorySerializer(body).data)
 
@@ -120,7 +125,8 @@ class PaneList(APIView):
                 "unit": pane.unit,
                 "kind": pane.kind,
                 "has_sites": pane.has_sites,
-                "series": pane.series_at(""),
+                "has_frontends": pane.has_frontends,
+                "series": pane.series_of(),
             }
             for pane in panes().values()
         ]
@@ -145,7 +151,7 @@ class PaneData(APIView):
         """Answer with a value for each bin of the window, oldest first; gaps stay gaps."""
         pane = find_pane(panel)
         _refuse_unknown(request, [each.name for each in _WINDOW])
-        window = window_of(WindowForm(request.query_params, now=timezone.now()))
+        window = window_of(_window_form(request))
         drawn = read_pane(pane, window, is_whole=True)
         answer: Any
         if form == "csv":
@@ -209,10 +215,14 @@ def _drawing(request: Request, panel: str) -> tuple[Drawn, Annotations, _FigureS
     """Pane, window and style of the request. Raises NotFound, InvalidInput."""
     pane = find_pane(panel)
     _refuse_unknown(request, [each.name for each in (*_WINDOW, *_LOOK)])
-    form = FigureForm(request.query_params, now=timezone.now())
+    form = FigureForm(request.query_params, now=timezone.now(), user=caller(request))
     drawn = read_to_draw(pane, window_of(form))
     style = _FigureStyle(scheme=form.cleaned_data["template"], zone=form.cleaned_data["zone"])
     return drawn, marks_of(drawn, request.user), style
+
+
+def _window_form(request: Request) -> WindowForm:
+    return WindowForm(request.query_params, now=timezone.now(), user=caller(request))
 
 
 def _named(answer: HttpResponse, drawn: Drawn, form: str) -> HttpResponse:

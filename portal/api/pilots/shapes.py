@@ -130,7 +130,7 @@ class PilotDetailSerializer(PilotSerializer):
             *PilotSerializer.Meta.fields, "batch", "frontend", "credential", "owner",
             "owner_group", "slot", "load", "is_remote", "is_draining", "drain_reason", "accounts",
             "checks", "published", "variables", "test", "test_verdict", "batch_state",
-            "batch_reason", "batch_since",
+            "batch_reason", "batch_since", "batch_node", "batch_exit_code",
         ]  # fmt: skip
 
     @extend_schema_field(PilotAccountsSerializer(allow_null=True))

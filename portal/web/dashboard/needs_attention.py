@@ -31,6 +31,7 @@ from django.urls import reverse
 from django.utils.http import urlencode
 
 from portal.shared.site_lines import SiteLine
+from wms.accounting.frontends import DEFAULT_KEY, called
 from wms.core.models import User
 from wms.core.selectors import LoopHealth, LoopStatus
 from wms.dags.models import Dag
@@ -253,7 +254,7 @@ def _credentials(user: User, now: datetime) -> QuerySet[Any]:
     return _as(
         "credential", ending_credentials(user, now), number=F("pk"),
         site=Coalesce("queue__site__name", "site__name"), name=F("name"), since=F("expires_at"),
-        why=Coalesce("frontend__name", Value("the default frontend")),
+        why=Coalesce("frontend__name", Value(DEFAULT_KEY)),
     )  # fmt: skip
 
 
@@ -294,12 +295,12 @@ def _of_row(row: tuple[Any, ...], held_jobs: str, owner: str) -> AttentionItem:
             f"needy-queue-{number}-{row[0]}", f"Failed {times}: {why}", "Queue", queue, since,
         )  # fmt: skip
     if kind == "credential":
-        address = reverse("admin:pilots_credential_change", args=[number])
+        address = reverse("web:frontend", args=[why])
         return AttentionItem(
             "late", "site", "credential ends", "Credential", f"{name} at {site}", address,
             f"needy-credential-{number}",
-            f"Pilots of {why} are submitted with it until it expires: set it anew.",
-            "Credential", address, beside="expires", until=since,
+            f"Pilots of {called(why)} are submitted with it until it expires: set it anew.",
+            "Frontend", address, beside="expires", until=since,
         )  # fmt: skip
     if kind == "check":
         return AttentionItem(

@@ -12,6 +12,7 @@ from urllib.parse import urlencode
 
 from portal.history.pane_data import stamp
 from portal.history.panes import Pane, panes, usual_panes
+from portal.history.parts import WHOLE
 from portal.history.windows import LONGEST, RANGES, USUAL_RANGE, Window
 
 _MINUTE = timedelta(minutes=1)
@@ -39,9 +40,8 @@ class Timeline:
     @property
     def panes(self) -> list[Pane]:
         """Panes to be drawn, in the order of the page."""
-        site = self.window.site if self.window else ""
         if not self.chosen:
-            return usual_panes(site)
+            return usual_panes(self.window.part if self.window else WHOLE)
         return [pane for pane in panes().values() if pane.name in self.chosen]
 
     @property
@@ -112,7 +112,8 @@ class Timeline:
         pairs += [
             (name, value)
             for name, value, usual in (
-                ("site", window.site, ""),
+                ("site", window.part.site, ""),
+                ("frontend", window.part.frontend, ""),
                 ("function", window.function, "avg"),
                 ("resolution", window.archive, "auto"),
             )

@@ -14,11 +14,13 @@ from django.views.decorators.http import require_safe
 
 from matching.round_robin_archives import ARCHIVES
 from portal.history.panes import find_pane, panes
+from portal.history.parts import WHOLE
 from portal.history.windows import FUNCTIONS, WindowForm, window_of
 from portal.personal.zones import zone_named
 from portal.web.history.charts import chart_data, chart_table
 from portal.web.history.range_links import Timeline
 from portal.web.shared.pages import page
+from wms.accounting.selectors import visible_frontends
 from wms.history.annotations import annotations_between
 from wms.sites.selectors import visible_sites
 
@@ -27,7 +29,7 @@ from wms.sites.selectors import visible_sites
 @page
 def history(request: HttpRequest) -> HttpResponse:
     """History page: the chosen panes in one window of time; no pane if the window is invalid."""
-    form = WindowForm(request.GET, now=timezone.now())
+    form = WindowForm(request.GET, now=timezone.now(), user=request.user)
     sites = list(visible_sites(request.user).order_by("name").values_list("name", flat=True))
     _check_site(form, sites)
     unknown = sorted(set(request.GET.getlist("pane")) - set(panes()))
@@ -37,6 +39,7 @@ def history(request: HttpRequest) -> HttpResponse:
         "query": request.GET,
         "unknown": unknown,
         "sites": sites,
+        "frontends": list(visible_frontends(request.user).values_list("name", flat=True)),
         "functions": FUNCTIONS.items(),
         "resolutions": ["auto", *(ring.name for ring in ARCHIVES)],
         "all_panes": panes().values(),
@@ -45,7 +48,7 @@ def history(request: HttpRequest) -> HttpResponse:
     if form.is_valid() and not unknown:
         window = window_of(form)
         marks = annotations_between(
-            request.user, since=window.since, until=window.until, site=window.site
+            request.user, since=window.since, until=window.until, site=window.part.site
         )
         context |= {
             "window": window,
@@ -67,7 +70,7 @@ def _check_site(form: WindowForm, known: list[str]) -> None:
 def history_data(request: HttpRequest, panel: str) -> HttpResponse:
     """Chart data of one pane, in the time of `zone`; with `fit` what there is of it."""
     pane = find_pane(panel)
-    window = window_of(WindowForm(request.GET, now=timezone.now()))
+    window = window_of(WindowForm(request.GET, now=timezone.now(), user=request.user))
     # Of a zone that only the browser knows it is UTC that is drawn, and told.
     zone = zone_named(request.GET.get("zone", "")) or UTC
     is_fitted = "fit" in request.GET
@@ -79,10 +82,11 @@ def history_data(request: HttpRequest, panel: str) -> HttpResponse:
 def history_table(request: HttpRequest, panel: str) -> HttpResponse:
     """Bins of one pane as a table: a page of its own, or the part that its chart unfolds."""
     pane = find_pane(panel)
-    window = window_of(WindowForm(request.GET, now=timezone.now()))
+    window = window_of(WindowForm(request.GET, now=timezone.now(), user=request.user))
     context = {
         "pane": pane,
         "window": window,
+        "part": window.part if pane.is_of(window.part) else WHOLE,
         "table": chart_table(pane, window),
         "query": Timeline(window, []).query,
     }

@@ -20,7 +20,9 @@ from django.utils.safestring import SafeString
 from portal.personal.zones import in_words
 from portal.shared.sizes import size
 from portal.shared.state_badges import WORDS, badge_of, meaning_of
+from wms.accounting import walls
 from wms.core.database.counting import Count
+from wms.core.models import User
 
 register = template.Library()
 
@@ -57,6 +59,12 @@ def state(name: str, kind: str = "", label: str = "") -> SafeString:
         shape(badge.shape),
         label or word(name),
     )
+
+
+@register.filter
+def has_frontends(user: User) -> bool:
+    """Whether the installation has frontends beside the default one."""
+    return walls.has_frontends(user)
 
 
 @register.filter

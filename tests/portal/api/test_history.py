@@ -100,9 +100,11 @@ def test_the_panes_are_listed_with_their_units(alice: APIClient) -> None:
 
     assert found["waiting"] == {
         "name": "waiting", "title": find_pane("waiting").title, "unit": "s",
-        "kind": "spread", "has_sites": False, "series": ["waiting.seconds"],
+        "kind": "spread", "has_sites": False, "has_frontends": False,
+        "series": ["waiting.seconds"],
     }  # fmt: skip
     assert found["pressure"]["has_sites"]
+    assert found["pressure"]["has_frontends"]
 
 
 @pytest.mark.parametrize(

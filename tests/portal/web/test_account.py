@@ -15,6 +15,7 @@ from portal.personal.services import save_filter
 from tests import factories
 from tests.portal.web.markup import text_of
 from tests.wms.notices.hearing import happens, hears, told
+from wms.accounting.frontends import DEFAULT_KEY
 from wms.accounting.models import AccountingGroup, Quota
 from wms.accounting.services import save_quota
 from wms.core.actors import Actor
@@ -345,6 +346,7 @@ def test_paths_of_all_kinds_of_notices_lead_somewhere(
     ids = {
         SubjectKind.DAG: dag.pk,
         SubjectKind.SITE: site.name,
+        SubjectKind.FRONTEND: DEFAULT_KEY,
         SubjectKind.FAILURES: FailureGroup.objects.get().pk,
         SubjectKind.JOB: factories.job(people.alice).pk,
     }

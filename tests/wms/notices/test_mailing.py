@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import timedelta
 from types import SimpleNamespace
 
 import pytest
@@ -12,11 +13,14 @@ from django.utils import timezone
 from tests import factories
 from tests.wms.notices.hearing import START, channel, failed_dag, happens, hears, later
 from tests.wms.notices.receivers import Sink
+from wms.accounting.models import AccountingGroup, Frontend
 from wms.core.models import ControlLoop, User
 from wms.dags.models import Dag
 from wms.failures import grouping
 from wms.notices import fanout
 from wms.notices.models import Delivery, Notice
+from wms.notices.selectors import own_notices
+from wms.pilots.credential_models import Credential
 
 Configured = Callable[..., None]
 
@@ -167,6 +171,43 @@ def test_what_one_may_not_see_any_more_is_not_sent(people: SimpleNamespace) -> N
 
     assert mail.outbox == []
     assert Delivery.objects.get().state == "dropped"
+
+
+def test_the_end_of_a_credential_is_mailed_to_its_frontends_people_before_and_at_it_once_each(
+    people: SimpleNamespace,
+) -> None:
+    queue = factories.site().queues.get()
+    atlas, lsst = (Frontend.objects.create(name=name) for name in ("atlas", "lsst"))
+    for frontend, member in ((atlas, people.alice), (lsst, people.bob)):
+        AccountingGroup.objects.create(name=frontend.name, frontend=frontend).members.add(member)
+        channel(member)
+        hears(member, "credentials")
+    made = Credential.objects.create(
+        name="login", frontend=atlas, queue=queue, kind="ssh-key", account="a", directory="/a",
+        sealed="x", replaced_at=START - timedelta(days=99), expires_at=START + timedelta(days=3),
+    )  # fmt: skip
+
+    for hours in (1, 2, 73, 74, 99):
+        later(hours=hours)
+
+    assert [each.to for each in mail.outbox] == [[people.alice.email]] * 2
+    assert {each.subject for each in mail.outbox} == {"[Pilotage] frontend atlas"}
+    assert ["/frontends/atlas/" in each.body for each in mail.outbox] == [True, True]
+    told = Notice.objects.order_by("pk").values_list("kind", "user")
+    alice = people.alice.pk
+    assert list(told) == [("credential-ends", alice), ("credential-ended", alice)]
+    # A new end is news again; one that is switched off, or of long ago, is not.
+    Credential.objects.filter(pk=made.pk).update(expires_at=START + timedelta(days=9))
+    later(hours=100)
+    assert Notice.objects.filter(kind="credential-ends").count() == 2
+    Credential.objects.filter(pk=made.pk).update(is_enabled=False)
+    later(days=10)
+    Credential.objects.filter(pk=made.pk).update(is_enabled=True)
+    later(days=20)
+    assert Notice.objects.count() == 3
+    # Who leaves the frontend sees no more of it.
+    AccountingGroup.objects.get(name="atlas").members.clear()
+    assert not own_notices(people.alice).exists()
 
 
 def test_notices_that_have_still_to_be_sent_are_kept(

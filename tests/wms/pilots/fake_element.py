@@ -17,6 +17,7 @@ class FakeElement:
         self.secrets: dict[str, list[str]] = {}
         self.states: dict[str, PilotState] = {}
         self.forgotten: set[str] = set()
+        self.logs: dict[str, str] = {}
         self.fail_with: Exception | None = None
         self.loses_answer = False
         self.refuses_pilots = ""
@@ -78,7 +79,7 @@ class FakeElement:
 
     def log(self, pilot_id: str, tail_bytes: int = 65536) -> str:
         self._enter("log")
-        return ""
+        return self.logs.get(pilot_id, "")
 
     def forget(self, ids: Collection[str]) -> None:
         self._enter("forget")

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from tests.wms.plans.query_plans import explain, rows_read, run, scanned_whole
+from wms.accounting.models import AccountingGroup, Frontend
 from wms.core.models import User
 from wms.dags.reading.dag_jobs import job_events_of
 from wms.history import sql as history
@@ -84,8 +85,12 @@ def test_what_happened_lately_is_counted_without_reading_the_whole_log(lives: No
 
     events = explain(history.COUNT_EVENTS, span | {"events": ["enqueue", "start", "complete"]})
     waited = explain(history.COUNT_WAITED, span | {"ratio": 1.1})
+    frontend = Frontend.objects.create(name="f")
+    AccountingGroup.objects.create(name="g", frontend=frontend)
+    asked = span | {"events": ["start", "complete", "fail"], "frontends": [frontend.pk]}
+    of_frontends = explain(history.COUNT_EVENTS_OF_FRONTENDS, asked)
 
-    for steps in (events, waited):
+    for steps in (events, waited, of_frontends):
         for table in _TABLES:
             assert not scanned_whole(steps, table)
             # A range of an index by time is 32 pages of some sixty rows.

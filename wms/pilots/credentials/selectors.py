@@ -30,7 +30,12 @@ def visible_credentials(user: User) -> QuerySet[Credential]:
 
 
 def ending_credentials(user: User, now: datetime) -> QuerySet[Credential]:
-    """Credentials of the user's frontends that have expired or soon will, the first to end first.
+    """Credentials of the user's frontends that have expired or soon will, the first one first."""
+    return seen_by(user, all_ending_credentials(now), Walls.by_frontend)
+
+
+def all_ending_credentials(now: datetime) -> QuerySet[Credential]:
+    """Credentials that have expired or soon will, of all frontends, the first to end first.
 
     They are on; soon is within a week, or the last quarter of the life of one that was made for
     less.
@@ -38,5 +43,4 @@ def ending_credentials(user: User, now: datetime) -> QuerySet[Credential]:
     on = Credential.objects.filter(is_enabled=True, expires_at__lt=now + TOLD_AHEAD)
     whole = F("expires_at") - F("replaced_at")
     in_last_part = on.filter(expires_at__lt=now + whole * _LAST_PART)
-    seen = seen_by(user, in_last_part, Walls.by_frontend)
-    return seen.defer("sealed").order_by("expires_at")
+    return in_last_part.defer("sealed").order_by("expires_at")

@@ -154,9 +154,13 @@ def _store_words(factory: RemoteFactory, words: Sequence[PilotWord], now: dateti
         if order.state in ENDED:
             continue
         order.state, order.reason = word.state, word.reason
+        order.node = word.node or order.node
+        order.exit_code, order.log = word.exit_code, word.log
         order.sealed, order.told_at = "", now
     PilotOrder.objects.bulk_update(
-        orders, ["state", "reason", "sealed", "told_at"], batch_size=1000
+        orders,
+        ["state", "reason", "node", "exit_code", "log", "sealed", "told_at"],
+        batch_size=1000,
     )
     known = {order.uuid for order in orders}
     return [

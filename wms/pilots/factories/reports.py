@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 
 from django.db.models import Count
 
 from wms.elements.protocol import BatchState
-from wms.factories.messages import MOST_ENTRIES, MOST_PILOTS, MOST_REASON, EntryAd, PilotWord
+from wms.factories.messages import (
+    MOST_ENTRIES,
+    MOST_PILOTS,
+    MOST_REASON,
+    MOST_REPORT_BYTES,
+    EntryAd,
+    PilotWord,
+)
 from wms.factories.states import ENDED, OrderState
 from wms.pilots.credentials.choice import Choices
 from wms.pilots.factory_models import RemoteFrontend, RemoteOrder
@@ -21,6 +29,8 @@ from wms.sites.frontends.models import FrontendEntry
 from wms.sites.models import Queue
 from wms.sites.selectors import enabled_queues
 
+#: Bytes of all words of one report: half of what the frontend takes. Logs and reasons are long.
+_MOST_BYTES_OF_WORDS = MOST_REPORT_BYTES // 2
 #: Failures of this time are told.
 _LATELY = timedelta(hours=1)
 _WAITS = "waits at the factory until its limits leave a place"
@@ -47,7 +57,15 @@ class Told:
 def word_of(order: RemoteOrder) -> PilotWord:
     """What the frontend is told of an order, by its pilot if it has one."""
     state, reason = _state_of(order)
-    return PilotWord(order.uuid, state.value, reason[:MOST_REASON])
+    pilot = order.pilot
+    return PilotWord(
+        order.uuid,
+        state.value,
+        reason[:MOST_REASON],
+        node=pilot.batch_node if pilot else "",
+        exit_code=pilot.batch_exit_code if pilot else None,
+        log=order.log if state in ENDED else "",
+    )
 
 
 def _state_of(order: RemoteOrder) -> tuple[OrderState, str]:
@@ -65,12 +83,16 @@ def _state_of(order: RemoteOrder) -> tuple[OrderState, str]:
 
 def words_to_tell(remote: RemoteFrontend) -> list[Told]:
     """What the frontend was not told yet, the oldest orders first; as much as one call takes."""
+    room = _MOST_BYTES_OF_WORDS
     orders = RemoteOrder.objects.filter(remote=remote, is_settled=False).select_related("pilot")
     orders = orders.defer("pilot__node", "pilot__load", "sealed").order_by("pk")
-    found = []
+    found: list[Told] = []
     for order in orders.iterator(chunk_size=1000):
         word = word_of(order)
         if word.state != order.told:
+            room -= len(json.dumps(asdict(word), default=str))
+            if found and room < 0:
+                break
             found.append(Told(order.pk, word))
             if len(found) == MOST_PILOTS:
                 break
@@ -85,6 +107,9 @@ def note_told(told: Sequence[Told]) -> None:
         order.told = each.word.state
         order.is_settled = each.word.state in ENDED
     RemoteOrder.objects.bulk_update(orders.values(), ["told", "is_settled"], batch_size=1000)
+    # By itself: of those that go on a poll may be keeping a log at this moment.
+    settled = [pk for pk, order in orders.items() if order.is_settled]
+    RemoteOrder.objects.filter(pk__in=settled).exclude(log="").update(log="")
 
 
 def entries_of(remote: RemoteFrontend) -> list[FrontendEntry]:

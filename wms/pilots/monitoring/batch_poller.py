@@ -32,7 +32,7 @@ from wms.jobs.attempts import rescheduling
 from wms.jobs.models import Attempt
 from wms.jobs.states import JobCause
 from wms.pilots import lifecycle
-from wms.pilots.factories.batch_view import end_remote, note_remote_starts
+from wms.pilots.factories.batch_view import end_remote, keep_logs, note_remote_starts
 from wms.pilots.models import Pilot
 from wms.pilots.monitoring.access import Access, shown_to
 from wms.pilots.monitoring.adoption import REMINDED_FOR, adopt_batches
@@ -56,6 +56,9 @@ _ACTOR = Actor.system("pilot-monitor")
 POLL_TASK = "wms.pilots.attend_queue"
 
 _ENDED = frozenset({BatchState.DONE, BatchState.FAILED, BatchState.CANCELLED})
+#: Of a node's name, and of an exit code, what a column has room for.
+_LONGEST_NODE = 255
+_LARGEST_CODE = 2**31 - 1
 #: Number of pilots in one question.
 _PORTION = 2000
 #: Number of answers in a row, and their time span, that miss a pilot before it is gone.
@@ -184,6 +187,7 @@ def _act(
     _note_states([*alive, *filter(_is_unsettled, cancelled)], states, now)
     note_remote_starts(alive, states)
     ended = [pilot for pilot in alive if _has_ended(pilot, states[pilot.native_id], now)]
+    keep_logs(access, ended, states)
     for pilot in ended:
         _declare_ended(pilot, states[pilot.native_id], now)
     _note_starts(access, ended, states, now)
@@ -225,6 +229,7 @@ def _note_states(pilots: Iterable[Pilot], states: Mapping[str, BatchPilot], now:
             changed.append(pilot)
     columns = [
         "missing_polls", "missing_since", "batch_state", "batch_reason", "batch_since", "holds",
+        "batch_node", "batch_exit_code",
     ]  # fmt: skip
     Pilot.objects.bulk_update(changed, columns, batch_size=1000)
 
@@ -235,14 +240,20 @@ def _note_state(pilot: Pilot, batch_pilot: BatchPilot, now: datetime) -> bool:
         pilot.missing_polls += 1
         pilot.missing_since = pilot.missing_since or now
         return True
-    is_same = (pilot.batch_state, pilot.batch_reason) == (batch_pilot.state, batch_pilot.reason)
-    if is_same and not pilot.missing_polls:
+    node = batch_pilot.node[:_LONGEST_NODE] or pilot.batch_node
+    code = batch_pilot.exit_code
+    if code is None or abs(code) > _LARGEST_CODE:
+        code = pilot.batch_exit_code
+    told = (batch_pilot.state, batch_pilot.reason, node, code)
+    known_words = (pilot.batch_state, pilot.batch_reason, pilot.batch_node, pilot.batch_exit_code)
+    if told == known_words and not pilot.missing_polls:
         return False
     pilot.missing_polls, pilot.missing_since = 0, None
     if pilot.batch_state != batch_pilot.state:
         pilot.batch_since = now
         pilot.holds += batch_pilot.state == BatchState.HELD
     pilot.batch_state, pilot.batch_reason = str(batch_pilot.state), batch_pilot.reason
+    pilot.batch_node, pilot.batch_exit_code = node, code
     return True
 
 

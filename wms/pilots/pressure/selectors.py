@@ -67,7 +67,7 @@ class Pressure:
 
         Those of a turn of some time ago are over: no turn has been due since.
         """
-        return _reasons(self.request)
+        return reasons_of(self.request)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ class QueueStatus:
     @property
     def reasons(self) -> list[str]:
         """Reasons as those of `Pressure`."""
-        return _reasons(self.request)
+        return reasons_of(self.request)
 
 
 def whole_request(
@@ -129,7 +129,8 @@ def _requests_of(queues: Collection[Queue]) -> dict[int, list[PressureRequest]]:
     return found
 
 
-def _reasons(request: PressureRequest | None) -> list[str]:
+def reasons_of(request: PressureRequest | None) -> list[str]:
+    """Reasons that cut a request down now, as those of `Pressure`; none without a request."""
     if request is None:
         return []
     served_at = request.served_at

@@ -188,6 +188,18 @@ def _checks_within(user: User, walls: Walls) -> Q:
     return Q(pilot__in=Pilot.objects.filter(pilots_within(user, walls)).values("pk"))
 
 
+def failed_checks_of(
+    user: User, frontend_id: int | None, *, since: datetime
+) -> QuerySet[PilotCheck]:
+    """Failed checks on nodes of a frontend's pilots since then, latest first; None: default."""
+    return (
+        failed_checks_since(user, since)
+        .filter(pilot__frontend=frontend_id, pilot__owner=None)
+        .select_related("pilot__queue__site")
+        .order_by("-created_at", "-pk")
+    )
+
+
 def failed_checks_at(user: User, site: Site, *, since: datetime) -> QuerySet[PilotCheck]:
     """Failed checks on nodes of a site since then, latest first, with their pilots and queues."""
     return (

@@ -77,7 +77,7 @@ def _entries_at(queue: Queue, rows: Iterable[FrontendEntry]) -> list[Entry]:
     whole = Entry(queue, None, 1.0, queue.max_pilots, queue.max_queued_pilots)
     if is_private(queue):
         return [whole]
-    by_frontend = {row.frontend_id: _entry(queue, row) for row in rows}
+    by_frontend = {row.frontend_id: entry_of(queue, row) for row in rows}
     entries = [by_frontend.pop(None, whole), *by_frontend.values()]
     return [each for each in entries if each.share and _is_on(each.frontend)]
 
@@ -86,7 +86,8 @@ def _is_on(frontend: Frontend | None) -> bool:
     return frontend is None or frontend.is_enabled
 
 
-def _entry(queue: Queue, row: FrontendEntry) -> Entry:
+def entry_of(queue: Queue, row: FrontendEntry) -> Entry:
+    """An entry as its row and the limits of its queue make it, be it on or off."""
     most = queue.max_pilots if row.max_pilots is None else row.max_pilots
     most_queued = row.max_queued_pilots
     return Entry(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Callable
 from datetime import datetime, timedelta
@@ -10,19 +11,31 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
+from django.test import Client
 from django.utils import timezone
 from hypothesis import HealthCheck, Phase, given, settings, strategies
 
+from tests.factories import SYSTEM
 from tests.wms.pilots.directing import direct, poll, reasons_of
 from tests.wms.pilots.factories.installations import Line, exchange, install, post
 from tests.wms.pilots.fake_element import FakeElement
-from wms.accounting.models import AccountingGroup
+from wms.accounting.models import AccountingGroup, Frontend
 from wms.accounting.services import save_group
 from wms.core.actors import Actor
 from wms.core.errors import Conflict, InvalidInput, NotAuthenticated
 from wms.core.models import User
 from wms.elements.protocol import BatchState, PilotState
-from wms.factories.messages import EntryAd, PilotWord, Report, as_json
+from wms.factories.messages import (
+    MOST_LOG,
+    MOST_REPORT_BYTES,
+    EntryAd,
+    NewBatch,
+    NewPilot,
+    Orders,
+    PilotWord,
+    Report,
+    as_json,
+)
 from wms.factories.models import FactoryEntry, PilotOrder, RemoteFactory
 from wms.factories.sealing import BrokenSeal, key_of, seal, unseal
 from wms.factories.services import (
@@ -33,13 +46,17 @@ from wms.factories.services import (
     save_factory,
 )
 from wms.pilots.factories import turns
+from wms.pilots.factories.accepting import accept_orders
+from wms.pilots.factories.reports import words_to_tell
 from wms.pilots.factories.services import delete_remote_frontend
 from wms.pilots.factory_models import RemoteFrontend, RemoteOrder
 from wms.pilots.models import Pilot
 from wms.pilots.pressure.remover import cancel_pending
 from wms.pilots.pressure_models import ElementContact
 from wms.pilots.protocol.registration import register_pilot
+from wms.pilots.selectors import asked_log, detailed_pilots
 from wms.pilots.services import drain_pilot
+from wms.sites.frontends.models import FrontendEntry
 from wms.sites.models import Queue
 from wms.sites.services import QueueSpec, SiteSpec, configure_site
 
@@ -136,6 +153,59 @@ def test_a_factory_submits_what_is_ordered_and_its_pilots_register_where_the_job
     assert two.states(two.there) == {"done": 3}
     assert two.states(two.here)["failed"] == 3
     assert RemoteOrder.objects.filter(is_settled=True).count() == 3
+
+
+def test_a_pilot_that_goes_wrong_is_told_with_node_exit_code_and_the_end_of_its_log(
+    two: Two, add_jobs: Callable[..., list[int]], elements: dict[str, FakeElement], sam: User
+) -> None:
+    add_jobs(3)
+    two.run()
+    element = elements["site-x"]
+    first, second, third = sorted(element.states)
+    element.states |= {
+        first: PilotState(BatchState.FAILED, node="wn7", exit_code=3),
+        second: PilotState(BatchState.DONE, node="wn8", exit_code=0),
+        third: PilotState(BatchState.RUNNING, node="wn9"),
+    }
+    element.logs = {
+        first: "long ago " * 2000 + "\x1b[1mno\0 bubblewrap\ud800\n",
+        second: "all well",
+    }
+
+    two.run(1)
+
+    failed, done, running = (
+        Pilot.objects.get(queue=two.here, batch_node=node) for node in ("wn7", "wn8", "wn9")
+    )
+    assert [each.batch_exit_code for each in (failed, done, running)] == [3, 0, None]
+    told = asked_log(failed, limit_bytes=100).text
+    assert told.endswith("[1mno? bubblewrap?\n")
+    assert len(PilotOrder.objects.get(uuid=failed.uuid).log) == MOST_LOG
+    assert asked_log(done, limit_bytes=100).text == ""
+    # What was told is kept at one side only.
+    assert set(RemoteOrder.objects.values_list("log", flat=True)) == {""}
+    assert (element.calls.count("log"), failed.state) == (1, "aborted")
+    page = detailed_pilots(sam).get(pk=failed.pk)
+    assert (page.batch_node, page.batch_exit_code) == ("wn7", 3)
+
+
+def test_a_report_stays_below_what_the_frontend_reads(two: Two) -> None:
+    orders = [
+        RemoteOrder(
+            remote=two.remote, uuid=uuid4(), state=RemoteOrder.State.RETURNED, is_failed=True,
+            reason="ü" * 500, log="ü" * MOST_LOG,
+        )
+        for _ in range(60)
+    ]  # fmt: skip
+    RemoteOrder.objects.bulk_create(orders)
+
+    told = words_to_tell(two.remote)
+    report = Report(uuid4(), [], [each.word for each in told])
+
+    assert 1 < len(told) < 60
+    assert len(json.dumps(as_json(report))) < MOST_REPORT_BYTES
+    two.run(3)
+    assert not RemoteOrder.objects.filter(is_settled=False).exists()
 
 
 def test_the_limits_of_the_factory_hold_orders_back_and_what_is_not_wanted_is_taken_back(
@@ -323,6 +393,39 @@ def test_an_entry_is_of_one_queue_and_a_factory_serves_only_its_sites(two: Two, 
     two.exchange()
     two.remote.refresh_from_db()
     assert "site-f" in two.remote.refused["site-x/main"]
+
+
+def test_an_order_for_what_is_not_its_frontends_is_returned_and_others_go_on(
+    two: Two, add_jobs: Callable[..., list[int]], elements: dict[str, FakeElement]
+) -> None:
+    def order(entry: str, **asked: int) -> NewBatch:
+        size = {"cores": 1, "memory_mb": 1000, "gpus": 0, "minutes": 10} | asked
+        return NewBatch(f"b-{uuid4().hex}", entry, "#!/bin/sh", **size, pilots=[pilot()])  # type: ignore[arg-type]
+
+    def pilot() -> NewPilot:
+        return NewPilot(uuid4(), "sealed")
+
+    other = Frontend.objects.create(name="other")
+    elsewhere = configure_site(
+        SiteSpec(name="site-o"), [QueueSpec(name="main", element="host")], actor=SYSTEM
+    )
+    FrontendEntry.objects.create(frontend=other, queue=elsewhere.queues.get())
+    wrong = [order("site-o/main"), order("no/where"), order("site-x/main", cores=10**6)]
+    orders = Orders(900, batches=[*wrong, order("site-x/main")])
+
+    assert accept_orders(two.remote, orders, [], called_at=two.now) == 1
+
+    told = {each.word.uuid: each.word for each in words_to_tell(two.remote)}
+    for batch, why in zip(wrong, ("site-o/main", "no/where", "1000000 cores"), strict=True):
+        word = told[batch.pilots[0].uuid]
+        assert (word.state, why in word.reason) == ("failed", True)
+    assert RemoteOrder.objects.filter(state=RemoteOrder.State.WAITING).count() == 1
+    # What a frontend does not use of ours stands on its page.
+    unused = Orders(900, refused={"site-x/main": "no queue here has this entry"})
+    accept_orders(two.remote, unused, [], called_at=two.now)
+    olga = Client()
+    olga.force_login(User.objects.get(username="olga"))
+    assert "no queue here has this entry" in olga.get("/frontends/south/").content.decode()
 
 
 def test_what_is_of_another_installation_is_not_mixed_with_what_is_here(

@@ -80,7 +80,7 @@ def test_what_a_check_declares_is_kept_with_the_pilot(make_queue: Callable[..., 
         (None, {"LD_PRELOAD": "/tmp/x.so"}, "LD_PRELOAD"),
         (None, {"SW_OTHER": "x"}, "SW_OTHER"),
         ([1], None, "attributes"),
-        ({"Available": True, "Release": 1, "Text": "x" * 10_000}, None, "bytes"),
+        ({"Available": True, "Release": 1, "Text": "x" * 2**20}, None, "bytes"),
     ],
 )
 def test_a_node_cannot_claim_what_the_check_does_not_declare(
