@@ -16,6 +16,7 @@ from wms.dags.language.numbers import LARGEST, exit_code, whole
 from wms.dags.language.parse_state import Cursor
 from wms.dags.language.size_limits import MAX_NAME_LENGTH, MAX_RETRIES
 from wms.dags.language.spec import AbortRule, Retry, TimeLimits, Tolerance
+from wms.dags.language.success import category_tolerance, is_of_category
 from wms.dags.rescue.names import aside_fault
 
 _CHANGE = re.compile(r"(\+?[A-Za-z_][A-Za-z0-9_.]*)(\*?=)(.+)\Z", re.DOTALL)
@@ -113,9 +114,13 @@ def abort_dag_on(cursor: Cursor, rest: str) -> None:
 def tolerance(cursor: Cursor, rest: str) -> None:
     """`TOLERANCE name n|n% [FAIL-FAST|WAIT]`; percentages above 100 are allowed.
 
-    Source: DagParser::ParseTolerance (HTCondor 25.14, dag_parser.cpp).
+    Source: DagParser::ParseTolerance (HTCondor 25.14, dag_parser.cpp). `TOLERANCE CATEGORY` is
+    another command: see `language.success`.
     """
     words = cursor.words(rest)
+    if is_of_category(words):
+        category_tolerance(cursor, words)
+        return
     if len(words) > 2 and words[2] == "%":
         words[1:3] = [words[1] + "%"]
     option = keyword(words[2]) if len(words) == 3 else ""

@@ -53,6 +53,10 @@ _ALLOWED_ON_SPECIAL_NODES = {
     "TOLERANCE": frozenset({NodeKind.FINAL}),
     "ABORT-DAG-ON": frozenset({NodeKind.SERVICE}),
 }
+#: Commands about what a node runs: a gate runs nothing.
+_REFUSED_ON_GATES = frozenset(
+    {"SCRIPT", "VARS", "RETRY", "PRE_SKIP", "TOLERANCE", "TIMEOUT", "ALWAYS-RUN-POST"}
+)
 
 
 @dataclass(slots=True)
@@ -132,6 +136,7 @@ class ParseState:
         self.connected_at: set[SourceLocation] = set()
         self.limit_depths: dict[str, int] = {}
         self.config_at: tuple[str, SourceLocation] | None = None
+        self.success_at: SourceLocation | None = None
         #: Characters of what ENV SET gives.
         self.environment_length = 0
         self._read = read
@@ -253,12 +258,22 @@ class Cursor:
         """The node of this name, or all nodes of the scope for ALL_NODES. Raises Fault."""
         at = self.scope.names.get(name)
         if at is not None:
-            return (self.state.specs[at],)
+            node = self.state.specs[at]
+            if node.gate is not None and self.command in _REFUSED_ON_GATES:
+                raise Fault(f"{name} is a GATE node, which cannot have {self.command}")
+            return (node,)
         if name.upper() == ALL_NODES:
             self.state.charge_values(len(self.scope.names))
-            specs = self.state.specs
-            return [specs[at] for at in self.scope.names.values()]
+            return self._all_nodes()
         return (self.other_node(name),)
+
+    def _all_nodes(self) -> list[NodeSpec]:
+        """All nodes of the scope; without gates if the command is about what a node runs."""
+        specs = self.state.specs
+        found = [specs[at] for at in self.scope.names.values()]
+        if self.command in _REFUSED_ON_GATES:
+            return [node for node in found if node.gate is None]
+        return found
 
     def node(self, name: str) -> NodeSpec:
         """The node of this name; ALL_NODES is not allowed. Raises Fault."""

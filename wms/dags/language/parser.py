@@ -16,7 +16,17 @@ from functools import partial
 from typing import NamedTuple
 
 from matching.negotiation.deadline import Deadline
-from wms.dags.language import arcs, modifiers, nodes, script_command, settings, splices, variables
+from wms.dags.language import (
+    arcs,
+    gates,
+    modifiers,
+    nodes,
+    script_command,
+    settings,
+    splices,
+    success,
+    variables,
+)
 from wms.dags.language.faults import ConsequentFault, DagTooLarge, Fault, ReadingStopped
 from wms.dags.language.graph_shape import graph_statistics
 from wms.dags.language.lexer import SourceText, is_comment, keyword
@@ -32,6 +42,7 @@ _FIRST_PASS: dict[str, _Command] = {
     "DATA": nodes.data,
     "DOT": settings.dot,
     "FINAL": nodes.final,
+    "GATE": gates.gate,
     "JOB": nodes.job,
     "JOBSTATE_LOG": settings.jobstate_log,
     "NODE_STATUS_FILE": settings.node_status_file,
@@ -61,6 +72,7 @@ _SECOND_PASS: dict[str, _Command] = {
     "SAVE_POINT_FILE": modifiers.save_point_file,
     "SCRIPT": script_command.script,
     "SET_JOB_ATTR": settings.set_job_attr,
+    "SUCCESS": success.success,
     "TIMEOUT": modifiers.timeout,
     "TOLERANCE": modifiers.tolerance,
     "VARS": variables.variables,
@@ -120,6 +132,7 @@ def _read_dag_files(state: ParseState) -> None:
         directory = posixpath.dirname(name) if origin.uses_dag_dir else origin.directory
         _read_dag_file(state, name, Scope(prefix, directory))
     resolve_sources(state)
+    success.warn_of_empty_groups(state)
 
 
 def _read_dag_file(state: ParseState, name: str, scope: Scope) -> None:

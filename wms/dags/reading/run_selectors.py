@@ -14,7 +14,6 @@ from django.db.models import Q, QuerySet
 
 from wms.dags.engine.round import options_of
 from wms.dags.engine.throttles import limits_of
-from wms.dags.engine.transitions import DATA_CATEGORY
 from wms.dags.language.spec import RunOptions
 from wms.dags.models import Dag, Rescue, SharedLimit
 from wms.dags.reading.sql import FIND_OUTER_DAGS
@@ -160,7 +159,8 @@ def categories_of(dag: Dag) -> list[CategoryLine]:
     submitted: dict[str, int] = {
         name: count
         for name, count in dag.category_counts.items()
-        if count and name not in ("", DATA_CATEGORY)
+        # No category's name begins with a blank: so do those of other counts.
+        if count and name.strip() == name != ""
     }
     return [
         CategoryLine(name, dag.category_limits.get(name), submitted.get(name, 0))
