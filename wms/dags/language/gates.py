@@ -37,7 +37,9 @@ def gate(cursor: Cursor, rest: str) -> None:
         raise Fault(_EXPECTED)
     check_name(cursor, name)
     spec = _read_options(options)
-    add_node(cursor, name, NodeKind.GATE, "", cursor.scope.directory).gate = spec
+    node = add_node(cursor, name, NodeKind.GATE, "", cursor.scope.directory)
+    node.gate = spec
+    cursor.state.spec.gates.append(node)
 
 
 def _read_options(words: Sequence[str]) -> GateSpec:

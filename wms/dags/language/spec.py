@@ -237,6 +237,8 @@ class DagSpec:
     descriptions: dict[str, InlineDescription] = field(default_factory=dict)
     categories: dict[str, int] = field(default_factory=dict)
     tolerances: dict[str, GroupTolerance] = field(default_factory=dict)
+    #: GATE nodes.
+    gates: list[NodeSpec] = field(default_factory=list)
     #: Expression of SUCCESS WHEN; empty where there is none.
     success_rule: str = ""
     options: dict[str, int | bool] = field(default_factory=dict)

@@ -13,6 +13,8 @@ from django.utils import timezone
 from wms.core.actors import Actor
 from wms.core.audit import record_action
 from wms.core.errors import Conflict, Finding, InvalidInput, ReasonRequired
+from wms.core.models import Role
+from wms.core.policy import require_role
 from wms.core.transitions import Applied
 from wms.dags import lifecycle
 from wms.dags.engine.ending import begin_ending, ending_of_abort
@@ -22,10 +24,9 @@ from wms.dags.engine.settling import abort_among, carry_out
 from wms.dags.models import Dag, Node
 from wms.dags.policy import require_decision
 from wms.dags.services.dags import lock_in_reach
+from wms.dags.services.nodes import MAX_NODES
 from wms.dags.states import DAG_TERMINAL, NodeCause, NodeKind, NodeState
 
-#: Limit of gates in one request.
-MAX_GATES = 1000
 #: Limit of names in the audit record; the DAG's events have all.
 _NAMES_AUDITED = 200
 
@@ -40,6 +41,7 @@ def decide_gates(
     nodes. Raises NotFound, NotPermitted, ReasonRequired, InvalidInput, Conflict.
     """
     [dag] = lock_in_reach([dag_id], actor)
+    require_role(actor, Role.USER, "open or close gates")
     gates = _find_gates(dag, names)
     require_decision(actor, dag, ((gate.name, gate_of(gate).who) for gate in gates))
     if not reason.strip():
@@ -68,8 +70,8 @@ def decide_gates(
 
 def _find_gates(dag: Dag, names: Collection[str]) -> list[Node]:
     """Gates of these names, with their work. Raises InvalidInput for what is none."""
-    if not names or len(names) > MAX_GATES:
-        raise InvalidInput.of(f"name 1 to {MAX_GATES} gates", field="nodes")
+    if not names or len(names) > MAX_NODES:
+        raise InvalidInput.of(f"name 1 to {MAX_NODES} gates", field="nodes")
     found = Node.objects.filter(dag=dag, name__in=names).select_related("work")
     by_name = {node.name: node for node in found}
     faults = []
