@@ -39,6 +39,7 @@ def gate(cursor: Cursor, rest: str) -> None:
     spec = _read_options(options)
     node = add_node(cursor, name, NodeKind.GATE, "", cursor.scope.directory)
     node.gate = spec
+    cursor.note_addition("gates, and would wait for nobody")
     cursor.state.spec.gates.append(node)
 
 

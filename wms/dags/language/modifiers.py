@@ -32,6 +32,8 @@ def retry(cursor: Cursor, rest: str) -> None:
     spec = known.get(behind[0]) if behind else None
     if spec is None:
         spec = known["".join(behind)] = _read_retry(cursor.words(rest))
+    if spec.avoids_sites or spec.changes:
+        cursor.note_addition("AVOID-SITES and WITH")
     for node in cursor.nodes(unquote(name)):
         node.retry = spec
 
@@ -141,6 +143,7 @@ def timeout(cursor: Cursor, rest: str) -> None:
         raise Fault("expected: TIMEOUT name, then QUEUE seconds or RUN seconds or both")
     seconds = {name: whole(value, f"{name} in seconds", least=1) for name, value in given.items()}
     limits = TimeLimits(queue_s=seconds.get("QUEUE", 0), run_s=seconds.get("RUN", 0))
+    cursor.note_addition("TIMEOUT")
     for node in cursor.nodes(words[0]):
         node.time_limits = limits
 
@@ -150,6 +153,7 @@ def always_run_post(cursor: Cursor, rest: str) -> None:
     words = cursor.words(rest)
     if len(words) != 1:
         raise Fault("expected: ALWAYS-RUN-POST name")
+    cursor.note_addition("ALWAYS-RUN-POST for single nodes")
     for node in cursor.nodes(words[0]):
         node.always_runs_post = True
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import NoReturn
 
 from matching.negotiation.deadline import Deadline
-from wms.core.errors import InvalidInput
+from wms.core.errors import Finding, InvalidInput
 from wms.dags.language.arc_table import ArcTable
 from wms.dags.language.faults import (
     ConsequentFault,
@@ -26,6 +26,7 @@ from wms.dags.language.size_limits import (
     CHARACTERS_PER_LINE,
     ENDS_PER_ARC,
     LINES_PER_OPENING,
+    MAX_FINDINGS,
     READ_AGAIN,
     READ_AGAIN_LINES,
     VALUES_PER_NODE,
@@ -246,6 +247,14 @@ class Cursor:
     def warn(self, message: str, *, level: int = 9) -> None:
         """Add a warning for this line; from this level of DAGMAN_USE_STRICT on it is a fault."""
         self.state.collector.add_warning(message, self.location, self.command, level=level)
+
+    def note_addition(self, what: str) -> None:
+        """Note what on this line plain DAGMan does not know; those beyond the limit are dropped."""
+        additions = self.state.spec.additions
+        if len(additions) < MAX_FINDINGS:
+            message = f"plain DAGMan does not know {what}"
+            finding = Finding(message, self.file, self.line, command=self.command)
+            additions.append(finding)
 
     def path(self, name: str) -> str:
         """Path of a file in the directory of the scope.

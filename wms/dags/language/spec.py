@@ -251,3 +251,5 @@ class DagSpec:
     statistics: Statistics = field(default_factory=Statistics)
     findings: list[Finding] = field(default_factory=list)
     warnings: list[Finding] = field(default_factory=list)
+    #: What plain DAGMan does not know, line by line.
+    additions: list[Finding] = field(default_factory=list)

@@ -57,6 +57,7 @@ def success(cursor: Cursor, rest: str) -> None:
     if fault:
         raise Fault(fault)
     state.success_at = cursor.location
+    cursor.note_addition("SUCCESS WHEN, and would let the DAG fail")
     state.spec.success_rule = expression
 
 
@@ -83,6 +84,7 @@ def category_tolerance(cursor: Cursor, words: Sequence[str]) -> None:
     full_name = cursor.scope.category(name)
     if not name.strip("+") or len(full_name) > MAX_NAME_LENGTH:
         raise Fault(f"the name of a category has 1 to {MAX_NAME_LENGTH} characters: {name[:80]}")
+    cursor.note_addition("a tolerance of a category, and would let its nodes fail")
     tolerance = GroupTolerance(limit, is_percent, cursor.scope.depth, cursor.location)
     known = cursor.state.spec.tolerances.get(full_name)
     if known is not None and known.depth < tolerance.depth:

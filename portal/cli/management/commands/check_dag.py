@@ -39,6 +39,12 @@ class Command(BaseCommand):
             help="submit descriptions that are not there are warnings",
         )
 
+        parser.add_argument(
+            "--dagman",
+            action="store_true",
+            help="what plain DAGMan does not know is a fault: the files are to be run by it",
+        )
+
     def handle(self, *args: Any, files: list[str], **options: Any) -> None:
         folder = submit_folder(Path(files[0]), options)
         directory_files = DirectoryFiles(folder.top)
@@ -49,6 +55,8 @@ class Command(BaseCommand):
             origin=folder.origin,
             allow_missing_files=options["allow_missing"],
         )
+        if options["dagman"]:
+            checked.findings += checked.dag.additions
         if options["json"]:
             self.stdout.write(json.dumps(_as_json(checked), indent=2))
         else:

@@ -148,6 +148,22 @@ def test_a_rule_without_a_truth_value_is_no_success(expression: str, is_success:
     assert bool(verdict.fault) is ("/" in expression)
 
 
+def test_what_plain_dagman_does_not_know_is_told_line_by_line() -> None:
+    text = "JOB A a\nGATE g\nRETRY A 1\nRETRY A 1 AVOID-SITES\nTIMEOUT A RUN 5\nCATEGORY A c\n"
+    rules = "TOLERANCE A 1\nTOLERANCE CATEGORY c 1\nSUCCESS WHEN (Done > 1)\nALWAYS-RUN-POST A\n"
+
+    additions = well_read(f"{text}{rules}").additions
+
+    assert [(each.line, each.command) for each in additions] == [
+        (2, "GATE"),
+        (4, "RETRY"),
+        (5, "TIMEOUT"),
+        (8, "TOLERANCE"),
+        (9, "SUCCESS"),
+        (10, "ALWAYS-RUN-POST"),
+    ]
+
+
 @given(size=st.integers(0, 10**6), limit=st.integers(0, 10**6))
 def test_a_tolerance_is_never_exceeded_by_one_node_and_never_one_too_small(
     size: int, limit: int
