@@ -239,6 +239,8 @@ def test_a_gate_is_opened_on_its_page_by_those_whom_it_names_and_not_by_an_old_f
 
     assert "user:bob" in _page(alice, dag, "g")
     assert address not in _page(alice, dag, "g")
+    of_dag = alice.get(reverse("web:dag", args=[dag.pk])).content.decode()
+    assert f'id="gate-{gate.pk}"' in of_dag
     assert address in _page(bob, dag, "g")
     assert charlie.get(f"{address}?node={gate.pk}").status_code == 403
     seen = re.search(r'name="seen" value="(\w+)"', _page(bob, dag, "g"))

@@ -119,11 +119,11 @@ class Node(models.Model):
             ),
             # Without those that have none yet: they would have entries for nothing.
             models.Index(fields=["job"], condition=models.Q(job__isnull=False), name="node_by_job"),
-            # FINAL and its like.
+            # FINAL and its like, and gates: few of a DAG's nodes.
             models.Index(
                 fields=["dag", "kind"],
-                condition=models.Q(kind__in=["final", "service", "provisioner"]),
-                name="node_beside_others",
+                condition=models.Q(kind__in=["final", "service", "provisioner", "gate"]),
+                name="node_rare_kinds",
             ),
         ]
         constraints = [

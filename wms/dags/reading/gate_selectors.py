@@ -1,4 +1,4 @@
-"""Selectors of gates: events of those that have begun to wait, and the people whom a gate asks."""
+"""Selectors of gates: those of a DAG that wait, events of their beginning, and whom a gate asks."""
 
 from __future__ import annotations
 
@@ -9,11 +9,23 @@ from django.db.models import Q
 
 from wms.core.models import User
 from wms.dags.engine.gates import gate_of
-from wms.dags.models import Node, NodeEvent
-from wms.dags.states import NodeState
+from wms.dags.models import Dag, Node, NodeEvent
+from wms.dags.states import NodeKind, NodeState
 
 #: So many people are told of one gate.
 MAX_ASKED = 200
+#: Limit of waiting gates that are listed.
+_LISTED = 20
+
+
+def waiting_gates(dag: Dag) -> list[Node]:
+    """Gates of a DAG that wait, up to 20; no query for a DAG without ready nodes."""
+    if not dag.ready_count:
+        return []
+    gates = Node.objects.filter(
+        dag=dag, kind=NodeKind.GATE, state=NodeState.READY, work__waits_since__isnull=False
+    )
+    return list(gates.only("name", "state_reason").order_by("ordinal")[:_LISTED])
 
 
 def waits_of(announced: Iterable[tuple[int, int]]) -> list[NodeEvent]:
