@@ -201,6 +201,9 @@ def _needs_of_nodes(
 
 
 def _tolerances(spec: DagSpec) -> dict[str, dict[str, Any]]:
+    """Column for the tolerances of categories; percentages are those of their nodes in the DAG."""
+    if not spec.tolerances:
+        return {}
     sizes = Counter(node.category for node in spec.nodes.values())
     return {
         category: {"given": each.given, "most": most_tolerated(each, sizes[category])}
