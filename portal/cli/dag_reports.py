@@ -33,12 +33,22 @@ class ToolReport:
 
 
 def check_report(
-    folder: DirectoryFiles, names: list[str], origin: Origin, *, allows_missing: bool
+    folder: DirectoryFiles,
+    names: list[str],
+    origin: Origin,
+    *,
+    allows_missing: bool,
+    is_for_dagman: bool = False,
 ) -> ToolReport:
-    """Report of a check of DAG files of a folder, which asks no server."""
+    """Report of a check of DAG files of a folder, which asks no server.
+
+    With `is_for_dagman` all that plain DAGMan does not know is a fault.
+    """
     checked = check_dag(
         names, files=folder, owner=None, origin=origin, allow_missing_files=allows_missing
     )
+    if is_for_dagman:
+        checked.findings += checked.dag.additions
     report = {
         "errors": [_finding(each) for each in checked.findings],
         "warnings": [_finding(each) for each in checked.warnings],

@@ -55,7 +55,7 @@ _DAG = Entity(
         "held": "what runs is finished, nothing new starts",
         "halted": "what runs is finished, nothing new starts; then it ends with a rescue",
         "completed": "it ended well: every node is done, or its FINAL node was, whatever had "
-        "failed, or ABORT-DAG-ON ended it with 0",
+        "failed, or ABORT-DAG-ON ended it with 0, or SUCCESS WHEN or TOLERANCE allow what failed",
         "failed": "it ended badly: nodes or its FINAL node failed, or it was aborted or halted; "
         "nodes that it did not come to are left as they were",
         "removed": "ended by a person; its jobs are killed",
@@ -67,7 +67,8 @@ _DAG = Entity(
         "resume": "released; it has a site and goes on there",
         "release": "released; it has no site and is negotiated",
         "rematch": "its match is taken back, by a person or by policy; it is negotiated anew",
-        "complete": "the engine saw its last node or its FINAL node done, or it was aborted with 0",
+        "complete": "the engine saw its last node or its FINAL node done, it was aborted with 0, "
+        "or what failed is allowed",
         "fail": "the engine saw that nothing can go on, or it was aborted or halted, and no "
         "FINAL node was done after that",
         "remove": "a person ends it for good",
@@ -86,7 +87,7 @@ _NODE = Entity(
     causes=dags.NodeCause,
     state_meanings={
         "waiting": "a parent is not done, or the DAG has no site",
-        "ready": "may be submitted, in the order of the ready queue",
+        "ready": "may be submitted, in the order of the ready queue; a gate waits to be opened",
         "pre_running": "its PRE script runs, or waits for its turn",
         "submitted": "has jobs, an inner DAG or a placement that have not ended",
         "post_running": "its POST script runs, or waits for its turn",
@@ -98,6 +99,7 @@ _NODE = Entity(
     },
     event_meanings={
         "make ready": "its last parent is done, or it has none and the DAG got a site",
+        "wait": "a gate begins to wait for a person, or for its time",
         "start pre": "its PRE script is asked for",
         "pass pre": "its PRE script ended well",
         "put off": "the DAG ends before its PRE script had its turn",

@@ -83,6 +83,8 @@ BODIES: dict[str, Callable[[], dict[str, Any]]] = {
     "api:dag-nodes-rerun": lambda: {"reason": "look", "nodes": ["A1"]},
     "api:dag-nodes-mark": lambda: {"reason": "look", "nodes": ["A1"], "as_done": True},
     "api:dag-nodes-change": lambda: {"reason": "look", "nodes": ["A1"], "priority": 5},
+    "api:dag-nodes-open-gate": lambda: {"reason": "look", "nodes": ["A1"]},
+    "api:dag-nodes-close-gate": lambda: {"reason": "look", "nodes": ["A1"]},
     "api:placement-remove": lambda: {"reason": "look"},
     "api:shared-limits": lambda: {"max_jobs": 1},
     "api:shared-limit": lambda: {"max_jobs": 1},

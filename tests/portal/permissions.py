@@ -164,6 +164,8 @@ POST = {
     "api:dag-halt": STEER,
     "api:dag-rescue": "Lffcccc",  # the DAG has not ended
     "api:dag-limits": STEER,
+    "api:dag-nodes-open-gate": "Lfbbbbb",  # the node is no gate
+    "api:dag-nodes-close-gate": "Lfbbbbb",  # the node is no gate
     "api:dag-nodes-*": "Lffbbbb",  # the node is under way
     "api:jobs": SUBMIT,
     "api:jobs-check": SUBMIT,

@@ -39,6 +39,8 @@ EXEMPT = {
     "api:dag-nodes-rerun": "is posted to",
     "api:dag-nodes-mark": "is posted to",
     "api:dag-nodes-change": "is posted to",
+    "api:dag-nodes-open-gate": "is posted to",
+    "api:dag-nodes-close-gate": "is posted to",
     "api:placement-remove": "is posted to",
     "web:remove-placement": "is posted to",
     "api:dag-hold": "is posted to",

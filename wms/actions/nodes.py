@@ -1,8 +1,8 @@
-"""Actions on nodes of one DAG: rerun, retry, mark, change; for pages and API.
+"""Actions on nodes of one DAG: rerun, retry, mark, change, open and close gates; pages and API.
 
 Services do the work. The object of these actions is the DAG; the argument `nodes` has the names of
 its nodes. Also why a node in its state cannot be acted on, and the actions that a page offers a
-user on the nodes of a DAG.
+user on the nodes of a DAG, and on one of them.
 """
 
 from __future__ import annotations
@@ -15,28 +15,47 @@ from wms.actions.actions import Action, CallOne, InApi, OnPage
 from wms.actions.arguments import Argument, ArgumentType, Order
 from wms.core.models import User
 from wms.core.transitions import Applied
-from wms.dags.models import Dag
-from wms.dags.policy import may_steer
+from wms.dags.engine.gates import gate_of, is_waiting
+from wms.dags.models import Dag, Node
+from wms.dags.policy import may_decide, may_steer
+from wms.dags.services.gates import decide_gates
 from wms.dags.services.nodes import MAX_NODES, change_nodes, mark_nodes, rerun_nodes
-from wms.dags.states import COUNTED_KINDS, DAG_TERMINAL, NODE_TERMINAL, NodeState
+from wms.dags.states import (
+    COUNTED_KINDS,
+    DAG_TERMINAL,
+    NODE_TERMINAL,
+    WITH_WORK,
+    NodeKind,
+    NodeState,
+)
 
 _S = NodeState
+_GATES = frozenset({NodeKind.GATE.value})
 _NOT_BEGUN = frozenset({_S.WAITING.value, _S.READY.value})
 
 
 @dataclass(frozen=True, slots=True)
 class NodeAction:
-    """Action on nodes in some states; with `needs_open_dag` only while the DAG has not ended."""
+    """Action on nodes of some kinds in some states.
+
+    With `needs_open_dag` only while the DAG has not ended.
+    """
 
     action: Action
     states: Collection[str]
     needs_open_dag: bool = False
+    kinds: Collection[str] = COUNTED_KINDS
+
+    @property
+    def decides_gates(self) -> bool:
+        """Whether it is done by those whom a gate names, and not by those who steer the DAG."""
+        return self.kinds is _GATES
 
     def obstacle(self, dag: Dag, *, state: str, kind: str) -> str:
         """Reason why a node in this state cannot be acted on; empty when it can."""
         if self.needs_open_dag and dag.state in DAG_TERMINAL:
             return f"the DAG is {dag.state}"
-        if kind not in COUNTED_KINDS:
+        if kind not in self.kinds:
             return f"it is a {kind} node"
         return "" if state in self.states else f"it is {state.replace('_', ' ')}"
 
@@ -134,6 +153,7 @@ NODE_ACTIONS = {
             ),
             _NOT_BEGUN | {_S.FAILED.value, _S.FUTILE.value, _S.SKIPPED.value},
             needs_open_dag=True,
+            kinds=WITH_WORK,
         ),
         NodeAction(
             Action(
@@ -149,6 +169,7 @@ NODE_ACTIONS = {
             ),
             _NOT_BEGUN,
             needs_open_dag=True,
+            kinds=WITH_WORK,
         ),
         # Programs say whether it is done or failed.
         NodeAction(
@@ -165,6 +186,7 @@ NODE_ACTIONS = {
             ),
             _NOT_BEGUN,
             needs_open_dag=True,
+            kinds=WITH_WORK,
         ),
         NodeAction(
             Action(
@@ -184,6 +206,49 @@ NODE_ACTIONS = {
                 arguments=(_NODES, *_CHANGES),
             ),
             _NOT_BEGUN,
+            kinds=WITH_WORK,
+        ),
+        NodeAction(
+            Action(
+                "open-gate",
+                "Open gate",
+                one=_by(partial(decide_gates, opens=True)),
+                page=OnPage("Opens the gate: what waits for it goes on.", "is open"),
+                api=InApi(
+                    "Open gates that wait",
+                    "By those whom the gate names. Gates that are open already are skipped; needs "
+                    "a reason.",
+                    body="Gates that wait and are opened.",
+                    body_name="OpenGates",
+                ),
+                arguments=(_NODES,),
+            ),
+            frozenset({_S.READY.value}),
+            needs_open_dag=True,
+            kinds=_GATES,
+        ),
+        NodeAction(
+            Action(
+                "close-gate",
+                "Close gate",
+                one=_by(partial(decide_gates, opens=False)),
+                page=OnPage(
+                    "Closes the gate: it has failed, and what needs it will not run.",
+                    "is closed",
+                    is_grave=True,
+                ),
+                api=InApi(
+                    "Close gates that wait: they have failed",
+                    "By those whom the gate names. Gates that are closed already are skipped; "
+                    "needs a reason.",
+                    body="Gates that wait and are closed.",
+                    body_name="CloseGates",
+                ),
+                arguments=(_NODES,),
+            ),
+            frozenset({_S.READY.value}),
+            needs_open_dag=True,
+            kinds=_GATES,
         ),
     )
 }
@@ -203,5 +268,22 @@ def actions_on_nodes(user: User, dag: Dag) -> list[NodeAction]:
     return [
         each
         for each in NODE_ACTIONS.values()
-        if each.action.page and not (ended and each.needs_open_dag)
+        if each.action.page and not each.decides_gates and not (ended and each.needs_open_dag)
     ]
+
+
+def actions_on_node(user: User, node: Node) -> list[NodeAction]:
+    """Actions that the page of a node, read with its DAG and work, offers the user."""
+    dag = node.dag
+    offered = actions_on_nodes(user, dag)
+    if _waits_for(user, node):
+        offered = [each for each in NODE_ACTIONS.values() if each.decides_gates] + offered
+    return [each for each in offered if not each.obstacle(dag, state=node.state, kind=node.kind)]
+
+
+def _waits_for(user: User, node: Node) -> bool:
+    """Whether the node is a gate that waits for the user, or for somebody else as well."""
+    if node.kind != NodeKind.GATE or not is_waiting(node) or node.dag.is_ending:
+        return False
+    gate = gate_of(node)
+    return gate.opens_at is None and may_decide(user, node.dag, gate.who)

@@ -37,6 +37,8 @@ ADVANCE_TASK = "wms.dags.advance"
 
 #: The inbox of events of DAGs that people want to hear of, and what these are.
 NOTIFICATION_TOPIC = "dag-news"
+#: The inbox of gates that have begun to wait for a person.
+GATE_TOPIC = "dag-gates"
 NOTIFIED_EVENTS = frozenset({"complete", "fail", "remove", "hold", "halt"})
 
 _DAGS = StateMachine(

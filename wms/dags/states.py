@@ -41,6 +41,7 @@ class DagCause(models.TextChoices):
     POLICY = "policy", "the policy for rematches"
     LOG = "log", "the log that it follows makes no sense"
     NODE_FAILED = "node_failed", "nodes failed"
+    TOLERATED = "tolerated", "nodes failed, which it tolerates"
     ABORTED = "aborted", "ABORT-DAG-ON"
     REMOVED = "removed", "it was removed"
     HALTED = "halted", "it was halted and is drained"
@@ -72,13 +73,18 @@ class NodeKind(models.TextChoices):
     JOB = "job", "job"
     SUBDAG = "subdag", "sub-DAG"
     DATA = "data", "data placement"
+    GATE = "gate", "gate"
     FINAL = "final", "final node"
     SERVICE = "service", "service"
     PROVISIONER = "provisioner", "provisioner"
 
 
 #: Kinds of nodes whose ends decide the end of the DAG; the others are outside of the graph.
-COUNTED_KINDS = frozenset({NodeKind.JOB.value, NodeKind.SUBDAG.value, NodeKind.DATA.value})
+COUNTED_KINDS = frozenset(
+    {NodeKind.JOB.value, NodeKind.SUBDAG.value, NodeKind.DATA.value, NodeKind.GATE.value}
+)
+#: Kinds of those that run something; only people and times decide about the others.
+WITH_WORK = COUNTED_KINDS - {NodeKind.GATE.value}
 
 
 class ScriptKind(models.TextChoices):
@@ -123,6 +129,7 @@ class NodeCause(models.TextChoices):
     SUBMISSION = "submission", "it cannot be submitted"
     ANCESTOR = "ancestor", "an ancestor failed"
     CONDITION = "condition", "too few of its arcs hold"
+    GATE = "gate", "its gate waits, or its time came"
     DAG_ENDED = "dag_ended", "its DAG ends"
     DAG_LEFT = "dag_left", "its DAG leaves the site"
 
@@ -165,6 +172,8 @@ DAG_TRANSITIONS: TransitionTable = {
 
 NODE_TRANSITIONS: TransitionTable = {
     "make ready": _step(_N.WAITING, to=_N.READY),
+    # A gate, which runs nothing and waits for a person or a time.
+    "wait": _step(_N.READY, to=_N.READY, needs_reason=True),
     "start pre": _step(_N.READY, to=_N.PRE_RUNNING),
     "pass pre": _step(_N.PRE_RUNNING, to=_N.READY),
     # Its PRE script has not had its turn, and will not have it.

@@ -160,6 +160,8 @@ def _read_nodes(event_ids: Collection[int]) -> list[FailureReport]:
         for pk, node_id, was, reason, cause, at, kind, dag_id, owner_id, owner, site in rows
         # Of what runs for a node the jobs and the inner nodes tell themselves.
         if was != NodeState.SUBMITTED or kind == NodeKind.DATA
+        # That somebody closes a gate is no fault of anything.
+        if kind != NodeKind.GATE
     ]
 
 

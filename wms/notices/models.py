@@ -18,7 +18,7 @@ class Rule(models.TextChoices):
     DAG = "dag", "one DAG: it ends, fails, is failing or is held"
     MY_ENDED = "my-dags-ended", "a DAG of mine is completed or removed"
     MY_FAILED = "my-dags-failed", "a DAG of mine is failing or has failed"
-    MY_HELD = "my-dags-held", "a DAG of mine is held or halted"
+    MY_HELD = "my-dags-held", "a DAG of mine is held or halted, or waits at a gate"
     MY_FAILURES = "my-failures", "what is mine fails for a new cause, or again for a resolved one"
     SITE = (
         "site",
@@ -95,6 +95,7 @@ class Notice(models.Model):
         FAILING = "failing", "failing"
         HELD = "held", "held"
         HALTED = "halted", "halted"
+        WAITING = "gate-waits", "gate waits"
         REMOVED = "removed", "removed"
         NEW_CAUSE = "new-cause", "new cause"
         REGRESSED = "regressed", "failing again"

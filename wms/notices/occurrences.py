@@ -8,15 +8,18 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from django.db.models import Max
 
 from wms.core.models import InboxEntry
+from wms.dags.engine.tolerance import tolerated_count
+from wms.dags.lifecycle import GATE_TOPIC
 from wms.dags.lifecycle import NOTIFICATION_TOPIC as DAG_TOPIC
 from wms.dags.models import Dag, DagEvent
-from wms.dags.states import DAG_TERMINAL
+from wms.dags.reading.gate_selectors import asked_by, waits_of
+from wms.dags.states import DAG_TERMINAL, DagCause
 from wms.failures.lifecycle import FAILING_TOPIC, NEW_TOPIC, REGRESSED_TOPIC
 from wms.failures.models import Failure, FailureGroup, FailureGroupEvent
 from wms.jobs.directives import Directives
@@ -121,11 +124,12 @@ def _read_dags(entries: Collection[InboxEntry], now: datetime) -> list[Occurrenc
 def _of_dag_event(event: DagEvent) -> Occurrence:
     dag, news = event.dag, _DAG_TEXTS[event.event]
     by = "" if ":" in event.actor else f", by {event.actor}"
+    words = f"{news.words}, and nodes failed" if event.cause == DagCause.TOLERATED else news.words
     return Occurrence(
         kind=news.kind,
         subject=Subject(SubjectKind.DAG, str(dag.pk)),
         key=f"dag-event:{event.pk}",
-        title=f"{_name(dag)} {news.words}{by}",
+        title=f"{_name(dag)} {words}{by}",
         text=event.reason or _progress(dag),
         at=event.created_at,
         audience=_of_owner(dag, news.rule, excluded_user=event.actor),
@@ -133,9 +137,13 @@ def _of_dag_event(event: DagEvent) -> Occurrence:
 
 
 def _read_failing(entries: Collection[InboxEntry], now: datetime) -> list[Occurrence]:
-    """DAGs that have failed nodes and go on; DAGs that have ended are left to their end."""
+    """DAGs that have failed nodes and go on; DAGs that have ended are left to their end.
+
+    Failures that a DAG tolerates are no news.
+    """
     dags = Dag.objects.filter(pk__in={entry.subject_id for entry in entries}, failed_count__gt=0)
-    going_on = list(dags.exclude(state__in=DAG_TERMINAL).order_by("pk"))
+    failing = dags.exclude(state__in=DAG_TERMINAL).order_by("pk")
+    going_on = [dag for dag in failing if dag.failed_count > tolerated_count(dag)]
     reopened = dict(
         DagEvent.objects.filter(dag__in=going_on, event="reopen")
         .values_list("dag_id")
@@ -155,6 +163,25 @@ def _read_failing(entries: Collection[InboxEntry], now: datetime) -> list[Occurr
             count=dag.failed_count,
         )
         for dag in going_on
+    ]
+
+
+def _read_gates(entries: Collection[InboxEntry], now: datetime) -> list[Occurrence]:
+    """Gates that wait: news for those who may open them, whether they have subscribed or not."""
+    events = waits_of((entry.key, entry.subject_id or 0) for entry in entries)
+    return [
+        Occurrence(
+            kind=_KIND.WAITING,
+            subject=Subject(SubjectKind.DAG, str(event.dag_id)),
+            key=f"node-event:{event.pk}",
+            title=f"{_name(event.dag)} waits at gate {event.node.name}"[:200],
+            text=event.reason,
+            at=event.created_at,
+            audience=replace(
+                _of_owner(event.dag, Rule.MY_HELD), asking=asked_by(event.node, event.dag.owner_id)
+            ),
+        )
+        for event in events
     ]
 
 
@@ -282,6 +309,7 @@ def _read_jobs(entries: Collection[InboxEntry], now: datetime) -> list[Occurrenc
 _READERS: Mapping[str, Callable[[Collection[InboxEntry], datetime], list[Occurrence]]] = {
     FAILING_TOPIC: _read_failing,
     DAG_TOPIC: _read_dags,
+    GATE_TOPIC: _read_gates,
     NEW_TOPIC: _read_new_groups,
     REGRESSED_TOPIC: _read_regressed,
     SITE_TOPIC: _read_sites,

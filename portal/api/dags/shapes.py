@@ -21,6 +21,7 @@ from portal.api.shapes import (
     ProblemSerializer,
     TextsByNameField,
 )
+from wms.dags.engine.tolerance import tolerated_count
 from wms.dags.models import Dag, DagEvent, MatchRecord, Rescue
 from wms.dags.reading.accepting_sites import accepting_sites
 from wms.dags.states import Binding
@@ -164,6 +165,12 @@ class DagDetailSerializer(DagSerializer):
     concurrency_limits = AmountsByNameField(read_only=True)
     options = OptionsField(read_only=True, help_text="What differs from the defaults.")
     category_limits = NumbersByNameField(read_only=True)
+    success_rule = serializers.CharField(
+        read_only=True, allow_blank=True, help_text="The expression of SUCCESS WHEN."
+    )
+    tolerated = serializers.SerializerMethodField(
+        help_text="Failed nodes that TOLERANCE lets pass: what waits for them goes on."
+    )
     outer = serializers.IntegerField(
         source="parent_node.dag_id", default=None, read_only=True, allow_null=True,
         help_text="The DAG whose node runs this one.",
@@ -184,9 +191,13 @@ class DagDetailSerializer(DagSerializer):
             *DagSerializer.Meta.fields, "matched_at", "ad_attributes", "match_attributes",
             "environment", "accounting_group", "concurrency_limits", "rematch_expression",
             "rematch_count", "dag_files", "directory", "root_path", "uses_dag_dir", "options",
-            "category_limits", "outer", "outer_node", "previous_run", "rescue_number",
-            "is_followed", "is_ending", "accepting_sites",
+            "category_limits", "success_rule", "tolerated", "outer", "outer_node",
+            "previous_run", "rescue_number", "is_followed", "is_ending", "accepting_sites",
         ]  # fmt: skip
+
+    def get_tolerated(self, dag: Dag) -> int:
+        """Number of failed nodes that are tolerated."""
+        return tolerated_count(dag)
 
     def get_is_ending(self, dag: Dag) -> bool:
         """Whether its end is known."""
@@ -238,6 +249,13 @@ class CategorySerializer(serializers.Serializer[Any]):
     name = serializers.CharField()
     limit = serializers.IntegerField(allow_null=True)
     submitted = serializers.IntegerField()
+    tolerance = serializers.CharField(
+        allow_blank=True, help_text="As the DAG file gives it: a number of nodes, or a percentage."
+    )
+    tolerance_left = serializers.IntegerField(
+        allow_null=True, help_text="Further failures that are tolerated; null without a tolerance."
+    )
+    tolerated = serializers.IntegerField(help_text="Failed nodes that are tolerated.")
 
 
 class RoomSerializer(serializers.Serializer[Any]):

@@ -66,8 +66,8 @@ class ObstacleSerializer(serializers.Serializer[Any]):
     """One thing that a node waits for."""
 
     kind = serializers.CharField(
-        help_text="site, dag, parents, provisioner, limit, category, turn, script, script slot, "
-        "jobs, request, inner dag, failed parents, join, skipped, kind."
+        help_text="site, dag, parents, provisioner, limit, category, turn, gate, script, "
+        "script slot, jobs, request, inner dag, failed parents, join, skipped, kind."
     )
     message = serializers.CharField()
     nodes = NodeRefSerializer(many=True)
@@ -87,6 +87,7 @@ class NodeWorkSerializer(serializers.ModelSerializer[NodeWork]):
         fields = [
             "pre_code", "inner_dag", "request", "job_count", "jobs_left", "jobs_failed",
             "failure_code", "failure_reason", "hold_count", "is_provisioned", "is_fresh",
+            "waits_since", "is_tolerated",
         ]  # fmt: skip
 
 

@@ -34,6 +34,7 @@ from wms.core.errors import NotFound
 from wms.dags.models import Dag
 from wms.dags.policy import may_steer
 from wms.dags.reading.accepting_sites import accepting_sites
+from wms.dags.reading.gate_selectors import waiting_gates
 from wms.dags.reading.run_selectors import outer_dags
 from wms.dags.reading.selectors import NodeCounts, matches_of
 from wms.dags.states import DAG_TERMINAL
@@ -100,6 +101,7 @@ def show_dag(request: HttpRequest, dag_id: int, *, refused: Refused | None = Non
         "counts": counts.counted,
         "node_total": sum(counts.every.values()),
         "kept_back": read.kept_back,
+        "gates": waiting_gates(read.dag),
         "outer": outer_dags(dag),
         "is_told": read.is_told,
         "accepting": accepting_sites(dag) or [],

@@ -22,12 +22,13 @@ from portal.web.shared.downloads import send_download
 from portal.web.shared.pages import page, render_page
 from portal.web.shared.stale_forms import version_of, while_version
 from wms.actions.arguments import Order
-from wms.actions.nodes import NodeAction, actions_on_nodes, find_on_page
+from wms.actions.nodes import NodeAction, actions_on_node, find_on_page
 from wms.core.actors import Actor
 from wms.core.errors import Conflict, InvalidInput, NotFound, NotPermitted, PilotageError
+from wms.dags.engine.gates import gate_of
 from wms.dags.engine.node_features import features_of
 from wms.dags.models import Dag, Node, ScriptRun
-from wms.dags.policy import require_steering
+from wms.dags.policy import require_decision, require_steering
 from wms.dags.reading.node_selectors import (
     count_below,
     events_of_node,
@@ -80,17 +81,13 @@ def node_page(request: HttpRequest, dag_id: int, node_id: int) -> HttpResponse:
     runs = list(script_runs_of(node)[: _RUNS_SHOWN + 1])
     events = list(events_of_node(node)[: _EVENTS_SHOWN + 1])
     attempts = latest_attempts([job.pk for job in jobs])
-    steerings = [
-        each
-        for each in actions_on_nodes(request.user, dag)
-        if not each.obstacle(dag, state=node.state, kind=node.kind)
-    ]
     context = {
         "dag": dag,
         "node": node,
         "features": features_of(node.features),
         "description": node.submit_description,
-        "steerings": steerings,
+        "steerings": actions_on_node(request.user, node),
+        "seen": _version_of(dag, [node.name]) if node.kind == NodeKind.GATE else "",
         "obstacles": obstacles_of(node, now=timezone.now()),
         "parents": parents,
         "children": children,
@@ -146,7 +143,8 @@ def steer_nodes(request: HttpRequest, dag_id: int, event: str) -> HttpResponse:
     if steering is None:
         raise Http404
     dag = find_dag(request.user, dag_id)
-    require_steering(Actor.person(request.user), [dag])
+    if not steering.decides_gates:
+        require_steering(Actor.person(request.user), [dag])
     if request.method != "POST":
         return _confirm(request, dag, steering, _asked_for(request, dag, steering))
     names = request.POST.get("nodes", "").split()
@@ -158,7 +156,8 @@ def steer_nodes(request: HttpRequest, dag_id: int, event: str) -> HttpResponse:
         with while_version(request, rows, now, what="some of these nodes"):
             applied = steering.action.act(dag.pk, order)
         if not applied.changed:
-            raise Conflict("Nothing was done: the nodes are under way.")
+            why = "it is so already" if steering.decides_gates else "the nodes are under way"
+            raise Conflict(f"Nothing was done: {why}.")
     except (NotPermitted, NotFound):
         raise
     except PilotageError as error:
@@ -182,7 +181,8 @@ def _asked_for(request: HttpRequest, dag: Dag, steering: NodeAction) -> Selected
 
 
 def _chosen(dag: Dag, steering: NodeAction, nodes: QuerySet[Node]) -> SelectedNodes:
-    rows = list(nodes.only(*_COLUMNS).order_by("ordinal")[: MAX_NODES + 1])
+    columns = (*_COLUMNS, "features") if steering.decides_gates else _COLUMNS
+    rows = list(nodes.only(*columns).order_by("ordinal")[: MAX_NODES + 1])
     judged = [(n, steering.obstacle(dag, state=n.state, kind=n.kind)) for n in rows[:MAX_NODES]]
     return SelectedNodes(
         nodes=[node for node, obstacle in judged if not obstacle],
@@ -193,7 +193,9 @@ def _chosen(dag: Dag, steering: NodeAction, nodes: QuerySet[Node]) -> SelectedNo
 
 def _version_of(dag: Dag, names: Sequence[str]) -> str:
     rows = Node.objects.filter(dag=dag, name__in=names[:MAX_NODES]).order_by("pk")
-    return version_of(list(rows.values_list("pk", "state", "priority", "max_retries", "variables")))
+    # A gate that waits anew asks anew.
+    columns = ("pk", "state", "priority", "max_retries", "variables", "work__waits_since")
+    return version_of(list(rows.values_list(*columns)))
 
 
 def _confirm(
@@ -204,6 +206,10 @@ def _confirm(
     *,
     error: PilotageError | None = None,
 ) -> HttpResponse:
+    if steering.decides_gates:
+        shown = [*chosen.nodes, *(node for node, _ in chosen.left)]
+        gates = [(node.name, gate_of(node).who) for node in shown if node.kind == NodeKind.GATE]
+        require_decision(Actor.person(request.user), dag, gates or [("", ())])
     ids = [node.pk for node in chosen.nodes]
     event = steering.action.name
     below = count_below(ids) if event in ("rerun", "retry", "mark-failed") else {}

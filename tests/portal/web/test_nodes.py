@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from types import SimpleNamespace
 
@@ -238,3 +239,32 @@ def test_the_list_offers_the_changes_to_who_may_make_them(
 
     assert f'id="pick-{_node(dag, "A1").pk}"' in mine
     assert 'id="pick-' not in theirs
+
+
+def test_a_gate_is_opened_on_its_page_by_those_whom_it_names_and_not_by_an_old_form(
+    alice: Client, people: SimpleNamespace, browser_of: Callable[[User], Client]
+) -> None:
+    bob, charlie = browser_of(people.bob), browser_of(people.charlie)
+    commands = "GATE g BY user:bob DEADLINE 2d\nPARENT g CHILD A1\n"
+    dag = factories.running_dag(people.alice, node_count=1, commands=commands)
+    gate = _node(dag, "g")
+    address = reverse("web:steer-nodes", args=[dag.pk, "open-gate"])
+
+    assert "user:bob" in _page(alice, dag, "g")
+    assert address not in _page(alice, dag, "g")
+    of_dag = alice.get(reverse("web:dag", args=[dag.pk])).content.decode()
+    assert f'id="gate-{gate.pk}"' in of_dag
+    assert address in _page(bob, dag, "g")
+    assert charlie.get(f"{address}?node={gate.pk}").status_code == 403
+    seen = re.search(r'name="seen" value="(\w+)"', _page(bob, dag, "g"))
+    assert seen is not None
+
+    assert _steer(charlie, dag, "open-gate", "g").status_code == 403
+    assert _steer(bob, dag, "open-gate", "g", seen="v0").status_code == 409
+    assert _steer(bob, dag, "open-gate", "g", seen=seen[1]).status_code == 302
+
+    assert _node(dag, "g").state == "done"
+    assert _steer(bob, dag, "open-gate", "g").status_code == 409
+    api = reverse("api:dag-nodes-open-gate", args=[dag.pk])
+    again = bob.post(api, {"nodes": ["g"], "reason": "yes"}, content_type="application/json")
+    assert (again.status_code, again.json()["skipped"]) == (200, 1)

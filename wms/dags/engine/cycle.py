@@ -29,6 +29,7 @@ from wms.dags.engine.ending import (
     ending_of_abort,
     go_on_ending,
 )
+from wms.dags.engine.gates import due_gates
 from wms.dags.engine.inbox import InboxBatch, outcomes_of_batch, take_batch
 from wms.dags.engine.round import ENGINE, Round
 from wms.dags.engine.settling import may_begin, settle
@@ -183,6 +184,8 @@ def _act(round_: Round, batch: InboxBatch) -> bool:
     if round_.dag.state in DAG_TERMINAL:
         return False
     _take_back_returned(round_, batch.returned)
+    if batch.is_woken:
+        settle(round_, due_gates(round_))
     has_more = batch.is_woken and fire_timers(round_)
     if round_.aborted_by is None and batch.is_told and may_begin(round_):
         settle(round_, start_waiting(round_))

@@ -20,6 +20,7 @@ from wms.dags.engine.node_clusters import cluster_jobs
 from wms.dags.engine.node_work import not_provisioned, requests_of_nodes
 from wms.dags.engine.nodes_without_jobs import inner_dags
 from wms.dags.engine.round import NodeOutcome, Round
+from wms.dags.engine.tolerance import judge_failures
 from wms.dags.joins.deciding import follow_ends
 from wms.dags.joins.selectors import has_failed, unhandled_failures
 from wms.dags.lifecycle import INNER_TOPIC
@@ -63,11 +64,25 @@ class Ending:
     exit_code: int
     reason: str
     event: EndingEvent
+    #: It is a success, and nodes failed that a further run may do.
+    tolerates: bool = False
 
     @property
     def is_success(self) -> bool:
-        """Whether there is nothing to be rescued."""
+        """Whether the DAG is completed."""
         return self.event is EndingEvent.COMPLETE
+
+    @property
+    def leaves_rescue(self) -> bool:
+        """Whether there is something that a further run may do."""
+        return self.tolerates or not self.is_success
+
+    @property
+    def cause(self) -> str:
+        """Cause of the DAG's state."""
+        if self.tolerates:
+            return DagCause.TOLERATED
+        return "" if self.is_success else _CAUSES.get(self.status, "")
 
 
 def ending_of_abort(outcome: NodeOutcome) -> Ending:
@@ -92,7 +107,7 @@ def ending_now(round_: Round) -> Ending | None:
     if dag.ended_count == dag.node_count:
         if not dag.futile_count and not has_failed(dag):
             return Ending(DagStatus.OK, 0, _reason_of_success(dag), EndingEvent.COMPLETE)
-        return Ending(DagStatus.NODE_FAILED, _FAILURE, _reason_of_failure(dag), EndingEvent.FAIL)
+        return _ending_with_failures(dag)
     if dag.state == DagState.HALTED and dag.is_placed and not _is_under_way(dag):
         return Ending(DagStatus.HALTED, _FAILURE, f"halted: {dag.state_reason}", EndingEvent.FAIL)
     return _ending_of_provisioner(round_)
@@ -104,7 +119,7 @@ def begin_ending(round_: Round, ending: Ending) -> None:
     # Removed once more while FINAL runs, it does not wait for that.
     is_impatient = dag.is_ending
     _stop_all(round_, ending, with_final=is_impatient)
-    rescue = None if ending.is_success else write_rescue_of(dag)
+    rescue = write_rescue_of(dag) if ending.leaves_rescue else None
     note_ending(dag, ending, rescue.number if rescue is not None else None)
     final = round_.auxiliary_nodes().get(NodeKind.FINAL, [])
     if final and not is_impatient and _start_final(round_, final[0]):
@@ -118,6 +133,7 @@ def note_ending(dag: Dag, ending: Ending, rescue_number: int | None) -> None:
     dag.ending_status = int(ending.status)
     dag.ending_code = ending.exit_code
     dag.ending_reason = ending.reason
+    dag.ending_cause = ending.cause
     dag.ending_rescue = rescue_number
     dag.save(
         update_fields=[
@@ -125,6 +141,7 @@ def note_ending(dag: Dag, ending: Ending, rescue_number: int | None) -> None:
             "ending_status",
             "ending_code",
             "ending_reason",
+            "ending_cause",
             "ending_rescue",
         ]
     )
@@ -133,7 +150,8 @@ def note_ending(dag: Dag, ending: Ending, rescue_number: int | None) -> None:
 def noted_ending(dag: Dag) -> Ending:
     """Stored end of a DAG that is ending."""
     status = DagStatus(dag.ending_status)
-    return Ending(status, dag.ending_code, dag.ending_reason, EndingEvent(dag.ending_event))
+    event, tolerates = EndingEvent(dag.ending_event), dag.ending_cause == DagCause.TOLERATED
+    return Ending(status, dag.ending_code, dag.ending_reason, event, tolerates)
 
 
 def go_on_ending(round_: Round) -> None:
@@ -182,7 +200,7 @@ def _end(round_: Round, ending: Ending, exit_code: int) -> None:
             [dag.pk],
             actor=round_.actor,
             reason=ending.reason,
-            cause=_CAUSES.get(ending.status, "") if not ending.is_success else "",
+            cause=ending.cause,
             facts={dag.pk: {"status": int(ending.status), "exit_code": exit_code}},
             ended_at=round_.now,
             status=ending.status,
@@ -284,6 +302,15 @@ def _ending_of_provisioner(round_: Round) -> Ending | None:
     if failed is None:
         return None
     reason = f"the provisioner {failed.name} ended before it was ready: {failed.state_reason}"
+    return Ending(DagStatus.NODE_FAILED, _FAILURE, reason, EndingEvent.FAIL)
+
+
+def _ending_with_failures(dag: Dag) -> Ending:
+    """End of a DAG of which nodes failed and none can go on: rules of its own may tolerate that."""
+    judgement = judge_failures(dag)
+    reason = "; ".join(filter(None, (_reason_of_failure(dag), judgement.words)))
+    if judgement.is_success:
+        return Ending(DagStatus.OK, 0, reason, EndingEvent.COMPLETE, tolerates=True)
     return Ending(DagStatus.NODE_FAILED, _FAILURE, reason, EndingEvent.FAIL)
 
 

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from datetime import datetime
 from typing import Any
 
-from wms.dags.language.spec import AbortRule, NodeSpec, TimeLimits, Tolerance
+from wms.dags.language.spec import AbortRule, GateSpec, NodeSpec, TimeLimits, Tolerance
 from wms.dags.states import NodeKind, ScriptKind
 
 
@@ -40,6 +41,7 @@ class Features:
     always_runs_post: bool = False
     save_point: str | None = None
     is_noop: bool = False
+    gate: GateSpec | None = None
     source: str = ""
     appended: Mapping[str, str] = field(default_factory=dict)
 
@@ -63,6 +65,8 @@ def features_of(values: Mapping[str, Any] | None) -> Features:
     for name, kind in (("abort", AbortRule), ("tolerance", Tolerance), ("time_limits", TimeLimits)):
         if name in known:
             known[name] = kind(**known[name])
+    if "gate" in known:
+        known["gate"] = _gate(known["gate"])
     if "changes" in known:
         known["changes"] = tuple(tuple(change) for change in known["changes"])
     return Features(scripts=scripts, **known)
@@ -87,7 +91,9 @@ def features_row(spec: NodeSpec, *, keeps_source: bool) -> dict[str, Any] | None
     row["save_point"] = spec.save_point
     row["always_runs_post"] = spec.always_runs_post
     row["is_noop"] = spec.is_noop
-    if keeps_source or spec.kind in (NodeKind.SUBDAG, NodeKind.DATA):
+    if spec.gate is not None:
+        row["gate"] = _gate_row(spec.gate)
+    elif keeps_source or spec.kind in (NodeKind.SUBDAG, NodeKind.DATA):
         row["source"] = spec.source
     if spec.variables:
         row["appended"] = {
@@ -96,8 +102,30 @@ def features_row(spec: NodeSpec, *, keeps_source: bool) -> dict[str, Any] | None
             if variable.is_appended
         }
     return {
-        name: value for name, value in row.items() if value not in (None, False, [], {})
+        name: value
+        for name, value in row.items()
+        if value not in (None, False, [], {}) or name == "gate"
     } or None
+
+
+def _gate_row(gate: GateSpec) -> dict[str, Any]:
+    row = {
+        "who": list(gate.who),
+        "deadline_s": gate.deadline_s,
+        "opens_then": gate.opens_then,
+        "opens_at": gate.opens_at.isoformat() if gate.opens_at is not None else None,
+    }
+    return {name: value for name, value in row.items() if value}
+
+
+def _gate(row: Mapping[str, Any]) -> GateSpec:
+    opens_at = row.get("opens_at")
+    return GateSpec(
+        who=tuple(row.get("who", ())),
+        deadline_s=row.get("deadline_s", 0),
+        opens_then=row.get("opens_then", False),
+        opens_at=datetime.fromisoformat(opens_at) if opens_at else None,
+    )
 
 
 def _script_row(script: Any) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from wms.core.transitions import TransitionTable
+from wms.dags.engine.tolerance import FACT, tolerated_by_category
 from wms.dags.joins.replay import join_faults
 from wms.dags.models import Dag, DagEvent, Edge, Node, NodeEvent
 from wms.dags.states import (
@@ -45,6 +46,7 @@ class _Stored(NamedTuple):
     state: str
     retry_number: int
     unfinished_parents: int
+    category: str
 
 
 @dataclass(slots=True)
@@ -53,6 +55,13 @@ class _Replayed:
 
     state: str = NodeState.WAITING.value
     retries: int = 0
+    is_tolerated: bool = False
+
+
+def _counted_state(node: _Replayed) -> str:
+    """State as which the nodes after this one count it: a tolerated failure is a good end."""
+    is_tolerated = node.is_tolerated and node.state == NodeState.FAILED
+    return NodeState.DONE.value if is_tolerated else node.state
 
 
 def rebuild_dag(dag_id: int) -> Rebuilt:
@@ -70,14 +79,15 @@ def rebuild_dag(dag_id: int) -> Rebuilt:
         pk: _Stored(*rest)
         for pk, *rest in Node.objects.filter(dag_id=dag_id).values_list("pk", *_Stored._fields)
     }
-    replayed = _replay_nodes(dag_id, stored, faults)
+    replayed = _replay_nodes(dag, stored, faults)
     faults += _node_faults(stored, replayed)
     faults += _parent_faults(dag_id, stored, replayed)
     faults += join_faults(
         dag,
-        {pk: each.state for pk, each in replayed.items()},
+        {pk: _counted_state(each) for pk, each in replayed.items()},
         {pk: each.unfinished_parents for pk, each in stored.items()},
     )
+    faults += _tolerance_faults(dag, stored, replayed)
     faults += _counter_faults(
         dag, (replayed[pk].state for pk, node in stored.items() if node.kind in COUNTED_KINDS)
     )
@@ -103,11 +113,10 @@ def run_cycle(now: datetime) -> dict[str, Any]:
     return {"rebuilt": len(recent), "differing": differing}
 
 
-def _replay_nodes(
-    dag_id: int, stored: dict[int, _Stored], faults: list[str]
-) -> dict[int, _Replayed]:
+def _replay_nodes(dag: Dag, stored: dict[int, _Stored], faults: list[str]) -> dict[int, _Replayed]:
     nodes = {pk: _Replayed() for pk in stored}
-    events = NodeEvent.objects.filter(dag_id=dag_id).order_by("pk")
+    tolerated = _tolerated_failures(dag)
+    events = NodeEvent.objects.filter(dag=dag).order_by("pk")
     rows = events.values_list("pk", "node_id", "event")
     for pk, node_id, event in rows.iterator(chunk_size=_CHUNK):
         node, step = nodes[node_id], NODE_TRANSITIONS[event]
@@ -115,11 +124,34 @@ def _replay_nodes(
             name = stored[node_id].name
             faults.append(f"node {name}: event {pk} ({event}) cannot follow {node.state}")
         node.state = step.target
+        node.is_tolerated = pk in tolerated
         if event == "retry":
             node.retries += 1
         elif event == "rerun":
             node.retries = 0
     return nodes
+
+
+def _tolerated_failures(dag: Dag) -> set[int]:
+    """Events of failures that were tolerated."""
+    if not dag.tolerances:
+        return set()
+    failures = NodeEvent.objects.filter(dag=dag, event__in=("fail", "mark failed"))
+    return {pk for pk, facts in failures.values_list("pk", "facts") if facts.get(FACT)}
+
+
+def _tolerance_faults(
+    dag: Dag, stored: dict[int, _Stored], replayed: dict[int, _Replayed]
+) -> list[str]:
+    """Categories whose number of tolerated nodes is not what the log says."""
+    by_log = Counter(stored[pk].category for pk, node in replayed.items() if node.is_tolerated)
+    by_row = tolerated_by_category(dag)
+    return [
+        f"DAG: stored {by_row.get(category, 0)} tolerated nodes of category {category}, by the "
+        f"log {by_log[category]}"
+        for category in sorted({*by_log, *by_row})
+        if by_row.get(category, 0) != by_log[category]
+    ]
 
 
 def _node_faults(stored: dict[int, _Stored], replayed: dict[int, _Replayed]) -> list[str]:
@@ -151,7 +183,7 @@ def _parent_faults(
         if is_joined:
             joined.add(child)
             continue
-        state = replayed[parent].state
+        state = _counted_state(replayed[parent])
         has_ended = state == NodeState.DONE or (is_weak and state == NodeState.FAILED)
         unfinished[child] += not has_ended
     return [

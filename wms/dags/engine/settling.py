@@ -14,9 +14,11 @@ from dataclasses import dataclass, field
 from wms.core.statemachine import Increment
 from wms.dags import lifecycle
 from wms.dags.engine.decisions import Attempt, Next, after_job
+from wms.dags.engine.gates import begin_gates
 from wms.dags.engine.node_features import Features, features_of
 from wms.dags.engine.node_work import work_of
 from wms.dags.engine.round import NodeOutcome, Round, nodes_by_id
+from wms.dags.engine.tolerance import fail_nodes
 from wms.dags.joins.deciding import follow_ends
 from wms.dags.joins.outcomes import facts_of_outcomes
 from wms.dags.models import Node, NodeEvent, Rescue
@@ -55,8 +57,8 @@ def settle(round_: Round, outcomes: Sequence[NodeOutcome]) -> None:
     """
     for _ in range(_MOST_STEPS):
         if not round_.is_ending:
-            round_.aborted_by = round_.aborted_by or _abort_among(outcomes)
-        released = _carry_out(round_, outcomes)
+            round_.aborted_by = round_.aborted_by or abort_among(outcomes)
+        released = carry_out(round_, outcomes)
         outcomes = begin(round_, released) if round_.aborted_by is None else []
         if not outcomes:
             return
@@ -68,15 +70,21 @@ def settle_plain(round_: Round, ends: PlainEnds) -> list[int]:
     round_.move("succeed", ends.done, source=NodeState.SUBMITTED.value)
     for reason, ids in ends.retried.items():
         _retry(round_, ids, reason, NodeCause.JOB, ends_attached=False)
+    ended = list(ends.done)
+    lost: list[int] = []
     for reason, ids in ends.failed.items():
-        round_.move("fail", ids, reason=reason or "the job failed", cause=NodeCause.JOB)
-    return finish(round_, ends.done, [pk for ids in ends.failed.values() for pk in ids])
+        reason = reason or "the job failed"
+        failed = fail_nodes(round_, ids, reason=reason, cause=NodeCause.JOB)
+        ended += failed.tolerated
+        lost += failed.lost
+    return finish(round_, ended, lost)
 
 
 def finish(round_: Round, done: Collection[int], failed: Collection[int]) -> list[int]:
     """Tell the children of nodes that have ended; returns those that are ready and special.
 
-    Children of failed nodes are given up, unless they wait for the mere end.
+    Children of failed nodes are given up, unless they wait for the mere end. Nodes whose failure is
+    tolerated are among those that are done.
     """
     rank = round_.front_rank() if round_.options.depth_first else round_.number
     special: list[int] = []
@@ -99,19 +107,21 @@ def begin(round_: Round, node_ids: Iterable[int]) -> list[NodeOutcome]:
         return []
     nodes = [node for node in nodes_by_id(ids).values() if node.state == "ready"]
     nodes.sort(key=lambda node: node.ordinal)
-    with_pre, outcomes = [], []
+    with_pre, outcomes, gates = [], [], []
     for node in nodes:
         features = features_of(node.features)
         if features.save_point is not None and _starts_first(node):
             write_save_point(round_.dag, node, features.save_point)
         if features.script(ScriptKind.PRE) is not None and work_of(node).pre_code is None:
             with_pre.append(node)
+        elif features.gate is not None:
+            gates.append(node)
         elif features.is_noop:
             attempt = attempt_of(round_, node, features)
             outcomes.append(NodeOutcome(node, after_job(attempt, 0), has_jobs=False))
     round_.move("start pre", [node.pk for node in with_pre])
     request_runs(round_, [ScriptRequest(node, ScriptKind.PRE) for node in with_pre])
-    return outcomes
+    return outcomes + begin_gates(round_, gates)
 
 
 def _starts_first(node: Node) -> bool:
@@ -132,11 +142,12 @@ def may_begin(round_: Round) -> bool:
     )
 
 
-def _abort_among(outcomes: Sequence[NodeOutcome]) -> NodeOutcome | None:
+def abort_among(outcomes: Sequence[NodeOutcome]) -> NodeOutcome | None:
+    """The first of the outcomes that aborts the DAG, if any does."""
     return next((v for v in outcomes if v.decision.aborts_with is not None), None)
 
 
-def _carry_out(round_: Round, outcomes: Sequence[NodeOutcome]) -> list[int]:
+def carry_out(round_: Round, outcomes: Sequence[NodeOutcome]) -> list[int]:
     """Apply the outcomes; returns special nodes that are ready now."""
     by_next: dict[tuple[Next, str, str, int], list[NodeOutcome]] = defaultdict(list)
     facts = facts_of_outcomes(round_, outcomes)
@@ -158,7 +169,9 @@ def _carry_out(round_: Round, outcomes: Sequence[NodeOutcome]) -> list[int]:
             done += round_.move("skip", ids, reason=why, cause=cause, facts=told)
         elif step is Next.FAIL:
             why = reason or "the node failed"
-            failed += round_.move("fail", ids, reason=why, cause=cause, facts=told)
+            ended = fail_nodes(round_, ids, reason=why, cause=cause, facts=told)
+            done += ended.tolerated
+            failed += ended.lost
         elif step is Next.RETRY:
             ready += _retry(round_, ids, reason, cause, ends_attached=True)
         elif step is Next.SUBMIT:

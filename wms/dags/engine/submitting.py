@@ -137,7 +137,8 @@ def has_more_before(node: ReadyNode) -> bool:
         return False
     features = features_of(node.features)
     has_pre = features.script(ScriptKind.PRE) is not None
-    return features.is_noop or (has_pre and node.pre_code is None)
+    runs_nothing = features.is_noop or features.gate is not None
+    return runs_nothing or (has_pre and node.pre_code is None)
 
 
 class Submitted:

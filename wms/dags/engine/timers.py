@@ -1,8 +1,8 @@
 """Timers of DAGs: the control loop that wakes the engine when they are due, and their effects.
 
-They are time limits of nodes, whose jobs, inner DAGs or placements are ended then; deferred
-scripts; and capacity freed by other DAGs under the same limit. Also the extension of timers of DAGs
-that stood still, and the time of the next one.
+They are time limits of nodes, whose jobs, inner DAGs or placements are ended then; times of gates
+(`engine.gates`); deferred scripts; and capacity freed by other DAGs under the same limit. Also the
+extension of timers of DAGs that stood still, and the time of the next one.
 """
 
 from __future__ import annotations
@@ -51,9 +51,9 @@ def run_cycle(now: datetime) -> dict[str, Any]:
 def _due_timers(now: datetime) -> QuerySet[NodeTimer]:
     """Timers that count now: what waits in the queue of a DAG that stands still is not to blame."""
     is_running = Q(dag__state=DagState.RUNNING)
-    return NodeTimer.objects.filter(
-        is_running | Q(kind=NodeTimer.Kind.RUN), due_at__lte=now
-    ).exclude(dag__state__in=DAG_TERMINAL)
+    always = Q(kind__in=(NodeTimer.Kind.RUN, NodeTimer.Kind.GATE))
+    due = NodeTimer.objects.filter(is_running | always, due_at__lte=now)
+    return due.exclude(dag__state__in=DAG_TERMINAL)
 
 
 def put_off_timers(dag_ids: Iterable[int], now: datetime) -> None:
@@ -81,6 +81,7 @@ def fire_timers(round_: Round) -> bool:
     due = list(
         _due_timers(round_.now)
         .filter(dag=round_.dag)
+        .exclude(kind=NodeTimer.Kind.GATE)
         .select_related("node")
         .order_by("due_at", "pk")[:_MOST]
     )

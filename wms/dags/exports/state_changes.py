@@ -16,7 +16,7 @@ from django.db.models import F
 from wms.dags.exports.sql import COUNT_EARLIER_ATTEMPTS
 from wms.dags.models import Dag, DagEvent, NodeEvent, ScriptRun
 from wms.dags.reading.dag_jobs import job_events_of
-from wms.dags.states import NODE_TERMINAL, NodeState, ScriptKind, ScriptState
+from wms.dags.states import NODE_TERMINAL, NodeKind, NodeState, ScriptKind, ScriptState
 
 _CHUNK = 2000
 _BEGINNINGS = ("match", "begin")
@@ -151,6 +151,8 @@ def _node_changes(dag: Dag) -> Iterator[Change]:
     rows = (
         NodeEvent.objects.filter(dag=dag)
         .exclude(event__in=("make ready", "give up", "rule out"))
+        # They run nothing that the logs of jobs could tell of.
+        .exclude(node__kind=NodeKind.GATE)
         .order_by("created_at", "pk")
         .values_list(
             "created_at", "event", "from_state", "to_state", "node_id", "node__name", "node__kind",

@@ -19,7 +19,6 @@ from wms.core.policy import require_role
 from wms.dags.follow.bad_events import DEFAULT
 from wms.dags.follow.referenced_files import ReferencedFiles
 from wms.dags.follow.services import follow_log
-from wms.dags.language.conditions import beyond_dagman
 from wms.dags.language.origin import TOP, Origin
 from wms.dags.models import Dag
 from wms.dags.rescue.names import rescue_path
@@ -71,7 +70,7 @@ def follow_run(request: FollowRequest, *, owner: User, actor: Actor, now: dateti
         origin=request.origin,
         allow_missing_files=True,
     )
-    findings = [*checked.findings, *beyond_dagman(checked.dag)]
+    findings = [*checked.findings, *checked.dag.additions]
     if findings:
         raise InvalidInput(findings)
     if request.rescue_number is not None:

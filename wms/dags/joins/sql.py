@@ -47,13 +47,18 @@ SELECT {_COLUMNS} FROM joined JOIN dags_node AS node ON node.id = joined.node_id
 ORDER BY node.ordinal
 """
 
-# The arcs of these nodes as their parents are now. By hand, so that its conditions are those of
-# the one above. The arcs are found by the index of their children, parents and joins by their
-# primary keys.
+# The arcs of these nodes as their parents are now; a tolerated failure counts as a good end. By
+# hand, so that its conditions are those of the one above. The arcs are found by the index of their
+# children, parents, their work and joins by the primary keys.
 RECOUNT_ARCS = f"""
 WITH arc AS (
-    SELECT edge.child_id, {_VERDICT.format(state="parent.state")} AS verdict
-    FROM dags_edge AS edge JOIN dags_node AS parent ON parent.id = edge.parent_id
+    SELECT edge.child_id, {_VERDICT.format(state="ended.state")} AS verdict
+    FROM dags_edge AS edge
+    JOIN dags_node AS parent ON parent.id = edge.parent_id
+    LEFT JOIN dags_nodework AS work ON work.node_id = parent.id AND parent.state = 'failed'
+    CROSS JOIN LATERAL (
+        SELECT CASE WHEN work.is_tolerated THEN 'done' ELSE parent.state END AS state
+    ) AS ended
     {_CONDITION}
     WHERE edge.child_id = ANY(%(nodes)s::bigint[]) AND edge.is_joined
 ), counted AS (

@@ -14,12 +14,11 @@ from contextlib import suppress
 from matching.ads.ad_cost import check_cost
 from matching.ads.classads import AdError, build_ad, evaluate, parse_expression
 from matching.ads.expressions import references
-from wms.core.errors import Finding
 from wms.dags.language.faults import DagTooLarge, Fault, ReadingStopped
 from wms.dags.language.lexer import keyword
 from wms.dags.language.parse_state import ALL_NODES, Cursor, ParseState
-from wms.dags.language.size_limits import MAX_CONDITION_LENGTH, MAX_CONDITIONS, MAX_FINDINGS
-from wms.dags.language.spec import ArcCondition, DagSpec, JoinRule
+from wms.dags.language.size_limits import MAX_CONDITION_LENGTH, MAX_CONDITIONS
+from wms.dags.language.spec import ArcCondition, JoinRule
 
 #: A name cannot have a blank: only a condition has this word and a parenthesis.
 _WHEN = re.compile(r"\sWHEN\s*(?=\()", re.IGNORECASE)
@@ -53,6 +52,7 @@ def add_conditions(
     cursor: Cursor, parents: Sequence[int], children: Sequence[int], text: str
 ) -> None:
     """Note the condition of the arcs from all of these parents to all of these children."""
+    cursor.note_addition("WHEN")
     conditions = cursor.state.spec.conditions
     if len(conditions) + len(parents) * len(children) > MAX_CONDITIONS:
         raise DagTooLarge(f"at most {MAX_CONDITIONS} arcs of a DAG have conditions")
@@ -75,6 +75,7 @@ def join(cursor: Cursor, rest: str) -> None:
     needed = _needed(rule)
     if name not in cursor.scope.names:
         cursor.other_node(name)
+    cursor.note_addition("JOIN")
     cursor.state.spec.joins[cursor.scope.names[name]] = JoinRule(needed, cursor.location)
 
 
@@ -106,18 +107,3 @@ def check_joins(state: ParseState) -> None:
 def _among(children: Iterable[int], wanted: Iterable[int]) -> Iterable[int]:
     known = frozenset(wanted)
     return (child for child in children if child in known)
-
-
-def beyond_dagman(spec: DagSpec) -> list[Finding]:
-    """Faults of a DAG that a plain DAGMan is to run: it knows neither WHEN nor JOIN."""
-    lines = [(rule.location, "PARENT", "WHEN") for rule in spec.conditions.values()]
-    lines += [(rule.location, "JOIN", "JOIN") for rule in spec.joins.values()]
-    return [
-        Finding(
-            f"DAGMan knows no {word}: only Pilotage can run this DAG",
-            file=location.file,
-            line=location.line,
-            command=command,
-        )
-        for location, command, word in sorted(set(lines))[:MAX_FINDINGS]
-    ]

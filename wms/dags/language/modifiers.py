@@ -16,6 +16,7 @@ from wms.dags.language.numbers import LARGEST, exit_code, whole
 from wms.dags.language.parse_state import Cursor
 from wms.dags.language.size_limits import MAX_NAME_LENGTH, MAX_RETRIES
 from wms.dags.language.spec import AbortRule, Retry, TimeLimits, Tolerance
+from wms.dags.language.success import category_tolerance, is_of_category
 from wms.dags.rescue.names import aside_fault
 
 _CHANGE = re.compile(r"(\+?[A-Za-z_][A-Za-z0-9_.]*)(\*?=)(.+)\Z", re.DOTALL)
@@ -31,6 +32,8 @@ def retry(cursor: Cursor, rest: str) -> None:
     spec = known.get(behind[0]) if behind else None
     if spec is None:
         spec = known["".join(behind)] = _read_retry(cursor.words(rest))
+    if spec.avoids_sites or spec.changes:
+        cursor.note_addition("AVOID-SITES and WITH")
     for node in cursor.nodes(unquote(name)):
         node.retry = spec
 
@@ -113,9 +116,13 @@ def abort_dag_on(cursor: Cursor, rest: str) -> None:
 def tolerance(cursor: Cursor, rest: str) -> None:
     """`TOLERANCE name n|n% [FAIL-FAST|WAIT]`; percentages above 100 are allowed.
 
-    Source: DagParser::ParseTolerance (HTCondor 25.14, dag_parser.cpp).
+    Source: DagParser::ParseTolerance (HTCondor 25.14, dag_parser.cpp). `TOLERANCE CATEGORY` is
+    another command: see `language.success`.
     """
     words = cursor.words(rest)
+    if is_of_category(words):
+        category_tolerance(cursor, words)
+        return
     if len(words) > 2 and words[2] == "%":
         words[1:3] = [words[1] + "%"]
     option = keyword(words[2]) if len(words) == 3 else ""
@@ -136,6 +143,7 @@ def timeout(cursor: Cursor, rest: str) -> None:
         raise Fault("expected: TIMEOUT name, then QUEUE seconds or RUN seconds or both")
     seconds = {name: whole(value, f"{name} in seconds") for name, value in given.items()}
     limits = TimeLimits(queue_s=seconds.get("QUEUE", 0), run_s=seconds.get("RUN", 0))
+    cursor.note_addition("TIMEOUT")
     for node in cursor.nodes(words[0]):
         node.time_limits = limits
 
@@ -145,6 +153,7 @@ def always_run_post(cursor: Cursor, rest: str) -> None:
     words = cursor.words(rest)
     if len(words) != 1:
         raise Fault("expected: ALWAYS-RUN-POST name")
+    cursor.note_addition("ALWAYS-RUN-POST for single nodes")
     for node in cursor.nodes(words[0]):
         node.always_runs_post = True
 

@@ -16,7 +16,7 @@ from wms.jobs.content.paths import MAX_PATH_BYTES
 
 _RESERVED = frozenset({"PARENT", "CHILD", ALL_NODES})
 _JOB = NodeKind.JOB
-_GRAPH_KINDS = frozenset({NodeKind.SUBDAG, NodeKind.DATA})
+_GRAPH_KINDS = frozenset({NodeKind.SUBDAG, NodeKind.DATA, NodeKind.GATE})
 _EXPECTED = {NodeKind.SUBDAG: "SUBDAG EXTERNAL name file", NodeKind.DATA: "DATA name request"}
 
 
@@ -25,7 +25,7 @@ def job(cursor: Cursor, rest: str) -> None:
     words = cursor.words(rest)
     if len(words) == 2 and words[1][:1] not in "{@":
         check_name(cursor, words[0])
-        _add_node(cursor, words[0], _JOB, words[1], cursor.scope.directory)
+        add_node(cursor, words[0], _JOB, words[1], cursor.scope.directory)
     else:
         _make_node(cursor, words, _JOB, frozenset({"DIR", "NOOP", "DONE"}))
 
@@ -101,7 +101,7 @@ def _make_node(cursor: Cursor, words: list[str], kind: NodeKind, allowed: frozen
         source, rest = _take_description(cursor, source)
     check_name(cursor, name)
     directory, options = _read_options(cursor, rest, allowed)
-    node = _add_node(cursor, name, kind, source, directory)
+    node = add_node(cursor, name, kind, source, directory)
     node.is_noop = "NOOP" in options
     node.is_done = "DONE" in options
 
@@ -172,7 +172,7 @@ def _location_text(cursor: Cursor, location: SourceLocation) -> str:
     )
 
 
-def _add_node(cursor: Cursor, name: str, kind: NodeKind, source: str, directory: str) -> NodeSpec:
+def add_node(cursor: Cursor, name: str, kind: NodeKind, source: str, directory: str) -> NodeSpec:
     """Add a node to the DAG. `source` is resolved later, when all descriptions are known."""
     state, scope = cursor.state, cursor.scope
     full_name = scope.prefix + name

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import NoReturn
 
 from matching.negotiation.deadline import Deadline
-from wms.core.errors import InvalidInput
+from wms.core.errors import Finding, InvalidInput
 from wms.dags.language.arc_table import ArcTable
 from wms.dags.language.faults import (
     ConsequentFault,
@@ -26,6 +26,7 @@ from wms.dags.language.size_limits import (
     CHARACTERS_PER_LINE,
     ENDS_PER_ARC,
     LINES_PER_OPENING,
+    MAX_FINDINGS,
     READ_AGAIN,
     READ_AGAIN_LINES,
     VALUES_PER_NODE,
@@ -53,6 +54,10 @@ _ALLOWED_ON_SPECIAL_NODES = {
     "TOLERANCE": frozenset({NodeKind.FINAL}),
     "ABORT-DAG-ON": frozenset({NodeKind.SERVICE}),
 }
+#: Commands about what a node runs: a gate runs nothing.
+_REFUSED_ON_GATES = frozenset(
+    {"SCRIPT", "VARS", "RETRY", "PRE_SKIP", "TOLERANCE", "TIMEOUT", "ALWAYS-RUN-POST"}
+)
 
 
 @dataclass(slots=True)
@@ -132,6 +137,7 @@ class ParseState:
         self.connected_at: set[SourceLocation] = set()
         self.limit_depths: dict[str, int] = {}
         self.config_at: tuple[str, SourceLocation] | None = None
+        self.success_at: SourceLocation | None = None
         #: Characters of what ENV SET gives.
         self.environment_length = 0
         self._read = read
@@ -242,6 +248,14 @@ class Cursor:
         """Add a warning for this line; from this level of DAGMAN_USE_STRICT on it is a fault."""
         self.state.collector.add_warning(message, self.location, self.command, level=level)
 
+    def note_addition(self, what: str) -> None:
+        """Note what on this line plain DAGMan does not know; those beyond the limit are dropped."""
+        additions = self.state.spec.additions
+        if len(additions) < MAX_FINDINGS:
+            message = f"plain DAGMan does not know {what}"
+            finding = Finding(message, self.file, self.line, command=self.command)
+            additions.append(finding)
+
     def path(self, name: str) -> str:
         """Path of a file in the directory of the scope.
 
@@ -253,12 +267,22 @@ class Cursor:
         """The node of this name, or all nodes of the scope for ALL_NODES. Raises Fault."""
         at = self.scope.names.get(name)
         if at is not None:
-            return (self.state.specs[at],)
+            node = self.state.specs[at]
+            if node.gate is not None and self.command in _REFUSED_ON_GATES:
+                raise Fault(f"{name} is a GATE node, which cannot have {self.command}")
+            return (node,)
         if name.upper() == ALL_NODES:
             self.state.charge_values(len(self.scope.names))
-            specs = self.state.specs
-            return [specs[at] for at in self.scope.names.values()]
+            return self._all_nodes()
         return (self.other_node(name),)
+
+    def _all_nodes(self) -> list[NodeSpec]:
+        """All nodes of the scope; without gates if the command is about what a node runs."""
+        specs = self.state.specs
+        found = [specs[at] for at in self.scope.names.values()]
+        if self.command in _REFUSED_ON_GATES:
+            return [node for node in found if node.gate is None]
+        return found
 
     def node(self, name: str) -> NodeSpec:
         """The node of this name; ALL_NODES is not allowed. Raises Fault."""

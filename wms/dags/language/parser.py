@@ -19,11 +19,13 @@ from matching.negotiation.deadline import Deadline
 from wms.dags.language import (
     arcs,
     conditions,
+    gates,
     modifiers,
     nodes,
     script_command,
     settings,
     splices,
+    success,
     variables,
 )
 from wms.dags.language.faults import ConsequentFault, DagTooLarge, Fault, ReadingStopped
@@ -41,6 +43,7 @@ _FIRST_PASS: dict[str, _Command] = {
     "DATA": nodes.data,
     "DOT": settings.dot,
     "FINAL": nodes.final,
+    "GATE": gates.gate,
     "JOB": nodes.job,
     "JOBSTATE_LOG": settings.jobstate_log,
     "NODE_STATUS_FILE": settings.node_status_file,
@@ -71,6 +74,7 @@ _SECOND_PASS: dict[str, _Command] = {
     "SAVE_POINT_FILE": modifiers.save_point_file,
     "SCRIPT": script_command.script,
     "SET_JOB_ATTR": settings.set_job_attr,
+    "SUCCESS": success.success,
     "TIMEOUT": modifiers.timeout,
     "TOLERANCE": modifiers.tolerance,
     "VARS": variables.variables,
@@ -131,6 +135,7 @@ def _read_dag_files(state: ParseState) -> None:
         directory = posixpath.dirname(name) if origin.uses_dag_dir else origin.directory
         _read_dag_file(state, name, Scope(prefix, directory))
     resolve_sources(state)
+    success.warn_of_empty_groups(state)
 
 
 def _read_dag_file(state: ParseState, name: str, scope: Scope) -> None:

@@ -25,7 +25,7 @@ def resolve_sources(state: ParseState) -> None:
     A name is that of a description in the node's own scope, else in one around it, else of a file.
     """
     for node in state.specs:
-        if node.source in state.spec.descriptions:
+        if node.kind is NodeKind.GATE or node.source in state.spec.descriptions:
             continue
         if state.shared and node.kind not in _WITHOUT_DESCRIPTION:
             key = _shared_description(state, node.name, node.source)

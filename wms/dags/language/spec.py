@@ -9,6 +9,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Literal, NamedTuple
 
 from wms.core.errors import Finding
@@ -77,6 +78,38 @@ class Tolerance:
 
 
 @dataclass(frozen=True, slots=True)
+class GroupTolerance:
+    """TOLERANCE CATEGORY: the number, or the percentage, of nodes of a category that may fail.
+
+    `depth` is that of the splice whose line it is.
+    """
+
+    limit: int
+    is_percent: bool
+    depth: int
+    location: SourceLocation
+
+    @property
+    def given(self) -> str:
+        """The tolerance as it is written."""
+        return f"{self.limit}%" if self.is_percent else str(self.limit)
+
+
+@dataclass(frozen=True, slots=True)
+class GateSpec:
+    """GATE: who may open it, and what it does after a time; a deadline of 0 s is none.
+
+    `who` are `user:...`, `group:...` and `role:...`; nobody named are those who may steer the DAG.
+    A gate that `opens_at` a time asks nobody.
+    """
+
+    who: tuple[str, ...] = ()
+    deadline_s: int = 0
+    opens_then: bool = False
+    opens_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class TimeLimits:
     """TIMEOUT in seconds: in the queue before the first start, and from start to end; 0 is no
     limit.
@@ -115,6 +148,8 @@ class NodeSpec:
     always_runs_post: bool = False
     #: Relative to the workspace; None for none.
     save_point: str | None = None
+    #: Of GATE nodes only.
+    gate: GateSpec | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,15 +246,21 @@ class DagSpec:
     """One or several DAG files that run as one DAG, splices and includes resolved.
 
     `nodes` are in the order of the files. `descriptions` are the shared and the inline ones by the
-    key that `NodeSpec.source` has. `categories` are the limits of MAXJOBS. `options` are those of
-    CONFIG files, by the names of RunOptions. `environment` is that of the scripts, by ENV SET.
-    `conditions` are by the positions of parent and child, `joins` by that of the node.
+    key that `NodeSpec.source` has. `categories` are the limits of MAXJOBS, `tolerances` the
+    failures that are tolerated by category. `options` are those of CONFIG files, by the names of
+    RunOptions. `environment` is that of the scripts, by ENV SET. `conditions` are by the positions
+    of parent and child, `joins` by that of the node.
     """
 
     nodes: dict[str, NodeSpec] = field(default_factory=dict)
     arcs: Arcs = field(default_factory=Arcs)
     descriptions: dict[str, InlineDescription] = field(default_factory=dict)
     categories: dict[str, int] = field(default_factory=dict)
+    tolerances: dict[str, GroupTolerance] = field(default_factory=dict)
+    #: GATE nodes.
+    gates: list[NodeSpec] = field(default_factory=list)
+    #: Expression of SUCCESS WHEN; empty where there is none.
+    success_rule: str = ""
     options: dict[str, int | bool] = field(default_factory=dict)
     environment: dict[str, str] = field(default_factory=dict)
     attributes: dict[str, str] = field(default_factory=dict)
@@ -232,3 +273,5 @@ class DagSpec:
     statistics: Statistics = field(default_factory=Statistics)
     findings: list[Finding] = field(default_factory=list)
     warnings: list[Finding] = field(default_factory=list)
+    #: What plain DAGMan does not know, line by line.
+    additions: list[Finding] = field(default_factory=list)

@@ -65,7 +65,7 @@ def _read_simple_line(cursor: Cursor, rest: str) -> bool:
             return False
         given[key[1]] = Variable(key[0], value, location)
     node = cursor.state.specs[position]
-    if len(given) + len(node.variables or ()) > MAX_VARIABLES:
+    if node.gate is not None or len(given) + len(node.variables or ()) > MAX_VARIABLES:
         return False
     if node.variables is None:
         node.variables = given

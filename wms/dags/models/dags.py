@@ -167,7 +167,15 @@ class Dag(models.Model):
     category_counts = models.JSONField(
         default=dict,
         db_default=models.Value({}, models.JSONField()),
-        help_text="Submitted nodes by category.",
+        help_text="Submitted nodes by category, and failed ones that are tolerated.",
+    )
+    success_rule = models.TextField(
+        blank=True, default="", db_default="", help_text="The expression of SUCCESS WHEN."
+    )
+    tolerances = models.JSONField(
+        default=dict,
+        db_default=models.Value({}, models.JSONField()),
+        help_text="TOLERANCE by category: as it was given, and how many nodes that is.",
     )
     script_environment = models.JSONField(
         default=dict, db_default=models.Value({}, models.JSONField()), help_text="ENV SET."
@@ -207,6 +215,9 @@ class Dag(models.Model):
     )
     ending_code = models.SmallIntegerField(default=0, db_default=0)
     ending_reason = models.TextField(blank=True, default="", db_default="")
+    ending_cause = models.CharField(
+        max_length=16, choices=DagCause, blank=True, default="", db_default=""
+    )
     ending_rescue = models.PositiveSmallIntegerField(
         null=True, blank=True, help_text="The number of the rescue that was written for this end."
     )

@@ -119,11 +119,11 @@ class Node(models.Model):
             ),
             # Without those that have none yet: they would have entries for nothing.
             models.Index(fields=["job"], condition=models.Q(job__isnull=False), name="node_by_job"),
-            # FINAL and its like.
+            # FINAL and its like, and gates: few of a DAG's nodes.
             models.Index(
                 fields=["dag", "kind"],
-                condition=models.Q(kind__in=["final", "service", "provisioner"]),
-                name="node_beside_others",
+                condition=models.Q(kind__in=["final", "service", "provisioner", "gate"]),
+                name="node_rare_kinds",
             ),
         ]
         constraints = [
@@ -138,7 +138,7 @@ class Node(models.Model):
 
 
 class NodeWork(models.Model):
-    """Work of a node beyond one job: scripts, lists of jobs, inner DAGs, placements.
+    """Work of a node beyond one job: scripts, lists of jobs, inner DAGs, placements, gates.
 
     Nodes without such have no row; it is written, read and deleted in `wms.dags.engine.node_work`
     alone.
@@ -179,6 +179,14 @@ class NodeWork(models.Model):
     is_fresh = models.BooleanField(
         default=False, help_text="Its inner DAG begins anew, and from no rescue."
     )
+    waits_since = models.DateTimeField(
+        null=True, help_text="When a gate began to wait for a person, or for its time."
+    )
+    is_tolerated = models.BooleanField(
+        default=False,
+        db_default=False,
+        help_text="It failed, and its category tolerates that: its children go on.",
+    )
 
     class Meta:
         indexes = [
@@ -204,13 +212,14 @@ class NodeWork(models.Model):
 
 
 class NodeTimer(models.Model):
-    """Deadline of an attempt of a node, in the queue or running."""
+    """Deadline of an attempt of a node, in the queue or running, or of a gate."""
 
     class Kind(models.TextChoices):
         """Kind of the deadline."""
 
         QUEUE = "queue", "in the queue"
         RUN = "run", "running"
+        GATE = "gate", "of a gate"
 
     dag = models.ForeignKey(Dag, on_delete=models.CASCADE, related_name="+", db_index=False)
     node = models.ForeignKey(Node, on_delete=models.CASCADE, related_name="timers")

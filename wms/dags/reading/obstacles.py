@@ -14,6 +14,7 @@ from typing import Any
 from django.db import connection
 from django.db.models import Count, Q, QuerySet
 
+from wms.dags.engine.gates import is_waiting
 from wms.dags.engine.node_clusters import cluster_jobs
 from wms.dags.engine.node_work import not_provisioned, work_of
 from wms.dags.engine.round import options_of
@@ -125,6 +126,7 @@ def _obstacles_before_ready(node: Node) -> list[Obstacle]:
     if node.unfinished_parents:
         edges = Edge.objects.filter(child=node).exclude(parent__state=NodeState.DONE)
         edges = edges.exclude(is_weak=True, parent__state=NodeState.FAILED)
+        edges = edges.exclude(parent__state=NodeState.FAILED, parent__work__is_tolerated=True)
         parents = _refs(Node.objects.filter(child_edges__in=edges))
         count = node.unfinished_parents
         message = f"{count} parent{'' if count == 1 else 's'} must end first"
@@ -154,6 +156,8 @@ def _skipped(node: Node) -> Obstacle:
 
 
 def _obstacles_before_submission(node: Node) -> list[Obstacle]:
+    if is_waiting(node):
+        return [Obstacle("gate", f"it {node.state_reason}")]
     dag = node.dag
     room = room_now(dag) if node.kind in COUNTED_KINDS else None
     if room is None:

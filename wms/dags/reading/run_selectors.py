@@ -14,7 +14,7 @@ from django.db.models import Q, QuerySet
 
 from wms.dags.engine.round import options_of
 from wms.dags.engine.throttles import limits_of
-from wms.dags.engine.transitions import DATA_CATEGORY
+from wms.dags.engine.tolerance import room_of, tolerated_by_category
 from wms.dags.language.spec import RunOptions
 from wms.dags.models import Dag, Rescue, SharedLimit
 from wms.dags.reading.sql import FIND_OUTER_DAGS
@@ -60,11 +60,17 @@ class OptionLine:
 
 @dataclass(frozen=True, slots=True)
 class CategoryLine:
-    """Category of nodes: limit (or None), and number of submitted nodes."""
+    """Category of nodes: limit (or None), number of submitted nodes, and failures it tolerates.
+
+    `tolerance` is as the DAG file gives it, `tolerance_left` how many more failures that is.
+    """
 
     name: str
     limit: int | None
     submitted: int
+    tolerance: str
+    tolerance_left: int | None
+    tolerated: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,15 +162,24 @@ def options_seen(dag: Dag) -> list[OptionLine]:
 
 
 def categories_of(dag: Dag) -> list[CategoryLine]:
-    """Categories that have a limit or submitted nodes."""
+    """Categories that have a limit, a tolerance or submitted nodes."""
     submitted: dict[str, int] = {
         name: count
         for name, count in dag.category_counts.items()
-        if count and name not in ("", DATA_CATEGORY)
+        # No category's name begins with a blank: so do those of other counts.
+        if count and name.strip() == name != ""
     }
+    tolerated = tolerated_by_category(dag)
     return [
-        CategoryLine(name, dag.category_limits.get(name), submitted.get(name, 0))
-        for name in sorted({*dag.category_limits, *submitted})
+        CategoryLine(
+            name,
+            dag.category_limits.get(name),
+            submitted.get(name, 0),
+            tolerance=dag.tolerances[name]["given"] if name in dag.tolerances else "",
+            tolerance_left=room_of(dag, name) if name in dag.tolerances else None,
+            tolerated=tolerated.get(name, 0),
+        )
+        for name in sorted({*dag.category_limits, *dag.tolerances, *submitted})
     ]
 
 

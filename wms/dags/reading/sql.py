@@ -72,7 +72,9 @@ WITH RECURSIVE above(id) AS (
     JOIN dags_edge AS edge ON edge.child_id = above.id
 )
 SELECT node.id FROM above JOIN dags_node AS node ON node.id = above.id
-WHERE node.state = 'failed' ORDER BY node.ordinal LIMIT %s
+WHERE node.state = 'failed' AND NOT EXISTS (
+    SELECT FROM dags_nodework AS work WHERE work.node_id = node.id AND work.is_tolerated
+) ORDER BY node.ordinal LIMIT %s
 """
 
 # The DAGs around one, the outermost first. By hand: a walk that the ORM cannot express. DAGs and

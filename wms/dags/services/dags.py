@@ -300,9 +300,19 @@ def _jobs_held_with(dag_ids: Collection[int]) -> list[int]:
 
 
 def locked_dags(dag_ids: Collection[int], actor: Actor) -> list[Dag]:
-    """DAGs, locked with their inner DAGs in the order of ids.
+    """DAGs that the actor may steer, locked with their inner DAGs in the order of ids.
 
     Raises NotFound, NotPermitted.
+    """
+    dags = lock_in_reach(dag_ids, actor)
+    require_steering(actor, dags)
+    return dags
+
+
+def lock_in_reach(dag_ids: Collection[int], actor: Actor) -> list[Dag]:
+    """DAGs that the actor may see, locked with their inner DAGs in the order of ids.
+
+    Raises NotFound.
     """
     all_ids = {*dag_ids, *inner_dags(list(dag_ids))}
     locked = (
@@ -315,7 +325,6 @@ def locked_dags(dag_ids: Collection[int], actor: Actor) -> list[Dag]:
     missing = sorted(set(dag_ids) - {dag.pk for dag in dags})
     if missing:
         raise NotFound(f"There is no DAG {', '.join(map(str, missing))}.")
-    require_steering(actor, dags)
     return dags
 
 

@@ -23,6 +23,7 @@ from wms.dags.engine.node_clusters import note_provisioned
 from wms.dags.engine.node_work import write_work
 from wms.dags.engine.round import Round
 from wms.dags.engine.settling import finish
+from wms.dags.engine.tolerance import fail_nodes, forget_tolerated
 from wms.dags.joins.conditions import evaluate_conditions, forget_conditions
 from wms.dags.joins.deciding import reconsider
 from wms.dags.language.size_limits import MAX_RETRIES, MAX_VARIABLES
@@ -33,6 +34,7 @@ from wms.dags.states import (
     COUNTED_KINDS,
     DAG_TERMINAL,
     NODE_TERMINAL,
+    WITH_WORK,
     DagCause,
     NodeCause,
     NodeKind,
@@ -89,6 +91,7 @@ def rerun_nodes(
         )
         # An inner DAG that was done runs again from its beginning, one that failed from its rescue.
         write_work([NodeWork(node_id=pk, is_fresh=True) for pk in done_inner], "is_fresh")
+        forget_tolerated(round_, moved)
         _update_dependencies(round_, moved)
         lifecycle.notify_engine_to_start(dag.pk)
         _audit("rerun node", dag, names, actor, reason)
@@ -111,17 +114,25 @@ def mark_nodes(
         states = [NodeState.WAITING, NodeState.READY]
         states += [NodeState.FAILED, *_NEVER_RAN] if as_done else []
         chosen = _find_nodes(
-            dag, names, {state.value for state in states}, "is not one that can be marked"
+            dag,
+            names,
+            {state.value for state in states},
+            "is not one that can be marked",
+            kinds=WITH_WORK,
         )
-        event = "mark done" if as_done else "mark failed"
-        moved = round_.move(event, chosen, reason=reason, cause=NodeCause.PERSON)
         if as_done:
+            moved = round_.move("mark done", chosen, reason=reason, cause=NodeCause.PERSON)
+            forget_tolerated(round_, moved)
             if dag.has_joins:
                 evaluate_conditions(moved)
             _revive_below(round_, moved, reason)
             _recount(round_, _children(moved))
         else:
-            finish(round_, [], moved)
+            failed = fail_nodes(
+                round_, chosen, reason=reason, cause=NodeCause.PERSON, event="mark failed"
+            )
+            finish(round_, failed.tolerated, failed.lost)
+            moved = [*failed.tolerated, *failed.lost]
         lifecycle.notify_engine_to_start(dag.pk)
         _audit("mark node done" if as_done else "mark node failed", dag, names, actor, reason)
         return Applied(moved, sorted(set(chosen).difference(moved)))
@@ -152,7 +163,11 @@ def change_nodes(
             message = f"at most {_MAX_TEXT} characters for all nodes together"
             raise InvalidInput.of(message, field="variables")
         chosen = _find_nodes(
-            dag, names, {state.value for state in _NOT_YET_RUN}, "has been submitted already"
+            dag,
+            names,
+            {state.value for state in _NOT_YET_RUN},
+            "has been submitted already",
+            kinds=WITH_WORK,
         )
         nodes = list(Node.objects.filter(pk__in=chosen))
         for node in nodes:
@@ -206,7 +221,13 @@ def _steering_round(dag_id: int, actor: Actor, reason: str) -> Iterator[Round]:
         yield round_
 
 
-def _find_nodes(dag: Dag, names: Collection[str], states: Collection[str], why: str) -> list[int]:
+def _find_nodes(
+    dag: Dag,
+    names: Collection[str],
+    states: Collection[str],
+    why: str,
+    kinds: Collection[str] = COUNTED_KINDS,
+) -> list[int]:
     """Ids of the nodes of these names. Raises InvalidInput for unknown ones and other states."""
     if not names or len(names) > MAX_NODES:
         raise InvalidInput.of(f"name 1 to {MAX_NODES} nodes", field="nodes")
@@ -220,7 +241,7 @@ def _find_nodes(dag: Dag, names: Collection[str], states: Collection[str], why: 
     for name in dict.fromkeys(names):
         if name not in rows:
             faults.append(Finding(f"the DAG has no node {name}", field="nodes"))
-        elif rows[name][2] not in COUNTED_KINDS:
+        elif rows[name][2] not in kinds:
             faults.append(Finding(f"{name} is a {rows[name][2]} node", field="nodes"))
         elif rows[name][1] not in states:
             message = f"node {name} {why}: it is {rows[name][1]}"

@@ -25,7 +25,9 @@ UPDATE dags_node AS node
 SET unfinished_parents = (
     SELECT count(*) FROM dags_edge AS edge JOIN dags_node AS parent ON parent.id = edge.parent_id
     WHERE edge.child_id = node.id AND parent.state <> 'done' AND NOT edge.is_joined
-        AND NOT (edge.is_weak AND parent.state = 'failed')
+        AND NOT (parent.state = 'failed' AND (edge.is_weak OR EXISTS (
+            SELECT FROM dags_nodework AS work WHERE work.node_id = parent.id AND work.is_tolerated
+        )))
 )
 WHERE node.id = ANY(%s)
     AND NOT EXISTS (SELECT FROM dags_join AS joined WHERE joined.node_id = node.id)
@@ -38,5 +40,7 @@ SELECT DISTINCT parent.id
 FROM dags_edge AS edge
 JOIN dags_node AS parent ON parent.id = edge.parent_id
 WHERE edge.child_id = ANY(%s) AND NOT edge.is_joined
-    AND (parent.state = 'futile' OR (parent.state = 'failed' AND NOT edge.is_weak))
+    AND (parent.state = 'futile' OR (parent.state = 'failed' AND NOT edge.is_weak AND NOT EXISTS (
+        SELECT FROM dags_nodework AS work WHERE work.node_id = parent.id AND work.is_tolerated
+    )))
 """

@@ -51,6 +51,7 @@ class DefaultDurations:
     script_s: float = 0.1
     transfer_s: float = 0.5
     service_s: float = 0.5
+    gate_s: float = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +66,7 @@ class Behaviour:
     results: Mapping[str, Sequence[Any]] = field(default_factory=dict)
     durations_s: Mapping[str, float] = field(default_factory=dict)
     defaults: DefaultDurations = DefaultDurations()
-    #: Provisioners report that they are ready, services run as long as the DAG.
+    #: Provisioners report that they are ready, services run as long as the DAG, gates are opened.
     is_cooperative: bool = False
 
     def result(self, component: str, run: int, process: int = 0) -> RunResult:

@@ -68,6 +68,7 @@ class SimulationContext:
     has_data: bool = False
     has_inner: bool = False
     has_timers: bool = False
+    has_gates: bool = False
     limits_idle: bool = False
 
     def add_dag(self, dag_id: int) -> None:
@@ -78,11 +79,14 @@ class SimulationContext:
             data=Count("pk", filter=Q(kind=NodeKind.DATA)),
             inner=Count("pk", filter=Q(kind=NodeKind.SUBDAG)),
             timers=Count("pk", filter=Q(features__has_key="time_limits")),
+            gates=Count("pk", filter=Q(kind=NodeKind.GATE)),
         )
         self.has_scripts = self.has_scripts or counts["scripts"] > 0
         self.has_data = self.has_data or counts["data"] > 0
         self.has_inner = self.has_inner or counts["inner"] > 0
-        self.has_timers = self.has_timers or self.has_scripts or counts["timers"] > 0
+        self.has_gates = self.has_gates or counts["gates"] > 0
+        is_timed = self.has_scripts or self.has_gates or counts["timers"] > 0
+        self.has_timers = self.has_timers or is_timed
         options = Dag.objects.values_list("options", flat=True).get(pk=dag_id)
         self.limits_idle = self.limits_idle or bool(options.get("max_idle"))
 

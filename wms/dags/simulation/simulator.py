@@ -19,6 +19,7 @@ from wms.dags.engine import cycle as engine
 from wms.dags.engine import timers
 from wms.dags.models import Dag
 from wms.dags.simulation.backends.batch_system import BatchSystem
+from wms.dags.simulation.backends.gate_keeper import GateKeeper
 from wms.dags.simulation.backends.placement_service import PlacementService
 from wms.dags.simulation.backends.script_service import ScriptService
 from wms.dags.simulation.behaviour import Behaviour
@@ -94,6 +95,7 @@ class Simulation:
         self._batch = BatchSystem(self.context)
         self._scripts = ScriptService(self.context, self._batch, available_programs)
         self._placement = PlacementService(self.context)
+        self._gates = GateKeeper(self.context)
         self._triggers = TriggeredActions(self.context)
         self._inner_dags = InnerDags(self.context)
         self._timer_us: int | None = None
@@ -144,6 +146,7 @@ class Simulation:
         while self._run_engine() or is_first:
             is_first = False
             self._inner_dags.update()
+            self._gates.note_waiting()
             for backend in (self._batch, self._scripts, self._placement):
                 backend.note_stopped()
             if self._batch.start_waiting() and self.context.limits_idle:

@@ -23,6 +23,7 @@ from wms.dags.language.size_limits import MAX_FINDINGS, SizeLimits
 from wms.dags.language.spec import DagSpec, NodeSpec, SourceLocation
 from wms.dags.states import Binding, NodeKind, ScriptKind
 from wms.dags.submission.dag_description import DagDescription, read_description
+from wms.dags.submission.gate_checks import gate_faults
 from wms.dags.submission.node_checks import check_nodes
 from wms.dags.submission.unknown_references import unknown_references, uses_references
 from wms.jobs.description.submit_file import SubmitFile, parse_submit_file
@@ -91,6 +92,8 @@ def check_dag(
     deadline = deadline or _check_deadline(limit_s)
     dag = parse_dag(names, texts.of_dag, limits=dag_size_limits(), origin=origin, deadline=deadline)
     checked = CheckedDag(dag, findings=[*dag.findings, *texts.faults], warnings=[*dag.warnings])
+    if owner is not None:
+        checked.findings += gate_faults(dag)
     is_read = _read_sources(
         checked, files, deadline, allow_missing_files=allow_missing_files, transfers=transfers
     )

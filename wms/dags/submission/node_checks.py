@@ -28,7 +28,7 @@ from wms.jobs.description.submit_file import SubmitFile
 from wms.sites.vocabulary import Vocabulary
 
 #: Nodes that run something other than jobs of a description.
-_WITHOUT_JOBS = frozenset({NodeKind.SUBDAG, NodeKind.DATA})
+_WITHOUT_JOBS = frozenset({NodeKind.SUBDAG, NodeKind.DATA, NodeKind.GATE})
 #: Jobs of a list that are checked for the first node of a description; later one of each.
 _MAX_CHECKED_JOBS = 1000
 #: Characters of file names that are kept, and the cost of a name besides its characters.
@@ -103,6 +103,7 @@ def _may_make_files(dag: DagSpec, submit_files: Mapping[str, SubmitFile]) -> boo
         or node.kind in _WITHOUT_JOBS
         or (node.source not in submit_files and not node.is_noop)
         for node in dag.nodes.values()
+        if node.kind is not NodeKind.GATE
     )
 
 

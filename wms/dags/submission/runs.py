@@ -6,6 +6,7 @@ the check of a run's options.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import partial
@@ -22,7 +23,8 @@ from wms.core.models import User
 from wms.dags.engine.round import ENGINE
 from wms.dags.language.origin import TOP, Origin
 from wms.dags.language.size_limits import MAX_DATA_ATTEMPTS, MAX_RESCUES
-from wms.dags.language.spec import RunOptions
+from wms.dags.language.spec import DagSpec, RunOptions
+from wms.dags.language.success import most_tolerated
 from wms.dags.lifecycle import NEGOTIATE_TASK
 from wms.dags.models import Dag, DagEvent, Node
 from wms.dags.rescue.names import rescue_stem
@@ -194,6 +196,8 @@ def _create(request: RunRequest, checked: CheckedDag, resume_point: ResumePoint 
         rescue_number=resume_point.number if resume_point is not None else 0,
         options={**_site_options(outer), **spec.options, **request.options},
         category_limits=spec.categories,
+        success_rule=spec.success_rule,
+        tolerances=_tolerances(spec),
         script_environment=spec.environment,
         exports=_exports(checked),
         **_needs_of_nodes(checked, resume_point, is_inner=parent is not None),
@@ -215,6 +219,17 @@ def _needs_of_nodes(
     return stored_needs(
         checked.nodes_by_needs, done=resume_point.text.done if resume_point is not None else ()
     )
+
+
+def _tolerances(spec: DagSpec) -> dict[str, dict[str, Any]]:
+    """Column for the tolerances of categories; percentages are those of their nodes in the DAG."""
+    if not spec.tolerances:
+        return {}
+    sizes = Counter(node.category for node in spec.nodes.values())
+    return {
+        category: {"given": each.given, "most": most_tolerated(each, sizes[category])}
+        for category, each in spec.tolerances.items()
+    }
 
 
 def _exports(checked: CheckedDag) -> dict[str, str]:

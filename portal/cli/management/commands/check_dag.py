@@ -38,6 +38,11 @@ class Command(BaseCommand):
             help="submit descriptions that are not there are warnings",
         )
         add_portal_arguments(parser)
+        parser.add_argument(
+            "--dagman",
+            action="store_true",
+            help="what plain DAGMan does not know is a fault: the files are to be run by it",
+        )
 
     def handle(self, *args: Any, files: list[str], **options: Any) -> None:
         folder = submit_folder(Path(files[0]), options)
@@ -58,8 +63,14 @@ class Command(BaseCommand):
         allows_missing = options["allow_missing"]
         if not options["portal"]:
             return check_report(
-                directory_files, names, folder.origin, allows_missing=allows_missing
+                directory_files,
+                names,
+                folder.origin,
+                allows_missing=allows_missing,
+                is_for_dagman=options["dagman"],
             )
+        if options["dagman"]:
+            raise CommandError("--dagman is checked here, without --portal", returncode=_FAILED)
         try:
             return remote_report(
                 portal_client(options["portal"], options["token_file"]),

@@ -34,7 +34,7 @@ from wms.dags.states import COUNTED_KINDS, NodeKind
 from wms.dags.submission.runs import RunRequest
 
 #: Durations of components that the behaviour file does not give.
-DEFAULT_DURATIONS = DefaultDurations(job_s=60, script_s=1, transfer_s=10, service_s=60)
+DEFAULT_DURATIONS = DefaultDurations(job_s=60, script_s=1, transfer_s=10, service_s=60, gate_s=60)
 _SECTIONS = ("behaviour", "duration", "options", "site")
 
 
