@@ -103,7 +103,7 @@ LINES = {
     "TIMEOUT A QUEUE": "expected: TIMEOUT",
     "TIMEOUT A QUEUE 1 QUEUE 2": "expected: TIMEOUT",
     "TIMEOUT A WALK 1": "expected: TIMEOUT",
-    "TIMEOUT A RUN -1": "RUN in seconds is a whole number, found: -1",
+    "TIMEOUT A RUN -1": "RUN in seconds is a whole number of at least 0, found: -1",
     "ALWAYS-RUN-POST": "expected: ALWAYS-RUN-POST name",
     "ALWAYS-RUN-POST X": "unknown node X",
     "VARS A": "expected: VARS name",
