@@ -7,6 +7,7 @@ the image of a container and a token for the payload.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
@@ -93,6 +94,9 @@ def _remaps(texts: Texts) -> dict[str, str]:
                 f"transfer_output_remaps: {name[:80]} is not among transfer_output_files"
             )
         checked_path(new, field="transfer_output_remaps")
+    for new, count in Counter(remaps.values()).items():
+        if count > 1:
+            raise ValueError(f"transfer_output_remaps: {count} files get the name {new[:80]}")
     return remaps
 
 

@@ -59,6 +59,10 @@ def test_disk_space_and_concurrency_limits_are_needs() -> None:
         ("input = https://x.org/a", "input"),
         ("transfer_output_remaps = a = b", "transfer_output_remaps"),
         ("transfer_output_files = a\ntransfer_output_remaps = a = ../b", "transfer_output_remaps"),
+        (
+            "transfer_output_files = a, b\ntransfer_output_remaps = a=c; b=c",
+            "transfer_output_remaps",
+        ),
         ("transfer_output_files = a/\ntransfer_output_remaps = a/ = b", "transfer_output_remaps"),
         ("checkpoint_exit_code = 0\ntransfer_checkpoint_files = a", "checkpoint_exit_code"),
         ("checkpoint_exit_code = 85", "checkpoint_exit_code"),
