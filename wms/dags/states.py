@@ -79,6 +79,10 @@ class NodeKind(models.TextChoices):
 
 #: Kinds of nodes whose ends decide the end of the DAG; the others are outside of the graph.
 COUNTED_KINDS = frozenset({NodeKind.JOB.value, NodeKind.SUBDAG.value, NodeKind.DATA.value})
+#: The others, which stand beside the graph.
+AUXILIARY_KINDS = frozenset(
+    {NodeKind.FINAL.value, NodeKind.SERVICE.value, NodeKind.PROVISIONER.value}
+)
 
 
 class ScriptKind(models.TextChoices):

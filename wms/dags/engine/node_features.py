@@ -74,6 +74,8 @@ def features_row(spec: NodeSpec, *, keeps_source: bool) -> dict[str, Any] | None
     `keeps_source`: the node's file is read when it starts, or there is no description for it yet.
     """
     row: dict[str, Any] = {}
+    if not keeps_source and _is_usual(spec):
+        return None
     if spec.scripts:
         row["scripts"] = {kind.value: _script_row(script) for kind, script in spec.scripts.items()}
     if spec.retry is not None:
@@ -98,6 +100,20 @@ def features_row(spec: NodeSpec, *, keeps_source: bool) -> dict[str, Any] | None
     return {
         name: value for name, value in row.items() if value not in (None, False, [], {})
     } or None
+
+
+def _is_usual(spec: NodeSpec) -> bool:
+    """Whether a job of a DAG file has nothing but a description and values for that, as most."""
+    retry = spec.retry
+    return (
+        spec.kind is NodeKind.JOB
+        and not (spec.is_noop or spec.always_runs_post or spec.scripts)
+        and (retry is None or not (retry.avoids_sites or retry.changes))
+        and (retry is None or retry.unless_exit is None)
+        and spec.abort is spec.tolerance is spec.time_limits is None
+        and spec.pre_skip is spec.save_point is None
+        and not any(variable.is_appended for variable in (spec.variables or {}).values())
+    )
 
 
 def _script_row(script: Any) -> dict[str, Any]:

@@ -1,8 +1,8 @@
 """Shared round: DAGs of which plain nodes have ended well, and nothing else, move on together.
 
-Thousands of small DAGs cost as many statements as one. What asks for more than the usual - another
-kind of news, a fault, an end - is left to a round of the DAG's own (`wms.dags.engine.cycle`), which
-is told by an entry in its inbox.
+Thousands of small DAGs cost as many statements as one, and so do their ends where all nodes are
+done. What asks for more than the usual - another kind of news, a fault, another end - is left to a
+round of the DAG's own (`wms.dags.engine.cycle`), which is told by an entry in its inbox.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from django.db import transaction
 from wms.core.loops import wake_loop
 from wms.dags import lifecycle
 from wms.dags.engine import transitions
+from wms.dags.engine.ending import end_completed
 from wms.dags.engine.inbox import take_plain_ends
 from wms.dags.engine.job_factory import LIMIT_S, Fault, make_specs
 from wms.dags.engine.node_work import not_provisioned
@@ -94,7 +95,9 @@ def _act(rounds: Sequence[Round], ends: Mapping[int, list[int]]) -> None:
     _settle(rounds, ends)
     left = _submit_ready(rounds)
     _grant_runs(rounds)
-    left |= {round_.dag.pk for round_ in rounds if round_.checks_auxiliary or _is_over(round_.dag)}
+    left |= {round_.dag.pk for round_ in rounds if round_.checks_auxiliary}
+    over = [each for each in rounds if _is_over(each.dag) and each.dag.pk not in left]
+    left |= {each.dag.pk for each in over} - set(end_completed(over))
     lifecycle.notify_engine(*sorted(left))
 
 

@@ -111,17 +111,20 @@ def check_size(spec: JobSpec) -> None:
 
 def text_length(spec: JobSpec) -> int:
     """Number of characters that are stored with the job."""
-    lists = sum(map(len, chain(spec.arguments, spec.input_files, spec.output_files)))
-    late = (spec.late or {}).get("texts", {})
-    given = (spec.environment, spec.attributes, spec.periodic or {}, spec.directives or {}, late)
-    mappings = map(_length_of, given)
-    return lists + sum(mappings)
+    length = sum(map(len, chain(spec.arguments, spec.input_files, spec.output_files)))
+    late = spec.late.get("texts") if spec.late else None
+    for texts in (spec.environment, spec.attributes, spec.periodic, spec.directives, late):
+        # Of every job it is asked, and most have few of them.
+        if texts:
+            length += _length_of(texts)
+    return length
 
 
 def _length_of(texts: Mapping[str, Any]) -> int:
-    if not texts:
-        return 0
-    return sum(map(len, texts)) + sum(len(v) if isinstance(v, str) else 8 for v in texts.values())
+    length = sum(map(len, texts))
+    for value in texts.values():
+        length += len(value) if isinstance(value, str) else 8
+    return length
 
 
 def _inputs(texts: Texts) -> tuple[str, ...]:
