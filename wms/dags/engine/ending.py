@@ -122,9 +122,9 @@ def end_completed(rounds: Sequence[Round]) -> list[int]:
     """
     over = [each.dag for each in rounds if each.dag.done_count == each.dag.node_count]
     alone = [dag.pk for dag in over if dag.parent_node_id is None]
-    if not alone:
+    ids = sorted({*alone} - _with_more_to_end(alone)) if alone else []
+    if not ids:
         return []
-    ids = sorted({*alone} - _with_more_to_end(alone))
     NodeTimer.objects.filter(dag__in=ids).delete()
     ending = _ENDING_OF_SUCCESS
     _apply(
