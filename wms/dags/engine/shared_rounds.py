@@ -47,6 +47,8 @@ from wms.pilots.pressure.director import DIRECT_TASK
 MOST_DAGS = 200
 #: A DAG with more ready nodes has rounds of its own.
 _MOST_READY = 200
+#: Nodes of the DAGs that begin together: how many of them begin is not known before.
+_MOST_FRESH = 10_000
 
 
 class _OwnRoundNeeded(Exception):
@@ -95,11 +97,13 @@ def _is_usual(dag: Dag) -> bool:
 
 def _fresh(dags: Iterable[Dag]) -> set[int]:
     """The small ones of which no node is ready, under way or over, without any beside the graph."""
-    fresh = {
-        dag.pk
-        for dag in dags
-        if dag.node_count <= _MOST_READY and not any(getattr(dag, name) for name in COUNTERS)
-    }
+    fresh: set[int] = set()
+    nodes = 0
+    for dag in dags:
+        is_small = dag.node_count <= min(_MOST_READY, _MOST_FRESH - nodes)
+        if is_small and not any(getattr(dag, name) for name in COUNTERS):
+            fresh.add(dag.pk)
+            nodes += dag.node_count
     if not fresh:
         return fresh
     beside = Node.objects.filter(dag__in=fresh, kind__in=AUXILIARY_KINDS)
