@@ -110,8 +110,11 @@ def _is_usual(spec: NodeSpec) -> bool:
         and not (spec.is_noop or spec.always_runs_post or spec.scripts)
         and (retry is None or not (retry.avoids_sites or retry.changes))
         and (retry is None or retry.unless_exit is None)
-        and spec.abort is spec.tolerance is spec.time_limits is None
-        and spec.pre_skip is spec.save_point is None
+        and spec.abort is None
+        and spec.tolerance is None
+        and spec.time_limits is None
+        and spec.pre_skip is None
+        and spec.save_point is None
         and not any(variable.is_appended for variable in (spec.variables or {}).values())
     )
 

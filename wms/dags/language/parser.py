@@ -195,14 +195,14 @@ def _first_pass(cursor: Cursor, entries: _Entries, left: list[_Entry | None]) ->
             _empty(lines, run)
         else:
             continue
-        at += run.count
+        at += run.length
     _first_pass_of(cursor, entries, left, range(at, len(lines)))
     return runs
 
 
 def _empty(lines: list[str], run: PlainRun) -> None:
     """Free the memory of lines that are done for what is made of the next ones."""
-    lines[run.at : run.at + run.count] = [""] * run.count
+    lines[run.at : run.at + run.length] = [""] * run.length
 
 
 def _first_pass_of(
@@ -250,7 +250,7 @@ def _second_pass(
         _check_time(cursor, at)
         if read_run(cursor, run):
             _empty(lines, run)
-            at += run.count
+            at += run.length
         else:
             _first_pass_of(cursor, entries, left, run.lines)
     _second_pass_of(cursor, left, range(at, len(lines)))

@@ -9,7 +9,7 @@ what is said about it, is always the same.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from sys import intern
 from typing import NamedTuple
@@ -17,13 +17,17 @@ from typing import NamedTuple
 from wms.dags.language.faults import Fault
 from wms.dags.language.nodes import RESERVED
 from wms.dags.language.parse_state import Cursor, Scope
-from wms.dags.language.size_limits import MAX_NAME_LENGTH, MAX_VARIABLES
+from wms.dags.language.size_limits import MAX_NAME_LENGTH
 from wms.dags.language.spec import NodeSpec, SourceLocation, Variable
 from wms.dags.language.variables import checked_key
 from wms.dags.states import NodeKind
 
 #: In between the time is looked at, and the lines of one fault are read again one by one.
 _MOST_LINES = 1024
+#: Lines with many parents and children make more of them than are kept as numbers of Python's.
+_MOST_ARCS = 100_000
+#: For these a pattern is made.
+_MOST_KEYS = 20
 #: With fewer it takes longer to begin than is gained.
 _LEAST_LINES = 16
 #: Every word of a plain line stands for itself: none has quotes, escapes or `+` in it.
@@ -57,14 +61,14 @@ class PlainRun(NamedTuple):
 
     command: str
     at: int
-    count: int
+    length: int
     start: int
     end: int
 
     @property
     def lines(self) -> range:
         """Indexes of the lines."""
-        return range(self.at, self.at + self.count)
+        return range(self.at, self.at + self.length)
 
     @property
     def is_of_first_pass(self) -> bool:
@@ -96,8 +100,8 @@ def _read_jobs(cursor: Cursor, run: PlainRun) -> bool:
     given = dict(pairs)
     first = len(state.specs)
     if (
-        len(given) < run.count
-        or first + run.count > state.limits.max_nodes
+        len(given) < run.length
+        or first + run.length > state.limits.max_nodes
         or len(scope.prefix) + max(map(len, given)) > MAX_NAME_LENGTH
         or not all(known.keys().isdisjoint(given) for known in _names_of(scope))
         or not RESERVED.isdisjoint(map(str.upper, given))
@@ -111,7 +115,7 @@ def _read_jobs(cursor: Cursor, run: PlainRun) -> bool:
     ]
     state.specs += specs
     state.spec.nodes.update({node.name: node for node in specs})
-    scope.names.update(zip(given, range(first, first + run.count), strict=True))
+    scope.names.update(zip(given, range(first, first + run.length), strict=True))
     return True
 
 
@@ -126,10 +130,12 @@ def _read_variables(cursor: Cursor, run: PlainRun) -> bool:
         return False
     sample = _VARS_LINE.match(text, run.start)
     names = _KEY.findall(sample[1]) if sample is not None else []
-    keys = _checked_keys(tuple(names))
+    keys = _checked_keys(names)
+    if not keys:
+        return False
     rows = _lines_with(tuple(names)).findall(text, run.start, run.end)
     positions = [cursor.scope.names.get(row[0]) for row in rows]
-    if not keys or len(rows) < run.count or len({*positions} - {None}) < run.count:
+    if len(rows) < run.length or len({*positions} - {None}) < run.length:
         return False
     nodes = [state.specs[at] for at in positions if at is not None]
     if any(node.variables is not None for node in nodes):
@@ -144,14 +150,15 @@ def _read_variables(cursor: Cursor, run: PlainRun) -> bool:
     return True
 
 
-def _checked_keys(names: tuple[str, ...]) -> list[tuple[str, str]] | None:
+def _checked_keys(names: Sequence[str]) -> list[tuple[str, str]] | None:
     """Keys of a line, as they are written and in lower case; None if they cannot be so read."""
+    if len(names) > _MOST_KEYS:
+        return None
     try:
         keys = [checked_key(name) for name in names]
     except Fault:
         return None
-    is_usual = len({lowered for _, lowered in keys}) == len(keys) <= MAX_VARIABLES
-    return keys if is_usual else None
+    return keys if len({lowered for _, lowered in keys}) == len(keys) else None
 
 
 @lru_cache(maxsize=64)
@@ -165,6 +172,7 @@ def _read_arcs(cursor: Cursor, run: PlainRun) -> bool:
     names = cursor.scope.names
     keys: list[tuple[int, int]] = []
     lines: list[int] = []
+    room = _MOST_ARCS
     found = _PARENT_LINE.findall(cursor.source.text, run.start, run.end)
     try:
         for line, (above, below) in enumerate(found, run.at + 1):
@@ -173,6 +181,9 @@ def _read_arcs(cursor: Cursor, run: PlainRun) -> bool:
             if len(parents) > 1 and len({*parents}) < len(parents):
                 return False
             if len(children) > 1 and len({*children}) < len(children):
+                return False
+            room -= len(parents) * len(children)
+            if room < 0:
                 return False
             pairs = [(parent, child) for parent in parents for child in children]
             keys += pairs
