@@ -1,10 +1,11 @@
 """Benchmark of many small DAGs at once: ends of jobs that the engine takes in a second.
 
 DAGs of 40 nodes, in layers with two parents each, are all active. Cycles of the engine alternate
-with the ends of all jobs that wait at that time; only the cycles are timed. `ends_per_s` is
-measured with one process, `two_ends_per_s` with two side by side on the same DAGs; `by_active` is
-the rate of one process by the number of DAGs. `reference` is a read of one row and a transaction
-of one row in the same run, to compare machines by.
+with the ends of all jobs that wait at that time; only the cycles are timed. Each scenario has a
+number of DAGs, and of processes side by side that take part: the sweep over the numbers of DAGs
+tells whether an end costs more where more are active (`cpu_us_per_end` and `statements_per_end`
+do not depend on what else the machine does). `reference` is a read of one row and a transaction of
+one row in the same run, to compare machines by.
 """
 
 from __future__ import annotations
@@ -13,8 +14,10 @@ import io
 import multiprocessing
 import random
 import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
 from multiprocessing.pool import Pool
-from typing import Any
+from typing import Any, NamedTuple
 
 from benchmarks import base, dag
 
@@ -23,42 +26,63 @@ _LAYER = 8
 _WARM_UP = 5
 
 
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """DAGs that are active at once, and processes that advance them side by side."""
+
+    dags: int
+    processes: int = 1
+
+
+FULL = (Scenario(100), Scenario(1_000), Scenario(10_000), Scenario(1_000, processes=2))
+QUICK = (Scenario(10), Scenario(20), Scenario(20, processes=2))
+
+
+class Cost(NamedTuple):
+    """What the cycles of one process took."""
+
+    cpu_s: float
+    statements: int
+
+
 def measure(is_quick: bool) -> dict[str, Any]:
-    """Measure each number of DAGs in processes of its own, one after the other."""
+    """Measure each scenario in processes of its own, one after the other."""
     base.in_a_process(dag.migrate)
-    counts, usual = ((10, 20), 20) if is_quick else ((100, 1_000, 10_000), 1_000)
-    by_active = {count: _measure(count, 1) for count in counts}
     return {
-        "dags": usual,
         "nodes": _NODES,
-        "ends_per_s": by_active[usual],
-        "two_ends_per_s": _measure(usual, 2),
-        "by_active": by_active,
+        "scenarios": [_measure(each) for each in (QUICK if is_quick else FULL)],
         "reference": base.reference_ms(),
     }
 
 
-def _measure(dags: int, processes: int) -> int:
+def _measure(scenario: Scenario) -> dict[str, Any]:
+    dags, processes = scenario.dags, scenario.processes
     base.in_a_process(_furnish, dags)
     engine_s, ended = 0.0, 0
+    costs: list[Cost] = []
     with multiprocessing.get_context("spawn").Pool(processes) as pool:
         pool.map(_load, range(_WARM_UP * processes))
         while True:
-            engine_s += _seconds_of_cycles(pool, processes)
+            began_s = time.perf_counter()
+            costs += _cycles(pool, processes)
+            engine_s += time.perf_counter() - began_s
             number = base.in_a_process(_end_all_jobs)
             if not number:
                 break
             ended += number
     if ended != dags * _NODES or base.in_a_process(_count_completed) != dags:
         raise SystemExit(f"{ended} of {dags * _NODES} nodes have run")
-    return round(ended / engine_s)
+    return {
+        **asdict(scenario),
+        "ends_per_s": round(ended / engine_s),
+        "cpu_us_per_end": round(1e6 * sum(cost.cpu_s for cost in costs) / ended),
+        "statements_per_end": round(sum(cost.statements for cost in costs) / ended, 3),
+    }
 
 
-def _seconds_of_cycles(pool: Pool, processes: int) -> float:
-    began_s = time.perf_counter()
-    for cycle in [pool.apply_async(_empty_inbox) for _ in range(processes)]:
-        cycle.get()
-    return time.perf_counter() - began_s
+def _cycles(pool: Pool, processes: int) -> list[Cost]:
+    running = [pool.apply_async(_empty_inbox) for _ in range(processes)]
+    return [cycle.get() for cycle in running]
 
 
 def _load(_: int) -> None:
@@ -95,14 +119,25 @@ def _text() -> str:
     return "\n".join([*lines, "RETRY ALL_NODES 2"]) + "\n"
 
 
-def _empty_inbox() -> None:
+def _empty_inbox() -> Cost:
     """Cycles until nothing is left that no other process is at."""
+    from django.db import connection
     from django.utils import timezone
 
     from wms.dags.engine.cycle import run_cycle
 
-    while run_cycle(timezone.now()).get("dags"):
-        pass
+    statements = 0
+
+    def count(execute: Callable[..., Any], *arguments: Any) -> Any:
+        nonlocal statements
+        statements += 1
+        return execute(*arguments)
+
+    began_s = time.process_time()
+    with connection.execute_wrapper(count):
+        while run_cycle(timezone.now()).get("dags"):
+            pass
+    return Cost(time.process_time() - began_s, statements)
 
 
 def _end_all_jobs() -> int:

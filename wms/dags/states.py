@@ -85,6 +85,10 @@ COUNTED_KINDS = frozenset(
 )
 #: Kinds of those that run something; only people and times decide about the others.
 WITH_WORK = COUNTED_KINDS - {NodeKind.GATE.value}
+#: The other kinds, which stand beside the graph.
+AUXILIARY_KINDS = frozenset(
+    {NodeKind.FINAL.value, NodeKind.SERVICE.value, NodeKind.PROVISIONER.value}
+)
 
 
 class ScriptKind(models.TextChoices):

@@ -23,6 +23,7 @@ from wms.core.errors import InvalidInput
 from wms.core.models import InboxEntry, User
 from wms.dags.engine import cycle as engine
 from wms.dags.engine import job_factory, submitting
+from wms.dags.engine.shared_rounds import Together
 from wms.dags.models import Dag
 from wms.dags.negotiation import cycle as negotiation
 from wms.dags.services.dags import release_dags
@@ -37,6 +38,12 @@ NODE = "JOB A step.sub"
 @pytest.fixture(autouse=True)
 def _site(make_site) -> None:
     make_site("site-a", max_matches=20)
+
+
+@pytest.fixture
+def rounds_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No DAG moves on together with others."""
+    monkeypatch.setattr(engine, "advance_together", lambda pks, now: Together(left=frozenset(pks)))
 
 
 @pytest.mark.parametrize(
@@ -125,6 +132,7 @@ def test_a_node_that_cannot_become_a_job_holds_its_dag_only(
     assert states(good) == {"A": "submitted"}
 
 
+@pytest.mark.usefixtures("rounds_of_their_own")
 def test_a_fault_of_ours_holds_the_dag_and_the_others_go_on(
     submit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -220,6 +228,7 @@ def test_a_node_of_which_it_takes_too_long_to_make_a_job_holds_the_dag(
     assert "10 s" in dag.state_reason
 
 
+@pytest.mark.usefixtures("rounds_of_their_own")
 def test_a_dag_with_much_to_submit_takes_turns_with_the_others(
     submit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -240,6 +249,7 @@ def test_a_dag_with_much_to_submit_takes_turns_with_the_others(
     assert [*states(wide).values()].count("submitted") == 5
 
 
+@pytest.mark.usefixtures("rounds_of_their_own")
 def test_a_dag_whose_round_takes_all_of_a_cycles_time_is_held_and_the_others_go_on(
     submit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -264,6 +274,7 @@ def test_a_dag_whose_round_takes_all_of_a_cycles_time_is_held_and_the_others_go_
     assert states(good) == {"A": "submitted"}
 
 
+@pytest.mark.usefixtures("rounds_of_their_own")
 def test_a_cycle_begins_with_no_other_dag_when_it_has_taken_long(
     submit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -283,6 +294,7 @@ def test_a_cycle_begins_with_no_other_dag_when_it_has_taken_long(
     assert [states(dag) for dag in dags] == [{"A": "submitted"}] * 3
 
 
+@pytest.mark.usefixtures("rounds_of_their_own")
 def test_a_dag_whose_jobs_wait_with_too_many_different_needs_is_held_until_fewer_wait(
     submit, alice: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -21,7 +21,8 @@ from wms.dags.engine import cycle as engine
 from wms.dags.engine import shared_rounds
 from wms.dags.engine.shared_rounds import Together, advance_together
 from wms.dags.lifecycle import TOPICS
-from wms.dags.models import Dag, Node, SharedLimit
+from wms.dags.models import Dag, DagEvent, MatchRecord, Node, SharedLimit
+from wms.dags.negotiation import cycle as negotiation
 from wms.dags.submission.submit import DagSubmission, submit_dag
 from wms.jobs.models import Job
 
@@ -61,6 +62,58 @@ def test_children_of_many_dags_are_submitted_in_as_few_statements_as_those_of_tw
     assert counts[0] == counts[1]
     for dag in pairs[:2]:
         assert_log_agrees(dag)
+
+
+def test_small_dags_begin_in_as_few_statements_as_two_do(
+    submit: Callable[..., Dag], make_site: Callable[..., object]
+) -> None:
+    make_site("site-a", max_matches=9)
+    dags = [submit("JOB A step.sub\nJOB B step.sub NOOP\nPARENT B CHILD A\n")]
+    dags += [submit(PAIR) for _ in range(3)]
+    with_service = submit(PAIR + "SERVICE S step.sub\n")
+    negotiation.run_cycle(NOW)
+    counts = []
+    fresh = dags[1:]
+    for some in (fresh, fresh[:2]):
+        with transaction.atomic(), CaptureQueriesContext(connection) as captured:
+            assert advance_together(ids(some), now=NOW).advanced == ids(some)
+            assert [states(dag) for dag in some] == [{"A": "submitted", "B": "waiting"}] * len(some)
+            transaction.set_rollback(some is fresh)
+        counts.append(len(captured) - len(some))
+    together = advance_together(ids([dags[0], with_service]), now=NOW)
+
+    assert counts[0] == counts[1]
+    assert together == Together(ids(dags[:1]), ids([with_service]))
+    assert states(dags[0]) == {"A": "submitted", "B": "done"}
+    for dag in dags[:2]:
+        assert_log_agrees(dag)
+
+
+def test_dags_whose_nodes_are_all_done_end_in_as_few_statements_as_two_do(
+    pairs: list[Dag], submit: Callable[..., Dag]
+) -> None:
+    with_final = submit(PAIR + "FINAL F step.sub\n")
+    match(with_final)
+    for _ in range(2):
+        engine.run_cycle(NOW)
+        end_waiting()
+    counts = []
+    for some in (pairs, pairs[:2]):
+        with transaction.atomic(), CaptureQueriesContext(connection) as captured:
+            assert advance_together(ids(some), now=NOW).advanced == ids(some)
+            ends = DagEvent.objects.filter(dag__in=some, event="complete")
+            assert [end.facts for end in ends] == [{"status": 0, "exit_code": 0}] * len(some)
+            transaction.set_rollback(some is pairs)
+        counts.append(len(captured))
+    assert counts[0] == counts[1]
+    assert not InboxEntry.objects.filter(topic__in=TOPICS, key__in=ids(pairs[:2])).exists()
+    for dag in pairs[:2]:
+        assert MatchRecord.objects.get(dag=dag).ended_at is not None
+        assert_log_agrees(dag)
+
+    engine.run_cycle(NOW)
+    assert states(with_final)["F"] == "submitted"
+    assert Dag.objects.filter(state="completed", ended_at=NOW, exit_code=0).count() == 4
 
 
 def test_jobs_belong_to_the_owner_and_the_workspace_of_their_dag(

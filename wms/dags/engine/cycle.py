@@ -91,7 +91,8 @@ def _with_news(left_out: Collection[int]) -> list[int]:
     faulty = Dag.objects.filter(state=DagState.HELD, state_cause=DagCause.ENGINE)
     keys = (
         InboxEntry.objects.filter(topic__in=lifecycle.TOPICS)
-        .exclude(key__in=[*left_out, *faulty.values_list("pk", flat=True)])
+        .exclude(key__in=left_out)
+        .exclude(key__in=faulty.values("pk"))
         .values("key")
         .annotate(first=Min("pk"))
         .order_by("first")

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from django.db.models import Q
 
@@ -28,6 +29,7 @@ from wms.dags.models import Dag, Node, NodeTimer, ScriptRun
 from wms.dags.rescue.rescue_files import write_rescue_of
 from wms.dags.scripts.run_leases import cancel_runs
 from wms.dags.states import (
+    AUXILIARY_KINDS,
     DAG_TERMINAL,
     NODE_IN_FLIGHT,
     DagCause,
@@ -85,6 +87,9 @@ class Ending:
         return "" if self.is_success else _CAUSES.get(self.status, "")
 
 
+_ENDING_OF_SUCCESS = Ending(DagStatus.OK, 0, "", EndingEvent.COMPLETE)
+
+
 def ending_of_abort(outcome: NodeOutcome) -> Ending:
     """ABORT-DAG-ON has hit. With the code 0 the DAG is a success."""
     code = outcome.decision.aborts_with or 0
@@ -103,7 +108,7 @@ def ending_now(round_: Round) -> Ending | None:
     """End of the DAG if none of its nodes can go on; None while one can."""
     dag = round_.dag
     if dag.done_count == dag.node_count:
-        return Ending(DagStatus.OK, 0, "", EndingEvent.COMPLETE)
+        return _ENDING_OF_SUCCESS
     if dag.ended_count == dag.node_count:
         if not dag.futile_count and not has_failed(dag):
             return Ending(DagStatus.OK, 0, _reason_of_success(dag), EndingEvent.COMPLETE)
@@ -124,7 +129,43 @@ def begin_ending(round_: Round, ending: Ending) -> None:
     final = round_.auxiliary_nodes().get(NodeKind.FINAL, [])
     if final and not is_impatient and _start_final(round_, final[0]):
         return
-    _end(round_, ending, ending.exit_code)
+    _end(round_, ending)
+
+
+def end_completed(rounds: Sequence[Round]) -> list[int]:
+    """End DAGs together all of whose nodes are done; return the ids of those that ended.
+
+    One that has a FINAL node, a script or an inner DAG that still runs, or another DAG around it
+    needs a round of its own. The statements are as many as for one.
+    """
+    over = [each.dag for each in rounds if each.dag.done_count == each.dag.node_count]
+    alone = [dag.pk for dag in over if dag.parent_node_id is None]
+    ids = sorted({*alone} - _with_more_to_end(alone)) if alone else []
+    if not ids:
+        return []
+    NodeTimer.objects.filter(dag__in=ids).delete()
+    ending = _ENDING_OF_SUCCESS
+    _apply(
+        ending,
+        ids,
+        rounds[0],
+        ending_status=ending.status,
+        ending_code=ending.exit_code,
+        ending_reason=ending.reason,
+        ending_cause=ending.cause,
+        ending_rescue=None,
+    )
+    return ids
+
+
+def _with_more_to_end(dag_ids: Sequence[int]) -> set[int]:
+    """Those of the DAGs with more than nodes of the graph, which are all done. One query."""
+    beside = Node.objects.filter(dag__in=dag_ids, kind__in=AUXILIARY_KINDS)
+    scripts = ScriptRun.objects.filter(dag__in=dag_ids).exclude(state=ScriptState.ENDED)
+    inner = Dag.objects.filter(parent_node__dag__in=dag_ids).exclude(state__in=DAG_TERMINAL)
+    found = beside.order_by().values_list("dag_id")
+    others = scripts.order_by().values_list("dag_id"), inner.values_list("parent_node__dag_id")
+    return {pk for (pk,) in found.union(*others)}
 
 
 def note_ending(dag: Dag, ending: Ending, rescue_number: int | None) -> None:
@@ -176,41 +217,47 @@ def go_on_ending(round_: Round) -> None:
         EndingEvent.REMOVE if is_removed else EndingEvent.FAIL,
     )
     write_rescue_of(dag)
-    _end(round_, failed, failed.exit_code)
+    _end(round_, failed)
 
 
 def _end_after_final(round_: Round, ending: Ending) -> None:
     """FINAL was done: the DAG's exit code is 0, while its status goes on telling what happened."""
     if ending.is_success:
-        _end(round_, ending, ending.exit_code)
+        _end(round_, ending)
         return
     reason = f"{ending.reason}; the FINAL node succeeded"
     # What somebody removed stays so.
     is_removed = ending.event is EndingEvent.REMOVE
     event = ending.event if is_removed else EndingEvent.COMPLETE
-    _end(round_, Ending(ending.status, 0, reason, event), 0)
+    _end(round_, Ending(ending.status, 0, reason, event))
 
 
-def _end(round_: Round, ending: Ending, exit_code: int) -> None:
+def _end(round_: Round, ending: Ending) -> None:
     dag = round_.dag
     NodeTimer.objects.filter(dag=dag).delete()
     with round_.handed_over():
-        lifecycle.apply_to_dags(
-            ending.event,
-            [dag.pk],
-            actor=round_.actor,
-            reason=ending.reason,
-            cause=ending.cause,
-            facts={dag.pk: {"status": int(ending.status), "exit_code": exit_code}},
-            ended_at=round_.now,
-            status=ending.status,
-            exit_code=exit_code,
-            ending_event="",
-        )
+        _apply(ending, [dag.pk], round_)
     if dag.parent_node_id is not None:
         outer = Node.objects.values_list("dag_id", flat=True).get(pk=dag.parent_node_id)
         kind = InboxEntry.Kind.DAG
         announce([InboxEntry(topic=INNER_TOPIC, key=outer, kind=kind, subject_id=dag.pk)])
+
+
+def _apply(ending: Ending, dag_ids: Sequence[int], round_: Round, **changes: Any) -> None:
+    facts = {"status": int(ending.status), "exit_code": ending.exit_code}
+    lifecycle.apply_to_dags(
+        ending.event,
+        dag_ids,
+        actor=round_.actor,
+        reason=ending.reason,
+        cause=ending.cause,
+        facts=dict.fromkeys(dag_ids, facts),
+        ended_at=round_.now,
+        status=ending.status,
+        exit_code=ending.exit_code,
+        ending_event="",
+        **changes,
+    )
 
 
 def _start_final(round_: Round, final: Node) -> bool:

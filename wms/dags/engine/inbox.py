@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -83,11 +83,12 @@ def take_batch(dag_id: int) -> InboxBatch:
     return batch
 
 
-def take_plain_ends(dag_ids: Collection[int]) -> dict[int, list[int]]:
+def take_plain_news(dag_ids: Collection[int], *, fresh: Collection[int]) -> dict[int, list[int]]:
     """Plain nodes whose jobs ended well, by DAG, of those of these DAGs that have no other news.
 
-    Their entries are deleted; those of the others stay, and so do those of a DAG with many. The
-    caller has locked the rows of the DAGs.
+    None for the `fresh` ones that are told to begin: nothing of these has run. The entries of all
+    these are deleted; those of the others stay, and so do those of a DAG with many. The caller has
+    locked the rows of the DAGs.
     """
     if not dag_ids:
         return {}
@@ -105,21 +106,34 @@ def take_plain_ends(dag_ids: Collection[int]) -> dict[int, list[int]]:
         )
         for entry_id, dag_id, kind, subject_id in cursor.fetchall():
             entries[dag_id].append(entry_id)
-            events[dag_id].append(subject_id)
-            if kind != _KIND.JOB_EVENT or len(entries[dag_id]) > MOST_TOGETHER:
+            if kind == _KIND.JOB_EVENT:
+                events[dag_id].append(subject_id)
+            elif kind != _KIND.BEGIN or dag_id not in fresh:
                 others.add(dag_id)
-        asked = [event_id for pk in events.keys() - others for event_id in events[pk]]
-        ended: dict[int, list[int]] = defaultdict(list)
-        if asked:
-            cursor.execute(READ_JOB_EVENTS, {"ids": whole_numbers(asked)})
-            for event, _, _, _, _, node_id, _, dag_id in cursor.fetchall():
-                if event == "complete" and node_id is not None:
-                    ended[dag_id].append(node_id)
-                else:
-                    others.add(dag_id)
-    plain = {pk: node_ids for pk, node_ids in ended.items() if pk not in others}
+    others |= {pk for pk, own in entries.items() if len(own) > MOST_TOGETHER}
+    others |= events.keys() & set(fresh)
+    ended = _plain_ends({pk: ids for pk, ids in events.items() if pk not in others})
+    told = entries.keys() - events.keys() - others
+    plain = ended | {pk: [] for pk in told}
     InboxEntry.objects.filter(pk__in=[each for pk in plain for each in entries[pk]]).delete()
     return dict(sorted(plain.items()))
+
+
+def _plain_ends(events: Mapping[int, Sequence[int]]) -> dict[int, list[int]]:
+    """Plain nodes whose jobs ended well, of the DAGs that have no other event among these."""
+    asked = [event_id for of_dag in events.values() for event_id in of_dag]
+    if not asked:
+        return {}
+    ended: dict[int, list[int]] = defaultdict(list)
+    others: set[int] = set()
+    with connection.cursor() as cursor:
+        cursor.execute(READ_JOB_EVENTS, {"ids": whole_numbers(asked)})
+        for event, _, _, _, _, node_id, _, dag_id in cursor.fetchall():
+            if event == "complete" and node_id is not None:
+                ended[dag_id].append(node_id)
+            else:
+                others.add(dag_id)
+    return {pk: node_ids for pk, node_ids in ended.items() if pk not in others}
 
 
 def outcomes_of_batch(round_: Round, batch: InboxBatch) -> list[NodeOutcome]:

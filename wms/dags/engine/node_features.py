@@ -77,16 +77,9 @@ def features_row(spec: NodeSpec, *, keeps_source: bool) -> dict[str, Any] | None
 
     `keeps_source`: the node's file is read when it starts, or there is no description for it yet.
     """
-    row: dict[str, Any] = {}
-    if spec.scripts:
-        row["scripts"] = {kind.value: _script_row(script) for kind, script in spec.scripts.items()}
-    if spec.retry is not None:
-        row["unless_exit"] = spec.retry.unless_exit
-        row["avoids_sites"] = spec.retry.avoids_sites
-        row["changes"] = [list(change) for change in spec.retry.changes]
-    for name in ("abort", "tolerance", "time_limits"):
-        if (rule := getattr(spec, name)) is not None:
-            row[name] = asdict(rule)
+    if not keeps_source and _is_usual(spec):
+        return None
+    row = _rules_row(spec)
     row["pre_skip"] = spec.pre_skip
     row["save_point"] = spec.save_point
     row["always_runs_post"] = spec.always_runs_post
@@ -108,6 +101,20 @@ def features_row(spec: NodeSpec, *, keeps_source: bool) -> dict[str, Any] | None
     } or None
 
 
+def _rules_row(spec: NodeSpec) -> dict[str, Any]:
+    row: dict[str, Any] = {}
+    if spec.scripts:
+        row["scripts"] = {kind.value: _script_row(script) for kind, script in spec.scripts.items()}
+    if spec.retry is not None:
+        row["unless_exit"] = spec.retry.unless_exit
+        row["avoids_sites"] = spec.retry.avoids_sites
+        row["changes"] = [list(change) for change in spec.retry.changes]
+    for name in ("abort", "tolerance", "time_limits"):
+        if (rule := getattr(spec, name)) is not None:
+            row[name] = asdict(rule)
+    return row
+
+
 def _gate_row(gate: GateSpec) -> dict[str, Any]:
     row = {
         "who": list(gate.who),
@@ -125,6 +132,23 @@ def _gate(row: Mapping[str, Any]) -> GateSpec:
         deadline_s=row.get("deadline_s", 0),
         opens_then=row.get("opens_then", False),
         opens_at=datetime.fromisoformat(opens_at) if opens_at else None,
+    )
+
+
+def _is_usual(spec: NodeSpec) -> bool:
+    """Whether a job of a DAG file has nothing but a description and values for that, as most."""
+    retry = spec.retry
+    return (
+        spec.kind is NodeKind.JOB
+        and not (spec.is_noop or spec.always_runs_post or spec.scripts)
+        and (retry is None or not (retry.avoids_sites or retry.changes))
+        and (retry is None or retry.unless_exit is None)
+        and spec.abort is None
+        and spec.tolerance is None
+        and spec.time_limits is None
+        and spec.pre_skip is None
+        and spec.save_point is None
+        and not any(variable.is_appended for variable in (spec.variables or {}).values())
     )
 
 

@@ -25,7 +25,7 @@ from wms.dags.models import Dag, Node
 from wms.dags.states import NodeKind
 
 ENGINE = Actor.system("dag-engine")
-_COUNTERS = (
+COUNTERS = (
     "ready_count", "submitted_count", "done_count", "failed_count", "futile_count", "skipped_count",
 )  # fmt: skip
 
@@ -145,7 +145,7 @@ class Round:
 
     def take_steps(self) -> dict[str, Any] | None:
         """What the DAG's row is to be changed by; None for nothing. To be written by the caller."""
-        steps: dict[str, Any] = {name: self._steps[name] for name in _COUNTERS}
+        steps: dict[str, Any] = {name: self._steps[name] for name in COUNTERS}
         if not self._is_new and not self._steps:
             return None
         if any(name.startswith(transitions.CATEGORY) for name in self._steps):
@@ -168,7 +168,7 @@ def _write(rounds: Iterable[Round]) -> None:
     rows = [steps for each in rounds if (steps := each.take_steps()) is not None]
     if rows:
         with connection.cursor() as cursor:
-            cursor.execute(sql.add_counts(_COUNTERS), {"steps": json.dumps(rows)})
+            cursor.execute(sql.add_counts(COUNTERS), {"steps": json.dumps(rows)})
 
 
 def move_in_each(
@@ -184,7 +184,7 @@ def move_in_each(
     changed = [dag for dag in dags if dag.pk in moved.by_dag]
     for dag in changed:
         _add_counts(dag, moved.by_dag[dag.pk])
-    Dag.objects.bulk_update(changed, [*_COUNTERS, "category_counts"], batch_size=500)
+    Dag.objects.bulk_update(changed, [*COUNTERS, "category_counts"], batch_size=500)
     return moved.ids
 
 

@@ -1,27 +1,30 @@
-"""Shared round: DAGs of which plain nodes have ended well, and nothing else, move on together.
+"""Shared round: DAGs that begin, or of which only plain nodes have ended well, move on together.
 
-Thousands of small DAGs cost as many statements as one. What asks for more than the usual - another
-kind of news, a fault, an end - is left to a round of the DAG's own (`wms.dags.engine.cycle`), which
-is told by an entry in its inbox.
+Thousands of small DAGs cost as many statements as one, and so do their ends where all nodes are
+done. What asks for more than the usual - another kind of news, a fault, another end - is left to a
+round of the DAG's own (`wms.dags.engine.cycle`), which is told by an entry in its inbox.
 """
 
 from __future__ import annotations
 
 import time
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 
 from django.db import transaction
+from django.db.models import F, Q
 
 from wms.core.loops import wake_loop
 from wms.dags import lifecycle
 from wms.dags.engine import transitions
-from wms.dags.engine.inbox import take_plain_ends
+from wms.dags.engine.ending import end_completed
+from wms.dags.engine.inbox import take_plain_news
 from wms.dags.engine.job_factory import LIMIT_S, Fault, make_specs
 from wms.dags.engine.node_work import not_provisioned
-from wms.dags.engine.round import ENGINE, Round, rounds_of
+from wms.dags.engine.round import COUNTERS, ENGINE, Round, rounds_of
 from wms.dags.engine.settling import begin, settle
 from wms.dags.engine.submission_reads import SubmissionReads
 from wms.dags.engine.submitting import STARTERS, Submitted, has_more_before
@@ -33,9 +36,9 @@ from wms.dags.engine.throttles import (
     take_ready,
 )
 from wms.dags.joins.deciding import follow_ends
-from wms.dags.models import Dag, ScriptRun
+from wms.dags.models import Dag, Node, ScriptRun
 from wms.dags.scripts.run_requests import grant_runs
-from wms.dags.states import DagState, NodeState, ScriptState
+from wms.dags.states import AUXILIARY_KINDS, COUNTED_KINDS, DagState, NodeState, ScriptState
 from wms.jobs import operations as jobs
 from wms.jobs.specs import JobSpec
 from wms.jobs.writing.job_writer import JobOrigin
@@ -45,6 +48,8 @@ from wms.pilots.pressure.director import DIRECT_TASK
 MOST_DAGS = 200
 #: A DAG with more ready nodes has rounds of its own.
 _MOST_READY = 200
+#: Nodes of the DAGs that begin together: how many of them begin is not known before.
+_MOST_FRESH = 10_000
 
 
 class _OwnRoundNeeded(Exception):
@@ -69,7 +74,8 @@ def advance_together(dag_ids: Collection[int], *, now: datetime) -> Together:
     try:
         with transaction.atomic():
             dags = _locked(dag_ids)
-            ends = take_plain_ends([pk for pk, dag in dags.items() if _is_usual(dag)])
+            usual = [pk for pk, dag in dags.items() if _is_usual(dag)]
+            ends = take_plain_news(usual, fresh=_fresh([dags[pk] for pk in usual]))
             with rounds_of([dags[pk] for pk in ends], now) as rounds:
                 if rounds:
                     _act(rounds, ends)
@@ -90,13 +96,63 @@ def _is_usual(dag: Dag) -> bool:
     return is_running and dag.ready_count <= _MOST_READY
 
 
+def _fresh(dags: Iterable[Dag]) -> set[int]:
+    """The small ones of which no node is ready, under way or over, without any beside the graph."""
+    fresh: set[int] = set()
+    nodes = 0
+    for dag in dags:
+        is_small = dag.node_count <= min(_MOST_READY, _MOST_FRESH - nodes)
+        # Of what an earlier run has ended, joins are only counted.
+        if is_small and not dag.has_joins and not any(getattr(dag, name) for name in COUNTERS):
+            fresh.add(dag.pk)
+            nodes += dag.node_count
+    if not fresh:
+        return fresh
+    beside = Node.objects.filter(dag__in=fresh, kind__in=AUXILIARY_KINDS)
+    return fresh.difference(beside.values_list("dag_id", flat=True))
+
+
 def _act(rounds: Sequence[Round], ends: Mapping[int, list[int]]) -> None:
     """The steps of a round, in their order, each for all DAGs."""
+    _begin([round_ for round_ in rounds if not ends[round_.dag.pk]])
     _settle(rounds, ends)
     left = _submit_ready(rounds)
     _grant_runs(rounds)
-    left |= {round_.dag.pk for round_ in rounds if round_.checks_auxiliary or _is_over(round_.dag)}
+    left |= {round_.dag.pk for round_ in rounds if round_.checks_auxiliary}
+    over = [each for each in rounds if _is_over(each.dag) and each.dag.pk not in left]
+    left |= {each.dag.pk for each in over} - set(end_completed(over))
     lifecycle.notify_engine(*sorted(left))
+
+
+def _begin(rounds: Sequence[Round]) -> None:
+    """Make the nodes of these fresh DAGs ready that wait for no parent."""
+    by_id = {round_.dag.pk: round_ for round_ in rounds}
+    if not by_id:
+        return
+    roots = Node.objects.filter(
+        dag__in=by_id, state=NodeState.WAITING, unfinished_parents=0, kind__in=COUNTED_KINDS
+    ).annotate(is_special=Q(features__isnull=False))
+    in_turn = roots.order_by("dag_id", F("priority").desc(), "ordinal")
+    by_number: dict[int, list[int]] = defaultdict(list)
+    special: dict[int, list[int]] = defaultdict(list)
+    for node_id, dag_id, is_special in in_turn.values_list("pk", "dag_id", "is_special"):
+        by_number[by_id[dag_id].number].append(node_id)
+        if is_special:
+            special[dag_id].append(node_id)
+    for number, node_ids in by_number.items():
+        moved = transitions.move(
+            "make ready", node_ids, dag_id=list(by_id), actor=ENGINE, ready_rank=number
+        )
+        for round_ in rounds:
+            round_.count(moved.by_dag)
+    for dag_id, node_ids in special.items():
+        _begin_special(by_id[dag_id], node_ids)
+
+
+def _begin_special(round_: Round, node_ids: Sequence[int]) -> None:
+    settle(round_, begin(round_, node_ids))
+    if round_.aborted_by is not None:
+        raise _OwnRoundNeeded
 
 
 def _settle(rounds: Sequence[Round], ends: Mapping[int, list[int]]) -> None:
@@ -117,9 +173,7 @@ def _settle(rounds: Sequence[Round], ends: Mapping[int, list[int]]) -> None:
             *_follow_joins(round_, ends[round_.dag.pk], ranks[round_.dag.pk]),
         ]
         if special:
-            settle(round_, begin(round_, special))
-            if round_.aborted_by is not None:
-                raise _OwnRoundNeeded
+            _begin_special(round_, special)
 
 
 def _follow_joins(round_: Round, done: Sequence[int], rank: int) -> list[int]:

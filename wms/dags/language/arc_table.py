@@ -60,6 +60,15 @@ class ArcTable:
             self.keys.extend([start | end for end in ends])
         self.lines.extend(array("I", [location.line]) * count)
 
+    def add_all(self, pairs: Sequence[tuple[int, int]], lines: Sequence[int], file: str) -> bool:
+        """Add strong arcs, each with its line. False, without any change, if they are too many."""
+        if len(self.keys) + len(pairs) > self.max_arcs:
+            return False
+        self._prepare(len(pairs), file)
+        self.keys.extend([parent << _PARENT_BITS | child << 1 for parent, child in pairs])
+        self.lines.extend(lines)
+        return True
+
     def _prepare(self, count: int, file: str) -> None:
         if len(self.keys) + count > self.max_arcs:
             raise Fault(f"a DAG has at most {self.max_arcs} arcs, repeated ones included")
@@ -88,9 +97,9 @@ class ArcTable:
         if self._has_weak or any(map(eq, keys, islice(keys, 1, None))):
             keys = list(_first_of_pairs(keys))
         return Arcs(
-            parents=array("I", (key >> _PARENT_BITS for key in keys)),
-            children=array("I", ((key >> 1) & _CHILD_MASK for key in keys)),
-            weak=bytearray(key & 1 for key in keys),
+            parents=array("I", [key >> _PARENT_BITS for key in keys]),
+            children=array("I", [(key >> 1) & _CHILD_MASK for key in keys]),
+            weak=bytearray([key & 1 for key in keys]) if self._has_weak else bytearray(len(keys)),
         )
 
 

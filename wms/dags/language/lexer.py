@@ -107,7 +107,7 @@ class SourceText:
 
     def __init__(self, text: str, file: str) -> None:
         self.file = file
-        text = text.removeprefix("\ufeff")
+        self.text = text = text.removeprefix("\ufeff")
         #: Python's own way to split lines at blanks can be used: it is several times faster.
         self.is_plain = not any(blank in text for blank in _OTHER_BLANKS)
         #: The first word of a text and the rest of it, if there is a rest; empty for none.

@@ -14,7 +14,8 @@ from wms.dags.language.spec import InlineDescription, NodeSpec, SourceLocation
 from wms.dags.states import NodeKind
 from wms.jobs.content.paths import MAX_PATH_BYTES
 
-_RESERVED = frozenset({"PARENT", "CHILD", ALL_NODES})
+#: Words that cannot be names.
+RESERVED = frozenset({"PARENT", "CHILD", ALL_NODES})
 _JOB = NodeKind.JOB
 _GRAPH_KINDS = frozenset({NodeKind.SUBDAG, NodeKind.DATA, NodeKind.GATE})
 _EXPECTED = {NodeKind.SUBDAG: "SUBDAG EXTERNAL name file", NodeKind.DATA: "DATA name request"}
@@ -146,7 +147,7 @@ def check_name(cursor: Cursor, name: str) -> None:
     if name in scope.names or name in scope.splices or name in scope.others:
         first = _location_text(cursor, _location_of_name(cursor, name))
         raise Fault(f"{name} is defined twice, first in {first}")
-    if name.upper() in _RESERVED:
+    if name.upper() in RESERVED:
         raise Fault(f"{name} cannot be a name: it is a word of the language")
     if "+" in name:
         raise Fault(f"a name cannot contain +, which separates those of splices: {name}")

@@ -33,6 +33,7 @@ from wms.dags.language.graph_shape import graph_statistics
 from wms.dags.language.lexer import SourceText, is_comment, keyword
 from wms.dags.language.origin import TOP, Origin
 from wms.dags.language.parse_state import Cursor, ParseState, Reader, Scope
+from wms.dags.language.plain_lines import PlainRun, plain_runs, read_run
 from wms.dags.language.size_limits import MAX_LINES, SizeLimits
 from wms.dags.language.source_resolution import resolve_sources
 from wms.dags.language.spec import DagSpec, SourceLocation
@@ -186,19 +187,49 @@ def _read_lines(cursor: Cursor, entries: _Entries) -> None:
     if len(cursor.source.lines) > MAX_LINES:
         cursor.line = MAX_LINES
         _record_fault(cursor, DagTooLarge(f"a file has at most {MAX_LINES} lines"))
-    _second_pass(cursor, _first_pass(cursor, entries))
+    left: list[_Entry | None] = [None] * len(cursor.source.lines)
+    runs = _first_pass(cursor, entries, left)
+    _second_pass(cursor, entries, left, runs)
 
 
-def _first_pass(cursor: Cursor, entries: _Entries) -> list[_Entry | None]:
-    """Run the commands of the first pass; return those of the second by line, with the words in
-    `lines`.
+def _first_pass(cursor: Cursor, entries: _Entries, left: list[_Entry | None]) -> list[PlainRun]:
+    """Run the commands of the first pass, and note those of the second in `left`, with the words
+    in `lines`. Return the runs of plain lines that the second pass is to read.
     """
+    lines = cursor.source.lines
+    runs, at = [], 0
+    for run in plain_runs(cursor.source.text):
+        _first_pass_of(cursor, entries, left, range(at, run.at))
+        at = run.at
+        if not lines[at]:
+            # A line before has taken it, and perhaps all others, for its own.
+            continue
+        _check_time(cursor, at)
+        if not run.is_of_first_pass:
+            runs.append(run)
+        elif read_run(cursor, run):
+            _empty(lines, run)
+        else:
+            continue
+        at += run.length
+    _first_pass_of(cursor, entries, left, range(at, len(lines)))
+    return runs
+
+
+def _empty(lines: list[str], run: PlainRun) -> None:
+    """Free the memory of lines that are done for what is made of the next ones."""
+    lines[run.at : run.at + run.length] = [""] * run.length
+
+
+def _first_pass_of(
+    cursor: Cursor, entries: _Entries, left: list[_Entry | None], numbers: range
+) -> None:
     source, lines = cursor.source, cursor.source.lines
-    left: list[_Entry | None] = [None] * len(lines)
     head, has_joins = source.head, source.has_joins
-    for at, line in enumerate(lines):
+    for at in numbers:
         if not at & _TIME_CHECK_MASK:
             _check_time(cursor, at)
+        line = lines[at]
         words = head(line)
         if has_joins and "\\" in line and not is_comment(line):
             words = head(source.join(at))
@@ -212,7 +243,6 @@ def _first_pass(cursor: Cursor, entries: _Entries) -> list[_Entry | None]:
         else:
             lines[at] = ""
             _run_first(cursor, at, entry.name, entry.first, rest)
-    return left
 
 
 def _run_first(cursor: Cursor, at: int, name: str, command: _Command, rest: str) -> None:
@@ -225,15 +255,32 @@ def _run_first(cursor: Cursor, at: int, name: str, command: _Command, rest: str)
         _record_fault(cursor, fault)
 
 
-def _second_pass(cursor: Cursor, left: list[_Entry | None]) -> None:
+def _second_pass(
+    cursor: Cursor, entries: _Entries, left: list[_Entry | None], runs: Sequence[PlainRun]
+) -> None:
     lines = cursor.source.lines
-    for at, entry in enumerate(left):
+    at = 0
+    for run in runs:
+        _second_pass_of(cursor, left, range(at, run.at))
+        at = run.at
+        _check_time(cursor, at)
+        if read_run(cursor, run):
+            _empty(lines, run)
+            at += run.length
+        else:
+            _first_pass_of(cursor, entries, left, run.lines)
+    _second_pass_of(cursor, left, range(at, len(lines)))
+
+
+def _second_pass_of(cursor: Cursor, left: list[_Entry | None], numbers: range) -> None:
+    lines = cursor.source.lines
+    for at in numbers:
         if not at & _TIME_CHECK_MASK:
             _check_time(cursor, at)
+        entry = left[at]
         if entry is None:
             continue
         rest = lines[at]
-        # Memory of lines that are done is free for what is made of the next ones.
         lines[at] = ""
         cursor.line = at + 1
         cursor.command, _, command = entry

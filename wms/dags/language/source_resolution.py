@@ -17,6 +17,7 @@ from wms.dags.states import NodeKind
 _WITHOUT_DESCRIPTION = frozenset({NodeKind.SUBDAG, NodeKind.DATA})
 #: Suffix of DAGMan's own submit description, which condor_submit_dag writes.
 _OF_A_DAG = ".condor.sub"
+_MOST_KNOWN = 10_000
 
 
 def resolve_sources(state: ParseState) -> None:
@@ -24,22 +25,38 @@ def resolve_sources(state: ParseState) -> None:
 
     A name is that of a description in the node's own scope, else in one around it, else of a file.
     """
+    #: Paths of jobs' descriptions, where no name can stand for one: many nodes have the same.
+    known: dict[tuple[str, str], str] = {}
     for node in state.specs:
-        if node.kind is NodeKind.GATE or node.source in state.spec.descriptions:
+        if node.kind is NodeKind.GATE:
             continue
-        if state.shared and node.kind not in _WITHOUT_DESCRIPTION:
-            key = _shared_description(state, node.name, node.source)
-            if key:
-                node.source = key
-                continue
-        try:
-            _refuse_description_of_dag(node)
-            node.source = state.path(node.directory, node.source)
-            if node.kind is NodeKind.SUBDAG and (fault := rescue_fault([node.source])):
-                raise Fault(f"rescues of this DAG could not be stored: {fault}")
-        except Fault as error:
-            state.collector.add_fault(str(error), node.location, node.kind.upper())
-            node.source = ""
+        is_job = node.kind is NodeKind.JOB
+        path = known.get((node.directory, node.source)) if is_job else None
+        if path is None:
+            path = _resolved(state, node)
+            is_file = path and path not in state.spec.descriptions
+            if is_job and is_file and not state.shared and len(known) < _MOST_KNOWN:
+                known[node.directory, node.source] = path
+        node.source = path
+
+
+def _resolved(state: ParseState, node: NodeSpec) -> str:
+    """Key or path for the source of a node; empty for a faulty one, whose fault is recorded."""
+    if node.source in state.spec.descriptions:
+        return node.source
+    if state.shared and node.kind not in _WITHOUT_DESCRIPTION:
+        key = _shared_description(state, node.name, node.source)
+        if key:
+            return key
+    try:
+        _refuse_description_of_dag(node)
+        path = state.path(node.directory, node.source)
+        if node.kind is NodeKind.SUBDAG and (fault := rescue_fault([path])):
+            raise Fault(f"rescues of this DAG could not be stored: {fault}")
+    except Fault as error:
+        state.collector.add_fault(str(error), node.location, node.kind.upper())
+        return ""
+    return path
 
 
 def _refuse_description_of_dag(node: NodeSpec) -> None:

@@ -81,7 +81,7 @@ def _cached_key(cursor: Cursor, text: str) -> Key | None:
     match = _KEY_BEFORE_QUOTE.match(text)
     if match is None:
         return None
-    key = cursor.state.variable_keys[text] = _checked_key(match[1])
+    key = cursor.state.variable_keys[text] = checked_key(match[1])
     return key
 
 
@@ -91,7 +91,7 @@ def _read_line(cursor: Cursor, rest: str) -> _Line:
     option = keyword(option)
     if option in {"PREPEND", "APPEND"}:
         text = behind[0] if behind else ""
-    pairs = [(_checked_key(key), value) for key, value in _pairs(text.strip(BLANKS))]
+    pairs = [(checked_key(key), value) for key, value in _pairs(text.strip(BLANKS))]
     if not pairs:
         raise Fault(_EXPECTED)
     return name, option == "APPEND", pairs
@@ -130,7 +130,7 @@ def _value(key: str, written: str) -> str:
     return value[1:-1]
 
 
-def _checked_key(key: str) -> Key:
+def checked_key(key: str) -> Key:
     """Key as written, and in lower case. Raises Fault for an invalid one."""
     lowered = sys.intern(key.lower())
     if not any(char.isalnum() for char in key):

@@ -16,7 +16,7 @@ from wms.core.errors import PilotageError
 from wms.jobs.clusters.parameters.tables import Place, Tables, row_values
 from wms.jobs.description.compiled_description import CompiledDescription
 from wms.jobs.description.job_ad import RETRY
-from wms.jobs.description.job_fields import check_size
+from wms.jobs.description.job_fields import checked_length
 from wms.jobs.description.job_paths import JobPaths
 from wms.jobs.description.renderer_inputs import CannotRender, CommandSet, Identity, SiteValues
 from wms.jobs.description.stages import stages_of
@@ -135,7 +135,7 @@ class ClusterRenderer:
         fields["attributes"] = compiled.attributes(values, {}, budget)
         fields |= self._paths.workspace_paths(fields, "")
         spec = JobSpec(name=self._name, shared=self._shared[place.statement], **fields)
-        check_size(spec)
+        checked_length(spec)
         return spec
 
     def _shared_values(self, compiled: CompiledDescription) -> SharedValues:

@@ -100,28 +100,43 @@ def _environment(texts: Texts) -> dict[str, str]:
     return environments.parse_environment(texts.get("environment", ""))
 
 
-def check_size(spec: JobSpec) -> None:
-    """Raise ValueError for more text than may be sent to a pilot with a job."""
-    length = sum(map(len, spec.arguments)) + _length_of(spec.environment)
-    if length > _MAX_TEXT_LENGTH:
+def checked_length(spec: JobSpec) -> int:
+    """Number of characters that are stored with the job.
+
+    Raises ValueError for more text than may be sent to a pilot with it.
+    """
+    sent, attributes = _length_of_sent(spec), _length_of(spec.attributes)
+    if sent > _MAX_TEXT_LENGTH:
         raise ValueError(f"arguments and environment exceed {_MAX_TEXT_LENGTH} characters")
-    if _length_of(spec.attributes) > _MAX_ATTRIBUTES_LENGTH:
+    if attributes > _MAX_ATTRIBUTES_LENGTH:
         raise ValueError(f"the attributes of the job exceed {_MAX_ATTRIBUTES_LENGTH} characters")
+    return sent + attributes + _length_of_rest(spec)
 
 
 def text_length(spec: JobSpec) -> int:
     """Number of characters that are stored with the job."""
-    lists = sum(map(len, chain(spec.arguments, spec.input_files, spec.output_files)))
-    late = (spec.late or {}).get("texts", {})
-    given = (spec.environment, spec.attributes, spec.periodic or {}, spec.directives or {}, late)
-    mappings = map(_length_of, given)
-    return lists + sum(mappings)
+    return _length_of_sent(spec) + _length_of(spec.attributes) + _length_of_rest(spec)
+
+
+def _length_of_sent(spec: JobSpec) -> int:
+    return sum(map(len, spec.arguments)) + _length_of(spec.environment)
+
+
+def _length_of_rest(spec: JobSpec) -> int:
+    length = sum(map(len, chain(spec.input_files, spec.output_files)))
+    late = spec.late.get("texts") if spec.late else None
+    for texts in (spec.periodic, spec.directives, late):
+        # Of every job it is asked, and most have few of them.
+        if texts:
+            length += _length_of(texts)
+    return length
 
 
 def _length_of(texts: Mapping[str, Any]) -> int:
-    if not texts:
-        return 0
-    return sum(map(len, texts)) + sum(len(v) if isinstance(v, str) else 8 for v in texts.values())
+    length = sum(map(len, texts))
+    for value in texts.values():
+        length += len(value) if isinstance(value, str) else 8
+    return length
 
 
 def _inputs(texts: Texts) -> tuple[str, ...]:

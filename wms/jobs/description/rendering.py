@@ -20,7 +20,7 @@ from wms.core.errors import PilotageError
 from wms.jobs.description.commands import FIELDS, SYNONYMS
 from wms.jobs.description.compiled_description import CompiledDescription
 from wms.jobs.description.job_ad import GIVEN, PARENTS, RETRY, depends_on_job_or_parents
-from wms.jobs.description.job_fields import check_size, text_length
+from wms.jobs.description.job_fields import checked_length
 from wms.jobs.description.job_paths import JobPaths
 from wms.jobs.description.queue_statement import MAX_JOBS, BadQueue, Files
 from wms.jobs.description.renderer_inputs import CannotRender, CommandSet, Identity, SiteValues
@@ -186,7 +186,7 @@ class Renderer:
                 raise BadQueue(f"a node has at most {MAX_JOBS} jobs")
             if spec is None or not is_same:
                 spec = self._spec(node, compiled, *self._values(node, stage, queue_values))
-                length = text_length(spec)
+                length = checked_length(spec)
             remaining_characters -= length
             if remaining_characters < 0:
                 raise BadQueue(f"its jobs have more than {MAX_TEXT_OF_NODE} characters in all")
@@ -337,9 +337,7 @@ class Renderer:
         if self._scope_id is not None:
             fields["late"] = {"scope": self._scope_id, **fields.get("late", {})}
         fields["shared"] = self._shared_values(context, compiled, given)
-        spec = JobSpec(name=context.node_name, mentions_cluster=mentions, **fields)
-        check_size(spec)
-        return spec
+        return JobSpec(name=context.node_name, mentions_cluster=mentions, **fields)
 
     def _shared_values(
         self, context: NodeContext, compiled: CompiledDescription, given: Mapping[str, str]
