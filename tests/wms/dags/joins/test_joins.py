@@ -25,7 +25,7 @@ from wms.core.models import User
 from wms.dags.engine.shared_rounds import Together, advance_together
 from wms.dags.exports.catalogue import EXPORTS, export
 from wms.dags.exports.dot import lines as dot_lines
-from wms.dags.follow.services import FollowRequest, follow_run
+from wms.dags.follow.runs import FollowRequest, follow_run
 from wms.dags.models import Condition, Dag, Join, Node
 from wms.dags.reading.node_selectors import parents_and_children
 from wms.dags.reading.obstacles import obstacles_of
