@@ -173,6 +173,10 @@ def test_joins_are_counted_and_decided_by_the_arcs_of_the_nodes_that_ended_alone
             assert rows_read(steps, table) <= 20
     unmet = explain(joins.FIND_UNMET, {"dag": wide_dag.pk})
     assert rows_read(unmet, "dags_node") <= 60_001
+    run("TRUNCATE dags_join")
+    stored = explain(joins.STORE_JOINS, {"joined": _ids(nodes), "nodes": "{}", "needed": "{}"})
+    assert not scanned_whole(stored, "dags_edge")
+    assert rows_read(stored, "dags_edge") <= 20
 
 
 def _ids(nodes: list[int]) -> str:
