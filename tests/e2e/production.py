@@ -162,7 +162,7 @@ JOB scan3 scan.sub
 SUBDAG EXTERNAL calibrate calibrate.dag
 DATA fetch {
 dap_type = "transfer"
-src_url = "https://data.example.org/runs/2026/zmumu-00417.root"
+src_url = "file:///runs/2026/zmumu-00417.root"
 dest_url = "file:///zmumu-00417.root"
 }
 JOB merge job.sub
