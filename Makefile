@@ -29,7 +29,7 @@ test: $(VENV)/.development ## Run the tests (installs a browser if there is none
 	@browser=$$(.ci/browser $(BIN)) && PILOTAGE_BROWSER="$$browser" \
 		$(BIN)/python -m pytest -n 3 -m "not apart" $(ARGS)
 
-test-fast: $(VENV)/.development ## Run those that need no browser, process, batch system: 3 minutes at most
+test-fast: $(VENV)/.development ## Run those that need no browser, process, batch system, nor long: 3 minutes at most
 	@$(BIN)/python -m pytest \
 		-m "not browser and not process and not batch and not scenario and not slow and not apart" $(ARGS)
 

@@ -27,6 +27,7 @@ def _expressions(path: Path) -> Iterator[tuple[int, str]]:
                     yield part.lineno, text if isinstance(text, str) else text.decode("latin-1")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("package", ["matching", "wms", "portal", "examples"])
 def test_no_expression_has_possessive_repeats_or_atomic_groups(package: str) -> None:
     found = [

@@ -53,6 +53,7 @@ def _name(function: ast.expr) -> str:
     return function.id if isinstance(function, ast.Name) else ""
 
 
+@pytest.mark.slow
 def test_statements_by_hand_are_in_modules_of_their_own_only() -> None:
     found = [
         f"{path.relative_to(ROOT)}:{line}"
@@ -104,6 +105,7 @@ def test_each_statement_has_a_comment() -> None:
     assert bare == []
 
 
+@pytest.mark.slow
 def test_what_comments_of_statements_name_is_there() -> None:
     """Indexes, mostly: their names are in the models."""
     modules = [each for each in _modules() if each.name != "sql.py"]

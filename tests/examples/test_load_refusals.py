@@ -12,6 +12,7 @@ from tests import factories
 from wms.jobs.models import Job
 
 
+@pytest.mark.slow
 def test_a_portal_with_things_of_its_own_is_left_alone(
     db: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

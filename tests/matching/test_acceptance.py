@@ -67,6 +67,7 @@ def _is_true(ad: classad2.ClassAd, target: classad2.ClassAd) -> bool:
     return ad.lookup("Requirements").eval(ad, target) is True
 
 
+@pytest.mark.slow
 @given(dags=st.lists(_DAGS, max_size=6), sites=st.lists(_SITES, max_size=4))
 def test_accepting_sites_are_those_of_independent_two_sided_matches(dags, sites) -> None:
     offers = [

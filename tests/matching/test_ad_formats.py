@@ -273,6 +273,7 @@ def test_any_json_value_keeps_its_meaning(values: dict[str, Any]) -> None:
             assert type(found) is type(value)
 
 
+@pytest.mark.slow
 @given(st.dictionaries(_NAMES, _VALUES, max_size=4))
 def test_what_was_read_can_be_stored_line_by_line(values: dict[str, Any]) -> None:
     ad = parse_ad(json.dumps(values))

@@ -4,6 +4,7 @@ import time
 from dataclasses import replace
 from datetime import timedelta
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -175,6 +176,7 @@ _GROUPS = st.lists(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=300)
 @given(
     st.lists(
@@ -227,6 +229,7 @@ def test_explain_says_would_match_exactly_if_the_negotiator_matches(
 _PATTERN = 'regexp("^(a|a)*(a|a)*(a|a)*$", "' + "a" * 40 + '!")'
 
 
+@pytest.mark.slow
 def test_conjuncts_that_take_long_alone_are_counted_as_far_as_time_allows() -> None:
     sites = [offer(n, f"s{n}") for n in range(20)]
     asking = request(1, Requirements=f"TARGET.Nope =?= 1 && {_PATTERN} && true")
@@ -238,6 +241,7 @@ def test_conjuncts_that_take_long_alone_are_counted_as_far_as_time_allows() -> N
     assert [count.text for count in found.conjuncts] == ["TARGET.Nope =?= 1"]
 
 
+@pytest.mark.slow
 def test_an_ad_that_is_slow_for_the_sites_to_look_at_is_at_fault() -> None:
     sites = [offer(n, f"s{n}", Requirements="TARGET.Slow is true") for n in range(20)]
     asking = request(1, Slow=f"{_PATTERN} =?= 1")

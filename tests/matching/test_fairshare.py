@@ -212,6 +212,7 @@ def test_a_group_that_accepts_no_surplus_never_exceeds_its_quota(
             assert at_most(subtree(group.name, held), quotas[group.name])
 
 
+@pytest.mark.slow
 @given(groups=some_groups(), total=AMOUNTS, demand=DEMANDS)
 def test_everybody_gets_their_quota_if_they_want_it(
     groups: list[GroupShare], total: float, demand: dict[str, float]

@@ -99,6 +99,7 @@ _MOVING_DAGS = st.fixed_dictionaries(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=300)
 @given(
     st.lists(_MOVING_SITES, min_size=2, max_size=3),

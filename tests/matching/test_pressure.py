@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -74,6 +75,7 @@ def test_whole_and_broken_weights_share_alike(jobs, weights) -> None:
     assert exact_share(jobs, broken).share == exact_share(jobs, weights).share
 
 
+@pytest.mark.slow
 @given(GROUPS, OFFERS)
 def test_each_job_is_shared_out_once_and_only_where_it_fits(groups, offers) -> None:
     needs = share_out(groups, offers)

@@ -85,6 +85,7 @@ def test_repeated_failures_of_one_payload_count_once() -> None:
     assert names(iter(again), trials("wn2", well=50)) == []
 
 
+@pytest.mark.slow
 @given(
     payloads=st.lists(
         st.tuples(

@@ -51,6 +51,7 @@ def test_with_u_over_w_the_heavier_of_two_wins_beyond_its_share(
     assert chances([1.0, weight], Law.UNIFORM)[1] == pytest.approx(chance, abs=1e-6)
 
 
+@pytest.mark.slow
 @given(st.lists(st.floats(1e-3, 1e3), min_size=1, max_size=8), st.sampled_from(LAWS))
 def test_chances_add_up_to_one_and_follow_the_weights(weights: list[float], law: Law) -> None:
     found = chances(weights, law)

@@ -55,6 +55,7 @@ def test_every_loop_has_its_first_turn_at_once(clock: Clock) -> None:
     assert clock.run(0.01) == Counter(loop.task for loop in loops.LOOPS.values())
 
 
+@pytest.mark.slow
 def test_an_active_installation_keeps_every_period(clock: Clock) -> None:
     found: Counter[str] = Counter()
     for _ in range(6):
@@ -66,6 +67,7 @@ def test_an_active_installation_keeps_every_period(clock: Clock) -> None:
     assert found["wms.notices.read"] == pytest.approx(6, abs=1)
 
 
+@pytest.mark.slow
 def test_an_idle_installation_takes_longer_turns_except_where_the_clock_matters(
     clock: Clock,
 ) -> None:

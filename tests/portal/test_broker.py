@@ -103,6 +103,7 @@ def test_a_message_whose_receiver_died_is_given_to_another(servers: TemporarySer
     assert again.headers["redelivered"] is True
 
 
+@pytest.mark.slow
 def test_tables_of_exchanges_end_unless_they_are_refreshed_or_permanent(
     client: PlainClient,
 ) -> None:

@@ -179,6 +179,7 @@ JSON = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(JSON)
 def test_faults_are_found_where_json_would_not_come_back_from_the_database(value: Any) -> None:
     leaves = [*_leaves(value)]
@@ -220,6 +221,7 @@ def test_of_very_many_faults_of_json_the_first_are_told() -> None:
     assert len(found) == MAX_FAULTS_OF_JSON
 
 
+@pytest.mark.slow
 def test_large_json_is_looked_through_without_a_copy_of_it() -> None:
     large = {"rows": [1] * 200_000}
     tracemalloc.start()

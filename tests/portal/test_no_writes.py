@@ -88,6 +88,7 @@ def test_what_is_no_write_is_let_through(source: str) -> None:
     assert writes_in(source) == []
 
 
+@pytest.mark.slow
 def test_the_portal_writes_nothing() -> None:
     found = [
         f"{path.relative_to(PORTAL.parent)}:{line}"

@@ -65,6 +65,7 @@ def in_order(rows: Sequence[Any], order: Order, value: Callable[[Any], Any]) -> 
     return [pk for _, pk in sorted(there, reverse=falls)] + sorted(missing, reverse=falls)
 
 
+@pytest.mark.slow
 @_small
 @given(
     made=st.lists(st.tuples(_few, st.none() | _few, st.sampled_from("aB_")), max_size=12),
@@ -93,6 +94,7 @@ def test_dags_are_walked_in_order_each_once_forth_and_back(
     assert [row.pk for row in walked(found, size, is_back=True)] == expected[::-1]
 
 
+@pytest.mark.slow
 @_small
 @given(
     made=st.lists(
@@ -192,6 +194,7 @@ def test_what_no_index_has_in_order_is_sorted_among_the_latest(
     assert len(ids("sort=id&state=waiting")) == len(ids("sort=since&state=waiting")) == 4
 
 
+@pytest.mark.slow
 def test_jobs_of_all_states_by_their_last_change_are_read_from_one_end_of_an_index(
     people: SimpleNamespace,
 ) -> None:

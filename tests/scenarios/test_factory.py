@@ -156,11 +156,16 @@ class Installation:
 
     def kill(self) -> None:
         """End all programs by SIGKILL, those that they supervise included, but no pilot."""
-        for entry in Path("/proc").iterdir():
-            if entry.name.isdigit() and self._is_ours(entry):
-                os.kill(int(entry.name), signal.SIGKILL)
+        for number in self._programs():
+            os.kill(number, signal.SIGKILL)
         if self.process is not None:
             self.process.wait(timeout=30)
+        # They leave their ports when they are gone, which takes a moment.
+        wait_for("all programs are gone", lambda: not self._programs())
+
+    def _programs(self) -> list[int]:
+        numbers = (entry for entry in Path("/proc").iterdir() if entry.name.isdigit())
+        return [int(entry.name) for entry in numbers if self._is_ours(entry)]
 
     def _is_ours(self, entry: Path) -> bool:
         """A program that was started with our settings: pilots see none of them."""

@@ -97,6 +97,7 @@ def test_a_filter_that_cannot_be_read_shows_its_fault_and_no_list(
     assert answer.context["changes"] == []
 
 
+@pytest.mark.slow
 def test_the_history_is_paged(olga: Client, site: Site) -> None:
     for number in range(60):
         site.max_matches = 100 + number

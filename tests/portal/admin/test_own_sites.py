@@ -46,6 +46,7 @@ def _addresses(site: Site) -> list[str]:
     ]
 
 
+@pytest.mark.slow
 def test_own_objects_are_there_and_those_of_others_are_not(
     tina: Client, sites: SimpleNamespace
 ) -> None:

@@ -141,6 +141,7 @@ def test_a_figure_opens_in_a_notebook(alice: APIClient, minute: datetime) -> Non
     assert figure.layout.meta["zone"] in {"UTC+1", "UTC+2"}
 
 
+@pytest.mark.slow
 def test_the_figure_of_every_pane_is_valid(alice: APIClient) -> None:
     history_data.fill(timezone.now(), ["UW"], back=timedelta(days=2))
 

@@ -90,6 +90,7 @@ def test_a_follower_is_told_where_the_answer_begins_behind_what_is_not_here(
     ]
 
 
+@pytest.mark.slow
 def test_pieces_cut_no_character_and_make_up_the_whole(
     claimed: factories.Claimed, bob: APIClient
 ) -> None:

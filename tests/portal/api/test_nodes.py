@@ -67,6 +67,7 @@ def test_a_node_that_cannot_run_names_those_that_failed(alice: APIClient, dag: D
     assert (wait["kind"], [other["name"] for other in wait["nodes"]]) == ("failed parents", ["A1"])
 
 
+@pytest.mark.slow
 def test_a_skipped_node_tells_which_condition_ruled_it_out(
     alice: APIClient, people: SimpleNamespace, dag: Dag
 ) -> None:
@@ -111,6 +112,7 @@ def test_the_jobs_of_all_attempts_are_listed(alice: APIClient, dag: Dag) -> None
     assert [event["event"] for event in events][:3] == ["submit", "make ready", "rerun"]
 
 
+@pytest.mark.slow
 def test_nodes_run_again_with_what_depends_on_them(alice: APIClient, dag: Dag) -> None:
     factories.finish(dag)
 

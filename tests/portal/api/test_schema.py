@@ -29,11 +29,13 @@ def schema() -> dict[str, Any]:
     return generated
 
 
+@pytest.mark.slow
 def test_the_schema_is_made_without_warnings(schema: dict[str, Any]) -> None:
     assert dict(GENERATOR_STATS._error_cache) == {}
     assert dict(GENERATOR_STATS._warn_cache) == {}
 
 
+@pytest.mark.slow
 def test_the_schema_is_valid(schema: dict[str, Any]) -> None:
     validate_schema(schema)
 
@@ -46,6 +48,7 @@ def test_the_schema_is_the_documented_one(schema: dict[str, Any]) -> None:
     assert SNAPSHOT.read_text(encoding="utf-8") == text, REWRITE
 
 
+@pytest.mark.slow
 def test_the_schema_is_served_to_who_is_logged_in(alice: APIClient) -> None:
     answer = alice.get("/api/v1/schema/")
 

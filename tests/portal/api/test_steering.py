@@ -34,6 +34,7 @@ def failed(people: SimpleNamespace) -> Dag:
     return dag
 
 
+@pytest.mark.slow
 def test_a_halted_dag_ends_with_a_rescue_when_it_is_drained(
     alice: APIClient, people: SimpleNamespace
 ) -> None:
@@ -51,6 +52,7 @@ def test_a_halted_dag_ends_with_a_rescue_when_it_is_drained(
     assert b"DONE A1" in b"".join(content.streaming_content)
 
 
+@pytest.mark.slow
 def test_a_rescue_runs_what_is_not_done_as_a_new_dag(alice: APIClient, failed: Dag) -> None:
     answer = _post(alice, f"{failed.pk}/rescue/", {"reason": "mended", "options": {"max_jobs": 1}})
 
@@ -63,6 +65,7 @@ def test_a_rescue_runs_what_is_not_done_as_a_new_dag(alice: APIClient, failed: D
     assert AuditEntry.objects.filter(action="rescue DAG", reason="mended").count() == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("body", "status", "words"),
     [

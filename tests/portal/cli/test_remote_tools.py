@@ -148,6 +148,7 @@ def test_a_trial_that_nobody_waits_for_is_stopped_and_a_wrong_behaviour_refused(
     assert Trial.objects.count() == 1
 
 
+@pytest.mark.slow
 def test_a_log_is_sent_through_outages_kills_and_rotations_once(
     client: InProcess, tmp_path: Path, monkeypatch: Any
 ) -> None:

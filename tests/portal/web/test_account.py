@@ -337,6 +337,7 @@ def test_an_empty_list_says_what_to_do_next(alice: Client) -> None:
     assert f'href="{ACCOUNT}?tab=notifications"' in _text(alice.get("/notices/"))
 
 
+@pytest.mark.slow
 def test_paths_of_all_kinds_of_notices_lead_somewhere(
     people: SimpleNamespace, alice: Client
 ) -> None:

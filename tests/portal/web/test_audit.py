@@ -110,6 +110,7 @@ def test_a_part_of_the_trail_is_found_by_its_filter(
     assert targets(browser_of(people.olga), query) == found
 
 
+@pytest.mark.slow
 def test_each_count_of_a_kind_is_the_length_of_the_list_behind_its_link(
     people: SimpleNamespace, browser_of: BrowserOf, trail: None
 ) -> None:

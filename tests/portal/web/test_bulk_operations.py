@@ -123,6 +123,7 @@ def test_a_stopped_operation_offers_to_go_on_with_the_rest(
     assert operation.events.filter(event="stop").count() == 1
 
 
+@pytest.mark.slow
 def test_the_items_are_paged_and_chosen_by_outcome(people: SimpleNamespace, alice: Client) -> None:
     for number in range(52):
         factories.job(people.alice, name=f"job{number}")
@@ -143,6 +144,7 @@ def test_the_items_are_paged_and_chosen_by_outcome(people: SimpleNamespace, alic
     assert 'id="items-box"' not in page_of(alice, operation, "?outcome=failed")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "action"),
     [("jobs", "kill"), ("pilots", "drain"), ("sites", "ban"), ("placements", "remove")],

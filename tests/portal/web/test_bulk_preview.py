@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from types import SimpleNamespace
 
+import pytest
 from django.test import Client
 
 from tests import factories
@@ -150,6 +151,7 @@ def test_an_action_that_there_is_not_is_refused(people: SimpleNamespace, alice: 
     assert not BulkOperation.objects.exists()
 
 
+@pytest.mark.slow
 def test_too_many_operations_at_once_are_refused(people: SimpleNamespace, alice: Client) -> None:
     factories.dag(people.alice)
     made = [all_of(alice, "hold") for _ in range(4)]

@@ -161,6 +161,7 @@ def test_viewers_see_the_form_closed(
     assert vera.post(SUBMIT, {"executable": "/bin/true"}).status_code == 403
 
 
+@pytest.mark.slow
 def test_states_lead_to_the_jobs_in_them(alice: Client, cluster: Cluster) -> None:
     fail_first(cluster)
     context = alice.get(f"/clusters/{cluster.pk}/").context

@@ -64,6 +64,7 @@ def fail(owner: User, *, count: int = 1, exit_code: int = 1) -> None:
     grouping.run_cycle(timezone.now())
 
 
+@pytest.mark.slow
 def test_every_figure_is_the_count_of_the_list_behind_it(people: Any) -> None:
     held, _ = factories.dag(people.alice), factories.dag(people.bob)
     hold_dags([held.pk], actor=Actor.person(people.alice), reason="wait")
@@ -84,6 +85,7 @@ def test_every_figure_is_the_count_of_the_list_behind_it(people: Any) -> None:
                 assert len(listing.page.rows) == tile.count.value
 
 
+@pytest.mark.slow
 def test_a_dag_that_is_held_failing_or_without_a_site_tells_why(people: Any) -> None:
     held, idle = factories.dag(people.alice), factories.dag(people.alice)
     hold_dags([held.pk], actor=Actor.person(people.alice), reason="disk full")
@@ -114,6 +116,7 @@ def test_held_jobs_are_one_line_with_their_number_and_a_reason(people: Any) -> N
     assert listing.chosen_total.value == 3
 
 
+@pytest.mark.slow
 def test_what_is_wrong_with_sites_and_queues_is_told_to_who_looks_after_them(people: Any) -> None:
     now = timezone.now()
     site = factories.site(queues=["short", "long"])
@@ -139,6 +142,7 @@ def test_what_is_wrong_with_sites_and_queues_is_told_to_who_looks_after_them(peo
     assert not board(people.alice, show="mine").attention_items
 
 
+@pytest.mark.slow
 def test_a_site_in_demand_without_pilots_is_told_until_it_has_one(people: Any) -> None:
     now = timezone.now()
     queue = factories.site().queues.get()
@@ -156,6 +160,7 @@ def test_a_site_in_demand_without_pilots_is_told_until_it_has_one(people: Any) -
     assert mark not in wants(people.sam)
 
 
+@pytest.mark.slow
 def test_a_site_without_pilots_is_told_however_many_have_some(people: Any) -> None:
     now = timezone.now()
     names = [f"busy{number}" for number in range(7)]
@@ -171,6 +176,7 @@ def test_a_site_without_pilots_is_told_however_many_have_some(people: Any) -> No
     assert told == ["needy-demand-starving-short"]
 
 
+@pytest.mark.slow
 def test_the_failed_nodes_of_a_failing_dag_are_what_its_link_shows(people: Any) -> None:
     dag = factories.running_dag(people.alice, node_count=3)
     factories.run_job(factories.pilot(), exit_code=3)
@@ -183,6 +189,7 @@ def test_the_failed_nodes_of_a_failing_dag_are_what_its_link_shows(people: Any) 
     assert [node.state for node in nodes] == ["failed"]
 
 
+@pytest.mark.slow
 def test_all_dags_that_need_somebody_are_those_of_the_list(people: Any) -> None:
     held = [factories.dag(people.alice, node_count=1).pk for _ in range(9)]
     hold_dags(held, actor=factories.SYSTEM, reason="wait")
@@ -204,6 +211,7 @@ def test_loops_that_fail_or_do_not_run_come_first(people: Any) -> None:
     assert (first.name, first.why) == ("negotiator", "KeyError: 'x'")
 
 
+@pytest.mark.slow
 def test_a_user_sees_their_own_work_first_and_a_shifter_everything(people: Any) -> None:
     mine, other = factories.dag(people.alice), factories.dag(people.bob)
     hold_dags([mine.pk, other.pk], actor=factories.SYSTEM, reason="wait")
@@ -223,6 +231,7 @@ def test_what_cannot_be_shown_is_refused_with_what_can(people: Any, query: dict[
     assert "must be" in answer.content.decode()
 
 
+@pytest.mark.slow
 def test_the_count_of_a_cause_is_the_number_of_failures_behind_its_link(people: Any) -> None:
     fail(people.alice, count=3, exit_code=1)
     fail(people.bob, count=2, exit_code=1)
@@ -244,6 +253,7 @@ def test_a_muted_cause_is_not_brought_up(people: Any) -> None:
     assert not board(people.sam).causes
 
 
+@pytest.mark.slow
 def test_the_board_asks_at_most_twelve_times_whatever_there_is(people: Any) -> None:
     fail(people.alice, count=2)
     hold_dags([factories.dag(people.alice).pk], actor=factories.SYSTEM, reason="wait")

@@ -70,6 +70,7 @@ def test_causes_are_sorted_by_when_they_were_seen(people: Any) -> None:
     assert "lines" not in client.get(f"{address}?sort=colour").context
 
 
+@pytest.mark.slow
 def test_the_count_of_a_group_is_the_number_of_failures_on_its_page(people: Any) -> None:
     group = fail(people.alice, count=3, exit_code=2)
     client = as_user(people.vera)

@@ -140,6 +140,7 @@ def test_a_posted_what_if_leads_to_an_address_that_can_be_kept(
     assert "Would match now" in long.content.decode()
 
 
+@pytest.mark.slow
 def test_faults_of_a_what_if_stand_at_their_field_with_the_line(
     alice: Client, people: SimpleNamespace
 ) -> None:
@@ -194,6 +195,7 @@ def test_a_faulty_ad_comes_back_with_its_line(alice: Client) -> None:
     assert "Requirements = (</textarea>" in page
 
 
+@pytest.mark.slow
 def test_closed_and_avoided_sites_tell_why(alice: Client, people: SimpleNamespace) -> None:
     _sites(Here=4096)
     dag = _submit(people, "requirements = TARGET.Memory >= 1")
@@ -239,6 +241,7 @@ def test_the_other_side_is_told_with_names(alice: Client, people: SimpleNamespac
     assert "<code>WantIt = true</code>: <b>1</b>" in page
 
 
+@pytest.mark.slow
 def test_a_running_dag_has_a_site_and_an_ended_one_is_over(
     alice: Client, people: SimpleNamespace
 ) -> None:

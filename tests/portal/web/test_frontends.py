@@ -96,6 +96,7 @@ def of(name: str) -> Client:
     return client
 
 
+@pytest.mark.slow
 def test_the_page_tells_a_manager_what_there_is_and_what_is_wrong(rows: None, db: None) -> None:
     page = words(of("alice").get("/frontends/atlas/"))
 

@@ -91,6 +91,7 @@ def test_followers_are_never_left_behind_by_very_short_lines(claimed: factories.
     assert part["X-Log-Next"] == part["X-Log-Size"]
 
 
+@pytest.mark.slow
 def test_a_job_is_followed_as_long_as_it_prints(claimed: factories.Claimed) -> None:
     for part in range(6):
         _print(claimed, b"".join(b"%07d\n" % n for n in range(part * 2**18, (part + 1) * 2**18)))
@@ -133,6 +134,7 @@ def test_what_is_not_here_is_told_where_it_lacks_and_behind_it_no_line_has_a_num
     assert whole == b"one\ntwo\n\n[... 3000 bytes are not here ...]\nnine\nten\n"
 
 
+@pytest.mark.slow
 def test_a_long_output_keeps_its_places_when_its_end_has_come(
     claimed: factories.Claimed, tmp_path: Path
 ) -> None:

@@ -48,6 +48,7 @@ def dags(people: SimpleNamespace) -> list[Dag]:
     return made
 
 
+@pytest.mark.slow
 def test_each_count_of_a_facet_is_the_length_of_the_list_behind_its_link(
     alice: Client, dags: list[Dag]
 ) -> None:
@@ -155,6 +156,7 @@ def test_a_list_opens_with_the_filter_that_was_chosen_for_that(
     assert alice.get(DAGS, **LIVE).status_code == 200
 
 
+@pytest.mark.slow
 def test_ones_own_filters_are_there_however_many_others_share(
     alice: Client, people: SimpleNamespace
 ) -> None:

@@ -22,6 +22,7 @@ def _value(count: Count | int) -> int:
     return count if isinstance(count, int) else count.value
 
 
+@pytest.mark.slow
 def test_each_figure_of_the_dashboard_is_the_length_of_the_list_behind_it(
     alice: Client, people: SimpleNamespace
 ) -> None:

@@ -52,6 +52,7 @@ def _fail(dag: Dag) -> None:
     factories.turn()
 
 
+@pytest.mark.slow
 def test_conditions_are_on_the_pages_of_their_nodes_and_in_the_graph(
     alice: Client, people: SimpleNamespace
 ) -> None:
@@ -241,6 +242,7 @@ def test_the_list_offers_the_changes_to_who_may_make_them(
     assert 'id="pick-' not in theirs
 
 
+@pytest.mark.slow
 def test_a_gate_is_opened_on_its_page_by_those_whom_it_names_and_not_by_an_old_form(
     alice: Client, people: SimpleNamespace, browser_of: Callable[[User], Client]
 ) -> None:

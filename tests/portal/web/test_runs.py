@@ -30,6 +30,7 @@ def failed(people: SimpleNamespace) -> Dag:
     return dag
 
 
+@pytest.mark.slow
 def test_the_page_tells_how_a_dag_ended_and_leads_to_its_rescue(alice: Client, failed: Dag) -> None:
     address = reverse("web:dag", args=[failed.pk])
 
@@ -41,6 +42,7 @@ def test_the_page_tells_how_a_dag_ended_and_leads_to_its_rescue(alice: Client, f
     assert reverse("web:rescue", args=[failed.pk]) in page
 
 
+@pytest.mark.slow
 def test_a_rescue_is_begun_from_what_is_chosen(alice: Client, failed: Dag) -> None:
     address = reverse("web:rescue", args=[failed.pk])
 
@@ -58,6 +60,7 @@ def test_a_rescue_is_begun_from_what_is_chosen(alice: Client, failed: Dag) -> No
     assert f'id="next-run-{new.pk}"' in older
 
 
+@pytest.mark.slow
 def test_a_further_run_afresh_does_everything_again(alice: Client, failed: Dag) -> None:
     address = reverse("web:rescue", args=[failed.pk])
 
@@ -66,6 +69,7 @@ def test_a_further_run_afresh_does_everything_again(alice: Client, failed: Dag) 
     assert Dag.objects.get(previous_run=failed).done_count == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("data", "words"),
     [
@@ -186,6 +190,7 @@ def test_a_dag_inside_of_another_leads_to_it_and_back(
     assert [dag.pk for dag in found] == [inner.pk]
 
 
+@pytest.mark.slow
 def test_however_deep_a_dag_is_inside_of_others_all_are_named_by_one_query(
     people: SimpleNamespace, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:

@@ -70,6 +70,7 @@ def test_who_may_not_steer_sees_no_forms(site: Site, alice: Client) -> None:
     assert alice.post(f"{PAGE}steer/ban/", {"reason": "why"}).status_code == 403
 
 
+@pytest.mark.slow
 def test_the_page_tells_why_a_site_takes_no_dag(site: Site, alice: Client) -> None:
     assert 'id="takes-none"' not in text(alice)
 
@@ -82,6 +83,7 @@ def test_the_page_tells_why_a_site_takes_no_dag(site: Site, alice: Client) -> No
     assert "throttled" in text(alice, "/")
 
 
+@pytest.mark.slow
 def test_an_expired_advertisement_shows_on_all_boards(
     site: Site, alice: Client, sam: Client
 ) -> None:
@@ -147,6 +149,7 @@ def test_an_ad_that_cannot_be_made_tells_why(site: Site, alice: Client) -> None:
     assert "cannot be made" in text(alice)
 
 
+@pytest.mark.slow
 def test_the_list_is_cut_down_by_state_and_name(site: Site, alice: Client) -> None:
     factories.site("Elsewhere")
     ban_site("Elsewhere", actor=factories.SYSTEM, reason="moves house")
@@ -171,6 +174,7 @@ def test_filters_call_how_a_site_stands_as_its_badge_does(site: Site, alice: Cli
     assert "filter State open" in page
 
 
+@pytest.mark.slow
 def test_of_many_sites_the_board_shows_first_those_that_take_no_dag(alice: Client) -> None:
     for number in range(15):
         factories.site(f"Site{number:02}")

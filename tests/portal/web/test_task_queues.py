@@ -112,6 +112,7 @@ def test_the_list_is_ordered_as_asked_for(alice: Client, people: SimpleNamespace
     assert _listed(alice, "?sort=oldest") == [many, urgent]
 
 
+@pytest.mark.slow
 def test_the_pages_of_a_long_list_follow_each_other(alice: Client, people: SimpleNamespace) -> None:
     for number in range(53):
         _fill("alice", 1 + number, memory_mb=number)

@@ -91,6 +91,7 @@ def test_a_start_expression_of_a_site_is_compared(alice: Client, people: SimpleN
     assert "It refuses" in page
 
 
+@pytest.mark.slow
 def test_faults_stand_at_their_fields_with_the_line(alice: Client, waiting: TaskQueue) -> None:
     page = _page(
         alice, 400, task_queue=waiting.pk, change="cores = 2\ncores = 3\nnothing",

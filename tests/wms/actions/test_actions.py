@@ -19,6 +19,7 @@ from wms.dags.models import Dag
 from wms.dags.services.dags import halt_dags, hold_dags
 
 
+@pytest.mark.slow
 @pytest.mark.django_db
 def test_a_row_and_the_database_agree_on_what_is_in_the_way() -> None:
     alice = factories.people().alice

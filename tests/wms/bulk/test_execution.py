@@ -213,6 +213,7 @@ def test_a_batch_passes_over_what_another_worker_has() -> None:
     assert finish(operation).done_count == 4
 
 
+@pytest.mark.slow
 def test_one_object_that_is_refused_spoils_no_other(people: SimpleNamespace, order: Make) -> None:
     site = factories.site()
     ended = [factories.finish(factories.running_dag(people.alice, at=site, name=f"d{n}.dag"))
@@ -315,6 +316,7 @@ def test_jobs_of_a_held_dag_are_not_released_one_by_one(
     assert set(Job.objects.values_list("state", flat=True)) == {"held"}
 
 
+@pytest.mark.slow
 def test_the_nodes_of_failed_jobs_run_again(people: SimpleNamespace, order: Make) -> None:
     dag = factories.running_dag(people.alice, node_count=2)
     worker = factories.pilot(dag.site.queues.get())
@@ -337,6 +339,7 @@ def test_the_nodes_of_failed_jobs_run_again(people: SimpleNamespace, order: Make
     assert {event.facts["operation"] for event in events} == {done.pk}
 
 
+@pytest.mark.slow
 def test_the_failed_nodes_of_dags_run_again(people: SimpleNamespace, order: Make) -> None:
     dag = factories.running_dag(people.alice, node_count=2)
     worker = factories.pilot(dag.site.queues.get())

@@ -73,6 +73,7 @@ def test_a_removed_dag_counts_no_more_as_its_jobs_were_ended_with_it(submit, mak
     assert (demand.loads_by_site(), _held_places()) == ({}, 0)
 
 
+@pytest.mark.slow
 def test_a_dag_that_left_counts_at_its_old_site_until_its_last_job_there_has_ended(
     submit, make_site
 ) -> None:
@@ -128,6 +129,7 @@ def test_jobs_that_finish_keep_the_limit_of_their_dag_which_needs_no_second_one(
     assert demand.limits_in_use() == {"db": 1}
 
 
+@pytest.mark.slow
 def test_an_inner_dag_takes_no_place_and_weighs_its_own_jobs(submit, make_site) -> None:
     make_site("site-a", matches_unit="jobs", max_matches=100, group_size=1)
     dag = match(submit(OUTER, files={"inner.dag": INNER}))
@@ -155,6 +157,7 @@ def test_where_a_site_counts_dags_an_inner_one_is_not_charged(submit, make_site)
     assert (_load_of("site-a").dags, _held_places()) == (1, 1)
 
 
+@pytest.mark.slow
 def test_counts_take_as_many_queries_for_many_dags_as_for_one(submit, make_site) -> None:
     make_site("site-a", max_matches=10)
     match(submit(OUTER, files={"inner.dag": INNER}))

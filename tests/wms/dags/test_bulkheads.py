@@ -294,6 +294,7 @@ def test_a_cycle_begins_with_no_other_dag_when_it_has_taken_long(
     assert [states(dag) for dag in dags] == [{"A": "submitted"}] * 3
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("rounds_of_their_own")
 def test_a_dag_whose_jobs_wait_with_too_many_different_needs_is_held_until_fewer_wait(
     submit, alice: User, monkeypatch: pytest.MonkeyPatch

@@ -88,6 +88,7 @@ def test_a_second_removal_does_not_wait_for_final(submit) -> None:
     assert_log_agrees(dag)
 
 
+@pytest.mark.slow
 def test_a_dag_that_ends_without_a_site_runs_final_at_the_next_one(submit, make_site) -> None:
     dag = match(submit("JOB A step.sub\nFINAL F step.sub\n"))
     make_site("site-b")
@@ -142,6 +143,7 @@ def test_a_rescue_is_the_next_run_from_what_was_done(submit) -> None:
     assert_log_agrees(again)
 
 
+@pytest.mark.slow
 def test_final_and_services_run_again_when_a_dag_is_opened_again(submit) -> None:
     dag = run_all(match(submit("JOB A step.sub\nSERVICE S step.sub\nFINAL F step.sub")), {"A": 1})
     assert (dag.state, dag.status, dag.exit_code) == ("completed", 2, 0)
@@ -155,6 +157,7 @@ def test_final_and_services_run_again_when_a_dag_is_opened_again(submit) -> None
     assert_log_agrees(dag)
 
 
+@pytest.mark.slow
 def test_everything_waits_for_a_provisioner_also_after_a_rematch(submit, make_site) -> None:
     dag = match(submit("JOB A step.sub\nPROVISIONER P step.sub\nSERVICE S step.sub"))
     assert states(dag) == {"A": "waiting", "P": "submitted", "S": "waiting"}

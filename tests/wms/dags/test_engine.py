@@ -184,6 +184,7 @@ def test_a_rescheduled_job_does_not_move_its_node(submit) -> None:
     assert advance(dag).state == "completed"
 
 
+@pytest.mark.slow
 def test_the_queries_of_a_round_do_not_grow_with_the_dag(
     submit, django_assert_max_num_queries
 ) -> None:
@@ -209,6 +210,7 @@ def test_the_queries_of_a_round_do_not_grow_with_the_dag(
     assert counts[0] == counts[1]
 
 
+@pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 def test_engines_at_once_submit_each_node_once_and_leave_none(
     submit, make_site: Callable[..., object]

@@ -81,6 +81,7 @@ def test_a_second_yes_is_skipped_and_a_no_after_it_refused(submit, alice) -> Non
     assert NodeEvent.objects.filter(node=gate).count() == 3
 
 
+@pytest.mark.slow
 def test_a_gate_is_opened_by_those_whom_it_names_and_by_nobody_else(
     submit, alice, charlie, olga
 ) -> None:
@@ -146,6 +147,7 @@ def test_a_gate_of_a_held_dag_may_be_opened_and_runs_nothing_before_the_release(
     assert_log_agrees(dag)
 
 
+@pytest.mark.slow
 def test_a_gate_that_runs_again_asks_again(submit, alice) -> None:
     dag = waiting(submit)
     opened(dag, alice, opens=False)
@@ -167,6 +169,7 @@ def test_a_gate_whose_people_there_are_not_is_refused_at_submission(submit) -> N
     assert [(each.line, each.command) for each in refused.value.findings] == [(1, "GATE")] * 2
 
 
+@pytest.mark.slow
 def test_a_tolerated_failure_is_counted_and_forgotten_when_it_runs_again(submit, alice) -> None:
     dag = run_all(match(submit(TOLERANT)), {"A": 1})
     assert states(dag) == {"A": "failed", "B": "done", "M": "done"}

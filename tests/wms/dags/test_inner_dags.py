@@ -77,6 +77,7 @@ def test_an_inner_dag_runs_at_the_site_of_the_outer_one_and_ends_its_node(outer)
     assert_log_agrees(_inner(outer))
 
 
+@pytest.mark.slow
 def test_an_inner_failure_fails_the_node_and_leaves_a_rescue_for_both(outer) -> None:
     run_all(outer, {"Y": 3})
 
@@ -93,6 +94,7 @@ def test_an_inner_failure_fails_the_node_and_leaves_a_rescue_for_both(outer) -> 
     assert Job.objects.filter(name="Y").count() == 2
 
 
+@pytest.mark.slow
 def test_a_retry_of_the_node_goes_on_from_the_inner_rescue(submit) -> None:
     dag = match(submit("SUBDAG EXTERNAL S inner.dag\nRETRY S 1", files={"inner.dag": INNER}))
     advance(dag)
@@ -109,6 +111,7 @@ def test_a_retry_of_the_node_goes_on_from_the_inner_rescue(submit) -> None:
     assert Dag.objects.filter(root=dag).count() == 2
 
 
+@pytest.mark.slow
 def test_a_hold_and_a_release_reach_the_inner_dag(outer) -> None:
     hold_dags([outer.pk], **WHY)
     assert _inner(outer).state == "held"
@@ -141,6 +144,7 @@ def test_a_removal_kills_the_jobs_of_the_inner_dag(outer) -> None:
     assert_log_agrees(outer)
 
 
+@pytest.mark.slow
 def test_a_rematch_takes_the_inner_dag_along(outer, make_site) -> None:
     make_site("site-b")
     rematch_dags([outer.pk], **WHY)
@@ -162,6 +166,7 @@ def test_a_rematch_takes_the_inner_dag_along(outer, make_site) -> None:
     assert_log_agrees(inner)
 
 
+@pytest.mark.slow
 def test_files_that_are_made_or_changed_before_the_node_is_submitted_count(submit) -> None:
     text = "JOB A step.sub\nSUBDAG EXTERNAL S new.dag\nSUBDAG EXTERNAL T inner.dag\n"
     text += "SCRIPT PRE T pre.sh\nPARENT A CHILD S\n"
@@ -190,6 +195,7 @@ def test_a_file_that_is_not_there_or_wrong_fails_the_node_only(submit) -> None:
     assert "bad.dag:1" in reasons["T"]
 
 
+@pytest.mark.slow
 def test_a_dag_that_contains_itself_ends_at_the_greatest_depth(submit) -> None:
     dag = match(submit("SUBDAG EXTERNAL S test.dag"))
     for _ in range(3 * MAX_DEPTH):
@@ -211,6 +217,7 @@ def test_an_inner_dag_is_read_for_a_shorter_time_than_another(submit, monkeypatc
     assert "longer than -1 s" in Node.objects.get(dag=dag).state_reason
 
 
+@pytest.mark.slow
 def test_a_done_inner_dag_that_runs_again_begins_anew_though_pre_runs_before_it(submit) -> None:
     text = "SUBDAG EXTERNAL S inner.dag\nSCRIPT PRE S pre.sh\nRETRY S 1\nJOB Z step.sub"
     dag = match(submit(text, files={"inner.dag": INNER, "pre.sh": "#!/bin/sh\n"}))

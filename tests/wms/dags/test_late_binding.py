@@ -127,6 +127,7 @@ def test_it_waits_for_a_concurrency_limit(sites: Any, late: Make, olga: User) ->
     assert waiting.unmatched_kind == "a concurrency limit is used up"
 
 
+@pytest.mark.slow
 def test_its_waiting_jobs_move_when_a_site_closes_and_opens(
     sites: Any, late: Make, olga: User
 ) -> None:
@@ -144,6 +145,7 @@ def test_its_waiting_jobs_move_when_a_site_closes_and_opens(
     assert SiteSet.objects.count() == 1
 
 
+@pytest.mark.slow
 def test_jobs_that_no_site_accepts_any_more_wait_until_one_does(
     sites: Any, late: Make, olga: User
 ) -> None:
@@ -169,6 +171,7 @@ def test_jobs_keep_to_the_sites_that_they_ask_for(sites: Any, late: Make) -> Non
     assert Job.objects.first().needs["sites"] == ["site-b", "site-c"]
 
 
+@pytest.mark.slow
 def test_held_and_released_it_goes_on_at_the_sites_of_now(
     sites: Any, late: Make, olga: User, alice: User
 ) -> None:
@@ -185,6 +188,7 @@ def test_held_and_released_it_goes_on_at_the_sites_of_now(
     assert waiting_sites() == {"site-b"}
 
 
+@pytest.mark.slow
 def test_halted_it_ends_with_a_rescue_when_its_jobs_have_ended(
     sites: Any, late: Make, alice: User
 ) -> None:
@@ -203,6 +207,7 @@ def test_halted_it_ends_with_a_rescue_when_its_jobs_have_ended(
     assert run.state == "completed"
 
 
+@pytest.mark.slow
 def test_rematched_it_is_negotiated_anew(sites: Any, late: Make, alice: User) -> None:
     dag = match(late())
 
@@ -216,6 +221,7 @@ def test_rematched_it_is_negotiated_anew(sites: Any, late: Make, alice: User) ->
     assert states(dag) == {"A": "submitted", "B": "submitted"}
 
 
+@pytest.mark.slow
 def test_dags_inside_of_it_share_its_sites(sites: Any, late: Make, olga: User) -> None:
     dag = match(late("SUBDAG EXTERNAL S inner.dag\n", files={"inner.dag": "JOB I step.sub\n"}))
     dag = advance(dag)

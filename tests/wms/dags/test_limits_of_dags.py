@@ -40,6 +40,7 @@ def _submitted(dag: Dag) -> int:
     return Counter(states(dag).values())["submitted"]
 
 
+@pytest.mark.slow
 def test_a_limit_is_changed_while_the_dag_runs(submit) -> None:
     dag = submit(FIVE)
     change_limits(dag.pk, options={"max_jobs": 2}, **WHY)
@@ -87,6 +88,7 @@ def test_a_category_has_a_limit_of_its_own_that_can_be_changed(submit) -> None:
     assert states(dag)["N2"] == "ready"
 
 
+@pytest.mark.slow
 def test_a_limit_of_a_user_counts_all_their_dags(submit, alice) -> None:
     SharedLimit.objects.create(owner=alice, max_jobs=3)
     first, second = submit(FIVE), submit(FIVE)

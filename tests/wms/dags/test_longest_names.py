@@ -119,6 +119,7 @@ def test_a_name_below_the_directories_of_node_and_job_is_refused_before_anything
     assert Dag.objects.count() == 1
 
 
+@pytest.mark.slow
 @pytest.mark.django_db
 def test_a_dag_with_the_longest_names_at_every_field_runs_to_its_end(
     submit, make_site, alice: User

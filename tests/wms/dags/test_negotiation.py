@@ -51,6 +51,7 @@ def test_each_publication_has_a_larger_sequence_number(make_site) -> None:
     assert numbers == sorted(set(numbers))
 
 
+@pytest.mark.slow
 def test_a_full_site_takes_the_next_dag_when_one_has_ended(submit, make_site) -> None:
     make_site("site-a", max_matches=1)
     first = match(submit(NODE))
@@ -163,6 +164,7 @@ def test_sites_that_are_off_or_have_no_queue_take_no_dag_and_are_named(
     assert "site-b: without" in dag.unmatched_reason
 
 
+@pytest.mark.slow
 def test_a_dag_that_no_site_fits_needs_somebody_at_once_and_no_more_when_one_does(
     submit, make_site
 ) -> None:
@@ -204,6 +206,7 @@ def test_a_dag_that_no_queue_of_its_site_can_run_looks_for_another_site(submit, 
     assert_log_agrees(dag)
 
 
+@pytest.mark.slow
 def test_a_dag_that_fits_no_queue_is_held_after_as_many_sites_as_the_policy_allows(
     submit, make_site, sam: User
 ) -> None:

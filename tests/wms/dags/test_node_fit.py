@@ -45,6 +45,7 @@ def of_alice(needs: Needs) -> Needs:
     return replace(needs, owner="alice", owner_group="physics")
 
 
+@pytest.mark.slow
 @given(st.lists(NEEDS.map(of_alice), min_size=1, max_size=4), st.lists(OFFERS, max_size=5))
 def test_a_dag_is_matched_only_where_each_node_can_run(
     several: list[Needs], offers: list[Resource]
@@ -72,6 +73,7 @@ def test_a_dag_is_matched_only_where_each_node_can_run(
         assert fit.unmet(pk).text
 
 
+@pytest.mark.slow
 @given(st.lists(NEEDS, max_size=6), st.lists(OFFERS, max_size=3))
 def test_queues_that_meet_the_largest_needs_meet_all(
     several: list[Needs], offers: list[Resource]

@@ -43,6 +43,7 @@ def failed(submit):
     return dag
 
 
+@pytest.mark.slow
 def test_a_node_runs_again_with_all_that_depends_on_it(failed, why) -> None:
     rerun_nodes(failed.pk, ["B"], **why)
     failed.refresh_from_db()
@@ -75,6 +76,7 @@ def test_a_done_node_runs_again_while_the_dag_goes_on(submit, why) -> None:
     assert_log_agrees(dag)
 
 
+@pytest.mark.slow
 def test_a_retry_without_descendants_runs_only_what_was_futile_below(failed, why) -> None:
     rerun_nodes(failed.pk, ["B"], with_descendants=False, **why)
 
@@ -175,6 +177,7 @@ def test_nodes_of_an_ended_dag_are_not_marked(failed, why) -> None:
         mark_nodes(failed.pk, ["B"], as_done=True, **why)
 
 
+@pytest.mark.slow
 def test_a_removed_dag_is_opened_again_by_a_rerun(submit, why) -> None:
     dag = match(submit(CHAIN))
     remove_dags([dag.pk], **why)

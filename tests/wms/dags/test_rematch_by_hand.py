@@ -78,6 +78,7 @@ def test_a_rematched_dag_runs_to_its_end_at_another_site(submit, make_site, by_a
     assert_log_agrees(dag)
 
 
+@pytest.mark.slow
 def test_running_jobs_may_finish_where_they_are(submit, make_site, by_alice) -> None:
     dag, running = half_done(submit)
     make_site("site-b")
@@ -138,6 +139,7 @@ def test_the_retry_of_a_job_left_behind_goes_to_the_new_site(submit, make_site, 
     assert_log_agrees(dag)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("where", ["idle", "held", "site-b"])
 def test_a_job_that_comes_back_does_not_wait_at_the_site_its_dag_has_left(
     submit, make_site, by_alice, where: str
@@ -195,6 +197,7 @@ def test_a_job_that_ended_before_the_engine_looked_counts(submit, by_alice) -> N
     assert_log_agrees(dag)
 
 
+@pytest.mark.slow
 def test_a_held_dag_can_be_rematched_and_its_held_jobs_with_it(submit, make_site, by_alice) -> None:
     dag, _ = half_done(submit)
     make_site("site-b")

@@ -221,6 +221,7 @@ def test_a_dag_that_went_elsewhere_after_it_was_judged_stays_there(matched, monk
     assert dag.state == "running"
 
 
+@pytest.mark.slow
 def test_a_fault_with_one_dag_stops_no_other(matched) -> None:
     good, bad, also_good = matched("true"), matched("true"), matched("true")
     # More than the column can count.
@@ -233,6 +234,7 @@ def test_a_fault_with_one_dag_stops_no_other(matched) -> None:
     assert_log_agrees(bad)
 
 
+@pytest.mark.slow
 def test_the_queries_do_not_grow_with_the_dags(matched, django_assert_max_num_queries) -> None:
     counts = []
     for size in (1, 10):

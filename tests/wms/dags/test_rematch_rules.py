@@ -139,6 +139,7 @@ def test_another_user_may_not_rematch_and_a_shifter_may(submit, charlie: User, s
     assert DagEvent.objects.get(event="rematch").actor == "sam"
 
 
+@pytest.mark.slow
 def test_the_queries_do_not_grow_with_the_selection(
     submit, sam: User, make_site, django_assert_max_num_queries
 ) -> None:
@@ -172,6 +173,7 @@ def test_a_policy_counts_anew_after_a_person_has_rematched_or_released(submit, b
     assert dag.policy_rematch_count == 0
 
 
+@pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 def test_pilots_that_claim_while_a_dag_is_rematched_lose_and_double_nothing(
     submit, make_site, sam: User

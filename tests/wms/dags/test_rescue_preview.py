@@ -22,6 +22,7 @@ def failed(db: None) -> Dag:
     return dag
 
 
+@pytest.mark.slow
 def test_what_is_not_done_in_the_newest_rescue_would_run(failed: Dag) -> None:
     preview = preview_of(failed, BY_DEFAULT, limit=10)
 
@@ -30,6 +31,7 @@ def test_what_is_not_done_in_the_newest_rescue_would_run(failed: Dag) -> None:
     assert (preview.total, preview.done_total, preview.left_out) == (2, 0, 0)
 
 
+@pytest.mark.slow
 def test_afresh_everything_would_run_and_the_rescues_stay_where_they_are(failed: Dag) -> None:
     preview = preview_of(failed, Resumption(is_fresh=True), limit=2)
 
@@ -37,6 +39,7 @@ def test_afresh_everything_would_run_and_the_rescues_stay_where_they_are(failed:
     assert failed.workspace.files.filter(path__endswith=".rescue001").exists()
 
 
+@pytest.mark.slow
 def test_a_rescue_that_is_not_there_is_refused(failed: Dag) -> None:
     with pytest.raises(InvalidInput, match=r"analysis\.dag\.rescue008"):
         preview_of(failed, Resumption(rescue_number=8), limit=10)

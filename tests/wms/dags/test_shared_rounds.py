@@ -89,6 +89,7 @@ def test_small_dags_begin_in_as_few_statements_as_two_do(
         assert_log_agrees(dag)
 
 
+@pytest.mark.slow
 def test_dags_whose_nodes_are_all_done_end_in_as_few_statements_as_two_do(
     pairs: list[Dag], submit: Callable[..., Dag]
 ) -> None:
@@ -116,6 +117,7 @@ def test_dags_whose_nodes_are_all_done_end_in_as_few_statements_as_two_do(
     assert Dag.objects.filter(state="completed", ended_at=NOW, exit_code=0).count() == 4
 
 
+@pytest.mark.slow
 def test_jobs_belong_to_the_owner_and_the_workspace_of_their_dag(
     pairs: list[Dag], submit: Callable[..., Dag], charlie: User
 ) -> None:
@@ -182,6 +184,7 @@ def test_an_error_of_one_dag_holds_it_and_no_other(
 class TestAsByThemselves(TestCase):
     """Random DAGs end alike, whether they move on together or each by itself."""
 
+    @pytest.mark.slow
     @settings(max_examples=8)
     @given(seed=st.integers(0, 2**32))
     def test_dags_end_alike_together_and_each_by_itself(self, seed: int) -> None:

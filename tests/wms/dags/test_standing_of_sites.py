@@ -92,6 +92,7 @@ def run(submit, *, exit_code: int, at: datetime) -> None:
     MatchRecord.objects.filter(dag=dag).update(ended_at=at)
 
 
+@pytest.mark.slow
 def test_a_site_that_fails_its_dags_gets_fewer_then_none_and_recovers(submit, make_site) -> None:
     site = make_site("site-a", max_matches=100, failure_threshold=3)
     for _ in range(4):

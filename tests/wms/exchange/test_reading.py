@@ -119,6 +119,7 @@ def test_more_rows_than_an_import_can_carry_out_are_refused() -> None:
         read_document(f"{HEAD}sites:\n{sites}")
 
 
+@pytest.mark.slow
 def test_nothing_of_a_document_is_kept_when_it_was_read() -> None:
     read_document(f"{HEAD}sites:\n- name: UW\n  max_matches: 5\n")
     gc.collect()

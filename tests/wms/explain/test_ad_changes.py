@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -24,6 +25,7 @@ def _offers(sites: list[tuple[int, int, dict[str, str]]]) -> list[Offer]:
     return [offer(n, f"s{n}", now, most, **ad) for n, (now, most, ad) in enumerate(sites)]
 
 
+@pytest.mark.slow
 @given(_sites, dag_ads)
 def test_a_what_if_that_changes_nothing_is_the_explanation(
     sites: list[tuple[int, int, dict[str, str]]], wish: dict[str, str]
@@ -42,6 +44,7 @@ def test_a_what_if_that_changes_nothing_is_the_explanation(
         assert explain_site(after, [changed], NOW) == explain_site(before, [asking], NOW)
 
 
+@pytest.mark.slow
 @given(_sites, dag_ads, dag_ads, site_ads)
 def test_a_changed_dag_would_match_exactly_if_the_negotiator_matches_it_so(
     sites: list[tuple[int, int, dict[str, str]]],

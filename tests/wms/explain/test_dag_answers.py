@@ -246,6 +246,7 @@ def test_a_dag_that_avoids_a_site_is_told_until_when(submit, make_site, alice: U
     assert answer.explanation.stands == {SiteStanding.AVOIDED: ("site-a",)}
 
 
+@pytest.mark.slow
 def test_a_dag_that_no_queue_anywhere_can_run_is_told_why_it_left_each_site(
     submit, make_site, alice: User
 ) -> None:

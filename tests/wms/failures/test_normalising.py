@@ -64,6 +64,7 @@ def test_messages_that_differ_in_values_only_fall_together(
     assert text_of(messages[0]) == text_of(messages[1])
 
 
+@pytest.mark.slow
 @given(words=_WORDS, one=_NAMES, other=_NAMES)
 def test_messages_that_differ_in_the_owners_name_fall_together(
     words: list[str], one: str, other: str

@@ -49,6 +49,7 @@ _PARTS = st.lists(
 )
 
 
+@pytest.mark.slow
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40)
 @given(_PARTS)
 def test_sums_are_equal_in_all_archives_and_those_of_what_was_counted_last(
@@ -227,6 +228,7 @@ def test_a_clock_that_was_set_back_leaves_nothing_uncounted(ended_jobs: datetime
     assert total("throughput.submitted", "1min", datetime.now(UTC)) == 3
 
 
+@pytest.mark.slow
 def test_a_sampler_that_was_away_too_long_leaves_a_gap(ended_jobs: datetime) -> None:
     settled = datetime.now(UTC) - timedelta(days=3)
     for _ in range(12 * 4 + 1):

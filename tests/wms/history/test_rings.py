@@ -115,6 +115,7 @@ def test_a_thousand_series_take_one_statement_for_each_archive() -> None:
     assert Series.objects.count() == 1000
 
 
+@pytest.mark.slow
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40)
 @given(
     st.lists(

@@ -230,6 +230,7 @@ def test_a_cycle_without_time_goes_on_behind_the_last_job(
     assert last_report(PERIODIC.name)["held"] == 1
 
 
+@pytest.mark.slow
 def test_thousands_of_jobs_are_looked_at_with_few_queries(
     job: Job, django_assert_max_num_queries: Any
 ) -> None:

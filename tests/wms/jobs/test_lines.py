@@ -91,6 +91,7 @@ def test_earlier_and_later_windows_meet(numbered: _Watched) -> None:
     assert again.lines[: len(before.lines)] == before.lines
 
 
+@pytest.mark.slow
 def test_all_windows_from_the_beginning_hold_every_line_once(numbered: _Watched) -> None:
     numbers, start = [], 0
     while True:

@@ -212,6 +212,7 @@ def test_entries_are_folded_without_a_change_of_the_sum(people: SimpleNamespace)
     assert fold_stored_bytes() == 0
 
 
+@pytest.mark.slow
 def test_one_file_is_counted_by_a_look_into_indexes_after_many_were(alice: User) -> None:
     """The plan of a trigger is made once in a session, here for many files."""
     blobs = {f"f{n}": store_bytes(str(n).encode()) for n in range(3)}

@@ -141,6 +141,7 @@ def test_only_after_all_that_is_here_something_is_left_out(
     assert content_of(attempt) == b"one"
 
 
+@pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 def test_of_a_stream_without_end_the_beginning_and_the_end_are_kept_on_a_bounded_disk(
     attempt: Attempt,
@@ -209,6 +210,7 @@ def test_a_gibibyte_is_read_in_the_memory_of_a_chunk(attempt: Attempt) -> None:
     assert peak_bytes < 4 * 1024 * 1024
 
 
+@pytest.mark.slow
 @given(parts=st.lists(st.binary(max_size=20), max_size=6), data=st.data())
 def test_whatever_is_repeated_or_comes_too_early_the_file_grows_by_each_piece_once(
     tmp_path_factory: pytest.TempPathFactory, parts: list[bytes], data: st.DataObject

@@ -110,6 +110,7 @@ def test_who_is_switched_off_is_told_nothing(people: SimpleNamespace, dag: Dag) 
     assert told(people.bob) == []
 
 
+@pytest.mark.slow
 def test_owners_are_told_once_that_a_dag_is_failing_and_how_much(people: SimpleNamespace) -> None:
     dag = factories.running_dag(people.alice, node_count=3)
     hears(people.alice, "my-dags-failed")
@@ -278,6 +279,7 @@ def test_who_is_no_operator_any_more_is_not_told_of_loops(people: SimpleNamespac
     assert told(people.olga, now=now + telling_patience()) == []
 
 
+@pytest.mark.slow
 def test_a_cycle_that_dies_at_any_statement_neither_loses_nor_doubles_a_notice(
     people: SimpleNamespace,
 ) -> None:

@@ -118,6 +118,7 @@ def test_a_flood_of_failed_dags_is_five_mails_and_a_summary(people: SimpleNamesp
     assert Notice.objects.count() == 60
 
 
+@pytest.mark.slow
 def test_a_dag_whose_nodes_keep_failing_is_told_at_once_and_then_in_sums(
     people: SimpleNamespace,
 ) -> None:

@@ -49,6 +49,7 @@ def test_a_webhook_gets_what_happened_with_its_id(people: SimpleNamespace, hook:
     }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_delivery_is_tried_again_in_growing_pauses_with_the_same_id(
     people: SimpleNamespace, hook: Hook
 ) -> None:
@@ -70,6 +71,7 @@ def test_a_delivery_is_tried_again_in_growing_pauses_with_the_same_id(
     assert (delivery.state, delivery.attempts, delivery.last_error) == ("sent", 6, "")
 
 
+@pytest.mark.slow
 def test_after_a_day_in_vain_a_webhook_is_switched_off_and_its_user_told(
     people: SimpleNamespace, hook: Hook
 ) -> None:

@@ -102,6 +102,7 @@ def test_two_submissions_that_make_the_same_task_queues_make_them_once() -> None
     assert_counts_are_right()
 
 
+@pytest.mark.slow
 def test_no_job_is_lost_when_its_task_queue_is_removed_at_that_moment() -> None:
     stop = threading.Event()
 
@@ -166,6 +167,7 @@ class Traffic:
             self.taken += drain()
 
 
+@pytest.mark.slow
 def test_everything_at_once_loses_and_doubles_nothing() -> None:
     traffic = Traffic()
 

@@ -178,6 +178,7 @@ NODES = st.lists(
 )
 
 
+@pytest.mark.slow
 @given(NODES)
 def test_what_is_written_is_read_again(nodes: list[NodeProgress]) -> None:
     read, findings = parse_rescue(write_rescue(HEADER, nodes, resets_retries=False), file="r")
@@ -201,6 +202,7 @@ def test_whatever_is_read_is_told_of_and_never_raises(text: str) -> None:
     parse_rescue(text, file="any")
 
 
+@pytest.mark.slow
 def test_two_hundred_thousand_nodes_are_written_and_read_in_a_second() -> None:
     nodes = [NodeProgress(f"node_{n}", is_done=n % 3 > 0, max_retries=2) for n in range(200_000)]
 

@@ -64,6 +64,7 @@ def _return(dag: Dag, name: str, text: str) -> None:
     )
 
 
+@pytest.mark.slow
 def test_a_branch_is_taken_told_of_and_taken_anew_when_the_decision_is_changed(
     submit: Callable[..., Dag], why: dict[str, Any]
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.django import TestCase
@@ -17,6 +18,7 @@ from wms.dags.simulation.testbed import create_testbed
 class RandomJoins(TestCase):
     """The states do not depend on the order in which nodes end."""
 
+    @pytest.mark.slow
     @settings(max_examples=8, deadline=None)
     @given(nodes=dags_with_joins(), data=st.data())
     def test_engine_and_log_and_evaluator_agree(

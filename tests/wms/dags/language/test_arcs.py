@@ -44,6 +44,7 @@ def test_each_pair_is_there_once_and_the_strong_arc_wins(statements) -> None:
     assert len(arcs) == len(expected)
 
 
+@pytest.mark.slow
 def test_a_product_within_the_bound_is_made_whole() -> None:
     above, below = ([f"{side}{n}" for n in range(1000)] for side in "PC")
     text = "\n".join(f"JOB {name} s" for name in above + below)

@@ -135,6 +135,7 @@ def test_a_cycle_by_pins_is_told_at_the_line_that_joins_them() -> None:
     assert finding.command == "CONNECT"
 
 
+@pytest.mark.slow
 def test_a_long_cycle_is_told_in_short_and_kept_whole() -> None:
     count = 100_000
     lines = [f"JOB N{n} s\nPARENT N{n} CHILD N{(n + 1) % count}" for n in range(count)]

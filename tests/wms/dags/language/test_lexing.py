@@ -155,6 +155,7 @@ def test_a_zero_byte_in_a_name_is_refused() -> None:
     assert len(faults("JOB A\0 a.sub")) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "line",
     [

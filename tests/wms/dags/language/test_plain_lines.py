@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from unittest import mock
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -57,6 +58,7 @@ def _texts(draw: st.DrawFn) -> str:
     )
 
 
+@pytest.mark.slow
 @given(_texts(), _texts(), st.sampled_from([SizeLimits(), SizeLimits(max_nodes=6, max_arcs=4)]))
 def test_runs_of_plain_lines_are_read_as_their_lines_are_one_by_one(
     text: str, spliced: str, limits: SizeLimits

@@ -53,6 +53,7 @@ def _doubling(depth: int, command: str, last: str) -> dict[str, str]:
     return {f"s{n}": lines[command].format(f"s{n + 1}") for n in range(depth)} | {f"s{depth}": last}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ["SPLICE", "INCLUDE"])
 @pytest.mark.parametrize("last", ["", "# nothing\n", "#" * 10_000])
 def test_what_files_read_again_is_bounded_by_what_they_say(command: str, last: str) -> None:
@@ -65,6 +66,7 @@ def test_what_files_read_again_is_bounded_by_what_they_say(command: str, last: s
     assert finding.line in (1, 2)
 
 
+@pytest.mark.slow
 def test_every_line_may_be_a_splice_of_the_same_file() -> None:
     count = 30_000
     files = {"s0": "".join(f"SPLICE S{n} s1\n" for n in range(count)), "s1": "JOB A a NOOP\n"}

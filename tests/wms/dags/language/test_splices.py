@@ -87,6 +87,7 @@ def flattened(file: File, prefix: str = "") -> tuple[list[str], set[tuple[str, s
     return nodes, arcs
 
 
+@pytest.mark.slow
 @given(dag_files())
 def test_splices_are_flattened_as_by_hand(file: File) -> None:
     files: dict[str, str] = {}

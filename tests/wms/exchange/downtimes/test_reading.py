@@ -164,6 +164,7 @@ RULES = st.tuples(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(parts=RULES)
 def test_what_is_not_refused_is_followed_in_no_time(parts: tuple[str | None, ...]) -> None:

@@ -54,6 +54,7 @@ _DESCRIPTIONS = st.fixed_dictionaries(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=300, suppress_health_check=list(HealthCheck), deadline=None)
 @given(description=_DESCRIPTIONS)
 def test_anything_is_checked_or_refused_with_its_place(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.wms.jobs.clusters.samples import PLAIN, SYSTEM, cycle, go_on, processes, submit
 from wms.core.actors import Actor
 from wms.core.models import InboxEntry, User
@@ -93,6 +95,7 @@ def test_of_a_removed_cluster_no_more_are_made_and_all_are_killed(alice: User) -
     assert not WaitingJob.objects.exists()
 
 
+@pytest.mark.slow
 def test_a_row_that_no_job_can_be_made_of_is_counted_and_blocks_none(alice: User) -> None:
     text = "executable = /bin/true\narguments = \"'$(a)'\"\nrequest_memory = $(a)\nqueue a from t\n"
     rows = [str(n) for n in range(5000)]

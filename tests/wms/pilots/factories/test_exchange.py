@@ -123,6 +123,7 @@ def secrets_of(element: FakeElement) -> list[tuple[UUID, str]]:
     return [(UUID(word.partition(":")[0]), word.partition(":")[2]) for word in words]
 
 
+@pytest.mark.slow
 def test_a_factory_submits_what_is_ordered_and_its_pilots_register_where_the_jobs_are(
     two: Two, add_jobs: Callable[..., list[int]], elements: dict[str, FakeElement]
 ) -> None:
@@ -155,6 +156,7 @@ def test_a_factory_submits_what_is_ordered_and_its_pilots_register_where_the_job
     assert RemoteOrder.objects.filter(is_settled=True).count() == 3
 
 
+@pytest.mark.slow
 def test_a_pilot_that_goes_wrong_is_told_with_node_exit_code_and_the_end_of_its_log(
     two: Two, add_jobs: Callable[..., list[int]], elements: dict[str, FakeElement], sam: User
 ) -> None:
@@ -189,6 +191,7 @@ def test_a_pilot_that_goes_wrong_is_told_with_node_exit_code_and_the_end_of_its_
     assert (page.batch_node, page.batch_exit_code) == ("wn7", 3)
 
 
+@pytest.mark.slow
 def test_a_report_stays_below_what_the_frontend_reads(two: Two) -> None:
     orders = [
         RemoteOrder(
@@ -208,6 +211,7 @@ def test_a_report_stays_below_what_the_frontend_reads(two: Two) -> None:
     assert not RemoteOrder.objects.filter(is_settled=False).exists()
 
 
+@pytest.mark.slow
 def test_the_limits_of_the_factory_hold_orders_back_and_what_is_not_wanted_is_taken_back(
     two: Two, add_jobs: Callable[..., list[int]], elements: dict[str, FakeElement]
 ) -> None:
@@ -230,6 +234,7 @@ def test_the_limits_of_the_factory_hold_orders_back_and_what_is_not_wanted_is_ta
     assert set(PilotOrder.objects.values_list("state", flat=True)) == {"cancelled"}
 
 
+@pytest.mark.slow
 def test_the_end_of_a_request_takes_back_what_waits_and_never_what_runs(
     two: Two, add_jobs: Callable[..., list[int]], elements: dict[str, FakeElement]
 ) -> None:
@@ -269,6 +274,7 @@ def test_the_end_of_a_request_takes_back_what_waits_and_never_what_runs(
 
 
 # Shrinking would take minutes: each example runs both installations.
+@pytest.mark.slow
 @settings(max_examples=5, suppress_health_check=list(HealthCheck), phases=[Phase.generate])
 @given(steps=strategies.lists(strategies.sampled_from(
     ["direct", "exchange", "lost call", "lost answer", "poll", "crash", "begin", "end", "later"]
@@ -428,6 +434,7 @@ def test_an_order_for_what_is_not_its_frontends_is_returned_and_others_go_on(
     assert "no queue here has this entry" in olga.get("/frontends/south/").content.decode()
 
 
+@pytest.mark.slow
 def test_what_is_of_another_installation_is_not_mixed_with_what_is_here(
     two: Two, olga: User, add_jobs: Callable[..., list[int]]
 ) -> None:

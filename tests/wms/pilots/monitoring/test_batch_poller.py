@@ -198,6 +198,7 @@ def test_no_waiting_pilot_is_given_up_and_none_more_is_sent_while_a_batch_system
     assert not Pilot.objects.filter(missing_polls__gt=0).exists()
 
 
+@pytest.mark.slow
 def test_an_answer_that_suddenly_knows_nothing_is_told_and_believed_when_it_stays(
     many: FaultyElement, now: datetime
 ) -> None:

@@ -134,6 +134,7 @@ def test_a_payload_that_fails_everywhere_makes_no_node_suspected(on, jobs) -> No
     assert not SuspectedNode.objects.exists()
 
 
+@pytest.mark.slow
 def test_failures_of_one_dag_that_ran_nowhere_else_make_no_node_suspected(on, jobs) -> None:
     jobs(20, of=1)
     run(on("wn1"), 1, 20)
@@ -213,6 +214,7 @@ def tried(row: SuspectedNode, on, jobs, *codes: int) -> Iterator[datetime]:
         yield now
 
 
+@pytest.mark.slow
 def test_three_trials_in_a_row_that_did_well_clear_a_node(suspected, on, jobs) -> None:
     ended = []
     for now in tried(suspected, on, jobs, 0, 0, 1, 0, 0, 0):

@@ -3,6 +3,7 @@ from __future__ import annotations
 from collections import Counter
 from datetime import timedelta
 
+import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
@@ -106,6 +107,7 @@ def test_no_pilot_is_sent_where_no_waiting_job_may_run(make_queue, add_jobs, ele
     assert "capacity" not in elements["site-a"].calls
 
 
+@pytest.mark.slow
 def test_the_number_of_queries_does_not_grow_with_queues_jobs_and_task_queues(
     make_queue, add_jobs, django_assert_num_queries
 ) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import fields, replace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -107,6 +108,7 @@ OFFERS = st.builds(
 )
 
 
+@pytest.mark.slow
 @given(st.lists(NEEDS, max_size=5), st.lists(OFFERS, max_size=4))
 def test_all_at_once_fit_where_each_alone_does(several, offers) -> None:
     named = {str(number): offer for number, offer in enumerate(offers)}

@@ -132,6 +132,7 @@ def test_places_for_waiting_pilots_are_shared_too(make_queue, collaboration, ali
     assert alive() == {"atlas": 6, "lsst": 3}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("most", [1, 3])
 def test_a_small_share_gets_its_turn_of_few_waiting_places(
     make_queue, collaboration, alice: User, most: int
@@ -224,6 +225,7 @@ def test_the_default_frontend_is_kept_out_of_a_queue_by_an_entry_without_a_share
     assert alive() == {"lsst": 1}
 
 
+@pytest.mark.slow
 def test_what_waits_of_a_frontend_that_is_switched_off_is_taken_back_and_what_runs_goes_on(
     make_queue, collaboration, alice: User, olga: User
 ) -> None:

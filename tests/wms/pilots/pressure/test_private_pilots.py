@@ -130,6 +130,7 @@ def test_pilots_that_wait_for_an_owner_without_jobs_are_taken_back_in_time(
     assert owners() == {("charlie", ""): 1}
 
 
+@pytest.mark.slow
 def test_owners_are_drawn_by_the_priorities_of_their_task_queues(
     make_queue, alice: User, charlie: User
 ) -> None:
@@ -150,6 +151,7 @@ def test_owners_are_drawn_by_the_priorities_of_their_task_queues(
     assert drawn["charlie", ""] == 50
 
 
+@pytest.mark.slow
 def test_a_few_pilots_are_mostly_of_who_has_the_greater_priority(
     make_queue, alice: User, charlie: User
 ) -> None:

@@ -180,6 +180,7 @@ def test_what_nobody_renews_ends_with_its_lease(make_queue, add_jobs) -> None:
     assert in_time.submitted == 5
 
 
+@pytest.mark.slow
 def test_waiting_pilots_are_taken_back_slowly_when_the_demand_is_gone_and_running_ones_never(
     make_queue, add_jobs, elements
 ) -> None:

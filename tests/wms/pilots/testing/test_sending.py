@@ -185,6 +185,7 @@ def test_while_it_waits_the_jobs_get_their_own_pilots(make_queue, add_jobs, sam:
     assert direct(timezone.now()) == {}
 
 
+@pytest.mark.slow
 def test_it_is_never_taken_back_as_surplus(make_queue, add_jobs, sam: User) -> None:
     queue = make_queue(removal_margin=0, max_removals=10)
     jobs = add_jobs(3)

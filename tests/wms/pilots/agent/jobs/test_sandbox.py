@@ -83,6 +83,7 @@ def test_a_directory_that_the_payload_made_read_only_is_removed(tmp_path: Path) 
     assert not (tmp_path / "job").exists()
 
 
+@pytest.mark.slow
 def test_folders_nested_deeper_than_a_path_are_removed(tmp_path: Path) -> None:
     home = tmp_path / "job"
     home.mkdir()
@@ -102,6 +103,7 @@ def test_folders_nested_deeper_than_a_path_are_removed(tmp_path: Path) -> None:
     assert not home.exists()
 
 
+@pytest.mark.slow
 def test_an_output_that_is_a_long_chain_of_links_is_missing(tmp_path: Path) -> None:
     for number in range(3000):
         (tmp_path / f"l{number}").symlink_to(f"l{number + 1}")

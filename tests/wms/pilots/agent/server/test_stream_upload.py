@@ -150,6 +150,7 @@ def has_come(keeper: Keeper, stream_uploader: StreamUploader, size: int) -> bool
     return len(keeper.kept.get("stdout", b"")) == size
 
 
+@pytest.mark.slow
 def test_a_payload_is_followed_however_long_it_prints(
     keeper: Keeper, stream_uploader: StreamUploader, tmp_path: Path, clock: list[float]
 ) -> None:
