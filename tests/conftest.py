@@ -9,7 +9,7 @@ import gc
 import os
 import shutil
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -57,24 +57,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=_turn)
     computing = [item for item in items if not _waits(item)]
     waiting = [item for item in items if _waits(item)]
-    # Each worker begins with a stretch of its own, all of one length: the last two wait from the
-    # beginning, while others compute. What waits the longest must not be left for the end.
-    stretch = len(items) // int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", 1))
-    last, last_but_one = _by_turns(waiting)
-    before = max(len(items) - 2 * stretch, 0)
-    between = max(before + stretch - len(last_but_one), before)
-    items[:] = [
-        *computing[:before], *last_but_one, *computing[before:between],
-        *last, *computing[between:],
-    ]  # fmt: skip
-
-
-def _by_turns(items: Sequence[pytest.Item]) -> tuple[list[pytest.Item], list[pytest.Item]]:
-    """The tests of every other file, and those of the files between."""
-    files = list(dict.fromkeys(item.path for item in items))
-    odd = set(files[1::2])
-    first = [item for item in items if item.path not in odd]
-    return first, [item for item in items if item.path in odd]
+    # Each worker begins with a stretch of its own, all of one length: the last one waits from the
+    # beginning, while others compute.
+    last = len(items) - len(items) // int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", 1))
+    items[:] = [*computing[:last], *waiting, *computing[last:]]
 
 
 def _waits(item: pytest.Item) -> bool:
