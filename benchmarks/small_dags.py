@@ -39,7 +39,7 @@ QUICK = (Scenario(10), Scenario(20), Scenario(20, processes=2))
 
 
 class Cost(NamedTuple):
-    """What the cycles of one process took."""
+    """Cost of the cycles of one process."""
 
     cpu_s: float
     statements: int

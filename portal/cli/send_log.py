@@ -87,7 +87,7 @@ class LogSender:
         return self._client.post_bytes(f"{place}?offset={offset}", piece)
 
     def _after_conflict(self, place: str, answer: str) -> Any:
-        """What the portal has: somebody else sends the log too, or the DAG is held."""
+        """Progress as the portal has it: somebody else sends the log too, or the DAG is held."""
         if answer != self._told:
             self._say(answer)
             self._told = answer

@@ -272,7 +272,7 @@ def _share(queue: Queue, now: datetime) -> None:
 
 
 def _trouble_of(frontend: Frontend, queue: Queue, now: datetime) -> None:
-    """What its manager is to see: credentials that end, a failed pilot and check; a factory."""
+    """Frontend as its manager sees it: credentials that end, a failed pilot, a factory."""
     for name, left, place in (
         ("grid-key", timedelta(days=2), {"queue": queue}),
         ("old-key", timedelta(minutes=-9), {"site": queue.site}),

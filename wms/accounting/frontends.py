@@ -33,7 +33,7 @@ DEFAULT_KEY = "-"
 
 
 def called(key: str) -> str:
-    """What people read for the frontend of this name, or for the default one's key."""
+    """Name that people read for the frontend of this name, or for the default one's key."""
     return DEFAULT_FRONTEND if key == DEFAULT_KEY else key
 
 

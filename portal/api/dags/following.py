@@ -62,7 +62,7 @@ class FollowSerializer(SentFilesSerializer, FollowTextsSerializer):
 
 
 class FollowedLogSerializer(serializers.ModelSerializer[FollowedLog]):
-    """How far the log of a followed DAG was read."""
+    """Position in the log of a followed DAG up to which it was read."""
 
     dag = serializers.IntegerField(source="dag_id", read_only=True)
     offset = serializers.IntegerField(
@@ -182,7 +182,7 @@ class FollowedLogOfDag(APIView):
 
     @extend_schema(responses={200: FollowedLogSerializer, **refusals(404)})
     def get(self, request: Request, dag_id: int) -> Response:
-        """How far it was read, and what was odd in it."""
+        """Position up to which it was read, and what was odd in it."""
         return Response(FollowedLogSerializer(find_followed_log(caller(request), dag_id)).data)
 
     @extend_schema(

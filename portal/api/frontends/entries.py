@@ -74,6 +74,6 @@ class FrontendEntryDetail(RetrieveAPIView[FrontendEntry]):
         responses={204: None, **refusals(403, 404)},
     )
     def delete(self, request: Request, frontend_entry_id: int) -> Response:
-        """What waits there is taken back, what runs goes on."""
+        """Pilots that wait there are taken back, those that run go on."""
         delete_entry(self.get_object(), actor=Actor.person(caller(request)), reason=why_of(request))
         return Response(status=status.HTTP_204_NO_CONTENT)

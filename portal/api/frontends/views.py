@@ -94,7 +94,7 @@ class FrontendDetail(RetrieveAPIView[Frontend]):
 
 
 class FrontendStandingList(APIView):
-    """How the entries of one frontend stand now."""
+    """Standing of the entries of one frontend now."""
 
     @extend_schema(
         summary="Read how a frontend's entries stand",

@@ -102,7 +102,7 @@ class ConditionSerializer(serializers.ModelSerializer[Condition]):
 
 
 class JoinSerializer(serializers.ModelSerializer[Join]):
-    """How many of the arcs to a node have to hold, and what is known of them."""
+    """Join of a node: how many of its arcs have to hold, and what is known of them."""
 
     class Meta:
         model = Join

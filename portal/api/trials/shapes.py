@@ -75,5 +75,5 @@ class TrialDetailSerializer(TrialSerializer):
 
     @extend_schema_field(ObjectField(allow_null=True))
     def get_report(self, trial: Trial) -> Any:
-        """What the command prints with `--json`; null until it is done."""
+        """Report, as the command prints it with `--json`; null until it is done."""
         return json.loads(trial.report) if trial.report else None

@@ -94,7 +94,7 @@ def state_figure(name: str) -> str:
 
 @register.filter
 def by_id(known: Mapping[int, Any], object_id: int) -> Any:
-    """What is known of an object; None where nothing is."""
+    """Value that is known of an object; None where nothing is."""
     return known.get(object_id)
 
 

@@ -42,7 +42,7 @@ class JoinNode:
 
 
 def states_of(nodes: list[JoinNode]) -> tuple[dict[str, str], bool]:
-    """What becomes of each node, parents before children; and whether the DAG is a success."""
+    """State that each node ends in, parents before children; and whether the DAG is a success."""
     states: dict[str, str] = {}
     by_name = {node.name: node for node in nodes}
     handled = {
