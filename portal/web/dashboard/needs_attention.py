@@ -28,6 +28,7 @@ from django.db.models import (
 )
 from django.db.models.functions import Cast, Coalesce, Concat, Left
 from django.urls import reverse
+from django.utils import timezone
 from django.utils.http import urlencode
 
 from portal.shared.site_lines import SiteLine
@@ -280,6 +281,22 @@ def _downtimes(now: datetime) -> QuerySet[Any]:
     )  # fmt: skip
 
 
+def _credential_item(
+    number: int, site: str, name: str, ends: datetime, frontend: str
+) -> AttentionItem:
+    address, whose = reverse("web:frontend", args=[frontend]), called(frontend)
+    if ends <= timezone.now():
+        state, badge, beside = "expired", "credential ended", "expired"
+        words = f"No pilot of {whose} is submitted with it any more: set it anew."
+    else:
+        state, badge, beside = "late", "credential ends", "expires"
+        words = f"Pilots of {whose} are submitted with it until it expires: set it anew."
+    return AttentionItem(
+        state, "credential", badge, "Credential", f"{name} at {site}", address,
+        f"needy-credential-{number}", words, "Frontend", address, beside=beside, until=ends,
+    )  # fmt: skip
+
+
 def _of_row(row: tuple[Any, ...], held_jobs: str, owner: str) -> AttentionItem:
     kind, number, site, name, since, why, count = row
     if kind == "held":
@@ -295,13 +312,7 @@ def _of_row(row: tuple[Any, ...], held_jobs: str, owner: str) -> AttentionItem:
             f"needy-queue-{number}-{row[0]}", f"Failed {times}: {why}", "Queue", queue, since,
         )  # fmt: skip
     if kind == "credential":
-        address = reverse("web:frontend", args=[why])
-        return AttentionItem(
-            "late", "site", "credential ends", "Credential", f"{name} at {site}", address,
-            f"needy-credential-{number}",
-            f"Pilots of {called(why)} are submitted with it until it expires: set it anew.",
-            "Frontend", address, beside="expires", until=since,
-        )  # fmt: skip
+        return _credential_item(number, site, name, since, why)
     if kind == "check":
         return AttentionItem(
             "failed", "check", "check fails", "Check", f"{name} at {site}", page,

@@ -109,6 +109,10 @@ def test_the_page_tells_a_manager_what_there_is_and_what_is_wrong(rows: None, db
     listed = of("alice").get("/frontends/").content.decode()
     assert ("/frontends/atlas/" in listed, "/frontends/lsst/" in listed) == (True, False)
     assert of("bob").get("/frontends/atlas/").status_code == 404
+    Credential.objects.update(replaced_at=timezone.now() - timedelta(days=30))
+    overview = words(of("sam").get("/"))
+    assert "credential ended" in overview
+    assert "until it expires" not in overview
     default = [of(name).get("/frontends/-/").status_code for name in ("sam", "bob")]
     assert default == [200, 404]
 
