@@ -34,7 +34,10 @@ def group_for(user: User, name: str) -> AccountingGroup:
     Raises InvalidInput when there is none, or the user is not its member: which of both is told
     where the user may see the group.
     """
-    group = AccountingGroup.objects.filter(name__iexact=name.strip()).first()
+    group = None
+    # Others are no names, and some of their characters no text for the database.
+    if name.isascii() and name.isprintable():
+        group = AccountingGroup.objects.filter(name__iexact=name.strip()).first()
     is_member = group is not None and group.members.filter(pk=user.pk).exists()
     if group is None or not (is_member or walls_of(user).lets_in_group(group.pk, None)):
         raise InvalidInput.of(f"there is no group {name.strip()[:80]}", field="accounting_group")

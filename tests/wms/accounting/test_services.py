@@ -238,6 +238,16 @@ def test_a_user_submits_in_the_name_of_their_own_groups_only(alice: User, olga: 
         services.group_for(olga, "Physics")
 
 
+@pytest.mark.parametrize("name", ["\x00", "physics\x00", "\ud800", "Phy\u017fics"])
+def test_a_name_that_is_no_text_for_the_database_is_no_group(
+    alice: User, olga: User, name: str
+) -> None:
+    group(olga, "Physics", members=[alice])
+
+    with pytest.raises(InvalidInput):
+        services.group_for(alice, name)
+
+
 def test_only_the_factor_of_a_submitter_is_saved(alice: User, olga: User) -> None:
     charge({(alice.pk, None): 1.0})
     row = Submitter.objects.get()

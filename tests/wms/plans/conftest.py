@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.wms.plans.query_plans import dag_of, run
+from tests.wms.plans.query_plans import analyze, dag_of, run
 from wms.core.models import User
 from wms.dags.models import Dag
 from wms.history.models import Series
@@ -44,8 +44,7 @@ def waiting_jobs(alice: User) -> None:
         " SELECT id, cpu_time_s, 1 FROM taskqueues_taskqueue"
     )
     priorities.recompute()
-    for table in ("taskqueue", "waitingjob", "tally", "ticket"):
-        run(f"ANALYZE taskqueues_{table}")
+    analyze(*(f"taskqueues_{each}" for each in ("taskqueue", "waitingjob", "tally", "ticket")))
 
 
 @pytest.fixture
@@ -62,7 +61,7 @@ def wide_dag(alice: User) -> Dag:
         WHERE child.ordinal > 1
         """
     )
-    run("ANALYZE dags_edge")
+    analyze("dags_edge")
     return dag
 
 
@@ -88,8 +87,7 @@ def jobs(alice: User) -> None:
         FROM jobs_job
         """
     )
-    run("ANALYZE jobs_job")
-    run("ANALYZE jobs_jobevent")
+    analyze("jobs_job", "jobs_jobevent")
 
 
 @pytest.fixture
@@ -110,7 +108,7 @@ def idle_dags(alice: User) -> list[int]:
         """,
         [alice.pk],
     )
-    run("ANALYZE dags_dag")
+    analyze("dags_dag")
     return list(Dag.objects.order_by("pk").values_list("pk", flat=True)[:100])
 
 
@@ -127,6 +125,5 @@ def rings() -> list[int]:
         FROM history_series AS series, generate_series(0, 999) AS slot
         """
     )
-    run("ANALYZE history_series")
-    run("ANALYZE history_bin")
+    analyze("history_series", "history_bin")
     return [each.pk for each in series]

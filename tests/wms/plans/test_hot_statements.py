@@ -13,7 +13,7 @@ from psycopg.types.json import Jsonb
 from matching.task_queues.resources import Resource
 from matching.task_queues.weighted_draws import Law
 from tests.wms.dags.driving import NOW
-from tests.wms.plans.query_plans import dag_of, explain, rows_read, run, scanned_whole
+from tests.wms.plans.query_plans import analyze, dag_of, explain, rows_read, run, scanned_whole
 from wms.core.actors import Actor
 from wms.core.models import User
 from wms.core.statemachine import OwnValues
@@ -64,7 +64,7 @@ def test_a_host_is_given_a_job_that_has_not_failed_there_by_the_same_few_rows(
 ) -> None:
     task_queue_id = TaskQueue.objects.values_list("pk", flat=True).first()
     run("UPDATE taskqueues_waitingjob SET avoided_hosts = '{wn1}' WHERE job_id %% 50000 < 5", [])
-    run("ANALYZE taskqueues_waitingjob")
+    analyze("taskqueues_waitingjob")
     taker = waiting.ClaimingHost("wn1", patience_s=900)
     law = draws.TAKE_BY[Law.EXPONENTIAL]
 
@@ -138,7 +138,7 @@ def test_moving_nodes_is_planned_for_many_though_few_had_their_state_when_analys
     """Where a single one is expected, a plan that compares each node with each costs the same."""
     dag = dag_of(alice, 20_000)
     run("UPDATE dags_node SET state = 'done' WHERE ordinal < 9000")
-    run("ANALYZE dags_node")
+    analyze("dags_node")
     ids = _last_nodes(1000)
     run("UPDATE dags_node SET state = 'ready', ready_rank = 1 WHERE id = ANY(%s)", [ids])
     with CaptureQueriesContext(connection) as queries, transaction.atomic():
@@ -169,7 +169,7 @@ def test_storing_a_sample_touches_one_bin_of_each_series() -> None:
         FROM history_series AS series, generate_series(0, 999) AS slot
         """
     )
-    run("ANALYZE history_bin")
+    analyze("history_bin")
 
     steps = explain(
         history.STORE_SAMPLES,
@@ -198,7 +198,7 @@ def test_what_happened_lately_is_counted_without_reading_all_events(alice: User)
         FROM generate_series(1, 100000) AS n
         """
     )
-    run("ANALYZE jobs_jobevent")
+    analyze("jobs_jobevent")
     now = datetime.now(UTC)
     span = {"since": now - timedelta(minutes=2), "until": now}
 

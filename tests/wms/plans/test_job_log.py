@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from tests.wms.plans.query_plans import explain, rows_read, run, scanned_whole
+from tests.wms.plans.query_plans import analyze, explain, rows_read, run, scanned_whole
 from wms.accounting.models import AccountingGroup, Frontend
 from wms.core.models import User
 from wms.dags.reading.dag_jobs import job_events_of
@@ -47,8 +47,7 @@ def lives(alice: User) -> None:
         """,
         [alice.pk, workspace.pk],
     )
-    for table in _TABLES:
-        run(f"ANALYZE {table}")
+    analyze(*_TABLES)
 
 
 def test_the_log_of_a_job_is_read_without_that_of_others(lives: None) -> None:

@@ -7,7 +7,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from tests.wms.dags.driving import NOW
-from tests.wms.plans.query_plans import explain, rows_read, run, scanned_whole
+from tests.wms.plans.query_plans import analyze, explain, rows_read, run, scanned_whole
 from wms.core.actors import Actor
 from wms.core.models import User
 from wms.jobs import sql
@@ -40,7 +40,7 @@ def attempts(alice: User) -> None:
         """,
         [alice.pk, workspace.pk],
     )
-    run("ANALYZE jobs_attempt")
+    analyze("jobs_attempt")
 
 
 def test_a_limit_reads_what_is_open_of_its_kind_at_its_site_and_nothing_else(attempts) -> None:
@@ -68,7 +68,7 @@ def test_a_limit_counts_no_further_than_its_maximum(attempts) -> None:
 
 def test_the_use_of_a_concurrency_limit_reads_the_open_attempts_that_use_it(attempts) -> None:
     run("UPDATE jobs_attempt SET limits = '{\"db\": 2}' WHERE job_id % 40 = 0 AND number > 10")
-    run("ANALYZE jobs_attempt")
+    analyze("jobs_attempt")
 
     steps = explain(sql.USE_OF_LIMITS, [["db", "other"]])
 
@@ -78,7 +78,7 @@ def test_the_use_of_a_concurrency_limit_reads_the_open_attempts_that_use_it(atte
 
 def test_limits_of_waiting_jobs_are_read_from_those_that_use_any(waiting_jobs) -> None:
     run("UPDATE taskqueues_taskqueue SET limits = '{db:2}' WHERE id % 500 = 0")
-    run("ANALYZE taskqueues_taskqueue")
+    analyze("taskqueues_taskqueue")
 
     steps = explain(sql.LIMITS_OF_WAITING_JOBS, [])
 

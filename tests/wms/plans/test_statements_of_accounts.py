@@ -6,7 +6,15 @@ from datetime import UTC, date, datetime, timedelta
 
 import pytest
 
-from tests.wms.plans.query_plans import explain, indexes, rows_read, run, scanned_whole, written
+from tests.wms.plans.query_plans import (
+    analyze,
+    explain,
+    indexes,
+    rows_read,
+    run,
+    scanned_whole,
+    written,
+)
 from wms.accounting import sql as accounting
 from wms.accounting.core_seconds import _COUNTS, _KINDS
 from wms.accounting.models import Submitter
@@ -36,7 +44,7 @@ def test_submitters_are_charged_by_their_ids(alice: User) -> None:
         """,
         [alice.pk],
     )
-    run("ANALYZE accounting_submitter")
+    analyze("accounting_submitter")
     ids = list(Submitter.objects.order_by("pk").values_list("pk", flat=True)[1000:1010])
 
     steps = explain(accounting.CHARGE_SUBMITTERS, [NOON, ids, *[[1.0] * 10] * 3])
@@ -55,7 +63,7 @@ def test_core_seconds_are_added_by_the_key_of_their_account() -> None:
              generate_series(1, 20) AS owner
         """
     )
-    run("ANALYZE accounting_dailyuse")
+    analyze("accounting_dailyuse")
     keys = [[date(2026, 11, 20)] * 40, ["site-1"] * 40, [f"user-{n}" for n in range(1, 41)]]
 
     steps = explain(
@@ -85,8 +93,8 @@ def groups() -> list[int]:
         FROM made, generate_series(0, 9) AS n
         """
     )
-    run("ANALYZE failures_failuregroup")
-    run("ANALYZE failures_failurebin")
+    analyze("failures_failuregroup")
+    analyze("failures_failurebin")
     return list(FailureGroup.objects.order_by("pk").values_list("pk", flat=True))
 
 
@@ -153,7 +161,7 @@ def test_matches_are_counted_by_the_times_of_their_cycles() -> None:
         FROM generate_series(1, 50000) AS n
         """
     )
-    run("ANALYZE dags_negotiationcycle")
+    analyze("dags_negotiationcycle")
 
     steps = explain(history.COUNT_MATCHES, {"since": NOON - timedelta(minutes=2), "until": NOON})
 
@@ -163,7 +171,7 @@ def test_matches_are_counted_by_the_times_of_their_cycles() -> None:
 
 def test_the_oldest_ended_attempts_are_taken_by_their_keys() -> None:
     run("INSERT INTO jobs_endedattempt (attempt_id) SELECT generate_series(1, 50000)")
-    run("ANALYZE jobs_endedattempt")
+    analyze("jobs_endedattempt")
 
     steps = explain(jobs.TAKE_ENDED_ATTEMPTS, [100])
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.wms.plans.query_plans import explain, indexes, rows_read, run, scanned_whole
+from tests.wms.plans.query_plans import analyze, explain, indexes, rows_read, run, scanned_whole
 from wms.jobs.clusters import sql as clusters
 from wms.jobs.models import Job, JobEvent
 from wms.jobs.selectors import of_clusters
@@ -19,7 +19,7 @@ def test_the_events_of_one_cluster_are_counted_without_reading_others(jobs: None
         " SELECT 'cluster', n / 10, 'job event', %s + n FROM generate_series(1, 50000) AS n",
         [first],
     )
-    run("ANALYZE core_inboxentry")
+    analyze("core_inboxentry")
 
     steps = explain(clusters.TAKE_EVENTS, {"topic": "cluster", "key": 500, "most": 5000})
 
@@ -32,7 +32,7 @@ def test_the_events_of_one_cluster_are_counted_without_reading_others(jobs: None
 def test_the_jobs_of_lists_are_found_by_two_indexes(jobs: None) -> None:
     first = Job.objects.earliest("pk").pk
     run("UPDATE jobs_job SET cluster_id = id - (id - %s) %% 4", [first])
-    run("ANALYZE jobs_job")
+    analyze("jobs_job")
     found = Job.objects.filter(of_clusters([first, first + 8]))
 
     steps = explain(*found.query.sql_with_params())

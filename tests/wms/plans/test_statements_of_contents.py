@@ -4,7 +4,7 @@ from datetime import timedelta
 
 from django.utils import timezone
 
-from tests.wms.plans.query_plans import explain, indexes, rows_read, run, scanned_whole
+from tests.wms.plans.query_plans import analyze, explain, indexes, rows_read, run, scanned_whole
 from wms.core.models import User
 from wms.jobs import sql
 from wms.jobs.content import unnamed_contents
@@ -25,8 +25,8 @@ def test_what_names_contents_is_found_by_indexes(alice: User) -> None:
         " SELECT %s, sha256, sha256 FROM jobs_blob",
         [workspace.pk],
     )
-    run("ANALYZE jobs_blob")
-    run("ANALYZE jobs_workspacefile")
+    analyze("jobs_blob")
+    analyze("jobs_workspacefile")
     keys = list(Blob.objects.order_by("pk").values_list("pk", flat=True)[:500])
 
     bare = Blob.objects.filter(~unnamed_contents._is_named(), pk__in=keys).query.sql_with_params()
@@ -49,7 +49,7 @@ def test_sizes_of_outputs_are_added_up_by_the_index_of_new_ones(alice: User) -> 
         "INSERT INTO jobs_outputbytes (cluster_id, size_bytes)"
         " SELECT n, n FROM generate_series(1, 1000) AS n"
     )
-    run("ANALYZE jobs_outputbytes")
+    analyze("jobs_outputbytes")
 
     steps = explain(sql.FOLD_OUTPUT_BYTES, {"most": 500})
 
@@ -67,7 +67,7 @@ def test_jobs_whose_outputs_go_next_are_read_without_the_others(alice: User) -> 
         """,
         [alice.pk, workspace.pk],
     )
-    run("ANALYZE jobs_job")
+    analyze("jobs_job")
     jobs = sweep._jobs_left(OutputLease(cluster_id=1, removed_before=20_000))
 
     steps = explain(*jobs[:500].query.sql_with_params())

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from tests.wms.plans.query_plans import explain, run, scanned_whole
+from tests.wms.plans.query_plans import analyze, explain, run, scanned_whole
 from wms.core.models import User
 from wms.jobs import sql
 
@@ -10,7 +10,7 @@ def test_descriptions_are_found_by_their_keys(alice: User) -> None:
         "INSERT INTO jobs_jobdescription (key, content)"
         " SELECT sha256(n::text::bytea), '{}' FROM generate_series(1, 100000) AS n"
     )
-    run("ANALYZE jobs_jobdescription")
+    analyze("jobs_jobdescription")
 
     steps = explain(sql.FIND_DESCRIPTIONS, [[b"x" * 32, b"y" * 32]])
 

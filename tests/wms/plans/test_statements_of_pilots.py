@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from tests import factories
-from tests.wms.plans.query_plans import explain, rows_read, run, scanned_whole
+from tests.wms.plans.query_plans import analyze, explain, rows_read, run, scanned_whole
 from wms.jobs import sql as jobs
 from wms.jobs.models import Attempt, JobDescription, Workspace
 from wms.pilots.models import Pilot
@@ -67,8 +67,7 @@ def pilots(module_rows: None) -> None:
         """,
         [alice.pk, workspace.pk, description.pk],
     )
-    for table in ("pilots_pilot", "jobs_job", "jobs_attempt"):
-        run(f"ANALYZE {table}")
+    analyze("pilots_pilot", "jobs_job", "jobs_attempt")
 
 
 def test_a_heartbeat_reads_its_pilot_and_its_attempts_alone(pilots: None) -> None:
@@ -152,8 +151,7 @@ def _files_of_many() -> None:
         " SELECT (SELECT min(id) FROM jobs_workspace), 'f' || n, 'x'"
         " FROM generate_series(1, 40000) AS n"
     )
-    for table in ("jobs_attemptfile", "jobs_workspacefile"):
-        run(f"ANALYZE {table}")
+    analyze("jobs_attemptfile", "jobs_workspacefile")
 
 
 def test_a_pilot_is_found_by_its_uuid_with_all_that_it_belongs_to(pilots: None) -> None:

@@ -7,7 +7,15 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from tests.wms.plans.query_plans import explain, indexes, rows_read, run, scanned_whole, written
+from tests.wms.plans.query_plans import (
+    analyze,
+    explain,
+    indexes,
+    rows_read,
+    run,
+    scanned_whole,
+    written,
+)
 from wms.bulk import sql as bulk
 from wms.bulk.models import BulkOperation
 from wms.core.models import User
@@ -50,7 +58,7 @@ def test_scopes_are_locked_by_their_ids() -> None:
         " SELECT n, (SELECT id FROM jobs_siteset), '', '{}', '{}'"
         " FROM generate_series(1, 20000) AS n"
     )
-    run("ANALYZE jobs_sitescope")
+    analyze("jobs_sitescope")
 
     steps = explain(jobs.LOCK_SCOPES, [[5, 17]])
 
@@ -82,7 +90,7 @@ def test_outcomes_of_a_batch_are_written_by_their_objects(alice: User) -> None:
         " SELECT %s, n FROM generate_series(1, 50000) AS n",
         [operation.pk],
     )
-    run("ANALYZE bulk_bulkitem")
+    analyze("bulk_bulkitem")
     ids = list(range(1000, 1100))
 
     steps = explain(bulk.SETTLE_ITEMS, [ids, ["done"] * 100, [""] * 100, operation.pk])
@@ -137,7 +145,7 @@ def test_old_bins_are_found_by_their_time() -> None:
         FROM made, generate_series(1, 300) AS n
         """
     )
-    run("ANALYZE failures_failurebin")
+    analyze("failures_failurebin")
 
     steps = explain(
         failures.REMOVE_OLD_BINS, ["hour", datetime(2026, 11, 20, 14, tzinfo=UTC), 5000]
@@ -225,7 +233,7 @@ def test_tickets_are_issued_in_one_pass_over_task_queues_and_their_count(
 
 def test_a_selection_is_frozen_by_the_index_of_its_filter(jobs: None, alice: User) -> None:
     run("UPDATE jobs_job SET state = 'held', state_reason = 'x' WHERE topic_key = 7")
-    run("ANALYZE jobs_job")
+    analyze("jobs_job")
     operation = BulkOperation.objects.create(
         owner=alice, list_name="jobs", action="release", snapshot_at=datetime.now(UTC)
     )
