@@ -58,11 +58,11 @@ def test_a_new_file_is_collected_too(source: Path) -> None:
 
 
 def test_an_interrupted_collection_is_done_again(source: Path) -> None:
-    with pytest.raises(InterruptedError), pytest.MonkeyPatch.context() as patched:
-        patched.setattr(
-            "django.contrib.staticfiles.storage.HashedFilesMixin.hashed_name", _interrupted
-        )
-        collect_static_files(lambda step: None)
+    named = "django.contrib.staticfiles.storage.HashedFilesMixin.hashed_name"
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(named, _interrupted)
+        with pytest.raises(InterruptedError):
+            collect_static_files(lambda step: None)
 
     assert collect_static_files(lambda step: None)
     assert _collected(source)

@@ -10,14 +10,14 @@ from portal.personal.backends import WithPreferences
 from tests import factories
 from tests.wms.notices.hearing import happens, hears, told
 from wms.accounting.models import AccountingGroup, Frontend
-from wms.core.models import User
 
 pytestmark = pytest.mark.django_db
 
 
 def test_unread_notices_behind_walls_are_counted_only_when_asked_for(
-    alice: User, django_assert_num_queries: Any
+    django_assert_num_queries: Any,
 ) -> None:
+    alice = factories.people().alice
     lsst = Frontend.objects.create(name="lsst")
     AccountingGroup.objects.create(name="lsst", frontend=lsst)
     hears(alice, "my-dags-failed")
