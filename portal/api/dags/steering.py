@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+from django.urls import reverse
 from drf_spectacular.utils import extend_schema
 from rest_framework import status
 from rest_framework.request import Request
@@ -20,6 +21,7 @@ from portal.api.dags import shapes
 from portal.api.dags.submissions import SubmittedDagSerializer
 from portal.api.problems import CONTENT_TYPE
 from wms.core.errors import Conflict
+from wms.core.models import MadeKind
 from wms.core.transitions import Applied
 from wms.dags.models import Dag
 from wms.dags.reading import run_selectors, selectors
@@ -47,11 +49,16 @@ class RescueAction(ActionView):
     shape = SubmittedDagSerializer
     status = status.HTTP_201_CREATED
     operations = "dags"
+    makes = (MadeKind.DAG, Dag)
     further_refusals: ClassVar = {(400, CONTENT_TYPE): shapes.FaultyDagSerializer}
 
     def answer(self, request: Request, which: int, done: Dag) -> Any:
         """The new DAG."""
         return self.shape(selectors.find_dag(caller(request), done.pk)).data
+
+    def address(self, done: Dag) -> str:
+        """The new DAG's."""
+        return reverse("api:dag", args=[done.pk])
 
 
 class LimitsAction(ActionView):
