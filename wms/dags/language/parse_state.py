@@ -56,7 +56,7 @@ _ALLOWED_ON_SPECIAL_NODES = {
 }
 #: Commands about what a node runs: a gate runs nothing.
 _REFUSED_ON_GATES = frozenset(
-    {"SCRIPT", "VARS", "RETRY", "PRE_SKIP", "TOLERANCE", "TIMEOUT", "ALWAYS-RUN-POST"}
+    {"SCRIPT", "VARS", "RETRY", "PRE_SKIP", "TOLERANCE", "TIMEOUT", "ALWAYS-RUN-POST", "REPEAT"}
 )
 
 

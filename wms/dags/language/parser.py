@@ -20,6 +20,7 @@ from wms.dags.language import (
     arcs,
     conditions,
     gates,
+    growth,
     modifiers,
     nodes,
     script_command,
@@ -71,6 +72,7 @@ _SECOND_PASS: dict[str, _Command] = {
     "PIN_OUT": splices.pin_out,
     "PRE_SKIP": modifiers.pre_skip,
     "PRIORITY": modifiers.priority,
+    "REPEAT": growth.repeat,
     "RETRY": modifiers.retry,
     "SAVE_POINT_FILE": modifiers.save_point_file,
     "SCRIPT": script_command.script,
@@ -111,6 +113,7 @@ def parse_dag(
         spec.arcs = state.arcs.distinct()
         spec.statistics = graph_statistics(spec, len(state.special))
     conditions.check_joins(state)
+    growth.check_growth(state)
     _record_cycle(state)
     spec.findings, spec.warnings = state.collector.findings(), state.collector.warnings()
     return spec

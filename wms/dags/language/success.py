@@ -108,8 +108,13 @@ def warn_of_empty_groups(state: ParseState) -> None:
 
 def most_tolerated(tolerance: GroupTolerance, size: int) -> int:
     """Number of failures that are tolerated among so many nodes; percentages are rounded down."""
-    most = size * tolerance.limit // 100 if tolerance.is_percent else tolerance.limit
-    return min(most, size)
+    return tolerated_among(tolerance.given, size)
+
+
+def tolerated_among(given: str, size: int) -> int:
+    """The same for a tolerance as it is written: a number, or a percentage."""
+    limit = int(given.removesuffix("%"))
+    return min(size * limit // 100 if given.endswith("%") else limit, size)
 
 
 def judge(expression: str, counts: Mapping[str, int]) -> Verdict:

@@ -1,7 +1,8 @@
 """Text of rescue files and save points, written and parsed: nodes that are done, retries left.
 
 The form is DAGMan's "partial" one: the file is read after the DAG file and does not replace it. Of
-nodes with conditions on arcs from them it has the outcome too, which is Pilotage's own.
+nodes with conditions on arcs from them it has the outcome too, and of a DAG that has grown what it
+grew by; both are Pilotage's own.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from wms.core.errors import Finding
+from wms.dags.states import GrowthKind
 
 #: The version of the form, which DAGMan writes into every rescue file.
 VERSION = "2.0.1"
@@ -22,7 +24,16 @@ _MOST_FINDINGS = 200
 _MOST_RETRIES = 2**31 - 1
 _ATTRIBUTE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,255}\Z")
 _MOST_OUTCOME_LENGTH = 32 * 1024
+_GROWTH_EXPECTED = "GROW takes what the DAG grew by as JSON: a kind, and the node before"
 _NUMBER = re.compile(r"-?[0-9]{1,10}\Z")
+
+
+class GrowthLine(NamedTuple):
+    """Insertion of nodes into a DAG that ran: a pass after a node."""
+
+    kind: str
+    node: str
+    number: int = 0
 
 
 class NodeProgress(NamedTuple):
@@ -52,14 +63,20 @@ class Header:
 
 
 def write_rescue(
-    header: Header, nodes: Sequence[NodeProgress], *, resets_retries: bool = True
+    header: Header,
+    nodes: Sequence[NodeProgress],
+    *,
+    growth: Sequence[GrowthLine] = (),
+    resets_retries: bool = True,
 ) -> str:
     """Text of a rescue file or save point; `nodes` are all nodes of the DAG, in their order.
+
+    So are the insertions of `growth`, which make nodes that are not in the DAG files.
 
     Unless retries begin anew in the next run, it has the number left of each unfinished node. A
     failed node is written as done if it has children and these wait for its end only.
     """
-    return "".join(_lines(header, nodes, resets_retries))
+    return "".join([*_head(header, nodes), *map(_grown, growth), *_lines(nodes, resets_retries)])
 
 
 def counts_as_done(node: NodeProgress) -> bool:
@@ -68,7 +85,7 @@ def counts_as_done(node: NodeProgress) -> bool:
     return (node.is_done or is_forgiven) and not node.is_final
 
 
-def _lines(header: Header, nodes: Sequence[NodeProgress], resets_retries: bool) -> Iterator[str]:
+def _head(header: Header, nodes: Sequence[NodeProgress]) -> Iterator[str]:
     failed = [node.name for node in nodes if node.is_failed]
     created = header.created_at.astimezone(UTC)
     if header.start_node:
@@ -82,6 +99,9 @@ def _lines(header: Header, nodes: Sequence[NodeProgress], resets_retries: bool) 
     yield f"# Nodes premarked DONE: {sum(map(counts_as_done, nodes))}\n"
     yield f"# Nodes that failed: {len(failed)}\n"
     yield f"#   {','.join([*failed, '<ENDLIST>'])}\n\n"
+
+
+def _lines(nodes: Sequence[NodeProgress], resets_retries: bool) -> Iterator[str]:
     for node in nodes:
         if counts_as_done(node):
             if node.is_failed:
@@ -93,6 +113,10 @@ def _lines(header: Header, nodes: Sequence[NodeProgress], resets_retries: bool) 
             yield from _outcome(node)
         elif node.max_retries and not resets_retries:
             yield from _retries(node)
+
+
+def _grown(line: GrowthLine) -> str:
+    return f"GROW {json.dumps({'kind': line.kind, 'node': line.node}, sort_keys=True)}\n"
 
 
 def _outcome(node: NodeProgress) -> Iterator[str]:
@@ -111,13 +135,14 @@ def _retries(node: NodeProgress) -> Iterator[str]:
 class RescueText:
     """Contents of a rescue file, by Pilotage or DAGMan; names are not checked against the DAG.
 
-    `retries` are (count, UNLESS-EXIT) by name, `outcomes` those of nodes that ended; `lines` is the
-    first line of each name.
+    `retries` are (count, UNLESS-EXIT) by name, `outcomes` those of nodes that ended, `growth` the
+    insertions in their order; `lines` is the first line of each name.
     """
 
     done: list[str] = field(default_factory=list)
     retries: dict[str, tuple[int, int | None]] = field(default_factory=dict)
     outcomes: dict[str, dict[str, Any]] = field(default_factory=dict)
+    growth: list[GrowthLine] = field(default_factory=list)
     lines: dict[str, int] = field(default_factory=dict)
 
     @property
@@ -129,7 +154,7 @@ class RescueText:
 def parse_rescue(text: str, *, file: str) -> tuple[RescueText, list[Finding]]:
     """Parsed rescue file or save point; all faults have the file and the line, at most 200.
 
-    Only DONE, RETRY and OUTCOME are commands of such a file. A repeated name
+    Only DONE, RETRY, OUTCOME and GROW are commands of such a file. A repeated name
     counts once; of several RETRY or OUTCOME lines for a node the last one counts.
     """
     read = RescueText()
@@ -145,6 +170,8 @@ def parse_rescue(text: str, *, file: str) -> tuple[RescueText, list[Finding]]:
             fault = _read_retry(words, number, read)
         elif command == "OUTCOME":
             fault = _read_outcome(line, number, read)
+        elif command == "GROW":
+            fault = _read_growth(line, number, read)
         else:
             fault = _fault(words)
         if fault:
@@ -167,7 +194,7 @@ def _commands(text: str) -> Iterable[tuple[int, str, list[str]]]:
 def _fault(words: Sequence[str]) -> str:
     if words[0].upper() == "DONE":
         return f"DONE takes one node name, not {len(words) - 1} words"
-    return f"a rescue file has only DONE, RETRY and OUTCOME lines, not {words[0][:80]}"
+    return f"a rescue file has only DONE, RETRY, OUTCOME and GROW lines, not {words[0][:80]}"
 
 
 def _read_retry(words: Sequence[str], number: int, read: RescueText) -> str:
@@ -187,15 +214,32 @@ def _read_retry(words: Sequence[str], number: int, read: RescueText) -> str:
 def _read_outcome(line: str, number: int, read: RescueText) -> str:
     """Read `OUTCOME name {...}`; the fault as text, or an empty string."""
     words = line.split(None, 2)
-    try:
-        known = json.loads(words[2]) if len(line) <= _MOST_OUTCOME_LENGTH else None
-    except (IndexError, ValueError, RecursionError):
-        known = None
-    if not isinstance(known, dict) or not all(map(_is_value, known.items())):
+    known = _object_in(words[2] if len(words) > 2 else "")
+    if known is None or not all(map(_is_value, known.items())):
         return "OUTCOME takes a node name and its outcome as JSON, values by names"
     read.outcomes[words[1]] = known
     read.lines.setdefault(words[1], number)
     return ""
+
+
+def _read_growth(line: str, number: int, read: RescueText) -> str:
+    """Read `GROW {...}`; the fault as text, or an empty string."""
+    known = _object_in(line.split(None, 1)[-1])
+    if known is None or known.keys() != {"kind", "node"}:
+        return _GROWTH_EXPECTED
+    kind, node = known["kind"], known["node"]
+    if kind not in GrowthKind.values or not isinstance(node, str):
+        return _GROWTH_EXPECTED
+    read.growth.append(GrowthLine(kind, node, number))
+    return ""
+
+
+def _object_in(text: str) -> dict[str, Any] | None:
+    try:
+        known = json.loads(text) if len(text) <= _MOST_OUTCOME_LENGTH else None
+    except (ValueError, RecursionError):
+        return None
+    return known if isinstance(known, dict) else None
 
 
 def _is_value(item: tuple[str, Any]) -> bool:

@@ -44,7 +44,7 @@ def store_nodes(
     """
     _set_default_limits(dag, spec)
     descriptions = _store_descriptions(dag, spec, submit_files)
-    ids = _new_ids(len(spec.nodes))
+    ids = new_node_ids(len(spec.nodes))
     is_done = _done(spec, done)
     plan = plan_joins(spec)
     unfinished = _unfinished_parents(spec, is_done)
@@ -126,7 +126,8 @@ def _node_row(
     return _Row(description, variables, json.dumps(features) if features else None, max_retries)
 
 
-def _new_ids(count: int) -> list[int]:
+def new_node_ids(count: int) -> list[int]:
+    """Ids for so many nodes that are to be stored, rising."""
     with connection.cursor() as cursor:
         cursor.execute(RESERVE_NODE_IDS, [count])
         return sorted(row[0] for row in cursor.fetchall())
