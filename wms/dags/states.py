@@ -95,6 +95,7 @@ class GrowthKind(models.TextChoices):
     """Kind of an insertion of nodes into a DAG that runs."""
 
     PASS = "pass", "a further pass of a node"
+    FRAGMENT = "fragment", "a fragment that a node returned"
 
 
 class ScriptKind(models.TextChoices):

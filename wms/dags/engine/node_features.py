@@ -51,6 +51,7 @@ class Features:
     is_noop: bool = False
     gate: GateSpec | None = None
     repeat: Repeat | None = None
+    expand: str = ""
     source: str = ""
     appended: Mapping[str, str] = field(default_factory=dict)
 
@@ -125,6 +126,8 @@ def _rules_row(spec: NodeSpec) -> dict[str, Any]:
             row[name] = asdict(rule)
     if isinstance(spec.grows, Repeat):
         row["repeat"] = _repeat_row(spec.grows)
+    elif spec.grows is not None:
+        row["expand"] = spec.grows.path
     return row
 
 

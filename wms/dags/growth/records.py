@@ -6,7 +6,7 @@ holds the lock of the DAG's row.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -26,14 +26,16 @@ _NAMES_TOLD = 100
 
 @dataclass(frozen=True, slots=True)
 class Insertion:
-    """Nodes that were inserted, in their order, and how many of them decide the DAG's end."""
+    """Nodes that were inserted after a node, by their names in their order, and why."""
 
     kind: GrowthKind
     node: Node | None
     names: Sequence[str]
     reason: str
     categories: Collection[str] = ()
-    facts: dict[str, Any] = field(default_factory=dict)
+    #: The copy of the fragment.
+    path: str = ""
+    facts: Mapping[str, Any] = field(default_factory=dict)
 
 
 def next_ordinal(dag: Dag) -> int:
@@ -73,11 +75,13 @@ def write_insertions(
                 number=number,
                 kind=each.kind,
                 node=each.node,
+                path=each.path,
                 first_ordinal=first_ordinal,
                 node_count=len(each.names),
             )
         )
         facts = {"kind": each.kind.value, "number": number, "first": first_ordinal}
+        facts |= {"path": each.path} if each.path else {}
         facts |= {"count": len(each.names), "nodes": list(each.names[:_NAMES_TOLD])}
         if each.node is not None:
             facts["node"] = each.node.name

@@ -19,19 +19,26 @@ def growth_faults(dag: Dag) -> Iterator[str]:
     if counted != dag.node_count:
         yield f"DAG: stored {dag.node_count} nodes, and there are {counted}"
     told = [
-        (facts["number"], facts["kind"], facts["first"], facts["count"], facts.get("node"))
+        (
+            facts["number"],
+            facts["kind"],
+            facts.get("path", ""),
+            facts["first"],
+            facts["count"],
+            facts.get("node"),
+        )
         for facts in DagEvent.objects.filter(dag=dag, event=GROW_EVENT)
         .order_by("pk")
         .values_list("facts", flat=True)
     ]
-    columns = ("number", "kind", "first_ordinal", "node_count", "node__name")
+    columns = ("number", "kind", "path", "first_ordinal", "node_count", "node__name")
     stored = list(Growth.objects.filter(dag=dag).order_by("number").values_list(*columns))
     if told != stored:
         yield f"DAG: stored the insertions {stored}, by the log {told}"
     if told:
-        first = told[0][2]
+        first = told[0][3]
         ordinals = Node.objects.filter(dag=dag, ordinal__gte=first).order_by("ordinal")
-        by_log = [place for _, _, at, count, _ in told for place in range(at, at + count)]
+        by_log = [place for _, _, _, at, count, _ in told for place in range(at, at + count)]
         if list(ordinals.values_list("ordinal", flat=True)) != by_log:
             yield f"DAG: the places of the nodes from {first} on are not those of the log"
         yield from _pass_faults(dag)

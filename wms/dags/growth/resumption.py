@@ -1,82 +1,112 @@
 """Growth that a rescue tells of, done again to the parsed DAG files of a further run.
 
 So nodes that a run grew by are nodes of the next one from its beginning, done ones included, and
-what was decided is not asked again.
+what was decided is not asked again. Of fragments the copies are read.
 """
 
 from __future__ import annotations
 
 from array import array
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from wms.core.actors import Actor
 from wms.core.conf import conf
 from wms.core.errors import Finding
+from wms.core.models import User
+from wms.dags.growth.fragments import check_fragment, leaves_of, roots_of
 from wms.dags.growth.records import Insertion, write_insertions
 from wms.dags.language.growth import next_pass
+from wms.dags.language.origin import Origin
 from wms.dags.language.size_limits import MAX_FINDINGS
-from wms.dags.language.spec import ArcCondition, Arcs, DagSpec, NodeSpec, Repeat
+from wms.dags.language.spec import (
+    ArcCondition,
+    Arcs,
+    DagSpec,
+    Expansion,
+    JoinRule,
+    NodeSpec,
+    Repeat,
+)
 from wms.dags.models import Dag, Node
 from wms.dags.rescue.text import GrowthLine
 from wms.dags.states import GrowthKind
 from wms.dags.submission.checking import CheckedDag
+from wms.jobs.models import Workspace
 
 
 @dataclass(frozen=True, slots=True)
 class Resumed:
-    """An insertion that a rescue tells of: the node before, and the names of the new ones."""
+    """An insertion that a rescue tells of, its nodes, and the position of the first one."""
 
-    kind: GrowthKind
-    node: str
+    line: GrowthLine
     names: Sequence[str]
+    first: int
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What fragments are read from and checked with: those of their DAG."""
+
+    workspace: Workspace
+    owner: User
+    origin: Origin
 
 
 def grow_from_rescue(
-    checked: CheckedDag, lines: Sequence[GrowthLine], file: str
+    checked: CheckedDag, lines: Sequence[GrowthLine], file: str, around: Surroundings
 ) -> tuple[list[Resumed], list[Finding]]:
     """Add to a DAG what a rescue says that it grew by; the insertions, and faults of the lines."""
     if not lines:
         return [], []
-    growing = _GrowingSpec(checked)
+    growing = _GrowingSpec(checked, around)
     done: list[Resumed] = []
-    findings: list[Finding] = []
     for line in lines:
-        fault = growing.fault_of_pass(line.node)
-        if fault:
-            findings.append(Finding(fault, file=file, line=line.number, command="GROW"))
-            if len(findings) == MAX_FINDINGS:
-                break
-        else:
-            name = growing.add_pass(line.node)
-            done.append(Resumed(GrowthKind.PASS, line.node, [name]))
+        first = growing.size
+        names, faults = growing.add(line)
+        if faults:
+            return [], [each if each.file else _at(each, file, line) for each in faults]
+        done.append(Resumed(line, names, first))
     growing.finish()
-    return done, findings
+    return done, []
+
+
+def _at(fault: Finding, file: str, line: GrowthLine) -> Finding:
+    return replace(fault, file=file, line=line.number, command="GROW")
 
 
 def record_resumed(dag: Dag, resumed: Sequence[Resumed], *, actor: Actor) -> None:
     """Write the insertions of a new DAG that it has from its beginning."""
     if not resumed:
         return
-    first = Node.objects.values_list("ordinal", flat=True).get(dag=dag, name=resumed[0].names[0])
-    named = Node.objects.filter(dag=dag, name__in=[each.node for each in resumed])
+    named = Node.objects.filter(dag=dag, name__in=[each.line.node for each in resumed])
     nodes = {node.name: node for node in named}
-    reason = "an earlier run grew by it"
-    insertions = [Insertion(each.kind, nodes[each.node], each.names, reason) for each in resumed]
-    write_insertions(dag, first, insertions, actor=actor)
+    insertions = [
+        Insertion(
+            GrowthKind(each.line.kind),
+            nodes[each.line.node],
+            each.names,
+            "an earlier run grew by it",
+            path=each.line.file,
+        )
+        for each in resumed
+    ]
+    write_insertions(dag, resumed[0].first + 1, insertions, actor=actor)
 
 
 class _GrowingSpec:
     """A parsed DAG to which nodes are added; its arcs are written back by `finish`."""
 
-    def __init__(self, checked: CheckedDag) -> None:
+    def __init__(self, checked: CheckedDag, around: Surroundings) -> None:
         self._checked = checked
+        self._around = around
         self._spec: DagSpec = checked.dag
         self._positions = {name: at for at, name in enumerate(self._spec.nodes)}
         self._children: dict[int, list[tuple[int, bool]]] = defaultdict(list)
         for arc in self._spec.arcs:
             self._children[arc.parent].append((arc.child, arc.is_weak))
+        self._parent_counts = Counter(self._spec.arcs.children)
         self._conditions: dict[int, dict[int, ArcCondition]] = defaultdict(dict)
         for (parent, child), rule in self._spec.conditions.items():
             self._conditions[parent][child] = rule
@@ -84,28 +114,43 @@ class _GrowingSpec:
             node.name: needs for needs, nodes in checked.nodes_by_needs.items() for node in nodes
         }
 
-    def fault_of_pass(self, name: str) -> str:
-        """Why no pass can follow the node of this name; empty if one can."""
-        node = self._spec.nodes.get(name)
+    @property
+    def size(self) -> int:
+        """Number of nodes, which is the position of the next one."""
+        return len(self._positions)
+
+    def add(self, line: GrowthLine) -> tuple[list[str], list[Finding]]:
+        """Add the nodes of a line; their names, or faults. One without a file is of the line."""
+        node = self._spec.nodes.get(line.node)
         if node is None:
-            return f"the DAG has no node {name[:255]}"
+            return [], [Finding(f"the DAG has no node {line.node[:255]}")]
+        if line.kind == GrowthKind.PASS:
+            fault = self._fault_of_pass(node)
+            return ([], [Finding(fault)]) if fault else (self._add_pass(node), [])
+        if not isinstance(node.grows, Expansion):
+            return [], [Finding(f"node {node.name} has no EXPAND line")]
+        return self._read_fragment(line, node)
+
+    def _fault_of_pass(self, node: NodeSpec) -> str:
         if not isinstance(node.grows, Repeat):
-            return f"node {name} has no REPEAT line"
+            return f"node {node.name} has no REPEAT line"
         if node.grows.pass_number >= node.grows.most:
-            return f"node {name} is the last pass that its REPEAT line allows"
+            return f"node {node.name} is the last pass that its REPEAT line allows"
         following = next_pass(node).name
         if following in self._spec.nodes:
             return f"the DAG has a node {following} already"
-        if len(self._spec.nodes) >= conf().max_dag_nodes:
-            return f"a DAG has at most {conf().max_dag_nodes} nodes"
-        return ""
+        return self._room_fault(1)
 
-    def add_pass(self, name: str) -> str:
-        """Add the pass after the one of this name, in its place; returns the new name."""
-        at = self._positions[name]
-        node = next_pass(self._spec.nodes[name])
+    def _room_fault(self, count: int) -> str:
+        most = conf().max_dag_nodes
+        return f"a DAG has at most {most} nodes" if self.size + count > most else ""
+
+    def _add_pass(self, before: NodeSpec) -> list[str]:
+        """Add the pass after this one, in its place."""
+        at = self._positions[before.name]
+        node = next_pass(before)
         new = self._add(node)
-        needs = self._needs.get(name)
+        needs = self._needs.get(before.name)
         if needs is not None:
             self._needs[node.name] = needs
             self._checked.nodes_by_needs[needs].append(node)
@@ -113,10 +158,77 @@ class _GrowingSpec:
         self._children[at] = [(new, False)]
         if at in self._conditions:
             self._conditions[new] = self._conditions.pop(at)
-        return node.name
+        return [node.name]
+
+    def _read_fragment(self, line: GrowthLine, node: NodeSpec) -> tuple[list[str], list[Finding]]:
+        fragment = check_fragment(
+            line.file,
+            workspace=self._around.workspace,
+            owner=self._around.owner,
+            origin=replace(self._around.origin, directory=node.directory),
+            binding=self._checked.description.binding,
+        )
+        spec = fragment.dag
+        faults = fragment.findings or [
+            Finding(f"the DAG has a node {name} already", *each.location)
+            for name, each in spec.nodes.items()
+            if name in self._spec.nodes
+        ]
+        if fault := self._room_fault(len(spec.nodes)):
+            faults = [Finding(fault)]
+        if faults:
+            return [], faults[:MAX_FINDINGS]
+        if spec.nodes:
+            self._insert(spec, self._positions[node.name])
+            self._take_over(fragment)
+        return list(spec.nodes), []
+
+    def _insert(self, spec: DagSpec, behind: int) -> None:
+        """Insert nodes behind one, whose arcs without a condition their last nodes take over."""
+        offset = self.size
+        for node in spec.nodes.values():
+            self._add(node)
+        for arc in spec.arcs:
+            self._children[offset + arc.parent].append((offset + arc.child, arc.is_weak))
+        for (parent, child), condition in spec.conditions.items():
+            self._conditions[offset + parent][offset + child] = condition
+        for at, rule in spec.joins.items():
+            self._spec.joins[offset + at] = rule
+        decided = self._conditions.get(behind, {})
+        arcs = self._children[behind]
+        handed = [arc for arc in arcs if arc[0] not in decided]
+        self._children[behind] = [
+            *(arc for arc in arcs if arc[0] in decided),
+            *((offset + at, False) for at in roots_of(spec)),
+        ]
+        leaves = leaves_of(spec)
+        for at in leaves:
+            self._children[offset + at] = list(handed)
+        for child, _ in handed:
+            self._widen_join(child, len(leaves) - 1)
+
+    def _widen_join(self, child: int, more: int) -> None:
+        """Let a node that needed all of its arcs need the further ones, too."""
+        rule = self._spec.joins.get(child)
+        if rule is not None and rule.needed == self._parent_counts[child]:
+            self._spec.joins[child] = JoinRule(None, rule.location)
+        self._parent_counts[child] += more
+
+    def _take_over(self, fragment: CheckedDag) -> None:
+        """Take over what else a fragment has: descriptions, limits, needs, gates."""
+        checked, spec, new = self._checked, self._spec, fragment.dag
+        checked.submit_files = {**fragment.submit_files, **checked.submit_files}
+        checked.warnings += fragment.warnings
+        for needs, nodes in fragment.nodes_by_needs.items():
+            checked.nodes_by_needs.setdefault(needs, []).extend(nodes)
+            self._needs.update((node.name, needs) for node in nodes)
+        spec.descriptions.update(new.descriptions)
+        spec.categories = {**new.categories, **spec.categories}
+        spec.tolerances = {**new.tolerances, **spec.tolerances}
+        spec.gates += new.gates
 
     def _add(self, node: NodeSpec) -> int:
-        at = len(self._positions)
+        at = self.size
         self._positions[node.name] = at
         self._spec.nodes[node.name] = node
         return at

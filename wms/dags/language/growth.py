@@ -1,26 +1,37 @@
-"""DAG command of nodes after which the DAG grows: REPEAT, and the names of a node's passes.
+"""DAG commands of nodes after which the DAG grows: REPEAT and EXPAND; the names of passes.
 
-Pilotage's own: DAGMan knows no loops. WHILE is a ClassAd expression over the outcome of the pass
-that has ended, see `wms.dags.joins.outcomes`.
+Pilotage's own: DAGMan knows neither. WHILE is a ClassAd expression over the outcome of the pass
+that has ended, see `wms.dags.joins.outcomes`. Also what cannot stand in a fragment.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
+from itertools import islice
 
+from wms.core.errors import Finding, InvalidInput
 from wms.dags.language.conditions import check_condition
 from wms.dags.language.faults import Fault, ReadingStopped
 from wms.dags.language.lexer import unquote
 from wms.dags.language.numbers import whole
 from wms.dags.language.parse_state import Cursor, ParseState
-from wms.dags.language.size_limits import MAX_NAME_LENGTH, MAX_PASSES
-from wms.dags.language.spec import NodeSpec, Repeat, Variable
-from wms.dags.states import NodeKind
+from wms.dags.language.size_limits import (
+    MAX_FINDINGS,
+    MAX_FRAGMENTS,
+    MAX_NAME_LENGTH,
+    MAX_PASSES,
+)
+from wms.dags.language.spec import DagSpec, Expansion, NodeSpec, Repeat, Variable
+from wms.dags.states import COUNTED_KINDS, NodeKind
+from wms.jobs.content.paths import checked_path
 
 #: Between the name of a node and the number of its pass.
 PASS_MARK = "#"
+#: Between the path of a fragment and the number of its copy.
+COPY_MARK = ".grown"
 #: The variable of a node that has the number of its pass.
 PASS_VARIABLE = "PASS"
 _WHILE = re.compile(r"WHILE\s*(\(.*\))\s*MAX\s+(\S+)\s*\Z", re.IGNORECASE | re.DOTALL)
@@ -51,6 +62,49 @@ def repeat(cursor: Cursor, rest: str) -> None:
     cursor.note_addition("REPEAT")
 
 
+def expand(cursor: Cursor, rest: str) -> None:
+    """`EXPAND name file`: the DAG fragment that the node returns follows it."""
+    words = cursor.words(rest)
+    if len(words) != 2:
+        raise Fault("expected: EXPAND name file")
+    node = growing_node(cursor, words[0])
+    path = cursor.state.path(node.directory, words[1])
+    if fault := copy_fault(path):
+        raise Fault(f"no copy of {words[1][:80]} could be kept: {fault}")
+    node.grows = Expansion(path, cursor.location)
+    cursor.note_addition("EXPAND")
+
+
+def copy_path(path: str, number: int) -> str:
+    """Path of the copy of a fragment that is kept with the DAG that grew by it."""
+    return f"{path}{COPY_MARK}{number:03d}"
+
+
+def copy_fault(path: str) -> str:
+    """Reason why no copy of a fragment could be kept; empty if one can."""
+    try:
+        checked_path(copy_path(path, MAX_FRAGMENTS))
+    except InvalidInput as error:
+        return error.findings[0].message
+    return ""
+
+
+def fragment_faults(spec: DagSpec) -> list[Finding]:
+    """Faults about nodes that a fragment of a running DAG cannot have."""
+    return list(islice(_fragment_faults(spec), MAX_FINDINGS))
+
+
+def _fragment_faults(spec: DagSpec) -> Iterator[Finding]:
+    for node in spec.nodes.values():
+        if node.kind not in COUNTED_KINDS:
+            message = f"a fragment cannot have a {node.kind.upper()} node"
+        elif node.is_done:
+            message = f"{node.name} is new, and cannot be DONE"
+        else:
+            continue
+        yield Finding(message, *node.location, command=node.kind.upper())
+
+
 def growing_node(cursor: Cursor, name: str) -> NodeSpec:
     """The node of a line after which the DAG grows. Raises Fault for one that cannot have it."""
     node = cursor.node(name)
@@ -58,7 +112,8 @@ def growing_node(cursor: Cursor, name: str) -> NodeSpec:
         raise Fault(f"{name} is a GATE node, which cannot have {cursor.command}")
     if node.grows is not None:
         first = node.grows.location
-        raise Fault(f"{name} has a line of this kind already: {first.file}, line {first.line}")
+        where = f"{first.file}, line {first.line}"
+        raise Fault(f"{name} has one of REPEAT and EXPAND already, by {where}")
     cursor.state.spec.growing.append(node)
     return node
 
@@ -81,7 +136,7 @@ def check_growth(state: ParseState) -> None:
 
 def _check_variables(state: ParseState, node: NodeSpec) -> None:
     rule = node.grows
-    assert rule is not None
+    assert isinstance(rule, Repeat)
     if len(pass_name(node.name, rule.most)) > MAX_NAME_LENGTH:
         message = f"the names of its passes would have more than {MAX_NAME_LENGTH} characters"
         state.collector.add_fault(f"{node.name}: {message}", rule.location, "REPEAT")

@@ -56,7 +56,7 @@ _ALLOWED_ON_SPECIAL_NODES = {
 }
 #: Commands about what a node runs: a gate runs nothing.
 _REFUSED_ON_GATES = frozenset(
-    {"SCRIPT", "VARS", "RETRY", "PRE_SKIP", "TOLERANCE", "TIMEOUT", "ALWAYS-RUN-POST", "REPEAT"}
+    {"SCRIPT", "VARS", "RETRY", "PRE_SKIP", "TOLERANCE", "TIMEOUT", "ALWAYS-RUN-POST"}
 )
 
 
@@ -92,6 +92,11 @@ class Scope:
     shared: dict[str, str] = field(default_factory=dict)
     pins_in: dict[int, list[int]] = field(default_factory=dict)
     pins_out: dict[int, list[int]] = field(default_factory=dict)
+
+    @property
+    def kind_words(self) -> str:
+        """What it is for people: a splice, or a fragment of a DAG that runs."""
+        return "a splice" if self.prefix else "a fragment"
 
     def category(self, name: str) -> str:
         """Full name of a category: a splice has categories of its own, unless the name begins with

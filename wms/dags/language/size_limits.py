@@ -26,6 +26,8 @@ MAX_CONDITIONS = 10_000
 MAX_CONDITION_LENGTH = 1000
 #: MAX of REPEAT: each pass is a node.
 MAX_PASSES = 10_000
+#: Fragments by which one DAG grows: each is read and checked by itself.
+MAX_FRAGMENTS = 10_000
 #: Lines of one file: each takes memory, empty ones too.
 MAX_LINES = 10_000_000
 #: What it takes to read a text is counted in lines: to open one takes as long as so many short

@@ -123,6 +123,14 @@ class Repeat:
 
 
 @dataclass(frozen=True, slots=True)
+class Expansion:
+    """EXPAND: the DAG fragment of this path, which the node returns, follows the node."""
+
+    path: str
+    location: SourceLocation
+
+
+@dataclass(frozen=True, slots=True)
 class TimeLimits:
     """TIMEOUT in seconds: in the queue before the first start, and from start to end; 0 is no
     limit.
@@ -164,7 +172,7 @@ class NodeSpec:
     #: Of GATE nodes only.
     gate: GateSpec | None = None
     #: What follows the node is found out when it ends.
-    grows: Repeat | None = None
+    grows: Repeat | Expansion | None = None
 
 
 @dataclass(frozen=True, slots=True)

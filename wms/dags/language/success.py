@@ -46,7 +46,7 @@ def success(cursor: Cursor, rest: str) -> None:
     if keyword(option) != "WHEN" or not behind:
         raise Fault("expected: SUCCESS WHEN (expression)")
     if cursor.depth:
-        cursor.warn("has no effect in splices and in included files")
+        cursor.warn("has no effect in splices, fragments and included files")
         return
     state = cursor.state
     if state.success_at is not None:

@@ -75,7 +75,22 @@ class Migration(migrations.Migration):
                 ),
                 (
                     "kind",
-                    models.CharField(choices=[("pass", "a further pass of a node")], max_length=8),
+                    models.CharField(
+                        choices=[
+                            ("pass", "a further pass of a node"),
+                            ("fragment", "a fragment that a node returned"),
+                        ],
+                        max_length=8,
+                    ),
+                ),
+                (
+                    "path",
+                    models.CharField(
+                        blank=True,
+                        default="",
+                        help_text="The copy of the fragment in the workspace; empty for a pass.",
+                        max_length=1024,
+                    ),
                 ),
                 ("first_ordinal", models.PositiveIntegerField()),
                 ("node_count", models.PositiveIntegerField()),
@@ -109,7 +124,8 @@ class Migration(migrations.Migration):
                 "constraints": [
                     models.UniqueConstraint(fields=("dag", "number"), name="growth_number_unique"),
                     models.CheckConstraint(
-                        condition=models.Q(("kind__in", ["pass"])), name="growth_kind_known"
+                        condition=models.Q(("kind__in", ["pass", "fragment"])),
+                        name="growth_kind_known",
                     ),
                 ],
             },

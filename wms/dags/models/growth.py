@@ -1,4 +1,4 @@
-"""Model of the growth of a DAG while it runs: passes of repeated nodes."""
+"""Model of the growth of a DAG while it runs: passes of repeated nodes, fragments."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from django.db.models.functions import Now
 from wms.dags.models.dags import Dag
 from wms.dags.models.nodes import Node
 from wms.dags.states import GrowthKind
+from wms.jobs.content.paths import MAX_PATH_BYTES
 
 
 class Growth(models.Model):
@@ -28,6 +29,12 @@ class Growth(models.Model):
         related_name="growth",
         db_constraint=False,
         help_text="The node after whose end they were inserted.",
+    )
+    path = models.CharField(
+        max_length=MAX_PATH_BYTES,
+        blank=True,
+        default="",
+        help_text="The copy of the fragment in the workspace; empty for a pass.",
     )
     first_ordinal = models.PositiveIntegerField()
     node_count = models.PositiveIntegerField()

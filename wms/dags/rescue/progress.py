@@ -18,8 +18,8 @@ _UNLESS_EXIT = "features__unless_exit"
 
 def growth_lines(dag: Dag) -> list[GrowthLine]:
     """Insertions into a DAG, in their order. One query."""
-    rows = Growth.objects.filter(dag=dag).order_by("number").values_list("kind", "node__name")
-    return [GrowthLine(kind, node) for kind, node in rows]
+    rows = Growth.objects.filter(dag=dag).order_by("number")
+    return [GrowthLine(*row) for row in rows.values_list("kind", "node__name", "path")]
 
 
 def progress_of(dag: Dag) -> list[NodeProgress]:

@@ -24,16 +24,28 @@ _MOST_FINDINGS = 200
 _MOST_RETRIES = 2**31 - 1
 _ATTRIBUTE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,255}\Z")
 _MOST_OUTCOME_LENGTH = 32 * 1024
-_GROWTH_EXPECTED = "GROW takes what the DAG grew by as JSON: a kind, and the node before"
+_GROWTH_EXPECTED = "GROW takes what the DAG grew by as JSON: its kind, the node before, its file"
+#: What a line of each kind has.
+_GROWTH_KEYS = {
+    GrowthKind.PASS.value: frozenset({"kind", "node"}),
+    GrowthKind.FRAGMENT.value: frozenset({"kind", "node", "file"}),
+}
 _NUMBER = re.compile(r"-?[0-9]{1,10}\Z")
 
 
 class GrowthLine(NamedTuple):
-    """Insertion of nodes into a DAG that ran: a pass after a node."""
+    """Insertion of nodes into a DAG that ran, after a node: a pass, or the fragment of a file."""
 
     kind: str
     node: str
+    file: str = ""
     number: int = 0
+
+    @property
+    def values(self) -> dict[str, str]:
+        """The line as it is written, without what is empty."""
+        given = {"kind": self.kind, "node": self.node, "file": self.file}
+        return {name: value for name, value in given.items() if value}
 
 
 class NodeProgress(NamedTuple):
@@ -116,7 +128,7 @@ def _lines(nodes: Sequence[NodeProgress], resets_retries: bool) -> Iterator[str]
 
 
 def _grown(line: GrowthLine) -> str:
-    return f"GROW {json.dumps({'kind': line.kind, 'node': line.node}, sort_keys=True)}\n"
+    return f"GROW {json.dumps(line.values, sort_keys=True)}\n"
 
 
 def _outcome(node: NodeProgress) -> Iterator[str]:
@@ -225,12 +237,11 @@ def _read_outcome(line: str, number: int, read: RescueText) -> str:
 def _read_growth(line: str, number: int, read: RescueText) -> str:
     """Read `GROW {...}`; the fault as text, or an empty string."""
     known = _object_in(line.split(None, 1)[-1])
-    if known is None or known.keys() != {"kind", "node"}:
+    if known is None or not all(isinstance(value, str) for value in known.values()):
         return _GROWTH_EXPECTED
-    kind, node = known["kind"], known["node"]
-    if kind not in GrowthKind.values or not isinstance(node, str):
+    if frozenset(known) != _GROWTH_KEYS.get(known.get("kind", "")):
         return _GROWTH_EXPECTED
-    read.growth.append(GrowthLine(kind, node, number))
+    read.growth.append(GrowthLine(**known, number=number))
     return ""
 
 

@@ -21,7 +21,12 @@ from wms.core.errors import Finding, InvalidInput
 from wms.core.loops import wake_loop
 from wms.core.models import User
 from wms.dags.engine.round import ENGINE
-from wms.dags.growth.resumption import Resumed, grow_from_rescue, record_resumed
+from wms.dags.growth.resumption import (
+    Resumed,
+    Surroundings,
+    grow_from_rescue,
+    record_resumed,
+)
 from wms.dags.language.origin import TOP, Origin
 from wms.dags.language.size_limits import MAX_DATA_ATTEMPTS, MAX_RESCUES
 from wms.dags.language.spec import DagSpec, RunOptions
@@ -117,8 +122,10 @@ def store_run(request: RunRequest, checked: CheckedDag, *, actor: Actor) -> Dag:
     resume_point = prepare_resume_point(request.workspace, request.dag_files, request.resumption)
     grown: Sequence[Resumed] = ()
     if resume_point is not None:
-        grown, faults = grow_from_rescue(checked, resume_point.text.growth, resume_point.path)
-        faults += unknown_names(resume_point, set(checked.dag.nodes))
+        around = Surroundings(request.workspace, request.owner, request.origin)
+        lines = resume_point.text.growth
+        grown, faults = grow_from_rescue(checked, lines, resume_point.path, around)
+        faults = faults or unknown_names(resume_point, set(checked.dag.nodes))
         if faults:
             raise InvalidInput(faults)
     dag = _create(request, checked, resume_point)
