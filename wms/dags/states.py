@@ -96,6 +96,7 @@ class GrowthKind(models.TextChoices):
 
     PASS = "pass", "a further pass of a node"
     FRAGMENT = "fragment", "a fragment that a node returned"
+    HAND = "hand", "a fragment that somebody added"
 
 
 class ScriptKind(models.TextChoices):

@@ -63,9 +63,20 @@ def arcs_to_hand_over(node: Node, *, has_joins: bool) -> list[Following]:
 
 
 def insert_fragment(
-    round_: Round, fragment: Fragment, place: Place, *, kind: GrowthKind, node: Node | None
+    round_: Round,
+    fragment: Fragment,
+    place: Place,
+    *,
+    kind: GrowthKind,
+    node: Node | None,
+    reason: str = "",
+    after: Sequence[str] = (),
+    before: Sequence[str] = (),
 ) -> None:
-    """Store a fragment's nodes at this place, and let the DAG and what is below follow."""
+    """Store a fragment's nodes at this place, and let the DAG and what is below follow.
+
+    The names of the nodes around it are kept where it follows no end of a node.
+    """
     first = next_ordinal(round_.dag)
     if fragment.spec.nodes:
         _store(round_, fragment, place, first)
@@ -75,9 +86,11 @@ def insert_fragment(
         kind,
         node,
         list(fragment.spec.nodes),
-        f"the fragment {fragment.path}",
+        reason or f"the fragment {fragment.path}",
         categories={each.category for each in fragment.spec.nodes.values()} - {""},
         path=fragment.copy,
+        after=after,
+        before=before,
         facts={"warnings": warnings} if warnings else {},
     )
     record_insertions(round_, first, [insertion])
@@ -104,6 +117,9 @@ def _store(round_: Round, fragment: Fragment, place: Place, first: int) -> None:
     _copy_arcs((ids[at], each.child, each.is_weak) for at in leaves for each in place.before)
     if plan.joined:
         store_joins(dag, spec, plan, ids)
+        if place.open_count < len(place.behind):
+            # Some have ended, and are not counted any more by their ends.
+            recount([ids[at] for at in plan.joined])
     more = len(leaves) - int(place.takes_over)
     _follow(round_, children, more, may_skip=not plan.joined.isdisjoint(leaves))
 

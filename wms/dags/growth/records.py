@@ -35,6 +35,9 @@ class Insertion:
     categories: Collection[str] = ()
     #: The copy of the fragment.
     path: str = ""
+    #: Names of the nodes around a fragment that somebody added.
+    after: Sequence[str] = ()
+    before: Sequence[str] = ()
     facts: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -76,6 +79,8 @@ def write_insertions(
                 kind=each.kind,
                 node=each.node,
                 path=each.path,
+                after=list(each.after),
+                before=list(each.before),
                 first_ordinal=first_ordinal,
                 node_count=len(each.names),
             )
@@ -85,6 +90,8 @@ def write_insertions(
         facts |= {"count": len(each.names), "nodes": list(each.names[:_NAMES_TOLD])}
         if each.node is not None:
             facts["node"] = each.node.name
+        facts |= {"after": list(each.after)} if each.after else {}
+        facts |= {"before": list(each.before)} if each.before else {}
         events.append(
             DagEvent(
                 dag=dag,

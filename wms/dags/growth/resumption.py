@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from wms.core.actors import Actor
@@ -17,6 +17,7 @@ from wms.core.errors import Finding
 from wms.core.models import User
 from wms.dags.growth.fragments import check_fragment, leaves_of, roots_of
 from wms.dags.growth.records import Insertion, write_insertions
+from wms.dags.language.graph_shape import find_cycle, graph_of
 from wms.dags.language.growth import next_pass
 from wms.dags.language.origin import Origin
 from wms.dags.language.size_limits import MAX_FINDINGS
@@ -69,6 +70,9 @@ def grow_from_rescue(
             return [], [each if each.file else _at(each, file, line) for each in faults]
         done.append(Resumed(line, names, first))
     growing.finish()
+    if cycle := growing.cycle():
+        message = f"what the DAG grew by makes a cycle with it: {' -> '.join(cycle[:20])}"
+        return [], [_at(Finding(message), file, lines[-1])]
     return done, []
 
 
@@ -85,10 +89,12 @@ def record_resumed(dag: Dag, resumed: Sequence[Resumed], *, actor: Actor) -> Non
     insertions = [
         Insertion(
             GrowthKind(each.line.kind),
-            nodes[each.line.node],
+            nodes.get(each.line.node),
             each.names,
             "an earlier run grew by it",
             path=each.line.file,
+            after=each.line.after,
+            before=each.line.before,
         )
         for each in resumed
     ]
@@ -121,6 +127,8 @@ class _GrowingSpec:
 
     def add(self, line: GrowthLine) -> tuple[list[str], list[Finding]]:
         """Add the nodes of a line; their names, or faults. One without a file is of the line."""
+        if line.kind == GrowthKind.HAND:
+            return self._add_by_hand(line)
         node = self._spec.nodes.get(line.node)
         if node is None:
             return [], [Finding(f"the DAG has no node {line.node[:255]}")]
@@ -129,7 +137,22 @@ class _GrowingSpec:
             return ([], [Finding(fault)]) if fault else (self._add_pass(node), [])
         if not isinstance(node.grows, Expansion):
             return [], [Finding(f"node {node.name} has no EXPAND line")]
-        return self._read_fragment(line, node)
+        behind = self._positions[node.name]
+        return self._read_fragment(
+            line, node.directory, lambda spec: self._insert_after(spec, behind)
+        )
+
+    def _add_by_hand(self, line: GrowthLine) -> tuple[list[str], list[Finding]]:
+        unknown = [name for name in (*line.after, *line.before) if name not in self._positions]
+        if unknown:
+            return [], [Finding(f"the DAG has no node {unknown[0][:255]}")]
+        after, before = (
+            [self._positions[name] for name in names] for names in (line.after, line.before)
+        )
+        directory = self._around.origin.directory
+        return self._read_fragment(
+            line, directory, lambda spec: self._insert_between(spec, after, before)
+        )
 
     def _fault_of_pass(self, node: NodeSpec) -> str:
         if not isinstance(node.grows, Repeat):
@@ -160,12 +183,14 @@ class _GrowingSpec:
             self._conditions[new] = self._conditions.pop(at)
         return [node.name]
 
-    def _read_fragment(self, line: GrowthLine, node: NodeSpec) -> tuple[list[str], list[Finding]]:
+    def _read_fragment(
+        self, line: GrowthLine, directory: str, insert: Callable[[DagSpec], None]
+    ) -> tuple[list[str], list[Finding]]:
         fragment = check_fragment(
             line.file,
             workspace=self._around.workspace,
             owner=self._around.owner,
-            origin=replace(self._around.origin, directory=node.directory),
+            origin=replace(self._around.origin, directory=directory),
             binding=self._checked.description.binding,
         )
         spec = fragment.dag
@@ -179,12 +204,12 @@ class _GrowingSpec:
         if faults:
             return [], faults[:MAX_FINDINGS]
         if spec.nodes:
-            self._insert(spec, self._positions[node.name])
+            insert(spec)
             self._take_over(fragment)
         return list(spec.nodes), []
 
-    def _insert(self, spec: DagSpec, behind: int) -> None:
-        """Insert nodes behind one, whose arcs without a condition their last nodes take over."""
+    def _insert(self, spec: DagSpec) -> int:
+        """Insert nodes and what is between them; the position of the first one."""
         offset = self.size
         for node in spec.nodes.values():
             self._add(node)
@@ -194,6 +219,22 @@ class _GrowingSpec:
             self._conditions[offset + parent][offset + child] = condition
         for at, rule in spec.joins.items():
             self._spec.joins[offset + at] = rule
+        return offset
+
+    def _insert_between(self, spec: DagSpec, after: Sequence[int], before: Sequence[int]) -> None:
+        """Insert nodes behind some and before others."""
+        offset = self._insert(spec)
+        leaves = leaves_of(spec)
+        for parent in after:
+            self._children[parent] += [(offset + at, False) for at in roots_of(spec)]
+        for at in leaves:
+            self._children[offset + at] += [(child, False) for child in before]
+        for child in before:
+            self._widen_join(child, len(leaves))
+
+    def _insert_after(self, spec: DagSpec, behind: int) -> None:
+        """Insert nodes behind one, whose arcs without a condition their last nodes take over."""
+        offset = self._insert(spec)
         decided = self._conditions.get(behind, {})
         arcs = self._children[behind]
         handed = [arc for arc in arcs if arc[0] not in decided]
@@ -232,6 +273,11 @@ class _GrowingSpec:
         self._positions[node.name] = at
         self._spec.nodes[node.name] = node
         return at
+
+    def cycle(self) -> list[str]:
+        """Names along a cycle, as a rescue that was changed by hand may make one."""
+        names = list(self._spec.nodes)
+        return [names[at] for at in find_cycle(graph_of(len(names), self._spec.arcs))]
 
     def finish(self) -> None:
         """Write arcs and conditions back."""

@@ -1,3 +1,4 @@
+import django.contrib.postgres.fields
 import django.db.models.deletion
 import django.db.models.functions.datetime
 from django.db import migrations, models
@@ -79,6 +80,7 @@ class Migration(migrations.Migration):
                         choices=[
                             ("pass", "a further pass of a node"),
                             ("fragment", "a fragment that a node returned"),
+                            ("hand", "a fragment that somebody added"),
                         ],
                         max_length=8,
                     ),
@@ -90,6 +92,24 @@ class Migration(migrations.Migration):
                         default="",
                         help_text="The copy of the fragment in the workspace; empty for a pass.",
                         max_length=1024,
+                    ),
+                ),
+                (
+                    "after",
+                    django.contrib.postgres.fields.ArrayField(
+                        base_field=models.CharField(),
+                        default=list,
+                        help_text="Names of the nodes that a fragment was added behind.",
+                        size=None,
+                    ),
+                ),
+                (
+                    "before",
+                    django.contrib.postgres.fields.ArrayField(
+                        base_field=models.CharField(),
+                        default=list,
+                        help_text="And of those that it was added before.",
+                        size=None,
                     ),
                 ),
                 ("first_ordinal", models.PositiveIntegerField()),
@@ -124,7 +144,7 @@ class Migration(migrations.Migration):
                 "constraints": [
                     models.UniqueConstraint(fields=("dag", "number"), name="growth_number_unique"),
                     models.CheckConstraint(
-                        condition=models.Q(("kind__in", ["pass", "fragment"])),
+                        condition=models.Q(("kind__in", ["pass", "fragment", "hand"])),
                         name="growth_kind_known",
                     ),
                 ],

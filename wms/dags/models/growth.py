@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models.functions import Now
 
@@ -35,6 +36,14 @@ class Growth(models.Model):
         blank=True,
         default="",
         help_text="The copy of the fragment in the workspace; empty for a pass.",
+    )
+    after = ArrayField(
+        models.CharField(),
+        default=list,
+        help_text="Names of the nodes that a fragment was added behind.",
+    )
+    before = ArrayField(
+        models.CharField(), default=list, help_text="And of those that it was added before."
     )
     first_ordinal = models.PositiveIntegerField()
     node_count = models.PositiveIntegerField()

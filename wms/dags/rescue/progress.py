@@ -19,7 +19,11 @@ _UNLESS_EXIT = "features__unless_exit"
 def growth_lines(dag: Dag) -> list[GrowthLine]:
     """Insertions into a DAG, in their order. One query."""
     rows = Growth.objects.filter(dag=dag).order_by("number")
-    return [GrowthLine(*row) for row in rows.values_list("kind", "node__name", "path")]
+    columns = ("kind", "node__name", "path", "after", "before")
+    return [
+        GrowthLine(kind, node or "", path, tuple(after), tuple(before))
+        for kind, node, path, after, before in rows.values_list(*columns)
+    ]
 
 
 def progress_of(dag: Dag) -> list[NodeProgress]:

@@ -24,27 +24,35 @@ _MOST_FINDINGS = 200
 _MOST_RETRIES = 2**31 - 1
 _ATTRIBUTE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,255}\Z")
 _MOST_OUTCOME_LENGTH = 32 * 1024
-_GROWTH_EXPECTED = "GROW takes what the DAG grew by as JSON: its kind, the node before, its file"
-#: What a line of each kind has.
+_MOST_GROWTH_LENGTH = 512 * 1024
+_GROWTH_EXPECTED = "GROW takes what the DAG grew by as JSON: kind, file, and the nodes around it"
+_AROUND = frozenset({"after", "before"})
+#: What a line of each kind has, and what it may have beside that.
 _GROWTH_KEYS = {
-    GrowthKind.PASS.value: frozenset({"kind", "node"}),
-    GrowthKind.FRAGMENT.value: frozenset({"kind", "node", "file"}),
+    GrowthKind.PASS.value: (frozenset({"kind", "node"}), frozenset[str]()),
+    GrowthKind.FRAGMENT.value: (frozenset({"kind", "node", "file"}), frozenset[str]()),
+    GrowthKind.HAND.value: (frozenset({"kind", "file"}), _AROUND),
 }
 _NUMBER = re.compile(r"-?[0-9]{1,10}\Z")
 
 
 class GrowthLine(NamedTuple):
-    """Insertion of nodes into a DAG that ran, after a node: a pass, or the fragment of a file."""
+    """Insertion of nodes into a DAG that ran: a pass or a fragment after a node; or a fragment that
+    somebody added, behind and before others.
+    """
 
     kind: str
-    node: str
+    node: str = ""
     file: str = ""
+    after: tuple[str, ...] = ()
+    before: tuple[str, ...] = ()
     number: int = 0
 
     @property
-    def values(self) -> dict[str, str]:
+    def values(self) -> dict[str, Any]:
         """The line as it is written, without what is empty."""
-        given = {"kind": self.kind, "node": self.node, "file": self.file}
+        given = self._asdict()
+        del given["number"]
         return {name: value for name, value in given.items() if value}
 
 
@@ -226,7 +234,7 @@ def _read_retry(words: Sequence[str], number: int, read: RescueText) -> str:
 def _read_outcome(line: str, number: int, read: RescueText) -> str:
     """Read `OUTCOME name {...}`; the fault as text, or an empty string."""
     words = line.split(None, 2)
-    known = _object_in(words[2] if len(words) > 2 else "")
+    known = _object_in(words[2] if len(words) > 2 else "", _MOST_OUTCOME_LENGTH)
     if known is None or not all(map(_is_value, known.items())):
         return "OUTCOME takes a node name and its outcome as JSON, values by names"
     read.outcomes[words[1]] = known
@@ -236,18 +244,32 @@ def _read_outcome(line: str, number: int, read: RescueText) -> str:
 
 def _read_growth(line: str, number: int, read: RescueText) -> str:
     """Read `GROW {...}`; the fault as text, or an empty string."""
-    known = _object_in(line.split(None, 1)[-1])
-    if known is None or not all(isinstance(value, str) for value in known.values()):
+    known = _object_in(line.split(None, 1)[-1], _MOST_GROWTH_LENGTH)
+    if known is None or not isinstance(known.get("kind"), str):
         return _GROWTH_EXPECTED
-    if frozenset(known) != _GROWTH_KEYS.get(known.get("kind", "")):
+    needed, possible = _GROWTH_KEYS.get(known["kind"], (frozenset(), frozenset()))
+    names = {name: known.pop(name, []) for name in _AROUND & possible}
+    if known.keys() != needed or not all(isinstance(value, str) for value in known.values()):
         return _GROWTH_EXPECTED
-    read.growth.append(GrowthLine(**known, number=number))
+    if not all(map(_is_list_of_names, names.values())):
+        return _GROWTH_EXPECTED
+    line_read = GrowthLine(
+        **known,
+        after=tuple(names.get("after", ())),
+        before=tuple(names.get("before", ())),
+        number=number,
+    )
+    read.growth.append(line_read)
     return ""
 
 
-def _object_in(text: str) -> dict[str, Any] | None:
+def _is_list_of_names(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(name, str) for name in value)
+
+
+def _object_in(text: str, most: int) -> dict[str, Any] | None:
     try:
-        known = json.loads(text) if len(text) <= _MOST_OUTCOME_LENGTH else None
+        known = json.loads(text) if len(text) <= most else None
     except (ValueError, RecursionError):
         return None
     return known if isinstance(known, dict) else None
