@@ -1,4 +1,4 @@
-"""Kind DAG and its actions (hold, release, halt, rematch, rerun, rescue, limits, remove).
+"""Kind DAG and its actions (hold, release, halt, rematch, rerun, rescue, limits, grow, remove).
 
 Declared for pages, API and bulk, with texts, arguments, obstacles, permissions, and the effects
 that a bulk preview tells; services do the work.
@@ -12,16 +12,15 @@ from django.db.models import Q, QuerySet, Sum
 
 from wms.actions.actions import Action, InApi, InBulk, OnPage
 from wms.actions.arguments import Argument, ArgumentType, Order, Prompt
+from wms.actions.growth import GROW
 from wms.actions.kinds import Kind, actions, of_many, one_alone, one_of_many
 from wms.actions.obstacles import of_state, when
 from wms.core.models import User
-from wms.dags.growth.fragments import Fragment
 from wms.dags.models import Dag, Node
 from wms.dags.policy import may_steer
 from wms.dags.reading.selectors import unfinished_jobs, visible_dags
 from wms.dags.rescue.rescue_files import read_resumption
 from wms.dags.services import dags as services
-from wms.dags.services.growth import DEFAULT_NAME, MAX_ENDS, GrowthRequest, grow_dag
 from wms.dags.services.nodes import rerun_nodes
 from wms.dags.states import (
     COUNTED_KINDS,
@@ -30,7 +29,6 @@ from wms.dags.states import (
     DagState,
     NodeState,
 )
-from wms.dags.submission.checking import MAX_TEXT_BYTES
 from wms.jobs.content.paths import MAX_PATH_BYTES
 
 #: Limit of DAGs whose jobs are counted for a preview.
@@ -64,13 +62,6 @@ def _rescue(dag_id: int, order: Order) -> Dag:
         reason=order.reason,
         resumption=read_resumption(given.get("resume", ""), given.get("save_point", "")),
         options=given.get("options", {}),
-    )
-
-
-def _grow(dag_id: int, order: Order) -> Fragment:
-    """Add the nodes of a fragment to a DAG."""
-    return grow_dag(
-        dag_id, GrowthRequest(**order.arguments), actor=order.actor, reason=order.reason
     )
 
 
@@ -131,43 +122,6 @@ _AVOID = Argument(
         too_large=f"At most {services.MAX_AVOID_S // 60} minutes.",
     ),
     in_api="So long the DAG does not come back to the site; by default that of the policy.",
-)
-_FRAGMENT = (
-    Argument(
-        "text",
-        "Fragment",
-        ArgumentType.TEXT,
-        in_api="Its text, in the language of DAG files.",
-        is_required=True,
-        least=1,
-        most_characters=MAX_TEXT_BYTES,
-        keeps_blanks=True,
-    ),
-    Argument(
-        "file",
-        "Name",
-        ArgumentType.TEXT,
-        DEFAULT_NAME,
-        in_api="Name of its file, for faults; a copy is kept in the workspace.",
-        least=1,
-        most_characters=MAX_PATH_BYTES,
-    ),
-    Argument(
-        "after",
-        "Nodes before it",
-        ArgumentType.NAMES,
-        [],
-        in_api="Nodes that its first nodes wait for; none: they begin at once.",
-        most=MAX_ENDS,
-    ),
-    Argument(
-        "before",
-        "Nodes after it",
-        ArgumentType.NAMES,
-        [],
-        in_api="Waiting nodes that are to wait for its last nodes, too.",
-        most=MAX_ENDS,
-    ),
 )
 _RESUMPTION = (
     Argument(
@@ -359,25 +313,7 @@ DAGS = Kind(
                 Argument("categories", "Categories", ArgumentType.NUMBERS_BY_NAME, {}),
             ),
         ),
-        Action(
-            "grow",
-            "Add nodes",
-            [
-                when(Q(state__in=DAG_TERMINAL), "it has ended"),
-                _FOLLOWED,
-                when(~Q(ending_event=""), "it is ending: its FINAL node runs"),
-            ],
-            _grow,
-            api=InApi(
-                "Add the nodes of a fragment to a DAG that has not ended",
-                "Check a fragment of a DAG file as at a submission, and insert it; needs a reason. "
-                "With any fault nothing is changed, and the answer has all of them, with their "
-                "lines.",
-                body="A fragment of a DAG file, and where its nodes are to stand.",
-                body_name="GrowRequest",
-            ),
-            arguments=_FRAGMENT,
-        ),
+        GROW,
         Action(
             "remove",
             "Remove",

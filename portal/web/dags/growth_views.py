@@ -52,7 +52,7 @@ class GrowthForm(ReasonForm):
         required=False,
         strip=False,
         widget=forms.Textarea(
-            attrs={"class": "form-control code", "rows": 12, "spellcheck": "false"}
+            attrs={"class": "form-control mono", "rows": 12, "spellcheck": "false"}
         ),
     )
     after = _line(
