@@ -167,7 +167,12 @@ def _texts_by_name(argument: Argument, given: dict[str, Any]) -> serializers.Dic
 
 def _text(argument: Argument, given: dict[str, Any]) -> serializers.CharField:
     length = argument.most_characters
-    return serializers.CharField(allow_blank=not argument.least, max_length=length, **given)
+    return serializers.CharField(
+        allow_blank=not argument.least,
+        max_length=length,
+        trim_whitespace=not argument.keeps_blanks,
+        **given,
+    )
 
 
 #: The field of an argument of each type, from the argument and what all fields are given.

@@ -1,8 +1,8 @@
 """Cache of DAG drawings: layouts, states, times and counts of nodes, for page and API.
 
 Times are start and end, expected ones of nodes that have not ended. Without a cache all is computed
-anew. What depends on node states is kept until the next event of the DAG. Large new DAGs are laid
-out ahead of requests.
+anew. A drawing is kept until the DAG grows, what depends on node states until its next event. Large
+new DAGs are laid out ahead of requests.
 """
 
 from __future__ import annotations
@@ -47,19 +47,23 @@ _LATEST, _MOST_AHEAD = 500, 20
 
 def drawing_of(dag: Dag) -> Drawing:
     """Layout of the nodes of a DAG. Computing it for 200,000 nodes takes half a second."""
-    return _drawing(dag.pk, dag.created_at.isoformat())
+    return _drawing(dag.pk, _stamp(dag))
+
+
+def _stamp(dag: Dag) -> str:
+    """What stands for a DAG beside its id, until it grows: ids begin anew in another database."""
+    return f"{dag.created_at.isoformat()}:{dag.node_count}"
 
 
 @lru_cache(maxsize=_AT_HAND)
-def _drawing(dag_id: int, created: str) -> Drawing:
-    """The time of its making stands for a DAG too: ids begin anew in another database."""
-    key = _key(dag_id, created)
+def _drawing(dag_id: int, stamp: str) -> Drawing:
+    key = _key(dag_id, stamp)
     kept = _kept(key)
     return _make(dag_id, key) if kept is None else kept
 
 
-def _key(dag_id: int, created: str) -> str:
-    return f"drawing:{FORMAT}:{dag_id}:{created}"
+def _key(dag_id: int, stamp: str) -> str:
+    return f"drawing:{FORMAT}:{dag_id}:{stamp}"
 
 
 def _make(dag_id: int, key: str) -> Drawing:
@@ -79,8 +83,8 @@ def draw_ahead(now: datetime) -> dict[str, Any]:
     latest = Dag.objects.order_by("-pk").values("pk")[:_LATEST]
     large = Dag.objects.filter(pk__in=latest, node_count__gte=_LARGE).order_by("-pk")
     drawn = []
-    for dag in large.only("created_at")[:_MOST_AHEAD]:
-        key = _key(dag.pk, dag.created_at.isoformat())
+    for dag in large.only("created_at", "node_count")[:_MOST_AHEAD]:
+        key = _key(dag.pk, _stamp(dag))
         if not cache.has_key(key):
             _make(dag.pk, key)
             drawn.append(dag.pk)
@@ -101,28 +105,28 @@ def _kept(key: str) -> Drawing | None:
 
 def columns_of(dag: Dag) -> bytes:
     """Columns from which a browser draws the nodes of a DAG, compressed by gzip."""
-    return _columns(dag.pk, dag.created_at.isoformat())
+    return _columns(dag.pk, _stamp(dag))
 
 
 @lru_cache(maxsize=_AT_HAND)
-def _columns(dag_id: int, created: str) -> bytes:
-    return gzip.compress(_drawing(dag_id, created).columns(), 6, mtime=0)
+def _columns(dag_id: int, stamp: str) -> bytes:
+    return gzip.compress(_drawing(dag_id, stamp).columns(), 6, mtime=0)
 
 
 def states_of(dag: Dag, version: Version | None = None) -> States:
     """The states of all nodes of a DAG, as they are drawn; the version, if it was read just now."""
     version = version or version_of(dag)
-    own = _own_states(dag.pk, dag.created_at.isoformat(), version.event_id)
+    own = _own_states(dag.pk, _stamp(dag), version.event_id)
     return with_jobs(dag, drawing_of(dag), version, own)
 
 
 @lru_cache(maxsize=_AT_HAND)
-def _own_states(dag_id: int, created: str, event_id: int) -> OwnStates:
+def _own_states(dag_id: int, stamp: str, event_id: int) -> OwnStates:
     return own_states(Dag(pk=dag_id))
 
 
 @lru_cache(maxsize=_AT_HAND)
-def _times(dag_id: int, created: str, event_id: int) -> Sequence[float]:
+def _times(dag_id: int, stamp: str, event_id: int) -> Sequence[float]:
     return times_of_nodes(Dag(pk=dag_id))
 
 
@@ -133,22 +137,22 @@ def ends_by(dag: Dag, states: States, *, begun: float, now: float) -> NodeTimes:
     """
     event_id = states.version.event_id
     seen = now if dag.state in DAG_TERMINAL else now - now % _EXPECTED_S
-    return _ends(dag.pk, dag.created_at.isoformat(), event_id, states.codes, begun, seen)
+    return _ends(dag.pk, _stamp(dag), event_id, states.codes, begun, seen)
 
 
 @lru_cache(maxsize=2)
 def _ends(
-    dag_id: int, created: str, event_id: int, codes: bytes, begun: float, now: float
+    dag_id: int, stamp: str, event_id: int, codes: bytes, begun: float, now: float
 ) -> NodeTimes:
-    times = _times(dag_id, created, event_id)
-    return estimate_node_times(_drawing(dag_id, created), codes, times, begun=begun, now=now)
+    times = _times(dag_id, stamp, event_id)
+    return estimate_node_times(_drawing(dag_id, stamp), codes, times, begun=begun, now=now)
 
 
 def counts_of(dag: Dag, version: Version) -> NodeCounts:
     """Number of nodes of a DAG in each state, at a version that was read just now."""
-    return _counts(dag.pk, dag.created_at.isoformat(), version.event_id)
+    return _counts(dag.pk, _stamp(dag), version.event_id)
 
 
 @lru_cache(maxsize=_COUNTS_AT_HAND)
-def _counts(dag_id: int, created: str, event_id: int) -> NodeCounts:
+def _counts(dag_id: int, stamp: str, event_id: int) -> NodeCounts:
     return counts_by_state(Dag(pk=dag_id))

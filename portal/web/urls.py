@@ -11,6 +11,7 @@ from portal.web.account import views as account
 from portal.web.bulk import views as bulk
 from portal.web.clusters import submission_views as job_submission
 from portal.web.clusters import views as clusters
+from portal.web.dags import growth_views as growth
 from portal.web.dags import run_views as runs
 from portal.web.dags import submission_views as submission
 from portal.web.dags import views as dags
@@ -59,6 +60,7 @@ urlpatterns = [
     path("dags/<int8:dag_id>/pictures/<path:path>", files.dag_picture, name="dag-picture"),
     path("dags/<int8:dag_id>/exports/<slug:kind>/", runs.dag_export, name="dag-export"),
     path("dags/<int8:dag_id>/limits/", runs.limits, name="dag-limits"),
+    path("dags/<int8:dag_id>/grow/", growth.grow, name="dag-grow"),
     path("dags/<int8:dag_id>/graph/places", dag_graph.places, name="graph-places"),
     path("dags/<int8:dag_id>/graph/states", dag_graph.states, name="graph-states"),
     path("dags/<int8:dag_id>/graph/changes", dag_graph.changes, name="graph-changes"),

@@ -1,5 +1,6 @@
 // Keeps the states of a graph's nodes: reads one byte for each once, then only what has changed.
 // Tells the drawing by the event "pilotage:states": detail.codes, and detail.changed (null: all).
+// A DAG that has grown is not drawn any further: a line says so, and how it is drawn anew.
 // Who misses a change is told it again: states are told, not steps, so doing so does no harm.
 (function () {
   "use strict";
@@ -10,6 +11,13 @@
   const base = `${panel.dataset.page}graph/`;
   let codes = null;
   let version = "";
+  let hasGrown = false;
+
+  function noteGrowth() {
+    hasGrown = true;
+    const line = document.getElementById("graph-grown");
+    if (line) line.hidden = false;
+  }
 
   function isPaused() {
     const button = document.getElementById("live-pause");
@@ -24,7 +32,12 @@
     const answer = await fetch(`${base}states`, { credentials: "same-origin" });
     if (!answer.ok) return;
     version = answer.headers.get("X-Graph-Version");
-    codes = new Uint8Array(await answer.arrayBuffer());
+    const read = new Uint8Array(await answer.arrayBuffer());
+    if (codes && read.length !== codes.length) {
+      noteGrowth();
+      return;
+    }
+    codes = read;
     tell(null);
   }
 
@@ -39,6 +52,10 @@
       return;
     }
     version = told.version;
+    if (Object.values(told.nodes).some((nodes) => nodes.some((node) => node >= codes.length))) {
+      noteGrowth();
+      return;
+    }
     const changed = [];
     for (const [code, nodes] of Object.entries(told.nodes)) {
       for (const node of nodes) {
@@ -57,7 +74,7 @@
     } catch (error) {
       if (!(error instanceof TypeError)) throw error; // The server is away: ask again later.
     }
-    setTimeout(ask, EVERY_MS);
+    if (!hasGrown) setTimeout(ask, EVERY_MS);
   }
 
   // A drawing that came later asks to be told what is known.

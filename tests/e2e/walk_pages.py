@@ -79,6 +79,7 @@ def pages_of(made: Production) -> dict[str, str]:
         "dag-failed-rescue": reverse("web:dag", args=[made.failed.pk]) + "?tab=rescue",
         "dag-inner": reverse("web:dag", args=[made.inner.pk]),
         "dag-limits": reverse("web:dag-limits", args=[made.rich.pk]),
+        "dag-grow": reverse("web:dag-grow", args=[made.rich.pk]),
         "rescue": reverse("web:rescue", args=[made.failed.pk]),
         "rescue-too-early": reverse("web:rescue", args=[made.rich.pk]),
         "node-done": reverse("web:node", args=[made.rich.pk, made.node("prepare").pk]),

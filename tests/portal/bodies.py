@@ -25,6 +25,8 @@ def _rule_form(name: str) -> dict[str, Any]:
     return {"position": 5, "name": name, "pattern": "x", "version": 1, "action": "save"}
 
 
+#: A fragment of a DAG file that needs nothing else.
+_FRAGMENT = "JOB Grown {\nexecutable = /bin/true\n}\n"
 _CREDENTIAL = {"name": "new", "site": "Pool0of1", "kind": "htcondor-token"}
 _DOWNTIME = {"start": "2100-01-01T00:00", "end": "2100-01-02T00:00", "reason": "look"}
 
@@ -80,6 +82,7 @@ BODIES: dict[str, Callable[[], dict[str, Any]]] = {
     "api:dag-halt": lambda: {"reason": "look"},
     "api:dag-rescue": lambda: {"reason": "look"},
     "api:dag-limits": lambda: {"reason": "look", "options": {"max_jobs": 5}},
+    "api:dag-grow": lambda: {"reason": "look", "text": _FRAGMENT},
     "api:dag-nodes-rerun": lambda: {"reason": "look", "nodes": ["A1"]},
     "api:dag-nodes-mark": lambda: {"reason": "look", "nodes": ["A1"], "as_done": True},
     "api:dag-nodes-change": lambda: {"reason": "look", "nodes": ["A1"], "priority": 5},
@@ -89,6 +92,7 @@ BODIES: dict[str, Callable[[], dict[str, Any]]] = {
     "api:shared-limits": lambda: {"max_jobs": 1},
     "api:shared-limit": lambda: {"max_jobs": 1},
     "web:dag-limits": lambda: {"reason": "look", "max_jobs": "5"},
+    "web:dag-grow": lambda: {"reason": "look", "text": _FRAGMENT},
     "web:rescue": lambda: {"reason": "look"},
     "web:steer-nodes": lambda: {"reason": "look", "nodes": "A1"},
     "web:remove-placement": lambda: {"reason": "look"},

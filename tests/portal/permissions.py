@@ -43,6 +43,7 @@ GET = {
     "web:logout": NO_GET,
     "web:steer": READ,  # leads to the DAG and changes nothing
     "web:dag-limits": STEER,
+    "web:dag-grow": STEER,
     "web:steer-nodes": STEER,
     "web:graph-changes": "Lbbbbbb",  # asked without naming a version
     "web:remove-placement": READ,  # leads to the request and changes nothing
@@ -164,6 +165,7 @@ POST = {
     "api:dag-halt": STEER,
     "api:dag-rescue": "Lffcccc",  # the DAG has not ended
     "api:dag-limits": STEER,
+    "api:dag-grow": STEER,
     "api:dag-nodes-open-gate": "Lfbbbbb",  # the node is no gate
     "api:dag-nodes-close-gate": "Lfbbbbb",  # the node is no gate
     "api:dag-nodes-*": "Lffbbbb",  # the node is under way
@@ -239,6 +241,7 @@ POST = {
     "api:dags-follow": SUBMIT,
     "api:dag-followed-log": "Lbbbbbb",  # asked without an offset
     "web:dag-limits": STEER,
+    "web:dag-grow": STEER,
     "web:rescue": "Lffcccc",  # the DAG has not ended
     "web:steer-nodes": "Lffbbbb",  # the node is under way
     "web:remove-placement": STEER,

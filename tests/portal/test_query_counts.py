@@ -44,6 +44,7 @@ EXEMPT = {
     "api:placement-remove": "is posted to",
     "web:remove-placement": "is posted to",
     "api:dag-hold": "is posted to",
+    "api:dag-grow": "is posted to",
     "api:dag-release": "is posted to",
     "api:dag-remove": "is posted to",
     "api:dag-rematch": "is posted to",

@@ -79,6 +79,8 @@ class Argument:
     is_required: bool = False
     choices: Sequence[tuple[str, str]] = ()
     most_characters: int = 1000
+    #: A text of lines, as it is sent: blanks at its ends are part of it.
+    keeps_blanks: bool = False
 
     @property
     def key(self) -> str:

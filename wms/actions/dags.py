@@ -1,4 +1,4 @@
-"""Kind DAG and its actions (hold, release, halt, rematch, rerun, rescue, limits, remove).
+"""Kind DAG and its actions (hold, release, halt, rematch, rerun, rescue, limits, grow, remove).
 
 Declared for pages, API and bulk, with texts, arguments, obstacles, permissions, and the effects
 that a bulk preview tells; services do the work.
@@ -12,6 +12,7 @@ from django.db.models import Q, QuerySet, Sum
 
 from wms.actions.actions import Action, InApi, InBulk, OnPage
 from wms.actions.arguments import Argument, ArgumentType, Order, Prompt
+from wms.actions.growth import GROW
 from wms.actions.kinds import Kind, actions, of_many, one_alone, one_of_many
 from wms.actions.obstacles import of_state, when
 from wms.core.models import User
@@ -312,6 +313,7 @@ DAGS = Kind(
                 Argument("categories", "Categories", ArgumentType.NUMBERS_BY_NAME, {}),
             ),
         ),
+        GROW,
         Action(
             "remove",
             "Remove",

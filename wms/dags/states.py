@@ -91,6 +91,14 @@ AUXILIARY_KINDS = frozenset(
 )
 
 
+class GrowthKind(models.TextChoices):
+    """Kind of an insertion of nodes into a DAG that runs."""
+
+    PASS = "pass", "a further pass of a node"
+    FRAGMENT = "fragment", "a fragment that a node returned"
+    HAND = "hand", "a fragment that somebody added"
+
+
 class ScriptKind(models.TextChoices):
     """Kind of a node's script: before its jobs, after them, or when one is held."""
 
@@ -134,6 +142,7 @@ class NodeCause(models.TextChoices):
     ANCESTOR = "ancestor", "an ancestor failed"
     CONDITION = "condition", "too few of its arcs hold"
     GATE = "gate", "its gate waits, or its time came"
+    GROWTH = "growth", "what is to follow it cannot be inserted"
     DAG_ENDED = "dag_ended", "its DAG ends"
     DAG_LEFT = "dag_left", "its DAG leaves the site"
 

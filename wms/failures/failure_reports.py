@@ -159,7 +159,7 @@ def _read_nodes(event_ids: Collection[int]) -> list[FailureReport]:
         )
         for pk, node_id, was, reason, cause, at, kind, dag_id, owner_id, owner, site in rows
         # Of what runs for a node the jobs and the inner nodes tell themselves.
-        if was != NodeState.SUBMITTED or kind == NodeKind.DATA
+        if was != NodeState.SUBMITTED or kind == NodeKind.DATA or cause == NodeCause.GROWTH
         # That somebody closes a gate is no fault of anything.
         if kind != NodeKind.GATE
     ]
@@ -168,7 +168,7 @@ def _read_nodes(event_ids: Collection[int]) -> list[FailureReport]:
 def _likely_category_of_node(cause: str, kind: str) -> Category:
     if kind == NodeKind.DATA:
         return Category.DATA
-    return Category.PAYLOAD if cause == NodeCause.SCRIPT else Category.UNKNOWN
+    return Category.PAYLOAD if cause in (NodeCause.SCRIPT, NodeCause.GROWTH) else Category.UNKNOWN
 
 
 def _read_pilots(event_ids: Collection[int]) -> list[FailureReport]:

@@ -1,4 +1,5 @@
-"""Views of the actions on a DAG, such as hold, release, remove, rematch, rescue, change of limits.
+"""Views of the actions on a DAG, such as hold, release, remove, rematch, rescue, growth, change
+of limits.
 
 The endpoints are made of them by the registry of actions (`wms.actions`). That of limits reads them
 too; rescue answers with the new DAG.
@@ -23,6 +24,7 @@ from portal.api.problems import CONTENT_TYPE
 from wms.core.errors import Conflict
 from wms.core.models import MadeKind
 from wms.core.transitions import Applied
+from wms.dags.growth.fragments import Fragment
 from wms.dags.models import Dag
 from wms.dags.reading import run_selectors, selectors
 from wms.dags.reading.obstacles import room_now
@@ -61,6 +63,17 @@ class RescueAction(ActionView):
         return reverse("api:dag", args=[done.pk])
 
 
+class GrowAction(ActionView):
+    """Nodes that a DAG has not had before."""
+
+    shape = shapes.DagDetailSerializer
+    operations = "dags"
+
+    def answer(self, request: Request, which: int, done: Fragment) -> Any:
+        """The DAG."""
+        return self.shape(selectors.find_dag(caller(request), which)).data
+
+
 class LimitsAction(ActionView):
     """The limits that a DAG is under."""
 
@@ -78,7 +91,11 @@ class LimitsAction(ActionView):
 
 
 #: Views of actions that answer with something else than the DAG, by the names of the actions.
-VIEWS: Mapping[str, type[ActionView]] = {"rescue": RescueAction, "change-limits": LimitsAction}
+VIEWS: Mapping[str, type[ActionView]] = {
+    "rescue": RescueAction,
+    "grow": GrowAction,
+    "change-limits": LimitsAction,
+}
 
 
 def _limits(dag: Dag) -> Any:

@@ -32,9 +32,9 @@ _MOST_NEIGHBOURS = 400
 @require_safe
 @page
 def places(request: HttpRequest, dag_id: int) -> HttpResponse:
-    """Positions of all nodes: see docs/reference/graph-data.md. They never change."""
+    """Positions of all nodes: see docs/reference/graph-data.md. They change when it grows."""
     dag = find_dag(request.user, dag_id)
-    etag = f'"{FORMAT}-{dag.pk}-{dag.created_at.timestamp()}"'
+    etag = f'"{FORMAT}-{dag.pk}-{dag.created_at.timestamp()}-{dag.node_count}"'
     unchanged = get_conditional_response(request, etag=etag)
     if unchanged is not None:
         return unchanged

@@ -36,6 +36,7 @@ EXEMPT = {
     "web:submit": "makes a new one",
     "web:submit-jobs": "makes a new one",
     "web:import-downtimes": "carries out what was previewed, by its token",
+    "web:dag-grow": "adds nodes, whose names cannot be there twice",
     "web:test-queue": "makes a new one, while there is no other",
     "web:new-downtime": "makes a new one, and tells what it overlaps",
     "web:explain": "writes nothing",

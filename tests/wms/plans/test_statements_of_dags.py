@@ -22,6 +22,7 @@ from wms.core import sql as core
 from wms.core.models import User
 from wms.dags.engine import sql as engine
 from wms.dags.exports import sql as exports
+from wms.dags.growth import sql as growth
 from wms.dags.joins import sql as joins
 from wms.dags.models import Dag, Edge, Node, NodeEvent
 from wms.dags.reading import sql as reading
@@ -187,6 +188,27 @@ def test_joins_are_counted_and_decided_by_the_arcs_of_the_nodes_that_ended_alone
     stored = explain(joins.STORE_JOINS, {"joined": _ids(nodes), "nodes": "{}", "needed": "{}"})
     assert not scanned_whole(stored, "dags_edge")
     assert rows_read(stored, "dags_edge") <= 20
+
+
+def test_arcs_and_conditions_are_handed_over_by_their_parents(wide_dag: Dag) -> None:
+    run(
+        "INSERT INTO dags_condition (parent_id, child_id, expression)"
+        " SELECT parent_id, child_id, 'true' FROM dags_edge"
+    )
+    analyze("dags_condition")
+    parents, heirs = _of_level(1, 10), _of_level(2, 10)
+    asked = {"nodes": _ids(parents), "heirs": _ids(heirs)}
+
+    # A tenth of a small table would be read as a whole.
+    for way in ("seqscan", "mergejoin", "hashjoin"):
+        run(f"SET LOCAL enable_{way} = off")
+    for statement, table in (
+        (growth.HAND_OVER_CONDITIONS, "dags_condition"),
+        (growth.HAND_OVER_ARCS, "dags_edge"),
+    ):
+        steps = explain(statement, asked)
+        assert not scanned_whole(steps, table)
+        assert rows_read(steps, table) == 10
 
 
 def _ids(nodes: list[int]) -> str:

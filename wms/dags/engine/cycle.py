@@ -30,13 +30,14 @@ from wms.dags.engine.ending import (
     go_on_ending,
 )
 from wms.dags.engine.gates import due_gates
-from wms.dags.engine.inbox import InboxBatch, outcomes_of_batch, take_batch
+from wms.dags.engine.inbox import MOST_ENTRIES, InboxBatch, outcomes_of_batch, take_batch
 from wms.dags.engine.round import ENGINE, Round
 from wms.dags.engine.settling import may_begin, settle
 from wms.dags.engine.shared_rounds import MOST_DAGS, Together, advance_together
 from wms.dags.engine.starting import start_waiting
 from wms.dags.engine.submitting import submit_ready
 from wms.dags.engine.timers import fire_timers
+from wms.dags.growth.ends import FragmentsTakeLong
 from wms.dags.models import Dag
 from wms.dags.scripts.run_requests import grant_runs
 from wms.dags.states import DAG_TERMINAL, DagCause, DagState
@@ -47,6 +48,8 @@ log = structlog.get_logger(__name__)
 _BATCH = 1000
 #: After so long a cycle begins with no other DAG: it ends before the limit of its task.
 _CYCLE_S = 30.0
+#: For so long a round reads fragments by which the DAG grows.
+_READING_S = 5.0
 _TOO_LONG = "held for its time"
 _POSTPONED = "postponed"
 
@@ -158,7 +161,18 @@ def _hold(dag_id: int, trouble: str) -> None:
 
 
 def advance(dag_id: int, *, now: datetime) -> Advance:
-    """Act on the new events of one DAG; BUSY when another process is at it."""
+    """Act on the new events of one DAG; BUSY when another process is at it.
+
+    If the fragments that nodes returned take long to read, it acts on as many events as it had the
+    time for.
+    """
+    try:
+        return _advance(dag_id, now, MOST_ENTRIES, time.monotonic() + _READING_S)
+    except FragmentsTakeLong as error:
+        return _advance(dag_id, now, error.read, 0.0)
+
+
+def _advance(dag_id: int, now: datetime, most: int, reads_until_s: float) -> Advance:
     with transaction.atomic():
         dag = (
             Dag.objects.select_for_update(skip_locked=True, of=("self",))
@@ -168,11 +182,11 @@ def advance(dag_id: int, *, now: datetime) -> Advance:
         )
         if dag is None:
             return Advance.BUSY
-        batch = take_batch(dag_id)
+        batch = take_batch(dag_id, most)
         if dag.is_followed:
             # Another engine runs it; what happens there is told by its log.
             return Advance.DONE
-        with Round(dag, now) as round_:
+        with Round(dag, now, reads_until_s=reads_until_s) as round_:
             has_more = _act(round_, batch) or batch.has_more
         if has_more:
             lifecycle.notify_engine(dag_id)

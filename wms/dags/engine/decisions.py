@@ -17,6 +17,7 @@ SUBMIT_FAILED = -1001
 JOB_REMOVED = -1002
 NO_CODE = -1003
 PRE_FAILED = -1004
+GROWTH_FAILED = -1005
 
 
 class Next(Enum):
@@ -81,6 +82,11 @@ def after_failed_submit(attempt: Attempt) -> Decision:
     if attempt.features.script(ScriptKind.POST) is not None:
         return Decision(Next.RUN_POST, SUBMIT_FAILED)
     return Decision(Next.FAIL, SUBMIT_FAILED)
+
+
+def after_failed_growth(attempt: Attempt) -> Decision:
+    """The node ended well, but what is to follow it cannot be inserted: it has failed."""
+    return _failed(attempt, GROWTH_FAILED)
 
 
 def _ended(attempt: Attempt, code: int) -> Decision:

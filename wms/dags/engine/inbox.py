@@ -62,12 +62,12 @@ class InboxBatch:
     returned: list[int] = field(default_factory=list)
 
 
-def take_batch(dag_id: int) -> InboxBatch:
-    """Entries of the DAG's inbox, deleted as they are read: `MOST_ENTRIES` at most."""
+def take_batch(dag_id: int, most: int = MOST_ENTRIES) -> InboxBatch:
+    """Entries of the DAG's inbox, deleted as they are read: so many at most."""
     with connection.cursor() as cursor:
-        cursor.execute(TAKE_ENTRIES, [list(lifecycle.TOPICS), dag_id, MOST_ENTRIES])
+        cursor.execute(TAKE_ENTRIES, [list(lifecycle.TOPICS), dag_id, most])
         rows = sorted(cursor.fetchall())
-    batch = InboxBatch(has_more=len(rows) == MOST_ENTRIES)
+    batch = InboxBatch(has_more=len(rows) == most)
     subjects = {
         _KIND.JOB_EVENT: batch.job_events,
         _KIND.SCRIPT_RUN: batch.script_runs,

@@ -10,7 +10,15 @@ from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import Any
 
-from wms.dags.language.spec import AbortRule, GateSpec, NodeSpec, TimeLimits, Tolerance
+from wms.dags.language.spec import (
+    AbortRule,
+    GateSpec,
+    NodeSpec,
+    Repeat,
+    SourceLocation,
+    TimeLimits,
+    Tolerance,
+)
 from wms.dags.states import NodeKind, ScriptKind
 
 
@@ -42,6 +50,8 @@ class Features:
     save_point: str | None = None
     is_noop: bool = False
     gate: GateSpec | None = None
+    repeat: Repeat | None = None
+    expand: str = ""
     source: str = ""
     appended: Mapping[str, str] = field(default_factory=dict)
 
@@ -67,6 +77,8 @@ def features_of(values: Mapping[str, Any] | None) -> Features:
             known[name] = kind(**known[name])
     if "gate" in known:
         known["gate"] = _gate(known["gate"])
+    if "repeat" in known:
+        known["repeat"] = _repeat(known["repeat"])
     if "changes" in known:
         known["changes"] = tuple(tuple(change) for change in known["changes"])
     return Features(scripts=scripts, **known)
@@ -112,7 +124,19 @@ def _rules_row(spec: NodeSpec) -> dict[str, Any]:
     for name in ("abort", "tolerance", "time_limits"):
         if (rule := getattr(spec, name)) is not None:
             row[name] = asdict(rule)
+    if isinstance(spec.grows, Repeat):
+        row["repeat"] = _repeat_row(spec.grows)
+    elif spec.grows is not None:
+        row["expand"] = spec.grows.path
     return row
+
+
+def _repeat_row(rule: Repeat) -> dict[str, Any]:
+    return {"text": rule.text, "most": rule.most, "pass_number": rule.pass_number}
+
+
+def _repeat(row: Mapping[str, Any]) -> Repeat:
+    return Repeat(location=SourceLocation("", 0), **row)
 
 
 def _gate_row(gate: GateSpec) -> dict[str, Any]:
@@ -143,6 +167,7 @@ def _is_usual(spec: NodeSpec) -> bool:
         and not (spec.is_noop or spec.always_runs_post or spec.scripts)
         and (retry is None or not (retry.avoids_sites or retry.changes))
         and (retry is None or retry.unless_exit is None)
+        and spec.grows is None
         and spec.abort is None
         and spec.tolerance is None
         and spec.time_limits is None

@@ -14,6 +14,8 @@ from typing import Any, NamedTuple
 
 from wms.core.transitions import TransitionTable
 from wms.dags.engine.tolerance import FACT, tolerated_by_category
+from wms.dags.growth.records import GROW_EVENT
+from wms.dags.growth.replay import growth_faults
 from wms.dags.joins.replay import join_faults
 from wms.dags.models import Dag, DagEvent, Edge, Node, NodeEvent
 from wms.dags.states import (
@@ -27,6 +29,8 @@ from wms.dags.states import (
 #: So many DAGs, those that changed last, are looked at by the loop.
 _SAMPLE = 20
 _CHUNK = 5000
+#: Events that leave a DAG's state as it is.
+_WITHOUT_STEP = ("submit", GROW_EVENT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +75,9 @@ def rebuild_dag(dag_id: int) -> Rebuilt:
     """
     dag = Dag.objects.get(pk=dag_id)
     faults: list[str] = []
-    dag_events = DagEvent.objects.filter(dag_id=dag_id).exclude(event="submit").order_by("pk")
+    dag_events = (
+        DagEvent.objects.filter(dag_id=dag_id).exclude(event__in=_WITHOUT_STEP).order_by("pk")
+    )
     state = _replay("DAG", DagState.IDLE, dag_events, DAG_TRANSITIONS, faults)
     if state != dag.state:
         faults.append(f"DAG: stored {dag.state}, by the log {state}")
@@ -88,6 +94,7 @@ def rebuild_dag(dag_id: int) -> Rebuilt:
         {pk: each.unfinished_parents for pk, each in stored.items()},
     )
     faults += _tolerance_faults(dag, stored, replayed)
+    faults += growth_faults(dag)
     faults += _counter_faults(
         dag, (replayed[pk].state for pk, node in stored.items() if node.kind in COUNTED_KINDS)
     )

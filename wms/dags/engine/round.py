@@ -61,6 +61,8 @@ class Round:
     number: int = field(init=False)
     aborted_by: NodeOutcome | None = field(default=None, init=False)
     checks_auxiliary: bool = field(default=False, init=False)
+    #: After this time, by the monotonic clock, no further fragment is read; 0 for no limit.
+    reads_until_s: float = 0.0
     _steps: Counter[str] = field(default_factory=Counter, init=False)
     _is_new: bool = field(default=True, init=False)
 

@@ -19,6 +19,7 @@ from wms.dags.engine.node_features import Features, features_of
 from wms.dags.engine.node_work import work_of
 from wms.dags.engine.round import NodeOutcome, Round, nodes_by_id
 from wms.dags.engine.tolerance import fail_nodes
+from wms.dags.growth.ends import grow_after
 from wms.dags.joins.deciding import follow_ends
 from wms.dags.joins.outcomes import facts_of_outcomes
 from wms.dags.models import Node, NodeEvent, Rescue
@@ -149,8 +150,9 @@ def abort_among(outcomes: Sequence[NodeOutcome]) -> NodeOutcome | None:
 
 def carry_out(round_: Round, outcomes: Sequence[NodeOutcome]) -> list[int]:
     """Apply the outcomes; returns special nodes that are ready now."""
+    grown = grow_after(round_, outcomes)
+    outcomes, facts = grown.outcomes, facts_of_outcomes(round_, grown.outcomes, grown.facts)
     by_next: dict[tuple[Next, str, str, int], list[NodeOutcome]] = defaultdict(list)
-    facts = facts_of_outcomes(round_, outcomes)
     for outcome in outcomes:
         # One whose outcome is told has an event of its own.
         alone = outcome.node.pk if outcome.node.pk in facts else 0

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from matching.ads.ad_cost import check_cost
 from matching.ads.classads import AdError, build_ad, literal_values, parse_lines
 from wms.core.errors import PilotageError
 from wms.dags.engine.decisions import Next
+from wms.dags.engine.node_features import features_of
 from wms.dags.engine.node_work import work_of
 from wms.dags.engine.round import NodeOutcome, Round
 from wms.dags.models import Condition, Node
@@ -27,7 +29,7 @@ FACT = "outcome"
 MOST_BYTES, MOST_NAMES = 4096, 20
 _MOST_STEPS = 4096
 #: The attributes that the engine sets; of these, what a file says does not count.
-OWN_ATTRIBUTES = ("ExitCode", "State", "Attempts", "JobCount", "JobsFailed")
+OWN_ATTRIBUTES = ("ExitCode", "State", "Attempts", "JobCount", "JobsFailed", "Pass")
 #: Why there are no values, for the reasons of arcs.
 FAULT = "OutcomeFault"
 _OWN = frozenset(name.lower() for name in (*OWN_ATTRIBUTES, FAULT))
@@ -39,14 +41,20 @@ _STATES = {
 
 
 def facts_of_outcomes(
-    round_: Round, outcomes: Sequence[NodeOutcome]
+    round_: Round,
+    outcomes: Sequence[NodeOutcome],
+    known: Mapping[int, Mapping[str, Any]] = MappingProxyType({}),
 ) -> Mapping[int, Mapping[str, Any]]:
-    """Facts for the events of those nodes that end now and have arcs with conditions, by node."""
+    """Facts for the events of those nodes that end now and have arcs with conditions, by node.
+
+    `known` are facts of some of them that were found already; they are among the result.
+    """
     ended = {v.node.pk: v for v in outcomes if v.decision.next in _STATES}
     if not round_.dag.has_joins or not ended:
-        return {}
-    parents = Condition.objects.filter(parent__in=list(ended)).values_list("parent_id", flat=True)
-    return {pk: {FACT: _outcome(round_, ended[pk])} for pk in parents.distinct()}
+        return known
+    asked = Condition.objects.filter(parent__in=list(ended.keys() - known.keys()))
+    parents = asked.values_list("parent_id", flat=True).distinct()
+    return {**known, **{pk: {FACT: outcome_of(round_, ended[pk])} for pk in parents}}
 
 
 def file_of(node: Node) -> str:
@@ -59,9 +67,10 @@ def outcome_by_hand(state: str) -> dict[str, Any]:
     return {"State": state, **({"ExitCode": 0} if state == NodeState.DONE else {})}
 
 
-def _outcome(round_: Round, outcome: NodeOutcome) -> dict[str, Any]:
+def outcome_of(round_: Round, outcome: NodeOutcome) -> dict[str, Any]:
+    """Outcome of a node that ends now, by the decision about it."""
     node, state = outcome.node, _STATES[outcome.decision.next]
-    work = work_of(node)
+    work, repeat = work_of(node), features_of(node.features).repeat
     return {
         **_returned(round_, node),
         "ExitCode": outcome.decision.code if state is NodeState.FAILED else 0,
@@ -69,6 +78,7 @@ def _outcome(round_: Round, outcome: NodeOutcome) -> dict[str, Any]:
         "Attempts": node.retry_number + 1,
         "JobCount": work.job_count if outcome.has_jobs and node.job_id is not None else 0,
         "JobsFailed": work.jobs_failed,
+        **({"Pass": repeat.pass_number} if repeat is not None else {}),
     }
 
 

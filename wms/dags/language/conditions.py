@@ -32,20 +32,24 @@ def split_condition(rest: str) -> tuple[str, str]:
     return (rest, "") if match is None else (rest[: match.start()], rest[match.end() :].strip())
 
 
-def check_condition(text: str) -> None:
-    """Raise Fault for an expression that cannot be read, costs too much, or can never be true."""
+def check_condition(text: str, *, word: str = "WHEN", about: str = "parent") -> None:
+    """Raise Fault for an expression that cannot be read, costs too much, or can never be true.
+
+    `word` is the one before it, `about` whose outcome it is about.
+    """
+    what = f"the condition of {word}"
     if len(text) > MAX_CONDITION_LENGTH:
-        raise Fault(f"the condition of WHEN has more than {MAX_CONDITION_LENGTH} characters")
+        raise Fault(f"{what} has more than {MAX_CONDITION_LENGTH} characters")
     try:
         expression = parse_expression(text)
         check_cost({"When": text}, most_steps=_MOST_STEPS)
     except AdError as error:
-        raise Fault(f"the condition of WHEN: {error.message}") from None
+        raise Fault(f"{what}: {error.message}") from None
     used = references(text)
     if any(each.scope == "target" for each in used):
-        raise Fault("the condition of WHEN is about the parent alone: there is no TARGET")
+        raise Fault(f"{what} is about the {about} alone: there is no TARGET")
     if not used and not isinstance(evaluate(expression, build_ad({})), bool):
-        raise Fault("the condition of WHEN can never be true")
+        raise Fault(f"{what} can never be true")
 
 
 def add_conditions(

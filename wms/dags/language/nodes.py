@@ -84,7 +84,7 @@ def _refuse_second(cursor: Cursor, rest: str, kind: NodeKind) -> None:
         return
     _skip_block(cursor, cursor.words(rest))
     if first is None or cursor.scope.depth:
-        raise Fault(f"a splice cannot have a {kind.upper()} node")
+        raise Fault(f"{cursor.scope.kind_words} cannot have a {kind.upper()} node")
     where = _location_text(cursor, first.location)
     raise Fault(f"a DAG has one {kind.upper()} node at most: {first.name} of {where} is it")
 

@@ -93,6 +93,11 @@ class Scope:
     pins_in: dict[int, list[int]] = field(default_factory=dict)
     pins_out: dict[int, list[int]] = field(default_factory=dict)
 
+    @property
+    def kind_words(self) -> str:
+        """What it is for people: a splice, or a fragment of a DAG that runs."""
+        return "a splice" if self.prefix else "a fragment"
+
     def category(self, name: str) -> str:
         """Full name of a category: a splice has categories of its own, unless the name begins with
         `+`.

@@ -20,6 +20,7 @@ from wms.dags.language import (
     arcs,
     conditions,
     gates,
+    growth,
     modifiers,
     nodes,
     script_command,
@@ -63,6 +64,7 @@ _SECOND_PASS: dict[str, _Command] = {
     "CONNECT": splices.connect,
     "DONE": modifiers.done,
     "ENV": settings.env,
+    "EXPAND": growth.expand,
     "INCLUDE": splices.include,
     "JOIN": conditions.join,
     "MAXJOBS": modifiers.max_jobs,
@@ -71,6 +73,7 @@ _SECOND_PASS: dict[str, _Command] = {
     "PIN_OUT": splices.pin_out,
     "PRE_SKIP": modifiers.pre_skip,
     "PRIORITY": modifiers.priority,
+    "REPEAT": growth.repeat,
     "RETRY": modifiers.retry,
     "SAVE_POINT_FILE": modifiers.save_point_file,
     "SCRIPT": script_command.script,
@@ -94,12 +97,14 @@ def parse_dag(
     limits: SizeLimits = SizeLimits(),  # noqa: B008 - it is frozen
     origin: Origin = TOP,
     deadline: Deadline | None = None,
+    is_fragment: bool = False,
 ) -> DagSpec:
     """Parse one or several DAG files as one DAG. Never raises: faults are in `findings`.
 
     `names` are paths of the workspace, as `read` knows them; the nodes of several files are called
     `0.A`, `1.A`. `origin` is the directory from which file names are resolved. A parse that exceeds
-    `deadline` ends with a fault.
+    `deadline` ends with a fault. A fragment is to become part of a DAG that runs: lines about the
+    DAG as a whole have no effect, as in a splice.
     """
     read_lines = partial(_read_lines, entries=_Entries())
     deadline = deadline or Deadline(None, 0)
@@ -107,10 +112,11 @@ def parse_dag(
     spec = state.spec
     with _garbage_collection_paused():
         with suppress(ReadingStopped):
-            _read_dag_files(state)
+            _read_dag_files(state, depth=int(is_fragment))
         spec.arcs = state.arcs.distinct()
         spec.statistics = graph_statistics(spec, len(state.special))
     conditions.check_joins(state)
+    growth.check_growth(state)
     _record_cycle(state)
     spec.findings, spec.warnings = state.collector.findings(), state.collector.warnings()
     return spec
@@ -128,13 +134,13 @@ def _garbage_collection_paused() -> Iterator[None]:
             gc.enable()
 
 
-def _read_dag_files(state: ParseState) -> None:
+def _read_dag_files(state: ParseState, depth: int) -> None:
     names = state.dag_files
     for number, name in enumerate(names):
         prefix = f"{number}." if len(names) > 1 else ""
         origin = state.origin
         directory = posixpath.dirname(name) if origin.uses_dag_dir else origin.directory
-        _read_dag_file(state, name, Scope(prefix, directory))
+        _read_dag_file(state, name, Scope(prefix, directory, depth))
     resolve_sources(state)
     success.warn_of_empty_groups(state)
 
@@ -152,7 +158,7 @@ def _read_dag_file(state: ParseState, name: str, scope: Scope) -> None:
         state.collector.add_fault(f"DAG file {name} is not there", SourceLocation(name, 0))
         return
     state.open_files.append(path)
-    state.read_lines(Cursor(state, scope, SourceText(text, path), 0))
+    state.read_lines(Cursor(state, scope, SourceText(text, path), scope.depth))
     state.open_files.pop()
 
 

@@ -93,7 +93,7 @@ def set_job_attr(cursor: Cursor, rest: str) -> None:
 def _has_no_effect(cursor: Cursor) -> bool:
     """Whether the line stands in a splice or an included file, where it only gets a warning."""
     if cursor.depth:
-        cursor.warn("has no effect in splices and in included files")
+        cursor.warn("has no effect in splices, fragments and included files")
     return cursor.depth > 0
 
 
@@ -136,7 +136,7 @@ def dot(cursor: Cursor, rest: str) -> None:
 def _set_export_file(cursor: Cursor, name: str, field: str) -> None:
     """Set the name of an exported file; the first one of its kind counts."""
     if cursor.scope.depth:
-        cursor.warn("has no effect in splices")
+        cursor.warn("has no effect in splices and fragments")
         return
     path = _export_path(cursor, name)
     spec = cursor.state.spec

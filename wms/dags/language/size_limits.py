@@ -1,6 +1,7 @@
 """Limits on the size of a DAG and its files: text, lines, findings, names, splices, nodes, arcs.
 
-Also on retries, rescues, attempts of a data placement, VARS of a node, ENV SET, and conditions.
+Also on retries, rescues, attempts of a data placement, VARS of a node, ENV SET, conditions, and
+growth.
 """
 
 from __future__ import annotations
@@ -23,6 +24,10 @@ MAX_VARIABLES = 1000
 MAX_CONDITIONS = 10_000
 #: Characters of a condition.
 MAX_CONDITION_LENGTH = 1000
+#: MAX of REPEAT: each pass is a node.
+MAX_PASSES = 10_000
+#: Fragments by which one DAG grows: each is read and checked by itself.
+MAX_FRAGMENTS = 10_000
 #: Lines of one file: each takes memory, empty ones too.
 MAX_LINES = 10_000_000
 #: What it takes to read a text is counted in lines: to open one takes as long as so many short

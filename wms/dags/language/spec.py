@@ -110,6 +110,27 @@ class GateSpec:
 
 
 @dataclass(frozen=True, slots=True)
+class Repeat:
+    """REPEAT: another pass follows a pass that ended well while this ClassAd expression is true.
+
+    There are `most` passes at most; `pass_number` is that of the node.
+    """
+
+    text: str
+    most: int
+    location: SourceLocation
+    pass_number: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Expansion:
+    """EXPAND: the DAG fragment of this path, which the node returns, follows the node."""
+
+    path: str
+    location: SourceLocation
+
+
+@dataclass(frozen=True, slots=True)
 class TimeLimits:
     """TIMEOUT in seconds: in the queue before the first start, and from start to end; 0 is no
     limit.
@@ -150,6 +171,8 @@ class NodeSpec:
     save_point: str | None = None
     #: Of GATE nodes only.
     gate: GateSpec | None = None
+    #: What follows the node is found out when it ends.
+    grows: Repeat | Expansion | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,8 +280,9 @@ class DagSpec:
     descriptions: dict[str, InlineDescription] = field(default_factory=dict)
     categories: dict[str, int] = field(default_factory=dict)
     tolerances: dict[str, GroupTolerance] = field(default_factory=dict)
-    #: GATE nodes.
+    #: GATE nodes, and nodes that the DAG may grow after.
     gates: list[NodeSpec] = field(default_factory=list)
+    growing: list[NodeSpec] = field(default_factory=list)
     #: Expression of SUCCESS WHEN; empty where there is none.
     success_rule: str = ""
     options: dict[str, int | bool] = field(default_factory=dict)

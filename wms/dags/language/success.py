@@ -46,7 +46,7 @@ def success(cursor: Cursor, rest: str) -> None:
     if keyword(option) != "WHEN" or not behind:
         raise Fault("expected: SUCCESS WHEN (expression)")
     if cursor.depth:
-        cursor.warn("has no effect in splices and in included files")
+        cursor.warn("has no effect in splices, fragments and included files")
         return
     state = cursor.state
     if state.success_at is not None:
@@ -108,8 +108,13 @@ def warn_of_empty_groups(state: ParseState) -> None:
 
 def most_tolerated(tolerance: GroupTolerance, size: int) -> int:
     """Number of failures that are tolerated among so many nodes; percentages are rounded down."""
-    most = size * tolerance.limit // 100 if tolerance.is_percent else tolerance.limit
-    return min(most, size)
+    return tolerated_among(tolerance.given, size)
+
+
+def tolerated_among(given: str, size: int) -> int:
+    """The same for a tolerance as it is written: a number, or a percentage."""
+    limit = int(given.removesuffix("%"))
+    return min(size * limit // 100 if given.endswith("%") else limit, size)
 
 
 def judge(expression: str, counts: Mapping[str, int]) -> Verdict:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from wms.dags.models.dags import Dag, DagEvent, LeftCluster, MatchRecord
 from wms.dags.models.follow import FollowedCluster, FollowedLog, FollowedProcess
+from wms.dags.models.growth import Growth
 from wms.dags.models.joins import Condition, Join
 from wms.dags.models.nodes import Edge, Node, NodeEvent, NodeTimer, NodeWork, SubmitDescription
 from wms.dags.models.policies import MatchmakingPolicy, NegotiationCycle
@@ -18,6 +19,7 @@ __all__ = [
     "FollowedCluster",
     "FollowedLog",
     "FollowedProcess",
+    "Growth",
     "Join",
     "LeftCluster",
     "MatchRecord",

@@ -44,6 +44,7 @@ _TO_BYTES = {
     for place, letter in enumerate(letters)
 }
 _READ_STATES = read_node_states(dict(zip(NodeState.values, _LETTERS, strict=False)))
+_WAITING = bytes([DRAWN.index(NodeState.WAITING.value)])
 _SUBMITTED = DRAWN.index(NodeState.SUBMITTED.value)
 
 
@@ -138,7 +139,8 @@ def own_states(dag: Dag) -> OwnStates:
 
 def with_jobs(dag: Dag, drawing: Drawing, version: Version, own: OwnStates) -> States:
     """States with those of jobs for submitted nodes; a query if there are such nodes."""
-    codes = bytearray(own.codes)
+    # A DAG may have grown between the queries: its new nodes wait.
+    codes = bytearray(own.codes.ljust(drawing.node_count, _WAITING))
     if _SUBMITTED in codes:
         shown_jobs = jobs_of(dag.pk).filter(state__in=DRAWN_JOB_STATES)
         for node_id, code in _codes_by_node(shown_jobs).items():

@@ -1,4 +1,7 @@
-"""Progress of a DAG's nodes as a rescue file states it (done, retries left), read from the rows."""
+"""Progress of a DAG's nodes as a rescue file states it (done, retries left), read from the rows.
+
+Also what the DAG grew by.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +9,21 @@ from django.db.models import BooleanField, Exists, OuterRef, Q, Value
 from django.db.models.expressions import Case, When
 
 from wms.dags.joins.selectors import kept_outcomes
-from wms.dags.models import Dag, Edge, Node
-from wms.dags.rescue.text import NodeProgress
+from wms.dags.models import Dag, Edge, Growth, Node
+from wms.dags.rescue.text import GrowthLine, NodeProgress
 from wms.dags.states import NodeKind, NodeState
 
 _UNLESS_EXIT = "features__unless_exit"
+
+
+def growth_lines(dag: Dag) -> list[GrowthLine]:
+    """Insertions into a DAG, in their order. One query."""
+    rows = Growth.objects.filter(dag=dag).order_by("number")
+    columns = ("kind", "node__name", "path", "after", "before")
+    return [
+        GrowthLine(kind, node or "", path, tuple(after), tuple(before))
+        for kind, node, path, after, before in rows.values_list(*columns)
+    ]
 
 
 def progress_of(dag: Dag) -> list[NodeProgress]:

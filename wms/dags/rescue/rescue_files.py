@@ -18,7 +18,7 @@ from wms.core.errors import Finding, InvalidInput
 from wms.dags.engine.round import options_of
 from wms.dags.models import Dag, Node, Rescue
 from wms.dags.rescue.names import OLD, rescue_path, rescue_stem
-from wms.dags.rescue.progress import progress_of
+from wms.dags.rescue.progress import growth_lines, progress_of
 from wms.dags.rescue.text import (
     Header,
     NodeProgress,
@@ -182,7 +182,9 @@ def _write(dag: Dag, path: str, number: int, header: Header) -> Rescue:
     progress = progress_of(dag)
     if header.start_node:
         progress = [without_start_node(each, header.start_node) for each in progress]
-    text = write_rescue(header, progress, resets_retries=options.reset_retries)
+    text = write_rescue(
+        header, progress, growth=growth_lines(dag), resets_retries=options.reset_retries
+    )
     blob = put_file(dag.workspace, path, text.encode())
     rescue, _ = Rescue.objects.update_or_create(
         workspace=dag.workspace,

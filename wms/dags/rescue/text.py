@@ -1,7 +1,8 @@
 """Text of rescue files and save points, written and parsed: nodes that are done, retries left.
 
 The form is DAGMan's "partial" one: the file is read after the DAG file and does not replace it. Of
-nodes with conditions on arcs from them it has the outcome too, which is Pilotage's own.
+nodes with conditions on arcs from them it has the outcome too, and of a DAG that has grown what it
+grew by; both are Pilotage's own.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from wms.core.errors import Finding
+from wms.dags.states import GrowthKind
 
 #: The version of the form, which DAGMan writes into every rescue file.
 VERSION = "2.0.1"
@@ -22,7 +24,36 @@ _MOST_FINDINGS = 200
 _MOST_RETRIES = 2**31 - 1
 _ATTRIBUTE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,255}\Z")
 _MOST_OUTCOME_LENGTH = 32 * 1024
+_MOST_GROWTH_LENGTH = 512 * 1024
+_GROWTH_EXPECTED = "GROW takes what the DAG grew by as JSON: kind, file, and the nodes around it"
+_AROUND = frozenset({"after", "before"})
+#: What a line of each kind has, and what it may have beside that.
+_GROWTH_KEYS = {
+    GrowthKind.PASS.value: (frozenset({"kind", "node"}), frozenset[str]()),
+    GrowthKind.FRAGMENT.value: (frozenset({"kind", "node", "file"}), frozenset[str]()),
+    GrowthKind.HAND.value: (frozenset({"kind", "file"}), _AROUND),
+}
 _NUMBER = re.compile(r"-?[0-9]{1,10}\Z")
+
+
+class GrowthLine(NamedTuple):
+    """Insertion of nodes into a DAG that ran: a pass or a fragment after a node; or a fragment that
+    somebody added, behind and before others.
+    """
+
+    kind: str
+    node: str = ""
+    file: str = ""
+    after: tuple[str, ...] = ()
+    before: tuple[str, ...] = ()
+    number: int = 0
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """The line as it is written, without what is empty."""
+        given = self._asdict()
+        del given["number"]
+        return {name: value for name, value in given.items() if value}
 
 
 class NodeProgress(NamedTuple):
@@ -52,14 +83,20 @@ class Header:
 
 
 def write_rescue(
-    header: Header, nodes: Sequence[NodeProgress], *, resets_retries: bool = True
+    header: Header,
+    nodes: Sequence[NodeProgress],
+    *,
+    growth: Sequence[GrowthLine] = (),
+    resets_retries: bool = True,
 ) -> str:
     """Text of a rescue file or save point; `nodes` are all nodes of the DAG, in their order.
+
+    So are the insertions of `growth`, which make nodes that are not in the DAG files.
 
     Unless retries begin anew in the next run, it has the number left of each unfinished node. A
     failed node is written as done if it has children and these wait for its end only.
     """
-    return "".join(_lines(header, nodes, resets_retries))
+    return "".join([*_head(header, nodes), *map(_grown, growth), *_lines(nodes, resets_retries)])
 
 
 def counts_as_done(node: NodeProgress) -> bool:
@@ -68,7 +105,7 @@ def counts_as_done(node: NodeProgress) -> bool:
     return (node.is_done or is_forgiven) and not node.is_final
 
 
-def _lines(header: Header, nodes: Sequence[NodeProgress], resets_retries: bool) -> Iterator[str]:
+def _head(header: Header, nodes: Sequence[NodeProgress]) -> Iterator[str]:
     failed = [node.name for node in nodes if node.is_failed]
     created = header.created_at.astimezone(UTC)
     if header.start_node:
@@ -82,6 +119,9 @@ def _lines(header: Header, nodes: Sequence[NodeProgress], resets_retries: bool) 
     yield f"# Nodes premarked DONE: {sum(map(counts_as_done, nodes))}\n"
     yield f"# Nodes that failed: {len(failed)}\n"
     yield f"#   {','.join([*failed, '<ENDLIST>'])}\n\n"
+
+
+def _lines(nodes: Sequence[NodeProgress], resets_retries: bool) -> Iterator[str]:
     for node in nodes:
         if counts_as_done(node):
             if node.is_failed:
@@ -93,6 +133,10 @@ def _lines(header: Header, nodes: Sequence[NodeProgress], resets_retries: bool) 
             yield from _outcome(node)
         elif node.max_retries and not resets_retries:
             yield from _retries(node)
+
+
+def _grown(line: GrowthLine) -> str:
+    return f"GROW {json.dumps(line.values, sort_keys=True)}\n"
 
 
 def _outcome(node: NodeProgress) -> Iterator[str]:
@@ -111,13 +155,14 @@ def _retries(node: NodeProgress) -> Iterator[str]:
 class RescueText:
     """Contents of a rescue file, by Pilotage or DAGMan; names are not checked against the DAG.
 
-    `retries` are (count, UNLESS-EXIT) by name, `outcomes` those of nodes that ended; `lines` is the
-    first line of each name.
+    `retries` are (count, UNLESS-EXIT) by name, `outcomes` those of nodes that ended, `growth` the
+    insertions in their order; `lines` is the first line of each name.
     """
 
     done: list[str] = field(default_factory=list)
     retries: dict[str, tuple[int, int | None]] = field(default_factory=dict)
     outcomes: dict[str, dict[str, Any]] = field(default_factory=dict)
+    growth: list[GrowthLine] = field(default_factory=list)
     lines: dict[str, int] = field(default_factory=dict)
 
     @property
@@ -129,7 +174,7 @@ class RescueText:
 def parse_rescue(text: str, *, file: str) -> tuple[RescueText, list[Finding]]:
     """Parsed rescue file or save point; all faults have the file and the line, at most 200.
 
-    Only DONE, RETRY and OUTCOME are commands of such a file. A repeated name
+    Only DONE, RETRY, OUTCOME and GROW are commands of such a file. A repeated name
     counts once; of several RETRY or OUTCOME lines for a node the last one counts.
     """
     read = RescueText()
@@ -145,6 +190,8 @@ def parse_rescue(text: str, *, file: str) -> tuple[RescueText, list[Finding]]:
             fault = _read_retry(words, number, read)
         elif command == "OUTCOME":
             fault = _read_outcome(line, number, read)
+        elif command == "GROW":
+            fault = _read_growth(line, number, read)
         else:
             fault = _fault(words)
         if fault:
@@ -167,7 +214,7 @@ def _commands(text: str) -> Iterable[tuple[int, str, list[str]]]:
 def _fault(words: Sequence[str]) -> str:
     if words[0].upper() == "DONE":
         return f"DONE takes one node name, not {len(words) - 1} words"
-    return f"a rescue file has only DONE, RETRY and OUTCOME lines, not {words[0][:80]}"
+    return f"a rescue file has only DONE, RETRY, OUTCOME and GROW lines, not {words[0][:80]}"
 
 
 def _read_retry(words: Sequence[str], number: int, read: RescueText) -> str:
@@ -187,15 +234,45 @@ def _read_retry(words: Sequence[str], number: int, read: RescueText) -> str:
 def _read_outcome(line: str, number: int, read: RescueText) -> str:
     """Read `OUTCOME name {...}`; the fault as text, or an empty string."""
     words = line.split(None, 2)
-    try:
-        known = json.loads(words[2]) if len(line) <= _MOST_OUTCOME_LENGTH else None
-    except (IndexError, ValueError, RecursionError):
-        known = None
-    if not isinstance(known, dict) or not all(map(_is_value, known.items())):
+    known = _object_in(words[2] if len(words) > 2 else "", _MOST_OUTCOME_LENGTH)
+    if known is None or not all(map(_is_value, known.items())):
         return "OUTCOME takes a node name and its outcome as JSON, values by names"
     read.outcomes[words[1]] = known
     read.lines.setdefault(words[1], number)
     return ""
+
+
+def _read_growth(line: str, number: int, read: RescueText) -> str:
+    """Read `GROW {...}`; the fault as text, or an empty string."""
+    known = _object_in(line.split(None, 1)[-1], _MOST_GROWTH_LENGTH)
+    if known is None or not isinstance(known.get("kind"), str):
+        return _GROWTH_EXPECTED
+    needed, possible = _GROWTH_KEYS.get(known["kind"], (frozenset(), frozenset()))
+    names = {name: known.pop(name, []) for name in _AROUND & possible}
+    if known.keys() != needed or not all(isinstance(value, str) for value in known.values()):
+        return _GROWTH_EXPECTED
+    if not all(map(_is_list_of_names, names.values())):
+        return _GROWTH_EXPECTED
+    line_read = GrowthLine(
+        **known,
+        after=tuple(names.get("after", ())),
+        before=tuple(names.get("before", ())),
+        number=number,
+    )
+    read.growth.append(line_read)
+    return ""
+
+
+def _is_list_of_names(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(name, str) for name in value)
+
+
+def _object_in(text: str, most: int) -> dict[str, Any] | None:
+    try:
+        known = json.loads(text) if len(text) <= most else None
+    except (ValueError, RecursionError):
+        return None
+    return known if isinstance(known, dict) else None
 
 
 def _is_value(item: tuple[str, Any]) -> bool:

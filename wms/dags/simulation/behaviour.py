@@ -6,6 +6,7 @@ its placement: `A`, `A.pre`, `A.post`, `A.hold`, `A.try`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,6 +19,8 @@ US_PER_S = 1_000_000
 _MAX_DURATION_S = 30 * 366 * 86_400
 #: Kind of the component of an attempt of a placement request.
 TRANSFER = "try"
+#: The number in the name of a pass, with what is behind it.
+_PASS = re.compile(r"#[0-9]+(?=\.[a-z]+\Z|\Z)")
 _KINDS = frozenset({"pre", "post", "hold", TRANSFER})
 
 
@@ -60,7 +63,8 @@ class Behaviour:
 
     `results` has one entry for each run, the last repeats; without any, runs succeed. An entry that
     is a list has one result for each process of a job list. Keys of `durations_s` are one run
-    (`A@1`, counted from 0), a component, or all components of a kind (`*`, `*.pre`).
+    (`A@1`, counted from 0), a component, or all components of a kind (`*`, `*.pre`). A pass of a
+    repeated node, `A#2`, of which nothing is said is like its first one.
     """
 
     results: Mapping[str, Sequence[Any]] = field(default_factory=dict)
@@ -71,7 +75,7 @@ class Behaviour:
 
     def result(self, component: str, run: int, process: int = 0) -> RunResult:
         """Result of a run of a component; runs count from 0."""
-        entries = self.results.get(component)
+        entries = self.results.get(component) or self.results.get(_of_first_pass(component))
         if not entries:
             return SUCCESS
         result = entries[min(run, len(entries) - 1)]
@@ -96,8 +100,12 @@ def component_name(name: str, kind: str) -> str:
     return f"{name}.{kind}" if kind else name
 
 
+def _of_first_pass(component: str) -> str:
+    return _PASS.sub("", component)
+
+
 def _duration_keys(name: str, kind: str, run: int) -> Iterator[str]:
-    for node in (name, "*"):
+    for node in dict.fromkeys((name, _of_first_pass(name), "*")):
         component = component_name(node, kind)
         yield f"{component}@{run}"
         if kind:

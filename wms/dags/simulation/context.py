@@ -69,22 +69,34 @@ class SimulationContext:
     has_inner: bool = False
     has_timers: bool = False
     has_gates: bool = False
+    may_grow: bool = False
     limits_idle: bool = False
 
     def add_dag(self, dag_id: int) -> None:
         """Add the simulated DAG, or an inner DAG of it, and set the flags for its features."""
         self.dag_ids.append(dag_id)
+        self._note_features(dag_id)
+
+    def note_growth(self) -> None:
+        """Set the flags for the features of nodes that DAGs have grown by."""
+        if self.may_grow:
+            for dag_id in self.dag_ids:
+                self._note_features(dag_id)
+
+    def _note_features(self, dag_id: int) -> None:
         counts = Node.objects.filter(dag_id=dag_id).aggregate(
             scripts=Count("pk", filter=Q(features__has_key="scripts")),
             data=Count("pk", filter=Q(kind=NodeKind.DATA)),
             inner=Count("pk", filter=Q(kind=NodeKind.SUBDAG)),
             timers=Count("pk", filter=Q(features__has_key="time_limits")),
             gates=Count("pk", filter=Q(kind=NodeKind.GATE)),
+            growing=Count("pk", filter=Q(features__has_key="expand")),
         )
         self.has_scripts = self.has_scripts or counts["scripts"] > 0
         self.has_data = self.has_data or counts["data"] > 0
         self.has_inner = self.has_inner or counts["inner"] > 0
         self.has_gates = self.has_gates or counts["gates"] > 0
+        self.may_grow = self.may_grow or counts["growing"] > 0
         is_timed = self.has_scripts or self.has_gates or counts["timers"] > 0
         self.has_timers = self.has_timers or is_timed
         options = Dag.objects.values_list("options", flat=True).get(pk=dag_id)

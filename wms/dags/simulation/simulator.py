@@ -169,6 +169,7 @@ class Simulation:
                 self._triggers.crash_pending = not self._crash()
             if not _advanced(engine.run_cycle(self.context.now)):
                 return has_advanced
+            self.context.note_growth()
             has_advanced = True
 
     def _crash(self) -> bool:

@@ -17,6 +17,7 @@ from wms.core.conf import conf
 from wms.core.errors import Finding, InvalidInput
 from wms.core.models import User
 from wms.dags.language.faults import deadline_message, finding_order
+from wms.dags.language.growth import fragment_faults
 from wms.dags.language.origin import TOP, Origin
 from wms.dags.language.parser import parse_dag
 from wms.dags.language.size_limits import MAX_FINDINGS, SizeLimits
@@ -78,6 +79,7 @@ def check_dag(
     limit_s: float | None = None,
     deadline: Deadline | None = None,
     transfers: Collection[tuple[str, str]] | None = MODULES.keys(),
+    is_fragment: bool = False,
 ) -> CheckedDag:
     """Parse and check a submission; all faults are found at once.
 
@@ -86,12 +88,22 @@ def check_dag(
     read from the database. With `allow_missing_files`, missing descriptions, executables and inputs
     are warnings instead of faults. A check that exceeds the deadline, the limit of the settings or
     `limit_s` ends with a fault. `transfers` are the pairs of schemes that DATA nodes may name; None
-    for all.
+    for all. Of a fragment of a DAG that runs, inputs that are not there are warnings: nodes around
+    it may make them.
     """
     texts = _Texts(files)
     deadline = deadline or _check_deadline(limit_s)
-    dag = parse_dag(names, texts.of_dag, limits=dag_size_limits(), origin=origin, deadline=deadline)
+    dag = parse_dag(
+        names,
+        texts.of_dag,
+        limits=dag_size_limits(),
+        origin=origin,
+        deadline=deadline,
+        is_fragment=is_fragment,
+    )
     checked = CheckedDag(dag, findings=[*dag.findings, *texts.faults], warnings=[*dag.warnings])
+    if is_fragment:
+        checked.findings += fragment_faults(dag)
     if owner is not None:
         checked.findings += gate_faults(dag)
     is_read = _read_sources(
@@ -105,7 +117,8 @@ def check_dag(
     elif binding is not None:
         checked.description.binding = binding
     if is_read and not dag.findings and not texts.faults:
-        _check_nodes(checked, files, owner, deadline, allow_missing_files=allow_missing_files)
+        may_miss = allow_missing_files or is_fragment
+        _check_nodes(checked, files, owner, deadline, allow_missing_files=may_miss)
     # Other faults of unreadable lines are meaningless.
     unreadable_lines = {(each.file, each.line) for each in texts.faults}
     findings = [each for each in checked.findings if (each.file, each.line) not in unreadable_lines]

@@ -41,6 +41,22 @@ def stored_needs(
     }
 
 
+def with_more_needs(
+    needs: Sequence[Mapping[str, Any]],
+    nodes: Sequence[str],
+    more: Mapping[Needs, Sequence[NodeSpec]],
+) -> tuple[list[Mapping[str, Any]], list[str]]:
+    """Stored needs of a DAG that has grown, with a node for each; those before come first."""
+    new = stored_needs(more, done=())
+    added = [
+        (each, name)
+        for each, name in zip(new["node_needs"], new["need_nodes"], strict=True)
+        if each not in needs
+    ]
+    pairs = [*zip(needs, nodes, strict=True), *added][:MOST_NEEDS]
+    return [each for each, _ in pairs], [name for _, name in pairs]
+
+
 def _given(needs: Needs) -> dict[str, Any]:
     """Needs that differ from the defaults, without what the DAG has itself."""
     return {

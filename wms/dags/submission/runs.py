@@ -7,7 +7,7 @@ the check of a run's options.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import partial
 from typing import Any
@@ -21,6 +21,12 @@ from wms.core.errors import Finding, InvalidInput
 from wms.core.loops import wake_loop
 from wms.core.models import User
 from wms.dags.engine.round import ENGINE
+from wms.dags.growth.resumption import (
+    Resumed,
+    Surroundings,
+    grow_from_rescue,
+    record_resumed,
+)
 from wms.dags.language.origin import TOP, Origin
 from wms.dags.language.size_limits import MAX_DATA_ATTEMPTS, MAX_RESCUES
 from wms.dags.language.spec import DagSpec, RunOptions
@@ -113,8 +119,12 @@ def store_run(request: RunRequest, checked: CheckedDag, *, actor: Actor) -> Dag:
     if request.keeps_files:
         _refuse_repeated_run(request)
     resume_point = prepare_resume_point(request.workspace, request.dag_files, request.resumption)
+    grown: Sequence[Resumed] = ()
     if resume_point is not None:
-        faults = unknown_names(resume_point, set(checked.dag.nodes))
+        around = Surroundings(request.workspace, request.owner, request.origin)
+        lines = resume_point.text.growth
+        grown, faults = grow_from_rescue(checked, lines, resume_point.path, around)
+        faults = faults or unknown_names(resume_point, set(checked.dag.nodes))
         if faults:
             raise InvalidInput(faults)
     dag = _create(request, checked, resume_point)
@@ -129,6 +139,7 @@ def store_run(request: RunRequest, checked: CheckedDag, *, actor: Actor) -> Dag:
         actor=ENGINE,
     )
     _record_submission(dag, checked, resume_point, actor)
+    record_resumed(dag, grown, actor=ENGINE)
     if request.parent_node is None:
         transaction.on_commit(partial(wake_loop, NEGOTIATE_TASK))
     return dag

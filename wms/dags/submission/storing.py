@@ -2,12 +2,14 @@
 
 Nodes and arcs are stored by COPY. Nodes that are done already, in the file or by a rescue, are
 marked, with events; retries are those that the rescue has left. The counters of the DAG are set.
+Also the storage of nodes by which a DAG grows.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterator, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from django.db import connection
@@ -16,7 +18,7 @@ from wms.core.actors import Actor
 from wms.dags.engine import transitions
 from wms.dags.engine.node_features import features_row
 from wms.dags.engine.node_work import begins_plain
-from wms.dags.joins.storing import KeptOutcomes, plan_joins, store_joins
+from wms.dags.joins.storing import JoinPlan, KeptOutcomes, plan_joins, store_joins
 from wms.dags.language.spec import DagSpec, NodeSpec, TimeLimits
 from wms.dags.models import Dag, SubmitDescription
 from wms.dags.states import COUNTED_KINDS, NodeKind
@@ -42,29 +44,12 @@ def store_nodes(
     Nodes that are done in the DAG file or by the rescue get an event as well; the counters of `dag`
     are updated. Nodes without a TIMEOUT of their own get that of the DAG's options.
     """
-    _set_default_limits(dag, spec)
-    descriptions = _store_descriptions(dag, spec, submit_files)
-    ids = _new_ids(len(spec.nodes))
     is_done = _done(spec, done)
     plan = plan_joins(spec)
     unfinished = _unfinished_parents(spec, is_done)
-    for index in plan.joined:
-        # What it waits for is its join.
-        unfinished[index] = 1
-    priority = int(dag.options.get("priority", 0))
-    with connection.cursor() as cursor:
-        with cursor.copy(COPY_NODES) as copy:
-            for index, node in enumerate(spec.nodes.values()):
-                row = _node_row(node, descriptions, retries.get(node.name))
-                copy.write_row(
-                    (ids[index], dag.pk, node.name, node.kind.value, index + 1, row.description,
-                     node.directory, row.variables, row.features, node.priority + priority,
-                     node.category, "waiting", "", unfinished[index], row.max_retries, 0,
-                     index not in plan.parents and begins_plain(node.kind, row.features))
-                )  # fmt: skip
-        with cursor.copy(COPY_ARCS) as copy:
-            for arc in spec.arcs:
-                copy.write_row((ids[arc.parent], ids[arc.child], arc.is_weak))
+    ids = store_graph(
+        dag, spec, submit_files, plan=plan, unfinished_parents=unfinished, retries=retries
+    )
     if plan.joined:
         store_joins(dag, spec, plan, ids)
     kept = KeptOutcomes(spec, plan, ids, is_done, outcomes)
@@ -83,6 +68,44 @@ def store_nodes(
     Dag.objects.filter(pk=dag.pk).update(
         done_count=dag.done_count, failed_count=dag.failed_count, node_count=dag.node_count
     )
+
+
+def store_graph(
+    dag: Dag,
+    spec: DagSpec,
+    submit_files: Mapping[str, SubmitFile],
+    *,
+    plan: JoinPlan,
+    unfinished_parents: list[int],
+    retries: Mapping[str, tuple[int, int | None]] = MappingProxyType({}),
+    first_ordinal: int = 1,
+) -> list[int]:
+    """Store nodes that wait, the arcs between them, and their descriptions; the ids by position.
+
+    The joins of `plan` are stored by `store_joins`, when all arcs of their nodes are there.
+    """
+    _set_default_limits(dag, spec)
+    descriptions = _store_descriptions(dag, spec, submit_files, is_new=first_ordinal == 1)
+    ids = new_node_ids(len(spec.nodes))
+    for index in plan.joined:
+        # What it waits for is its join.
+        unfinished_parents[index] = 1
+    priority = int(dag.options.get("priority", 0))
+    with connection.cursor() as cursor:
+        with cursor.copy(COPY_NODES) as copy:
+            for index, node in enumerate(spec.nodes.values()):
+                row = _node_row(node, descriptions, retries.get(node.name))
+                copy.write_row(
+                    (ids[index], dag.pk, node.name, node.kind.value, first_ordinal + index,
+                     row.description, node.directory, row.variables, row.features,
+                     node.priority + priority, node.category, "waiting", "",
+                     unfinished_parents[index], row.max_retries, 0,
+                     index not in plan.parents and begins_plain(node.kind, row.features))
+                )  # fmt: skip
+        with cursor.copy(COPY_ARCS) as copy:
+            for arc in spec.arcs:
+                copy.write_row((ids[arc.parent], ids[arc.child], arc.is_weak))
+    return ids
 
 
 def _set_default_limits(dag: Dag, spec: DagSpec) -> None:
@@ -126,16 +149,20 @@ def _node_row(
     return _Row(description, variables, json.dumps(features) if features else None, max_retries)
 
 
-def _new_ids(count: int) -> list[int]:
+def new_node_ids(count: int) -> list[int]:
+    """Ids for so many nodes that are to be stored, rising."""
     with connection.cursor() as cursor:
         cursor.execute(RESERVE_NODE_IDS, [count])
         return sorted(row[0] for row in cursor.fetchall())
 
 
 def _store_descriptions(
-    dag: Dag, spec: DagSpec, submit_files: Mapping[str, SubmitFile]
+    dag: Dag, spec: DagSpec, submit_files: Mapping[str, SubmitFile], *, is_new: bool
 ) -> dict[str, int]:
-    """Rows of submit descriptions and inline placement requests, by source."""
+    """Rows of submit descriptions and inline placement requests, by source.
+
+    Those that the DAG has already stay: the engine reads a file that has changed since.
+    """
     requests = {
         node.source: {"request": spec.descriptions[node.source].text}
         for node in spec.nodes.values()
@@ -146,11 +173,16 @@ def _store_descriptions(
         workspace=dag.workspace_id, path__in=contents.keys() - spec.descriptions.keys()
     )
     hashes = dict(files.values_list("path", "blob_id"))
+    named, known = {**contents, **requests}, dict[str, int]()
+    if not is_new:
+        stored = SubmitDescription.objects.filter(dag=dag, name__in=list(named))
+        known.update(stored.values_list("name", "pk"))
     rows = SubmitDescription.objects.bulk_create(
         SubmitDescription(dag=dag, name=name, content=content, sha256=hashes.get(name, ""))
-        for name, content in {**contents, **requests}.items()
+        for name, content in named.items()
+        if name not in known
     )
-    return {row.name: row.pk for row in rows}
+    return {**known, **{row.name: row.pk for row in rows}}
 
 
 def _done(spec: DagSpec, done: Collection[str]) -> bytearray:

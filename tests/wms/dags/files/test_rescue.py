@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.wms.dags.files.samples import sample
-from wms.dags.rescue.text import Header, NodeProgress, parse_rescue, write_rescue
+from wms.dags.rescue.text import GrowthLine, Header, NodeProgress, parse_rescue, write_rescue
 
 CREATED = datetime(2026, 11, 20, 13, 38, 43, tzinfo=UTC)
 HEADER = Header("sample.dag", CREATED)
@@ -125,7 +125,7 @@ def test_it_reads_retries_with_and_without_an_exit_code() -> None:
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("JOB A a.sub", "only DONE, RETRY and OUTCOME lines, not JOB"),
+        ("JOB A a.sub", "only DONE, RETRY, OUTCOME and GROW lines, not JOB"),
         ("DONE", "DONE takes one node name, not 0 words"),
         ("DONE A B", "DONE takes one node name, not 2 words"),
         ("OUTCOME A", "OUTCOME takes"),
@@ -211,3 +211,46 @@ def test_two_hundred_thousand_nodes_are_written_and_read_in_a_second() -> None:
 
     assert len(read.done) == 133_333
     assert time.process_time() - began < 2
+
+
+GROWTH = [
+    GrowthLine("pass", "A"),
+    GrowthLine("fragment", "A#2", "d/x y.dag.grown001"),
+    GrowthLine("hand", file="f.dag.grown002", after=("A", 'q"ä'), before=("B",)),
+    GrowthLine("hand", file="g.dag.grown001"),
+]
+
+
+def test_what_a_dag_grew_by_is_read_as_it_was_written() -> None:
+    text = write_rescue(HEADER, done("A"), growth=GROWTH)
+    read, findings = parse_rescue(text, file="x")
+
+    assert findings == []
+    assert [each._replace(number=0) for each in read.growth] == GROWTH
+    assert read.done == ["A"]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "GROW",
+        "GROW A",
+        "GROW []",
+        'GROW {"kind": "pass"}',
+        'GROW {"kind": "pass", "node": 5}',
+        'GROW {"kind": "pass", "node": "A", "file": "x"}',
+        'GROW {"kind": ["pass"], "node": "A"}',
+        'GROW {"kind": "other", "node": "A"}',
+        'GROW {"kind": "fragment", "node": "A", "after": ["B"], "file": "x"}',
+        'GROW {"kind": "hand", "file": "x", "after": "B"}',
+        'GROW {"kind": "hand", "file": "x", "after": [["B"]]}',
+        'GROW {"kind": "hand", "after": []}',
+        "GROW " + "[" * 100_000,
+        f'GROW {{"kind": "hand", "file": "{"x" * 600_000}"}}',
+    ],
+)
+def test_a_hostile_line_of_growth_is_a_fault_of_its_line(line: str) -> None:
+    read, findings = parse_rescue(f"DONE A\n{line}\n", file="x")
+
+    assert read.growth == []
+    assert [(each.file, each.line) for each in findings] == [("x", 2)]

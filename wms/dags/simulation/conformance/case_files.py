@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from wms.dags.language.origin import Origin
 from wms.dags.language.parser import parse_dag
+from wms.dags.language.spec import Expansion
 from wms.dags.states import NodeKind
 
 #: Programs that exist in every directory; they end as the behaviour says.
@@ -56,6 +57,8 @@ class _NamedFiles:
         spec = parse_dag(list(dag_files), self._files.get, origin=Origin(directory))
         for node in spec.nodes.values():
             self.directories.add(node.directory)
+            if isinstance(node.grows, Expansion) and depth:
+                self.read([node.grows.path], node.directory, depth - 1)
             if node.kind is NodeKind.SUBDAG and depth:
                 self.read([node.source], node.directory, depth - 1)
             elif node.source and node.source not in spec.descriptions:

@@ -15,7 +15,7 @@ from wms.core.conf import conf
 from wms.core.errors import Finding, InvalidInput
 from wms.dags.language.origin import TOP, Origin
 from wms.dags.language.parser import parse_dag
-from wms.dags.language.spec import DagSpec, NodeSpec
+from wms.dags.language.spec import DagSpec, Expansion, NodeSpec
 from wms.dags.states import NodeKind, ScriptKind
 
 #: Limit of files whose content is read; of others and of large ones only the name is known.
@@ -90,10 +90,19 @@ def _paths(root: Path) -> Iterator[str]:
                 yield os.path.relpath(file, root)
 
 
-def _read_dag(folder: LocalFolder, dag_files: list[str], origin: Origin, depth: int) -> None:
-    spec = parse_dag(dag_files, folder.text, origin=origin)
+def _read_dag(
+    folder: LocalFolder,
+    dag_files: list[str],
+    origin: Origin,
+    depth: int,
+    *,
+    is_fragment: bool = False,
+) -> None:
+    spec = parse_dag(dag_files, folder.text, origin=origin, is_fragment=is_fragment)
     for node in spec.nodes.values():
         _warn_of_missing_scripts(folder, node)
+        if isinstance(node.grows, Expansion) and depth:
+            _read_fragment(folder, node, node.grows.path, origin, depth)
         if node.source in spec.descriptions or not node.source:
             continue
         is_there = folder.text(node.source) is not None
@@ -101,6 +110,17 @@ def _read_dag(folder: LocalFolder, dag_files: list[str], origin: Origin, depth: 
             _add_placeholder(folder, node, spec)
         elif node.kind is NodeKind.SUBDAG and depth:
             _read_dag(folder, [node.source], replace(origin, directory=node.directory), depth - 1)
+
+
+def _read_fragment(
+    folder: LocalFolder, node: NodeSpec, path: str, origin: Origin, depth: int
+) -> None:
+    if folder.text(path) is None:
+        folder.files[path] = _EMPTY_DAG
+        folder.warn(f"{path} is not there yet: taken as a fragment without nodes", node)
+    else:
+        around = replace(origin, directory=node.directory)
+        _read_dag(folder, [path], around, depth - 1, is_fragment=True)
 
 
 def _add_placeholder(folder: LocalFolder, node: NodeSpec, spec: DagSpec) -> None:
