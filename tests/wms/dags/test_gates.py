@@ -7,12 +7,13 @@ from datetime import timedelta
 import pytest
 
 from tests import factories
-from tests.wms.dags.driving import NOW, advance, assert_log_agrees, match, run_all, states
+from tests.wms.dags.driving import NOW, advance, assert_log_agrees, match, run_all, run_one, states
 from wms.core.actors import Actor
 from wms.core.errors import Conflict, InvalidInput, NotPermitted, ReasonRequired
 from wms.core.models import AuditEntry, Role
 from wms.dags.models import Dag, NodeEvent, NodeTimer, NodeWork
 from wms.dags.reading.obstacles import obstacles_of
+from wms.dags.reading.selectors import needing_attention
 from wms.dags.services.dags import hold_dags, release_dags
 from wms.dags.services.gates import decide_gates
 from wms.dags.services.nodes import change_nodes, mark_nodes, rerun_nodes
@@ -190,6 +191,23 @@ def test_a_tolerated_failure_is_counted_and_forgotten_when_it_runs_again(submit,
     run_all(match(dag), {"A": 1})
     assert (dag.state, dag.category_counts[" tolerated sim"]) == ("completed", 1)
     assert_log_agrees(dag)
+
+
+def test_a_dag_needs_attention_for_failures_that_it_does_not_tolerate_and_for_no_others(
+    submit,
+) -> None:
+    needy = needing_attention(Dag.objects.all(), now=NOW)
+    dag = match(submit(f"{TOLERANT}JOB X step.sub\nJOB Y step.sub\n"))
+    run_one("A", 1)
+    advance(dag)
+    assert (dag.state, dag.failed_count) == ("running", 1)
+    assert not needy.exists()
+
+    run_one("X", 1)
+    advance(dag)
+
+    assert (dag.state, dag.failed_count) == ("running", 2)
+    assert list(needy.all()) == [dag]
 
 
 def test_nodes_that_people_mark_use_the_tolerance_up_and_give_it_back(submit, alice) -> None:

@@ -25,12 +25,15 @@ def unhandled_failures(dag: Dag) -> QuerySet[Node]:
 
 
 def has_unhandled() -> Q:
-    """Condition on DAGs with failed nodes: one of these failures is not handled."""
+    """Condition on DAGs with failed nodes: one of these failures is neither handled nor tolerated.
+
+    The nodes are looked at only where the DAG has such rules.
+    """
     handled = Condition.objects.filter(parent=OuterRef("pk"), holds=True)
     failed = Node.objects.filter(
         dag=OuterRef("pk"), state=NodeState.FAILED, kind__in=COUNTED_KINDS
     ).exclude(Exists(handled))
-    return Q(has_joins=False) | Q(Exists(failed))
+    return Q(has_joins=False, tolerances={}) | Q(Exists(failed.exclude(work__is_tolerated=True)))
 
 
 def has_failed(dag: Dag) -> bool:

@@ -106,7 +106,10 @@ def listed_dags(user: User) -> QuerySet[Dag]:
 
 
 def needing_attention(dags: QuerySet[Dag], *, now: datetime) -> QuerySet[Dag]:
-    """DAGs held, failed within a day, with failed nodes, or waiting long or in vain for a site."""
+    """DAGs held, failed within a day, with failed nodes, or waiting long or in vain for a site.
+
+    A failure that the DAG handles or tolerates needs nobody.
+    """
     return dags.filter(_needs_attention(now))
 
 
