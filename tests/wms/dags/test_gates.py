@@ -11,7 +11,10 @@ from tests.wms.dags.driving import NOW, advance, assert_log_agrees, match, run_a
 from wms.core.actors import Actor
 from wms.core.errors import Conflict, InvalidInput, NotPermitted, ReasonRequired
 from wms.core.models import AuditEntry, Role
+from wms.dags.engine.gates import gate_of
 from wms.dags.models import Dag, NodeEvent, NodeTimer, NodeWork
+from wms.dags.policy import may_decide
+from wms.dags.reading.gate_selectors import asked_by, gates_to_decide
 from wms.dags.reading.obstacles import obstacles_of
 from wms.dags.reading.selectors import needing_attention
 from wms.dags.services.dags import hold_dags, release_dags
@@ -104,6 +107,39 @@ def test_a_gate_is_opened_by_those_whom_it_names_and_by_nobody_else(
     opened(by_role, sheila, opens=False)
     assert states(advance(by_role)) == {"A": "done", "g": "failed", "B": "futile"}
     assert by_role.state == "failed"
+
+
+def test_what_waits_for_the_yes_of_a_user_is_what_the_user_may_decide(
+    submit, alice, charlie, olga
+) -> None:
+    bob, sheila = factories.person("bob"), factories.person("sheila", Role.SHIFTER)
+    factories.accounting(bob, "quality")
+    people = [alice, bob, charlie, olga, sheila, factories.person("vera", Role.VIEWER)]
+    people.append(factories.person("ada", Role.ADMIN))
+    lines = ["", " DEADLINE 2d", " BY user:charlie", " BY group:quality,role:operator"]
+    lines += [" BY role:user", " BY role:shifter DEADLINE 1h THEN OPEN"]
+    text = "".join(f"GATE g{at}{line}\n" for at, line in enumerate(lines))
+    dag = match(submit(text + "GATE t UNTIL 2090-01-01T00:00Z\nJOB B step.sub\n"))
+    gates = {gate.name: gate_of(gate) for gate in dag.nodes.filter(kind="gate")}
+
+    for user in people:
+        told = gates_to_decide(user, only_asked=False, limit=20)
+        assert {each.node.name for each in told} == {
+            name
+            for name, gate in gates.items()
+            if gate.opens_at is None and may_decide(user, dag, gate.who)
+        }
+        asked = gates_to_decide(user, only_asked=True, limit=20)
+        assert {each.node.name for each in asked} == {
+            each.node.name for each in told if user.pk in asked_by(each.node, alice.pk)
+        }
+
+    [*_, last] = gates_to_decide(sheila, only_asked=False, limit=20)
+    assert (last.node.name, last.opens_then) == ("g5", True)
+    assert last.due_at == last.waits_since + timedelta(hours=1)
+    assert len(gates_to_decide(alice, only_asked=False, limit=1)) == 1
+    opened(dag, alice, "g0", "g1")
+    assert [each.node.name for each in gates_to_decide(alice, only_asked=True, limit=9)] == ["g4"]
 
 
 def test_a_gate_that_names_nobody_is_its_owners_and_the_shifters(submit, charlie) -> None:
