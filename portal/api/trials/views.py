@@ -64,14 +64,7 @@ class _NewTrial(TakesFiles):
                 )
             )
             trial = services.request_trial(
-                replace(
-                    wanted,
-                    dag_files=tuple(submission.dag_files),
-                    files=submission.all_files,
-                    origin=submission.origin,
-                ),
-                owner=user,
-                actor=Actor.person(user),
+                wanted.of_submission(submission), owner=user, actor=Actor.person(user)
             )
         body = shapes.TrialSerializer(trial, context={"request": request}).data
         headers = {"Location": body["url"]}
