@@ -90,9 +90,13 @@ class CheckTrial(_NewTrial):
         """A trial whose report has all faults, warnings, and the DAG's shape."""
         _read_first(request)
         wanted = TrialRequest(
-            TrialKind.CHECK, (), {}, allows_missing=sent_truth(request, "allow_missing")
+            TrialKind.CHECK,
+            (),
+            {},
+            allows_missing=sent_truth(request, "allow_missing"),
+            is_for_dagman=sent_truth(request, "dagman"),
         )
-        return self.ask(request, wanted, ("dag", "allow_missing", *ORIGIN_FIELDS))
+        return self.ask(request, wanted, ("dag", "allow_missing", "dagman", *ORIGIN_FIELDS))
 
 
 class DryRunTrial(_NewTrial):

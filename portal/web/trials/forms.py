@@ -26,6 +26,7 @@ class TrialForm:
     kind: TrialKind
     behaviour: Mapping[str, Any]
     allows_missing: bool
+    is_for_dagman: bool
     dag_id: int | None
     sent: SubmissionParts
 
@@ -54,6 +55,7 @@ def read_trial_form(request: HttpRequest) -> TrialForm:
         kind=TrialKind(kind),
         behaviour=_behaviour(form.get("behaviour", "")),
         allows_missing="allow_missing" in form,
+        is_for_dagman="dagman" in form,
         dag_id=dag_id,
         sent=SubmissionParts(
             dags=dags,

@@ -80,6 +80,7 @@ def _asked(form: TrialForm, user: User) -> Trial:
         (),
         {},
         allows_missing=form.allows_missing,
+        is_for_dagman=form.is_for_dagman,
         behaviour=form.behaviour if form.kind is TrialKind.DRY_RUN else {},
     )
     actor = Actor.person(user)

@@ -44,8 +44,8 @@ MAX_FILES: Final = 10_000
 class TrialRequest:
     """Request for a trial: what is done with which DAG files, and from where names are looked up.
 
-    `behaviour` is the behaviour file of a dry run; `allows_missing` makes missing descriptions
-    warnings of a check.
+    `behaviour` is the behaviour file of a dry run. Of a check `allows_missing` makes missing
+    descriptions warnings, and `is_for_dagman` makes all that plain DAGMan does not know a fault.
     """
 
     kind: TrialKind
@@ -53,6 +53,7 @@ class TrialRequest:
     files: Mapping[str, BinaryIO]
     origin: Origin = TOP
     allows_missing: bool = False
+    is_for_dagman: bool = False
     behaviour: Mapping[str, Any] = field(default_factory=dict)
 
     def of_submission(self, submission: DagSubmission) -> TrialRequest:
@@ -144,6 +145,7 @@ def _store(
             "root": origin.root,
             "uses_dag_dir": origin.uses_dag_dir,
             "allows_missing": request.allows_missing,
+            "is_for_dagman": request.is_for_dagman,
             "behaviour": dict(request.behaviour),
         },
         archive=archive,
