@@ -205,6 +205,24 @@ def running_dag(owner: User, *, at: Site | None = None, **how: object) -> Dag:
     return made
 
 
+def deciding_dag(owner: User) -> Dag:
+    """A running DAG of which A1 is done, so that B runs and C is skipped; the gate g waits, and M
+    needs any of the three.
+    """
+    made = running_dag(
+        owner,
+        name="deciding.dag",
+        node_count=1,
+        commands="JOB B job.sub\nJOB C job.sub\nGATE g DEADLINE 2d\nJOB M job.sub\n"
+        "PARENT A1 CHILD B WHEN (ExitCode == 0)\nPARENT A1 CHILD C WHEN (ExitCode > 0)\n"
+        "PARENT B C g CHILD M\nJOIN M ANY\n",
+    )
+    run_job(pilot(made.site.queues.get()))
+    turn()
+    made.refresh_from_db()
+    return made
+
+
 def turn() -> None:
     """One turn of negotiator and engine, at the time of now."""
     negotiation.run_cycle(timezone.now())

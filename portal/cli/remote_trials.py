@@ -34,6 +34,7 @@ def remote_report(
     origin: Origin,
     *,
     allows_missing: bool = False,
+    is_for_dagman: bool = False,
     behaviour: dict[str, Any] | None = None,
     tell: Callable[[str], None],
 ) -> ToolReport:
@@ -46,6 +47,7 @@ def remote_report(
     texts += [("root", origin.root)] if origin.root else []
     texts += [("use_dag_dir", "true")] if origin.uses_dag_dir else []
     texts += [("allow_missing", "true")] if allows_missing else []
+    texts += [("dagman", "true")] if is_for_dagman else []
     texts += [("behaviour", json.dumps(behaviour))] if behaviour else []
     with tempfile.TemporaryDirectory(prefix="pilotage-") as temporary:
         archive = Path(temporary, "files.tar.gz")

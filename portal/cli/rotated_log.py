@@ -1,19 +1,21 @@
 """Log that grows and is rotated, read as one sequence of bytes.
 
-Files are known by how they begin, so renamed and copied ones are found again: LOG, LOG.old, LOG.1,
-LOG.2 and so on, the highest number the oldest. What is known of them is kept in a state file, so
-that the sequence goes on after this program was killed. Uses the standard library only.
+Files are known by how they begin, so renamed, copied and packed ones are found again: LOG, LOG.old,
+LOG.1, LOG.2 and so on, the highest number the oldest, each of them with `.gz` too. What is known of
+them is kept in a state file, so that the sequence goes on after this program was killed. Uses the
+standard library only.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import re
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
+
+from portal.cli.log_files import PACKED, LogFiles
 
 _HEAD_BYTES = 4096
 
@@ -40,6 +42,7 @@ class RotatedLog:
 
     def __init__(self, log: Path, state: Path) -> None:
         self._log, self._state = log, state
+        self._content = LogFiles()
         self.facts: dict[str, Any] = {}
         self._segments: list[Segment] = []
         self._paths: list[Path | None] = []
@@ -68,14 +71,17 @@ class RotatedLog:
         files = self._files()
         if not self._segments:
             self._begin(files, offset)
-        self._paths = [_found(each, files) for each in self._segments]
+        self._paths = [self._found(each, files) for each in self._segments]
         self._go_on(files)
         self._forget(offset)
         if before != [asdict(each) for each in self._segments]:
             self.keep()
 
     def read(self, offset: int, limit: int) -> bytes:
-        """Bytes from `offset` on, as many as there are, at most `limit`. Raises LogLost."""
+        """Bytes from `offset` on, as many as there are, at most `limit`.
+
+        Raises LogLost, and OSError.
+        """
         content = b""
         for segment, path in zip(self._segments, self._paths, strict=True):
             at = offset + len(content) - segment.start
@@ -83,22 +89,30 @@ class RotatedLog:
                 continue
             if path is None:
                 raise LogLost(f"a rotated part of {self._log} is gone, from byte {offset} of it on")
-            with path.open("rb") as file:
-                file.seek(at)
-                content += file.read(min(segment.size - at, limit - len(content)))
+            try:
+                content += self._content.read(
+                    path, at, min(segment.size - at, limit - len(content))
+                )
+            except FileNotFoundError:
+                # Renamed or packed this moment: the next look finds it.
+                break
         return content
 
     def _files(self) -> list[Path]:
-        """The files that there are, the oldest first."""
-        numbered = re.compile(re.escape(self._log.name) + r"\.(\d{1,4})")
-        rotated = {
-            int(match[1]): path
+        """The files that there are, the oldest first; packed ones where the plain one is gone."""
+        numbered = re.compile(re.escape(self._log.name) + r"\.(\d{1,4})(?:\.gz)?")
+        numbers = {
+            int(match[1])
             for path in self._log.parent.iterdir()
             if (match := numbered.fullmatch(path.name))
         }
-        old = self._log.with_name(self._log.name + ".old")
-        files = [rotated[number] for number in sorted(rotated, reverse=True)]
-        return [path for path in [*files, old, self._log] if path.is_file() and _size(path)]
+        names = [*(f".{number}" for number in sorted(numbers, reverse=True)), ".old", ""]
+        files: list[Path] = []
+        for name in names:
+            plain = self._log.with_name(self._log.name + name)
+            packed = plain.with_name(plain.name + PACKED)
+            files += [path for path in (plain, packed) if self._content.size(path)][:1]
+        return files
 
     def _begin(self, files: list[Path], offset: int) -> None:
         if offset and len(files) > 1:
@@ -111,9 +125,10 @@ class RotatedLog:
 
     def _append(self, path: Path) -> None:
         start = self._segments[-1].start + self._segments[-1].size if self._segments else 0
-        size = _size(path)
+        size = self._content.size(path)
         head_bytes = min(size, _HEAD_BYTES)
-        self._segments.append(Segment(start, _head(path, head_bytes), head_bytes, size))
+        head = self._content.head(path, head_bytes)
+        self._segments.append(Segment(start, head, head_bytes, size))
         self._paths.append(path)
 
     def _go_on(self, files: list[Path]) -> None:
@@ -123,10 +138,10 @@ class RotatedLog:
         newest, path = self._segments[-1], self._paths[-1]
         if path is None:
             raise LogLost(f"{self._log} is another file than before, and the old one is gone")
-        newest.size = _size(path)
+        newest.size = self._content.size(path)
         if newest.head_bytes < _HEAD_BYTES:
             newest.head_bytes = min(newest.size, _HEAD_BYTES)
-            newest.head = _head(path, newest.head_bytes)
+            newest.head = self._content.head(path, newest.head_bytes)
         following = files[files.index(path) + 1 :]
         if not following:
             self._rotated_size = None
@@ -143,25 +158,9 @@ class RotatedLog:
         while len(self._segments) > 1 and self._segments[1].start <= offset:
             del self._segments[0], self._paths[0]
 
-
-def _found(segment: Segment, files: list[Path]) -> Path | None:
-    for path in reversed(files):
-        is_long_enough = _size(path) >= segment.size
-        if is_long_enough and _head(path, segment.head_bytes) == segment.head:
-            return path
-    return None
-
-
-def _size(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except FileNotFoundError:
-        return 0
-
-
-def _head(path: Path, length: int) -> str:
-    try:
-        with path.open("rb") as file:
-            return hashlib.sha256(file.read(length)).hexdigest()
-    except FileNotFoundError:
-        return ""
+    def _found(self, segment: Segment, files: list[Path]) -> Path | None:
+        for path in reversed(files):
+            is_long_enough = self._content.size(path) >= segment.size
+            if is_long_enough and self._content.head(path, segment.head_bytes) == segment.head:
+                return path
+        return None

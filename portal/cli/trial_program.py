@@ -60,6 +60,8 @@ def _check(folder: Path, request: dict[str, Any]) -> ToolReport:
         request["dag_files"],
         Origin(request["directory"], request["root"], request["uses_dag_dir"]),
         allows_missing=request["allows_missing"],
+        # One that was asked for before an upgrade says nothing of it.
+        is_for_dagman=request.get("is_for_dagman", False),
     )
 
 

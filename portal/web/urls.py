@@ -40,6 +40,7 @@ from portal.web.sites import downtime_views as downtimes
 from portal.web.sites import queue_views as queues
 from portal.web.sites import suspect_views as suspects
 from portal.web.sites import views as sites
+from portal.web.trials import views as trials
 from wms.actions.queues import QUEUES
 from wms.actions.sites_and_pilots import PILOTS, PLACEMENTS
 
@@ -141,6 +142,10 @@ urlpatterns = [
         )
         for action in PILOTS.on_page
     ),
+    path("trials/", trials.trial_list, name="trials"),
+    path("trials/new/", trials.new_trial, name="new-trial"),
+    path("trials/<int8:trial_id>/", trials.trial_page, name="trial"),
+    path("trials/<int8:trial_id>/stop/", trials.stop_trial, name="stop-trial"),
     path("bulk/", bulk.bulk_list, name="bulk"),
     path("bulk/new/", bulk.new_bulk, name="new-bulk"),
     path("bulk/<int8:operation_id>/", bulk.bulk_page, name="bulk-operation"),

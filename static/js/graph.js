@@ -65,9 +65,9 @@
   }
 
   function center(box) {
-    const frame = box.querySelector(".frame");
-    const x = (Number(frame.getAttribute("x")) + frame.width.baseVal.value / 2) * zoom;
-    const y = (Number(frame.getAttribute("y")) + frame.height.baseVal.value / 2) * zoom;
+    const frame = box.querySelector(".frame").getBBox();
+    const x = (frame.x + frame.width / 2) * zoom;
+    const y = (frame.y + frame.height / 2) * zoom;
     const left = Math.max((scroll.clientWidth - svg.width.baseVal.value) / 2, 0);
     scroll.scrollTo(x + left - scroll.clientWidth / 2, y - scroll.clientHeight / 2);
   }
@@ -134,7 +134,7 @@
     box.classList.add(`tone-${look.tone}`);
     const use = box.querySelector("use");
     use.setAttribute("href", `${use.getAttribute("href").split("#")[0]}#${look.shape}`);
-    const words = `${box.dataset.name}: ${look.word}`;
+    const words = `${box.dataset.name}: ${look.word}${box.dataset.more}`;
     box.setAttribute("aria-label", words);
     box.querySelector("title").textContent = words;
   }

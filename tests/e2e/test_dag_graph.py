@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -15,6 +16,7 @@ from pytest_django.live_server_helper import LiveServer
 from portal.web.graph import tab
 from tests import factories
 from tests.e2e.conftest import NARROW, WIDE, Complaints
+from tests.e2e.page_checks import look, look_narrow
 from wms.core.models import User
 from wms.dags.models import Dag
 
@@ -176,3 +178,26 @@ def test_a_folded_graph_is_accessible(
     for scheme in ("light", "dark"):
         page.emulate_media(color_scheme=scheme)
         assert Axe().run(page, options=_AXE).response["violations"] == []
+
+
+def test_a_graph_with_conditions_joins_and_gates_is_accessible(
+    page: Page,
+    live_server: LiveServer,
+    login: Login,
+    complaints: Complaints,
+    pictures: Path | None,
+) -> None:
+    people = factories.people()
+    dag = factories.deciding_dag(people.alice)
+    login(people.alice)
+    page.goto(_tab(live_server, dag, "graph"))
+    gate = page.get_by_role("link", name="g: ready (gate)")
+    expect(gate).to_be_visible()
+    expect(page.get_by_role("link", name="M: waiting, needs any of its 3 arcs")).to_be_visible()
+
+    page.locator("#graph-zoom [data-zoom=in]").click()
+    gate.focus()
+
+    expect(page.locator("#graph-told")).to_contain_text("g: ready (gate); 1 neighbour")
+    faults = look(page, "dag-deciding-graph", pictures=pictures)
+    assert not [*faults, *look_narrow(page, "dag-deciding-graph", pictures=pictures)]

@@ -12,7 +12,8 @@ from playwright.sync_api import Page, expect
 from pytest_django.live_server_helper import LiveServer
 
 from tests import factories
-from tests.e2e.conftest import NARROW, Complaints
+from tests.e2e.conftest import NARROW, WIDE, Complaints
+from tests.e2e.page_checks import look, look_narrow
 from tests.wms.bulk.conftest import finish
 from wms.bulk.models import BulkOperation
 from wms.core.models import User
@@ -273,3 +274,33 @@ def test_failed_nodes_are_ticked_in_the_list_and_retried_after_a_look(
     expect(page.locator("#events-box")).to_contain_text("the node was full")
     states = dict(dag.nodes.values_list("name", "state"))
     assert (states["A1"], states["A2"] != "failed") == ("failed", True)
+
+
+def test_a_gate_is_opened_from_the_overview(
+    page: Page,
+    live_server: LiveServer,
+    login: Callable[[User], None],
+    complaints: Complaints,
+    pictures: Path | None,
+) -> None:
+    people = factories.people()
+    dag = factories.deciding_dag(people.alice)
+    lines = "".join(f"GATE sign_off_{at}{' DEADLINE 12h' if at % 3 else ''}\n" for at in range(9))
+    factories.running_dag(people.bob, name="reprocessing.dag", commands=lines)
+    login(people.sam)
+    page.goto(live_server.url)
+    expect(page.get_by_role("heading", name="Waits for your yes")).to_be_visible()
+    faults = look(page, "dashboard-gates", pictures=pictures)
+    faults += look_narrow(page, "dashboard-gates", pictures=pictures)
+    page.set_viewport_size(WIDE)  # type: ignore[arg-type]
+    page.goto(live_server.url + reverse("web:dag", args=[dag.pk]))
+    faults += look(page, "dag-gates", pictures=pictures)
+    assert not [*faults, *look_narrow(page, "dag-gates", pictures=pictures)]
+
+    page.goto(live_server.url)
+    page.get_by_role("link", name="Open the gate g", exact=True).click()
+    page.get_by_label("Reason").fill("it looks well")
+    page.get_by_role("button", name="Open gate").click()
+
+    expect(page.get_by_role("status")).to_contain_text("Node g is open")
+    assert dag.nodes.get(name="g").state == "done"

@@ -15,6 +15,7 @@ from portal.web.dags.page import TABS
 from tests.e2e.account_data import account_pages
 from tests.e2e.cluster_data import clusters
 from tests.e2e.production import Production, bulk_operations
+from tests.e2e.trial_data import trial_pages
 from wms.core.models import AuditEntry
 from wms.dags.models import NegotiationCycle, ScriptRun
 from wms.failures.models import FailureGroup, FailureRule
@@ -34,8 +35,8 @@ NO_PAGES = {
     "web:remove-filter", "web:columns", "web:preferences", "web:new-bulk", "web:confirm-bulk",
     "web:tell", "web:read-notices", "web:bell", "web:add-token", "web:revoke-token",
     "web:password", "web:start-filter", "web:subscribe", "web:unsubscribe", "web:add-channel",
-    "web:change-channel", "web:stop-bulk", "web:retry-bulk", "web:change-downtime",
-    "web:cancel-downtime", "web:clear-node", "admin:sites_site_export",
+    "web:change-channel", "web:stop-bulk", "web:stop-trial", "web:retry-bulk",
+    "web:change-downtime", "web:cancel-downtime", "web:clear-node", "admin:sites_site_export",
 }  # fmt: skip
 #: Of the administration: made of the same parts for every kind of thing, or leading elsewhere.
 _ALIKE = (
@@ -98,6 +99,7 @@ def pages_of(made: Production) -> dict[str, str]:
         "bulk-operation": reverse("web:bulk-operation", args=[operations["done"].pk]),
         "submit": reverse("web:submit"),
         "submit-jobs": reverse("web:submit-jobs"),
+        **trial_pages(made),
         "clusters": reverse("web:clusters"),
         "clusters-none": reverse("web:clusters") + "?label=nothing",
         "clusters-fault": reverse("web:clusters") + "?state=lost",

@@ -47,6 +47,7 @@ BODIES: dict[str, Callable[[], dict[str, Any]]] = {
     "api:trials-dry-run": lambda: _dag_parts("file"),
     "api:dags-follow": lambda: {**_dag_parts("file"), "log": "new.dag.nodes.log"},
     "web:submit": lambda: _dag_parts("files"),
+    "web:new-trial": lambda: _dag_parts("files"),
     "api:jobs": lambda: {"executable": "/bin/true"},
     "api:jobs-check": lambda: {"executable": "/bin/true"},
     "web:submit-jobs": lambda: {"executable": "/bin/true"},

@@ -70,6 +70,8 @@ GET = {
     "web:import-downtimes": SHIFT,
     "web:bulk-operation": SEEN,
     "web:confirm-bulk": SEEN,  # leads to the preview and changes nothing
+    "web:trial": SEEN,
+    "web:stop-trial": SEEN,  # leads to the trial and changes nothing
     "web:cluster-job": "Lnnnnnn",  # asked without a number
     "web:frontend": WALLED,
     "web:*": READ,
@@ -227,6 +229,8 @@ POST = {
     "api:notices-read": READ,
     "api:subscriptions": READ,
     "web:submit": SUBMIT,
+    "web:new-trial": SUBMIT,
+    "web:stop-trial": "Lfnoooo",
     "web:steer": STEER,
     "web:new-bulk": SUBMIT,
     "web:confirm-bulk": "Lnnofff",  # only who made the preview

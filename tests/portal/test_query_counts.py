@@ -81,6 +81,7 @@ EXEMPT = {
     "web:new-bulk": "is posted to",
     "web:confirm-bulk": "is posted to",
     "web:stop-bulk": "is posted to",
+    "web:stop-trial": "is posted to",
     "web:retry-bulk": "is posted to",
     "api:failure-mute": "is posted to",
     "api:failure-resolve": "is posted to",

@@ -151,7 +151,7 @@ class World:
             "token_id": ApiToken, "subscription_id": Subscription, "channel_id": Channel,
         }  # fmt: skip
         if parameter == "trial_id":
-            wanted = ["waiting"] if route.name == "api:trial-stop" else ["done"]
+            wanted = ["waiting"] if route.name.endswith(("trial-stop", "stop-trial")) else ["done"]
             return Trial.objects.filter(state__in=wanted).latest("pk").pk
         if parameter == "operation_id":
             return _operation(route.name)

@@ -14,8 +14,32 @@ from rest_framework.views import APIView
 
 from portal.api.base import caller, refusals
 from portal.shared.drawings import drawing_of, states_of
+from wms.dags.joins.selectors import conditions_by_arc, partial_joins
+from wms.dags.models import Dag
+from wms.dags.reading.drawing import Drawing
 from wms.dags.reading.drawing_states import DRAWN, changes_since, read_version
-from wms.dags.reading.selectors import find_dag
+from wms.dags.reading.selectors import find_dag, kinds_but_jobs
+
+
+class GraphConditionSerializer(serializers.Serializer[Any]):
+    """Condition of one arc, which is named by the numbers of its ends."""
+
+    parent = serializers.IntegerField()
+    child = serializers.IntegerField()
+    expression = serializers.CharField()
+    holds = serializers.BooleanField(allow_null=True, help_text="Null until the parent has ended.")
+    reason = serializers.CharField()
+
+
+class GraphJoinSerializer(serializers.Serializer[Any]):
+    """Join of a node that does not need all of its arcs: JOIN ANY, or JOIN n."""
+
+    node = serializers.IntegerField()
+    needed = serializers.IntegerField(help_text="So many arcs have to hold.")
+    arcs = serializers.IntegerField()
+    held = serializers.IntegerField(help_text="Arcs that hold.")
+    ruled_out = serializers.IntegerField(help_text="Arcs whose conditions do not hold.")
+    lost = serializers.IntegerField(help_text="Arcs from failures that nothing handles.")
 
 
 class GraphSerializer(serializers.Serializer[Any]):
@@ -29,6 +53,12 @@ class GraphSerializer(serializers.Serializer[Any]):
     codes = serializers.ListField(child=serializers.IntegerField(), help_text="Of the states.")
     parents = serializers.ListField(child=serializers.IntegerField(), help_text="Of each arc.")
     children = serializers.ListField(child=serializers.IntegerField(), help_text="Of each arc.")
+    kinds = serializers.DictField(
+        child=serializers.CharField(),
+        help_text="What nodes are that are no jobs, by number: gates, inner DAGs, FINAL.",
+    )
+    conditions = GraphConditionSerializer(many=True)
+    joins = GraphJoinSerializer(many=True)
 
 
 class GraphChangesSerializer(serializers.Serializer[Any]):
@@ -43,7 +73,7 @@ class GraphChangesSerializer(serializers.Serializer[Any]):
 
 
 class DagGraph(APIView):
-    """The nodes of a DAG by level and place, its arcs, and the states of the nodes.
+    """The nodes of a DAG by level and place, its arcs and conditions, and the nodes' states.
 
     With hundreds of thousands of nodes the answer has some megabytes.
     """
@@ -64,8 +94,39 @@ class DagGraph(APIView):
                 "codes": list(states.codes),
                 "parents": drawing.parents.tolist(),
                 "children": drawing.children.tolist(),
+                "kinds": {drawing.index_of(pk): kind for pk, kind in kinds_but_jobs(dag).items()},
+                "conditions": _conditions(dag, drawing),
+                "joins": _joins(dag, drawing),
             }
         )
+
+
+def _conditions(dag: Dag, drawing: Drawing) -> list[dict[str, Any]]:
+    """Conditions of the arcs that have one, in the order of their parents."""
+    return [
+        {
+            "parent": drawing.index_of(parent),
+            "child": drawing.index_of(child),
+            "expression": condition.expression,
+            "holds": condition.holds,
+            "reason": condition.reason,
+        }
+        for (parent, child), condition in conditions_by_arc(dag).items()
+    ]
+
+
+def _joins(dag: Dag, drawing: Drawing) -> list[dict[str, Any]]:
+    return [
+        {
+            "node": drawing.index_of(pk),
+            "needed": join.needed_count,
+            "arcs": join.arc_count,
+            "held": join.held_count,
+            "ruled_out": join.ruled_out_count,
+            "lost": join.lost_count,
+        }
+        for pk, join in partial_joins(dag).items()
+    ]
 
 
 class DagGraphChanges(APIView):

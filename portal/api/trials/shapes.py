@@ -38,6 +38,9 @@ class CheckTrialSerializer(SentFilesSerializer):
     allow_missing = serializers.BooleanField(
         required=False, help_text="Files that are not there are warnings."
     )
+    dagman = serializers.BooleanField(
+        required=False, help_text="What plain DAGMan does not know is a fault."
+    )
 
 
 class DryRunTrialSerializer(SentFilesSerializer):

@@ -64,14 +64,7 @@ class _NewTrial(TakesFiles):
                 )
             )
             trial = services.request_trial(
-                replace(
-                    wanted,
-                    dag_files=tuple(submission.dag_files),
-                    files=submission.all_files,
-                    origin=submission.origin,
-                ),
-                owner=user,
-                actor=Actor.person(user),
+                wanted.of_submission(submission), owner=user, actor=Actor.person(user)
             )
         body = shapes.TrialSerializer(trial, context={"request": request}).data
         headers = {"Location": body["url"]}
@@ -97,9 +90,13 @@ class CheckTrial(_NewTrial):
         """A trial whose report has all faults, warnings, and the DAG's shape."""
         _read_first(request)
         wanted = TrialRequest(
-            TrialKind.CHECK, (), {}, allows_missing=sent_truth(request, "allow_missing")
+            TrialKind.CHECK,
+            (),
+            {},
+            allows_missing=sent_truth(request, "allow_missing"),
+            is_for_dagman=sent_truth(request, "dagman"),
         )
-        return self.ask(request, wanted, ("dag", "allow_missing", *ORIGIN_FIELDS))
+        return self.ask(request, wanted, ("dag", "allow_missing", "dagman", *ORIGIN_FIELDS))
 
 
 class DryRunTrial(_NewTrial):

@@ -101,7 +101,7 @@ def show_dag(request: HttpRequest, dag_id: int, *, refused: Refused | None = Non
         "counts": counts.counted,
         "node_total": sum(counts.every.values()),
         "kept_back": read.kept_back,
-        "gates": waiting_gates(read.dag),
+        "gates": waiting_gates(dag, request.user),
         "outer": outer_dags(dag),
         "is_told": read.is_told,
         "accepting": accepting_sites(dag) or [],

@@ -195,7 +195,7 @@ def read_submit_form(request: HttpRequest, options: RunOptionsForm) -> SubmitFor
     dags = uploads(request, "dag")
     if not dags:
         raise InvalidInput.of("Choose a DAG file.", field="DAG file")
-    folder = [_in_folder(upload) for upload in uploads(request, "folder")]
+    folder = [in_folder(upload) for upload in uploads(request, "folder")]
     files = [*uploads(request, "files"), *folder]
     description = next(iter(uploads(request, "description")), None)
     archives = uploads(request, "archive")
@@ -224,7 +224,7 @@ def read_submit_form(request: HttpRequest, options: RunOptionsForm) -> SubmitFor
     )
 
 
-def _in_folder(upload: Upload) -> Upload:
-    """Uploaded files by their paths inside the chosen folder."""
+def in_folder(upload: Upload) -> Upload:
+    """Uploaded file by its path inside the chosen folder."""
     _, _, inside = upload.name.partition("/")
     return Upload(inside or upload.name, upload.content)

@@ -1,4 +1,4 @@
-"""Data of the dashboard: attention items, counts by state, causes of failure, running work.
+"""Data of the dashboard: attention items, waiting gates, counts by state, causes, running work.
 
 Also sites and control loops, and the scope: the user's own work, or everything.
 """
@@ -25,6 +25,7 @@ from wms.core.models import Role, User
 from wms.core.policy import has_role
 from wms.core.selectors import LoopHealth, LoopStatus, loop_statuses
 from wms.dags.models import Dag
+from wms.dags.reading.gate_selectors import WaitingGate, gates_to_decide
 from wms.dags.reading.selectors import attention_and_running, listed_dags
 from wms.dags.states import DagState
 from wms.failures.selectors import CountedGroup, Window, counted_groups, own_groups, visible_groups
@@ -41,6 +42,7 @@ from wms.pilots.states import PilotState
 _LINES = 8
 _SITES = 12
 _CAUSES = 5
+_GATES = 20
 _ALARMING = frozenset({"held", "failed", "stalled"})
 _ATTENTION = "dag/attention"
 
@@ -85,6 +87,7 @@ class Board:
     attention_items: Sequence[AttentionItem]
     attention: Sequence[Dag]
     attention_total: Count
+    gates: Sequence[WaitingGate]
     running: Sequence[Dag]
     clusters: Sequence[Cluster]
     causes: Sequence[CountedGroup]
@@ -143,6 +146,7 @@ def board_of(user: User, *, now: datetime, scope: Scope, window: Window) -> Boar
         attention_items=attention_items,
         attention=needy,
         attention_total=counts[_ATTENTION],
+        gates=gates_to_decide(user, only_asked=is_mine, limit=_GATES),
         running=running,
         clusters=list(
             _of(listed_clusters(user), user, scope).filter(state=ClusterState.ACTIVE)[:_LINES]

@@ -22,12 +22,16 @@ _PREFIX = re.compile(r"[\W_]*\d.*\Z", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class NodeFact:
-    """Data of one node for the drawing, besides its position and state."""
+    """Data of one node for the drawing, besides its position and state.
+
+    `join` is the number of arcs that have to hold, and of all, where not all have to.
+    """
 
     id: int
     name: str
     kind: str
     inner: int | None = None
+    join: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)

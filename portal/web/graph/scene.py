@@ -12,18 +12,24 @@ from types import MappingProxyType
 from portal.shared.state_badges import WORDS, badge_of
 from portal.web.graph.folding import Element, NodeFact
 from portal.web.graph.state_bars import BarSegment, in_words, stretches_of
+from wms.dags.joins.selectors import DrawnCondition
 from wms.dags.reading.drawing import assign_positions
 from wms.dags.reading.drawing_states import DRAWN
+from wms.dags.states import NodeKind
 
 BOX_WIDTH = 176
 _BOX_HEIGHT = 28
 _GROUP_HEIGHT = 48
 _ROW_GAP = 8
 _LEVEL_GAP = 48
+#: The same where expressions stand beside arcs.
+_LABEL_GAP = 136
 _COLUMN_GAP = 14
 _MARGIN = 16
 _BAR = BOX_WIDTH - 20
 _LETTERS = 21
+#: How far the outline of a gate points to each side.
+_POINT = 9
 #: Levels of more boxes than this are drawn in several columns.
 _LEAST_ROWS = 14
 #: More lines than this are not drawn.
@@ -54,11 +60,23 @@ class Box:
     members: str = ""
     stretches: Sequence[BarSegment] = ()
     width: int = BOX_WIDTH
+    #: What is told of the node besides its state, in words; and its join in a sign.
+    more: str = ""
+    join: str = ""
 
     @property
     def middle(self) -> float:
         """Height at which lines meet the box."""
         return self.y + self.height / 2
+
+    @property
+    def corners(self) -> str:
+        """Outline of a gate: six corners, of which two point to its neighbours."""
+        left, right, top, bottom = self.x, self.x + self.width, self.y, self.y + self.height
+        return (
+            f"M{left} {self.middle:g}L{left + _POINT} {top}H{right - _POINT}L{right} "
+            f"{self.middle:g}L{right - _POINT} {bottom}H{left + _POINT}Z"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +87,12 @@ class Wire:
     parent: int
     child: int
     is_thick: bool
-    #: Of the one arc with a condition that it stands for, cut; and where this is written.
+    #: Of the one arc with a condition that it stands for: the expression, cut; all that is told of
+    #: it; and where the expression is written.
     label: str = ""
     condition: str = ""
+    #: What came of the condition: `holds`, `ruled-out`, or nothing yet.
+    outcome: str = ""
     label_x: float = 0.0
     label_y: float = 0.0
 
@@ -86,6 +107,21 @@ class Scene:
     height: int
     states: Sequence[str]
     wires_left_out: int = 0
+
+    @property
+    def has_conditions(self) -> bool:
+        """Whether a drawn arc has a condition."""
+        return any(wire.condition for wire in self.wires)
+
+    @property
+    def has_joins(self) -> bool:
+        """Whether a drawn node needs not all of its arcs."""
+        return any(box.join for box in self.boxes)
+
+    @property
+    def has_gates(self) -> bool:
+        """Whether a gate is drawn."""
+        return any(box.kind == NodeKind.GATE for box in self.boxes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +141,7 @@ def scene_of(
     *,
     found: Collection[int] = (),
     last: Collection[int] = (),
-    conditions: Mapping[tuple[int, int], str] = MappingProxyType({}),
+    conditions: Mapping[tuple[int, int], DrawnCondition] = MappingProxyType({}),
 ) -> Scene:
     """Place the elements and draw the arcs between them.
 
@@ -121,24 +157,23 @@ def scene_of(
     behind = [place[node] for node in last if node in place]
     parents, children = [a for a, _ in joined], [b for _, b in joined]
     levels, orders = assign_positions(len(elements), parents, children, last=behind)
-    spots, width, height = _spots(elements, levels, orders)
+    told = {
+        (place[parent], place[child]): condition
+        for (parent, child), condition in conditions.items()
+        if parent in place and child in place
+    }
+    spots, width, height = _spots(elements, levels, orders, gap=_LABEL_GAP if told else _LEVEL_GAP)
     boxes = [
         _box(number, element, spots[number], facts, codes, addresses, set(found))
         for number, element in enumerate(elements)
     ]
     shown = dict(list(joined.items())[:MOST_WIRES])
-    told = {
-        (place[parent], place[child]): text
-        for (parent, child), text in conditions.items()
-        if parent in place and child in place
-    }
     present = {code for each in elements for code in {codes[node] for node in each.members}}
     return Scene(
         # In the order in which they are read, which is that of the keyboard.
         boxes=sorted(boxes, key=lambda box: (box.x, box.y)),
         wires=[
-            _wire(boxes[a], boxes[b], count, told.get((a, b), ""))
-            for (a, b), count in shown.items()
+            _wire(boxes[a], boxes[b], count, told.get((a, b))) for (a, b), count in shown.items()
         ],
         width=width,
         height=height,
@@ -148,7 +183,7 @@ def scene_of(
 
 
 def _spots(
-    elements: Sequence[Element], levels: Sequence[int], orders: Sequence[int]
+    elements: Sequence[Element], levels: Sequence[int], orders: Sequence[int], *, gap: int
 ) -> tuple[dict[int, tuple[int, int]], int, int]:
     """Upper left corner of each element, and the size of the drawing."""
     rows = max(_LEAST_ROWS, math.ceil(math.sqrt(len(elements)) * 1.6))
@@ -170,8 +205,8 @@ def _spots(
                 spots[number] = (x, y)
                 y += _height(elements[number]) + _ROW_GAP
             x += BOX_WIDTH + _COLUMN_GAP
-        x += _LEVEL_GAP - _COLUMN_GAP
-    width = max(x - _LEVEL_GAP + _MARGIN, BOX_WIDTH + 2 * _MARGIN)
+        x += gap - _COLUMN_GAP
+    width = max(x - gap + _MARGIN, BOX_WIDTH + 2 * _MARGIN)
     return spots, width, lowest + 2 * _MARGIN
 
 
@@ -208,7 +243,22 @@ def _box(
         label=shortened(fact.name), name=fact.name, words=WORDS.get(state, state),
         href=addresses.node(fact.id), tone=badge.tone, shape=badge.shape, state=state,
         node_id=fact.id, kind="" if fact.kind == "job" else fact.kind, is_found=node in found,
+        more=_more(fact), join=_sign(fact.join),
     )  # fmt: skip
+
+
+def _more(fact: NodeFact) -> str:
+    kind = "" if fact.kind == NodeKind.JOB else f" ({fact.kind})"
+    if fact.join is None:
+        return kind
+    needed, arcs = fact.join
+    return f"{kind}, needs {'any' if needed == 1 else needed} of its {arcs} arcs"
+
+
+def _sign(join: tuple[int, int] | None) -> str:
+    if join is None:
+        return ""
+    return "any" if join[0] == 1 else f"{join[0]}/{join[1]}"
 
 
 def shortened(name: str) -> str:
@@ -231,14 +281,16 @@ def _ranges(members: Sequence[int]) -> str:
     return ",".join(parts)
 
 
-def _wire(parent: Box, child: Box, count: int, condition: str) -> Wire:
+def _wire(parent: Box, child: Box, count: int, condition: DrawnCondition | None) -> Wire:
     x1, y1 = parent.x + parent.width, parent.middle
     x2, y2 = child.x, child.middle
     bend = max(24.0, (x2 - x1) / 2)
     path = f"M{x1} {y1:g}C{x1 + bend:g} {y1:g} {x2 - bend:g} {y2:g} {x2} {y2:g}"
-    if count > 1 or not condition:
+    if count > 1 or condition is None:
         return Wire(path, parent.number, child.number, is_thick=count > 1)
+    outcome = {None: "", True: "holds", False: "ruled-out"}[condition.holds]
     return Wire(
-        path, parent.number, child.number, is_thick=False, label=shortened(condition),
-        condition=condition, label_x=(x1 + x2) / 2, label_y=(y1 + y2) / 2 - 4,
+        path, parent.number, child.number, is_thick=False, label=shortened(condition.expression),
+        condition=condition.reason or f"when {condition.expression}", outcome=outcome,
+        label_x=(x1 + x2) / 2, label_y=(y1 + y2) / 2 - 4,
     )  # fmt: skip

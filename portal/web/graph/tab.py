@@ -20,7 +20,7 @@ from portal.web.graph.level_map import level_map
 from portal.web.graph.scene import BoxAddresses, Scene, scene_of
 from portal.web.graph.state_bars import STACKED_CODES
 from wms.core.errors import NotFound
-from wms.dags.joins.selectors import arcs_with_conditions
+from wms.dags.joins.selectors import DrawnCondition, conditions_by_arc, partial_joins
 from wms.dags.models import Dag, Node
 from wms.dags.reading.drawing import Drawing
 from wms.dags.reading.drawing_analysis import neighbours_of
@@ -131,7 +131,8 @@ def _way(query: QueryDict, **values: Any) -> str:
 
 
 def _facts(dag: Dag, drawing: Drawing, only: Sequence[int] | None = None) -> dict[int, NodeFact]:
-    """Data of nodes for their boxes, by number in the drawing; one query."""
+    """Data of nodes for their boxes, by number in the drawing; one query, and one for joins."""
+    joins = {pk: (join.needed_count, join.arc_count) for pk, join in partial_joins(dag).items()}
     rows = Node.objects.filter(dag=dag)
     if only is not None:
         rows = rows.filter(pk__in=[drawing.id_of(node) for node in only])
@@ -140,7 +141,7 @@ def _facts(dag: Dag, drawing: Drawing, only: Sequence[int] | None = None) -> dic
     for pk, name, kind, inner in rows.order_by("pk").values_list(*columns):
         index = drawing.index_of(pk)
         if index is not None:
-            facts[index] = NodeFact(pk, name, kind, inner)
+            facts[index] = NodeFact(pk, name, kind, inner, joins.get(pk))
     return facts
 
 
@@ -152,13 +153,13 @@ def _arcs(drawing: Drawing) -> zip[tuple[int, int]]:
     return zip(drawing.parents, drawing.children, strict=True)
 
 
-def _conditions(dag: Dag, drawing: Drawing) -> dict[tuple[int, int], str]:
+def _conditions(dag: Dag, drawing: Drawing) -> dict[tuple[int, int], DrawnCondition]:
     """Conditions of arcs, by the numbers of their ends."""
     found = {}
-    for (parent, child), text in arcs_with_conditions(dag).items():
+    for (parent, child), condition in conditions_by_arc(dag).items():
         above, below = drawing.index_of(parent), drawing.index_of(child)
         if above is not None and below is not None:
-            found[above, below] = text
+            found[above, below] = condition
     return found
 
 

@@ -28,6 +28,28 @@ def test_a_graph_is_told_in_columns(alice: APIClient, dag: Dag) -> None:
     assert [told["states"][code] for code in told["codes"]] == ["submitted", "waiting", "waiting"]
 
 
+def test_conditions_joins_and_gates_are_told_beside_the_columns(
+    alice: APIClient, people: SimpleNamespace
+) -> None:
+    dag = factories.deciding_dag(people.alice)
+
+    told = alice.get(f"{URL}{dag.pk}/graph/").json()
+
+    names = list(dag.nodes.order_by("pk").values_list("name", flat=True))
+    number = {name: at for at, name in enumerate(names)}
+    states = {name: told["states"][told["codes"][at]] for name, at in number.items()}
+    assert (states["B"], states["C"], states["g"]) == ("submitted", "skipped", "ready")
+    assert told["kinds"] == {str(number["g"]): "gate"}
+    assert told["joins"] == [
+        {"node": number["M"], "needed": 1, "arcs": 3, "held": 0, "ruled_out": 1, "lost": 0}
+    ]
+    first, second = told["conditions"]
+    assert (first["parent"], first["child"]) == (number["A1"], number["B"])
+    assert (first["expression"], first["holds"]) == ("(ExitCode == 0)", True)
+    assert (second["child"], second["holds"]) == (number["C"], False)
+    assert second["reason"] == "(ExitCode > 0) is false, with ExitCode = 0"
+
+
 def test_only_what_changed_since_a_version_is_told(alice: APIClient, dag: Dag) -> None:
     told = alice.get(f"{URL}{dag.pk}/graph/").json()
     factories.run_job(factories.pilot(dag.site.queues.get()))

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gzip
 import io
 import shutil
 from pathlib import Path
@@ -99,3 +100,14 @@ def test_a_log_that_makes_no_sense_is_told(run: Path) -> None:
 
     with pytest.raises(CommandError, match="node C began"):
         follow(run)
+
+
+def test_a_log_that_was_packed_is_followed(run: Path) -> None:
+    log = run / "recovery.dag.nodes.log"
+    packed = log.with_name(log.name + ".gz")
+    packed.write_bytes(gzip.compress(log.read_bytes()))
+    log.unlink()
+
+    call_command("follow_log", run / "recovery.dag", packed, "--owner", "alice", "--once")
+
+    assert Dag.objects.get().state == "completed"

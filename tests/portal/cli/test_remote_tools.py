@@ -18,7 +18,7 @@ from django.test import Client as DjangoClient
 from portal.cli import portal_address, remote_trials, send_log
 from portal.cli.client import ApiError, Client, Unreachable
 from tests import factories
-from tests.portal.cli.rotating import rotate
+from tests.portal.cli.rotating import pack, rotate
 from tests.wms.dags.files.samples import SAMPLES
 from wms.core.actors import Actor
 from wms.core.models import AuditEntry, Role, User
@@ -121,6 +121,34 @@ def test_a_check_by_a_portal_has_the_result_of_the_command_and_leaves_nothing(
     assert [*tmp_path.glob("blobs/trials/*"), *tmp_path.glob("trials/*")] == []
 
 
+@pytest.mark.process
+def test_what_plain_dagman_does_not_know_is_a_fault_for_a_portal_too(
+    client: InProcess, tmp_path: Path, monkeypatch: Any, capsys: Any,
+    django_capture_on_commit_callbacks: Any,
+) -> None:  # fmt: skip
+    from portal.cli.management.commands import check_dag
+
+    monkeypatch.setattr(check_dag, "portal_client", lambda *_: client)
+    monkeypatch.setattr(remote_trials.time, "sleep", lambda _: runner.run_next())
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run/a.dag").write_text("JOB A a.sub\nGATE g\nPARENT A CHILD g\n")
+    words = ["check_dag", str(tmp_path / "run/a.dag"), "--allow-missing", "--portal", client.url]
+
+    codes = []
+    for more in ([], ["--dagman"]):
+        with (
+            django_capture_on_commit_callbacks(execute=True),
+            pytest.raises(SystemExit) as ended,
+        ):
+            call_command(*words, *more)
+        codes.append(ended.value.code)
+
+    assert codes == [0, 1]
+    assert "a.dag:2: error: GATE: plain DAGMan does not know gates" in capsys.readouterr().out
+    asked = Trial.objects.order_by("pk").values_list("request__is_for_dagman", flat=True)
+    assert list(asked) == [False, True]
+
+
 def test_a_trial_that_nobody_waits_for_is_stopped_and_a_wrong_behaviour_refused(
     client: InProcess, folder: Path, monkeypatch: Any
 ) -> None:
@@ -164,6 +192,7 @@ def test_a_log_is_sent_through_outages_kills_and_rotations_once(
     def write(_: float) -> None:
         if len(rest) % 5 == 0 and log.stat().st_size:
             rotate(log)
+            pack(log)
         hold_and_release()
         if rest:
             with log.open("ab") as file:

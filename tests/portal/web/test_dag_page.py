@@ -116,6 +116,30 @@ def test_a_small_dag_is_drawn_whole_with_links_to_its_nodes(alice: Client, chain
 
 
 @pytest.mark.slow
+def test_conditions_joins_and_gates_are_drawn_apart(alice: Client, people: SimpleNamespace) -> None:
+    dag = factories.deciding_dag(people.alice)
+
+    answer = _page(alice, dag, tab="graph")
+
+    scene, text = answer.context["scene"], answer.content.decode()
+    boxes = {box.name: box for box in scene.boxes}
+    drawn = {(wire.parent, wire.child): wire for wire in scene.wires}
+    held = drawn[boxes["A1"].number, boxes["B"].number]
+    ruled_out = drawn[boxes["A1"].number, boxes["C"].number]
+    assert (held.label, held.outcome, ruled_out.outcome) == (
+        "(ExitCode == 0)",
+        "holds",
+        "ruled-out",
+    )
+    assert ruled_out.condition == "(ExitCode > 0) is false, with ExitCode = 0"
+    assert drawn[boxes["g"].number, boxes["M"].number].condition == ""
+    assert boxes["C"].words == "skipped"
+    assert (boxes["M"].join, boxes["M"].more) == ("any", ", needs any of its 3 arcs")
+    assert boxes["g"].more == " (gate)"
+    assert f'<path class="frame" d="{boxes["g"].corners}">' in text
+    assert "Six corners: a gate" in text
+
+
 def test_a_node_is_found_in_the_graph(alice: Client, chain: Dag) -> None:
     scene = _page(alice, chain, tab="graph", q="A2").context["scene"]
 

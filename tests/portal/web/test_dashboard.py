@@ -254,14 +254,14 @@ def test_a_muted_cause_is_not_brought_up(people: Any) -> None:
 
 
 @pytest.mark.slow
-def test_the_board_asks_at_most_twelve_times_whatever_there_is(people: Any) -> None:
+def test_the_board_asks_at_most_thirteen_times_whatever_there_is(people: Any) -> None:
     fail(people.alice, count=2)
     hold_dags([factories.dag(people.alice).pk], actor=factories.SYSTEM, reason="wait")
     for user in (people.sam, people.alice):
         client = as_user(user)
         client.get(DASHBOARD)
 
-        assert len(statements_of(lambda client=client: client.get(DASHBOARD))) <= 12
+        assert len(statements_of(lambda client=client: client.get(DASHBOARD))) <= 13
 
 
 def test_the_strip_of_sites_shows_what_their_list_shows(people: Any) -> None:
@@ -276,3 +276,29 @@ def test_the_strip_of_sites_shows_what_their_list_shows(people: Any) -> None:
 
     assert strip == listed
     assert [line.running_pilots + line.queued_pilots for line in strip] == [4, 0]
+
+
+def test_gates_that_wait_for_somebody_are_told_with_buttons_on_the_overview_and_on_their_dag(
+    people: Any,
+) -> None:
+    dag = factories.deciding_dag(people.alice)
+    gate = dag.nodes.get(name="g")
+    way = reverse("web:steer-nodes", args=[dag.pk, "open-gate"]) + f"?node={gate.pk}"
+    overview, page = reverse("web:dashboard"), reverse("web:dag", args=[dag.pk])
+
+    for user, is_asked in ((people.alice, True), (people.sam, True), (people.bob, False)):
+        client = as_user(user)
+        shown = client.get(overview).content.decode()
+        assert (way in shown, "Waits for your yes" in shown) == (is_asked, is_asked)
+        assert (way in client.get(page).content.decode()) == is_asked
+    told = as_user(people.sam).get(overview, {"show": "mine"}).content.decode()
+    assert "Waits for your yes" not in told
+
+    alice = as_user(people.alice)
+    [seen] = re.findall(r'name="seen" value="(\w+)"', alice.get(way).content.decode())
+    sent = {"nodes": "g", "reason": "it looks well", "seen": seen}
+    alice.post(reverse("web:steer-nodes", args=[dag.pk, "open-gate"]), sent)
+
+    gate.refresh_from_db()
+    assert gate.state == "done"
+    assert "Waits for your yes" not in alice.get(overview).content.decode()

@@ -63,7 +63,7 @@ def test_conditions_are_on_the_pages_of_their_nodes_and_in_the_graph(
         assert "<code>(ExitCode == 0)</code>" in _page(alice, dag, name)
     graph = alice.get(reverse("web:dag", args=[dag.pk]), {"tab": "graph"})
     [wire] = graph.context["scene"].wires
-    assert (wire.condition, wire.label) == ("(ExitCode == 0)", "(ExitCode == 0)")
+    assert (wire.condition, wire.label) == ("when (ExitCode == 0)", "(ExitCode == 0)")
 
 
 def test_a_page_tells_what_the_node_waits_for_and_what_is_around_it(

@@ -34,6 +34,8 @@ EXEMPT = {
     "web:remove-filter": "stands in the form that changes the filter",
     "web:logout": "one's own",
     "web:submit": "makes a new one",
+    "web:new-trial": "makes a new one",
+    "web:stop-trial": "can only be done once",
     "web:submit-jobs": "makes a new one",
     "web:import-downtimes": "carries out what was previewed, by its token",
     "web:dag-grow": "adds nodes, whose names cannot be there twice",

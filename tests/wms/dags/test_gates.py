@@ -7,12 +7,16 @@ from datetime import timedelta
 import pytest
 
 from tests import factories
-from tests.wms.dags.driving import NOW, advance, assert_log_agrees, match, run_all, states
+from tests.wms.dags.driving import NOW, advance, assert_log_agrees, match, run_all, run_one, states
 from wms.core.actors import Actor
 from wms.core.errors import Conflict, InvalidInput, NotPermitted, ReasonRequired
 from wms.core.models import AuditEntry, Role
+from wms.dags.engine.gates import gate_of
 from wms.dags.models import Dag, NodeEvent, NodeTimer, NodeWork
+from wms.dags.policy import may_decide
+from wms.dags.reading.gate_selectors import asked_by, gates_to_decide
 from wms.dags.reading.obstacles import obstacles_of
+from wms.dags.reading.selectors import needing_attention
 from wms.dags.services.dags import hold_dags, release_dags
 from wms.dags.services.gates import decide_gates
 from wms.dags.services.nodes import change_nodes, mark_nodes, rerun_nodes
@@ -105,6 +109,39 @@ def test_a_gate_is_opened_by_those_whom_it_names_and_by_nobody_else(
     assert by_role.state == "failed"
 
 
+def test_what_waits_for_the_yes_of_a_user_is_what_the_user_may_decide(
+    submit, alice, charlie, olga
+) -> None:
+    bob, sheila = factories.person("bob"), factories.person("sheila", Role.SHIFTER)
+    factories.accounting(bob, "quality")
+    people = [alice, bob, charlie, olga, sheila, factories.person("vera", Role.VIEWER)]
+    people.append(factories.person("ada", Role.ADMIN))
+    lines = ["", " DEADLINE 2d", " BY user:charlie", " BY group:quality,role:operator"]
+    lines += [" BY role:user", " BY role:shifter DEADLINE 1h THEN OPEN"]
+    text = "".join(f"GATE g{at}{line}\n" for at, line in enumerate(lines))
+    dag = match(submit(text + "GATE t UNTIL 2090-01-01T00:00Z\nJOB B step.sub\n"))
+    gates = {gate.name: gate_of(gate) for gate in dag.nodes.filter(kind="gate")}
+
+    for user in people:
+        told = gates_to_decide(user, only_asked=False, limit=20)
+        assert {each.node.name for each in told} == {
+            name
+            for name, gate in gates.items()
+            if gate.opens_at is None and may_decide(user, dag, gate.who)
+        }
+        asked = gates_to_decide(user, only_asked=True, limit=20)
+        assert {each.node.name for each in asked} == {
+            each.node.name for each in told if user.pk in asked_by(each.node, alice.pk)
+        }
+
+    [*_, last] = gates_to_decide(sheila, only_asked=False, limit=20)
+    assert (last.node.name, last.opens_then) == ("g5", True)
+    assert last.due_at == last.waits_since + timedelta(hours=1)
+    assert len(gates_to_decide(alice, only_asked=False, limit=1)) == 1
+    opened(dag, alice, "g0", "g1")
+    assert [each.node.name for each in gates_to_decide(alice, only_asked=True, limit=9)] == ["g4"]
+
+
 def test_a_gate_that_names_nobody_is_its_owners_and_the_shifters(submit, charlie) -> None:
     dag = waiting(submit)
     for other in (charlie, factories.person("vera", Role.VIEWER)):
@@ -190,6 +227,23 @@ def test_a_tolerated_failure_is_counted_and_forgotten_when_it_runs_again(submit,
     run_all(match(dag), {"A": 1})
     assert (dag.state, dag.category_counts[" tolerated sim"]) == ("completed", 1)
     assert_log_agrees(dag)
+
+
+def test_a_dag_needs_attention_for_failures_that_it_does_not_tolerate_and_for_no_others(
+    submit,
+) -> None:
+    needy = needing_attention(Dag.objects.all(), now=NOW)
+    dag = match(submit(f"{TOLERANT}JOB X step.sub\nJOB Y step.sub\n"))
+    run_one("A", 1)
+    advance(dag)
+    assert (dag.state, dag.failed_count) == ("running", 1)
+    assert not needy.exists()
+
+    run_one("X", 1)
+    advance(dag)
+
+    assert (dag.state, dag.failed_count) == ("running", 2)
+    assert list(needy.all()) == [dag]
 
 
 def test_nodes_that_people_mark_use_the_tolerance_up_and_give_it_back(submit, alice) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from datetime import datetime
 
 from wms.dags.exports.status import c_time
-from wms.dags.joins.selectors import arcs_with_conditions
+from wms.dags.joins.selectors import conditions_by_arc
 from wms.dags.models import Dag, Edge, Node
 from wms.dags.states import NodeKind, NodeState
 
@@ -37,12 +37,12 @@ def lines(dag: Dag, now: datetime) -> Iterator[str]:
         .order_by("parent__ordinal", "child__ordinal")
         .values_list("parent__name", "child__name", "is_weak", "parent_id", "child_id")
     )
-    conditions = arcs_with_conditions(dag)
+    conditions = conditions_by_arc(dag)
     for parent, child, is_weak, *ends in arcs.iterator(chunk_size=_CHUNK):
         condition = conditions.get((ends[0], ends[1]))
         look = " [style=dashed]" if is_weak else ""
         if condition is not None:
-            look = f' [style=dashed label="{_escaped(condition)}"]'
+            look = f' [style=dashed label="{_escaped(condition.expression)}"]'
         yield f'    "{_escaped(parent)}" -> "{_escaped(child)}"{look};\n'
     yield "}\n"
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.db.models import Exists, F, OuterRef, Q, QuerySet
 
 from wms.dags.joins.conditions import ends_of
 from wms.dags.models import Condition, Dag, Join, Node
@@ -25,12 +25,15 @@ def unhandled_failures(dag: Dag) -> QuerySet[Node]:
 
 
 def has_unhandled() -> Q:
-    """Condition on DAGs with failed nodes: one of these failures is not handled."""
+    """Condition on DAGs with failed nodes: one of these failures is neither handled nor tolerated.
+
+    The nodes are looked at only where the DAG has such rules.
+    """
     handled = Condition.objects.filter(parent=OuterRef("pk"), holds=True)
     failed = Node.objects.filter(
         dag=OuterRef("pk"), state=NodeState.FAILED, kind__in=COUNTED_KINDS
     ).exclude(Exists(handled))
-    return Q(has_joins=False) | Q(Exists(failed))
+    return Q(has_joins=False, tolerances={}) | Q(Exists(failed.exclude(work__is_tolerated=True)))
 
 
 def has_failed(dag: Dag) -> bool:
@@ -95,12 +98,30 @@ def join_of(node: Node) -> Join | None:
     return Join.objects.filter(node=node).first() if node.dag.has_joins else None
 
 
-def arcs_with_conditions(dag: Dag) -> Mapping[tuple[int, int], str]:
-    """Expressions by parent and child of the arcs of a DAG that have one."""
+@dataclass(frozen=True, slots=True)
+class DrawnCondition:
+    """Condition of an arc in a drawing; `holds` is None until the parent has ended."""
+
+    expression: str
+    holds: bool | None = None
+    reason: str = ""
+
+
+def conditions_by_arc(dag: Dag) -> Mapping[tuple[int, int], DrawnCondition]:
+    """Conditions of the arcs of a DAG that have one, by the ids of parent and child."""
     if not dag.has_joins:
         return {}
-    rows = Condition.objects.filter(parent__dag=dag)
+    rows = Condition.objects.filter(parent__dag=dag).order_by("parent_id", "child_id")
+    columns = ("parent_id", "child_id", "expression", "holds", "reason")
     return {
-        (parent, child): text
-        for parent, child, text in rows.values_list("parent_id", "child_id", "expression")
+        (parent, child): DrawnCondition(*told)
+        for parent, child, *told in rows.values_list(*columns).iterator()
     }
+
+
+def partial_joins(dag: Dag) -> Mapping[int, Join]:
+    """Joins of a DAG that wait for fewer arcs than they have (JOIN ANY, JOIN n), by node id."""
+    if not dag.has_joins:
+        return {}
+    joins = Join.objects.filter(node__dag=dag, needed_count__lt=F("arc_count"))
+    return {join.node_id: join for join in joins.order_by("node_id")}

@@ -73,7 +73,7 @@ def submit_description(cursor: Cursor, rest: str) -> None:
     name = words[0]
     if name in cursor.scope.shared:
         first = cursor.state.spec.descriptions[cursor.scope.shared[name]].location
-        raise Fault(f"description {name} is there twice, first in {_location_text(cursor, first)}")
+        raise Fault(f"description {name} is there twice, first in {cursor.text_of(first)}")
     cursor.scope.shared[name] = key
     cursor.state.shared[cursor.scope.prefix] = cursor.scope.shared
 
@@ -85,7 +85,7 @@ def _refuse_second(cursor: Cursor, rest: str, kind: NodeKind) -> None:
     _skip_block(cursor, cursor.words(rest))
     if first is None or cursor.scope.depth:
         raise Fault(f"{cursor.scope.kind_words} cannot have a {kind.upper()} node")
-    where = _location_text(cursor, first.location)
+    where = cursor.text_of(first.location)
     raise Fault(f"a DAG has one {kind.upper()} node at most: {first.name} of {where} is it")
 
 
@@ -145,7 +145,7 @@ def check_name(cursor: Cursor, name: str) -> None:
     """Raise Fault for a name that a node or a splice cannot have here."""
     scope = cursor.scope
     if name in scope.names or name in scope.splices or name in scope.others:
-        first = _location_text(cursor, _location_of_name(cursor, name))
+        first = cursor.text_of(_location_of_name(cursor, name))
         raise Fault(f"{name} is defined twice, first in {first}")
     if name.upper() in RESERVED:
         raise Fault(f"{name} cannot be a name: it is a word of the language")
@@ -163,14 +163,6 @@ def _location_of_name(cursor: Cursor, name: str) -> SourceLocation:
         return scope.splices[name].location
     node = scope.others.get(name) or cursor.state.specs[scope.names[name]]
     return node.location
-
-
-def _location_text(cursor: Cursor, location: SourceLocation) -> str:
-    return (
-        f"line {location.line}"
-        if location.file == cursor.file
-        else f"{location.file}, line {location.line}"
-    )
 
 
 def add_node(cursor: Cursor, name: str, kind: NodeKind, source: str, directory: str) -> NodeSpec:

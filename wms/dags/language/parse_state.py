@@ -249,6 +249,11 @@ class Cursor:
         """File and line of the command."""
         return SourceLocation(self.file, self.line)
 
+    def text_of(self, location: SourceLocation) -> str:
+        """Words for a line: its number, and its file if that is another one."""
+        line = f"line {location.line}"
+        return line if location.file == self.file else f"{location.file}, {line}"
+
     def warn(self, message: str, *, level: int = 9) -> None:
         """Add a warning for this line; from this level of DAGMAN_USE_STRICT on it is a fault."""
         self.state.collector.add_warning(message, self.location, self.command, level=level)

@@ -41,7 +41,10 @@ def resolve_sources(state: ParseState) -> None:
 
 
 def _resolved(state: ParseState, node: NodeSpec) -> str:
-    """Key or path for the source of a node; empty for a faulty one, whose fault is recorded."""
+    """Key or path for the source of a node; empty for a faulty one, whose fault is recorded.
+
+    Empty too for a NOOP node with a file outside of the workspace: nobody ever reads it.
+    """
     if node.source in state.spec.descriptions:
         return node.source
     if state.shared and node.kind not in _WITHOUT_DESCRIPTION:
@@ -54,7 +57,8 @@ def _resolved(state: ParseState, node: NodeSpec) -> str:
         if node.kind is NodeKind.SUBDAG and (fault := rescue_fault([path])):
             raise Fault(f"rescues of this DAG could not be stored: {fault}")
     except Fault as error:
-        state.collector.add_fault(str(error), node.location, node.kind.upper())
+        if not node.is_noop:
+            state.collector.add_fault(str(error), node.location, node.kind.upper())
         return ""
     return path
 

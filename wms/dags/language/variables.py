@@ -149,7 +149,7 @@ def _set_variable(cursor: Cursor, node: NodeSpec, lowered: str, variable: Variab
         raise Fault(f"a node has at most {MAX_VARIABLES} variables")
     if earlier is not None and earlier.location not in cursor.state.all_nodes_locations:
         again = "" if earlier.name == variable.name else f" as {earlier.name}"
-        line = earlier.location.line
-        cursor.warn(f"{variable.name} was given{again} in line {line}: the last one counts")
+        first = cursor.text_of(earlier.location)
+        cursor.warn(f"{variable.name} was given{again} in {first}: the last one counts")
     if earlier is None or variable.is_appended or not earlier.is_appended:
         node.variables[lowered] = variable

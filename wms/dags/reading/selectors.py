@@ -33,7 +33,7 @@ from wms.core.models import User
 from wms.dags.joins.selectors import has_unhandled
 from wms.dags.models import Dag, DagEvent, Edge, MatchRecord, Node, NodeEvent
 from wms.dags.reading.dag_jobs import DAG_ID, dag_id_of, jobs_of
-from wms.dags.states import COUNTED_KINDS, DagState, NodeState
+from wms.dags.states import COUNTED_KINDS, DagState, NodeKind, NodeState
 from wms.jobs.models import Job, WorkspaceFile
 from wms.jobs.states import QUEUED, WITH_PILOT, JobState
 
@@ -106,7 +106,10 @@ def listed_dags(user: User) -> QuerySet[Dag]:
 
 
 def needing_attention(dags: QuerySet[Dag], *, now: datetime) -> QuerySet[Dag]:
-    """DAGs held, failed within a day, with failed nodes, or waiting long or in vain for a site."""
+    """DAGs held, failed within a day, with failed nodes, or waiting long or in vain for a site.
+
+    A failure that the DAG handles or tolerates needs nobody.
+    """
     return dags.filter(_needs_attention(now))
 
 
@@ -137,6 +140,12 @@ def attention_and_running(
 def detailed_dags(user: User) -> QuerySet[Dag]:
     """Visible DAGs with the related rows of a DAG's page."""
     return visible_dags(user).select_related(*DETAILS)
+
+
+def kinds_but_jobs(dag: Dag) -> dict[int, str]:
+    """Kinds of the nodes of a DAG that are no jobs, by id."""
+    others = Node.objects.filter(dag=dag).exclude(kind=NodeKind.JOB).order_by("pk")
+    return dict(others.values_list("pk", "kind"))
 
 
 def nodes_of(dag: Dag) -> QuerySet[Node]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import io
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import ExitStack
 from typing import BinaryIO, Final
 
@@ -14,6 +15,9 @@ from wms.jobs.models import Blob, Workspace, WorkspaceFile
 
 #: Rescues of the largest DAGs are smaller.
 MAX_READ_BYTES: Final = 64 * 1024 * 1024
+_SMALL_BYTES: Final = 1024 * 1024
+_TEXT_BYTES: Final = 16 * 1024 * 1024
+_LOOKED_AT_BYTES: Final = 8192
 
 
 class WorkspaceFiles(Mapping[str, BinaryIO]):
@@ -41,6 +45,36 @@ class WorkspaceFiles(Mapping[str, BinaryIO]):
 
     def __contains__(self, path: object) -> bool:
         return path in self._blobs
+
+
+class ReadFiles(Mapping[str, BinaryIO]):
+    """Files by their path, as they are sent for a check: each is read when it is looked up.
+
+    What is large and no text is empty, but for those that are named `whole`: nobody reads it to
+    learn what a DAG is.
+    """
+
+    def __init__(self, workspace_id: int, *, whole: Collection[str]) -> None:
+        files = WorkspaceFile.objects.filter(workspace_id=workspace_id).order_by("path")
+        rows = files.values_list("path", "blob_id", "blob__size_bytes")
+        self._blobs = {path: (sha256, size_bytes) for path, sha256, size_bytes in rows}
+        self._whole = frozenset(whole)
+
+    def __getitem__(self, path: str) -> BinaryIO:
+        sha256, size_bytes = self._blobs[path]
+        if size_bytes > _TEXT_BYTES and path not in self._whole:
+            return io.BytesIO()
+        with open_blob(sha256) as stream:
+            head = stream.read(_LOOKED_AT_BYTES)
+            if size_bytes > _SMALL_BYTES and b"\0" in head and path not in self._whole:
+                return io.BytesIO()
+            return io.BytesIO(head + stream.read())
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._blobs)
+
+    def __len__(self) -> int:
+        return len(self._blobs)
 
 
 def read_file(workspace_id: int, path: str, *, limit_bytes: int = MAX_READ_BYTES) -> bytes | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from django.db.models import QuerySet
+from django.db.models import F, QuerySet
 
 from wms.core.errors import NotFound
 from wms.core.models import Role, User
@@ -19,9 +19,15 @@ def visible_trials(user: User) -> QuerySet[Trial]:
     return own.order_by("-pk")
 
 
+def listed_trials(user: User) -> QuerySet[Trial]:
+    """Visible trials with the names of their DAG files as `dag_files`."""
+    return visible_trials(user).annotate(dag_files=F("request__dag_files"))
+
+
 def find_trial(user: User, trial_id: int) -> Trial:
-    """Visible trial with its report. Raises NotFound."""
-    trial = visible_trials(user).defer(None).defer("request").filter(pk=trial_id).first()
+    """Visible trial with its report and the names of its DAG files. Raises NotFound."""
+    trials = listed_trials(user).defer(None).defer("request")
+    trial = trials.filter(pk=trial_id).first()
     if trial is None:
         raise NotFound(f"There is no trial {trial_id}, or you may not see it.")
     return trial

@@ -6,7 +6,7 @@ A user has a few that have not ended; their files count among what quotas limit.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, BinaryIO, Final
 
@@ -18,13 +18,17 @@ from wms.core.database.locks import wait_for_locks
 from wms.core.errors import Conflict, Finding, InvalidInput, NotPermitted, QuotaExceeded
 from wms.core.loops import wake
 from wms.core.models import Role, User
-from wms.core.policy import has_role, require_role
+from wms.core.policy import require_role
 from wms.core.statemachine import DatabaseTime
 from wms.dags.language.origin import TOP, Origin
 from wms.dags.models import Trial
+from wms.dags.reading.selectors import find_dag
 from wms.dags.simulation.dry_run.dry_runs import read_dry_run_settings
+from wms.dags.submission.submit import DagSubmission
+from wms.dags.submission.workspaces import ReadFiles
 from wms.dags.trials.archives import keep_files, remove_archives
 from wms.dags.trials.lifecycle import RUN_TASK, TRIALS
+from wms.dags.trials.policy import may_stop
 from wms.dags.trials.selectors import find_trial
 from wms.dags.trials.states import ACTIVE, TrialKind, TrialState
 from wms.jobs.content.paths import checked_path
@@ -40,8 +44,8 @@ MAX_FILES: Final = 10_000
 class TrialRequest:
     """Request for a trial: what is done with which DAG files, and from where names are looked up.
 
-    `behaviour` is the behaviour file of a dry run; `allows_missing` makes missing descriptions
-    warnings of a check.
+    `behaviour` is the behaviour file of a dry run. Of a check `allows_missing` makes missing
+    descriptions warnings, and `is_for_dagman` makes all that plain DAGMan does not know a fault.
     """
 
     kind: TrialKind
@@ -49,7 +53,28 @@ class TrialRequest:
     files: Mapping[str, BinaryIO]
     origin: Origin = TOP
     allows_missing: bool = False
+    is_for_dagman: bool = False
     behaviour: Mapping[str, Any] = field(default_factory=dict)
+
+    def of_submission(self, submission: DagSubmission) -> TrialRequest:
+        """The same with the files of a submission."""
+        return replace(
+            self,
+            dag_files=tuple(submission.dag_files),
+            files=submission.all_files,
+            origin=submission.origin,
+        )
+
+
+def request_trial_of_dag(dag_id: int, request: TrialRequest, *, owner: User, actor: Actor) -> Trial:
+    """Ask for a trial of the files that a DAG has now; what is large and no text by its name only.
+
+    Raises NotFound for a DAG that the owner may not see; else as `request_trial`.
+    """
+    dag = find_dag(owner, dag_id)
+    files = ReadFiles(dag.workspace_id, whole=dag.dag_files)
+    request = replace(request, dag_files=tuple(dag.dag_files), files=files, origin=dag.origin)
+    return request_trial(request, owner=owner, actor=actor)
 
 
 def request_trial(request: TrialRequest, *, owner: User, actor: Actor) -> Trial:
@@ -120,6 +145,7 @@ def _store(
             "root": origin.root,
             "uses_dag_dir": origin.uses_dag_dir,
             "allows_missing": request.allows_missing,
+            "is_for_dagman": request.is_for_dagman,
             "behaviour": dict(request.behaviour),
         },
         archive=archive,
@@ -145,7 +171,7 @@ def stop_trial(trial_id: int, *, actor: Actor, reason: str = "") -> Trial:
     if actor.user is None:
         raise NotPermitted("Only a person stops trials.")
     trial = find_trial(actor.user, trial_id)
-    if trial.owner_id != actor.user.pk and not has_role(actor.user, Role.SHIFTER):
+    if not may_stop(actor.user, trial):
         raise NotPermitted(f"{actor.name} may not stop trial {trial_id} of another user.")
     applied, _ = TRIALS.apply(
         "stop", [trial.pk], actor=actor, reason=reason, ended_at=DatabaseTime(), lease=""

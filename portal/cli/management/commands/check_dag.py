@@ -69,8 +69,6 @@ class Command(BaseCommand):
                 allows_missing=allows_missing,
                 is_for_dagman=options["dagman"],
             )
-        if options["dagman"]:
-            raise CommandError("--dagman is checked here, without --portal", returncode=_FAILED)
         try:
             return remote_report(
                 portal_client(options["portal"], options["token_file"]),
@@ -79,6 +77,7 @@ class Command(BaseCommand):
                 names,
                 folder.origin,
                 allows_missing=allows_missing,
+                is_for_dagman=options["dagman"],
                 tell=self.stderr.write,
             )
         except (ApiError, NotTried) as error:

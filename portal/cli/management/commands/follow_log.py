@@ -14,6 +14,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.utils import timezone
 
 from portal.cli.directory_files import DirectoryFiles
+from portal.cli.log_files import LogFiles
 from portal.cli.submit_folder import add_folder_arguments, submit_folder
 from wms.core.actors import Actor
 from wms.core.errors import PilotageError
@@ -32,7 +33,9 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("dag_file", type=Path, metavar="DAG_FILE")
-        parser.add_argument("log", type=Path, metavar="LOG", help="the job event log")
+        parser.add_argument(
+            "log", type=Path, metavar="LOG", help="the job event log, packed or not"
+        )
         parser.add_argument("--owner", required=True, help="whose DAG it is here: a user name")
         parser.add_argument(
             "--and", action="append", default=[], type=Path, dest="more", metavar="DAG_FILE",
@@ -70,9 +73,10 @@ class Command(BaseCommand):
         self, dag_id: int, actor: Actor, log: Path, options: dict[str, Any]
     ) -> Iterator[LogProgress]:
         """Send what is new of the log, until the DAG has ended, or once."""
+        files = LogFiles()
         taken = ingest_chunk(dag_id, b"", offset=0, actor=actor, now=timezone.now())
         while not taken.is_over:
-            chunk = _read(log, taken.offset, must_exist=options["once"])
+            chunk = _read(files, log, taken.offset, must_exist=options["once"])
             before = taken.offset
             taken = ingest_chunk(dag_id, chunk, offset=before, actor=actor, now=timezone.now())
             if taken.events or taken.fault:
@@ -100,18 +104,16 @@ def _begin(owner: User, log: Path, options: dict[str, Any]) -> int:
     return follow_run(request, owner=owner, actor=Actor.person(owner), now=timezone.now()).dag.pk
 
 
-def _read(log: Path, offset: int, *, must_exist: bool) -> bytes:
-    """Next piece of the log; empty while there is none."""
+def _read(files: LogFiles, log: Path, offset: int, *, must_exist: bool) -> bytes:
+    """Next piece of the log, which may be packed; empty while there is none."""
     try:
-        with log.open("rb") as file:
-            size = file.seek(0, 2)
-            if size < offset:
-                raise CommandError(f"{log} is shorter than before: {size} bytes, not {offset}.")
-            file.seek(offset)
-            return file.read(MAX_CHUNK_BYTES)
-    except FileNotFoundError:
-        if must_exist or offset:
-            raise CommandError(f"{log} is not there.") from None
-        return b""
+        size = files.size(log)
+        if not size and not log.exists():
+            if must_exist or offset:
+                raise CommandError(f"{log} is not there.")
+            return b""
+        if size < offset:
+            raise CommandError(f"{log} is shorter than before: {size} bytes, not {offset}.")
+        return files.read(log, offset, MAX_CHUNK_BYTES) if size else b""
     except OSError as error:
-        raise CommandError(f"{log}: {error.strerror}") from error
+        raise CommandError(f"{log}: {error.strerror or error}") from error

@@ -4,7 +4,7 @@ from itertools import permutations
 
 import pytest
 
-from tests.wms.dags.language.parsing import read, well_read
+from tests.wms.dags.language.parsing import faults, read, well_read
 from wms.dags.language.size_limits import SizeLimits
 from wms.dags.states import NodeKind
 from wms.dags.submission.checking import dag_size_limits
@@ -25,6 +25,18 @@ def test_the_options_of_a_node_stand_in_any_order(order: tuple[str, ...]) -> Non
     assert (node.directory, node.source) == ("d/e", "d/e/a.sub")
     assert node.is_noop
     assert node.is_done
+
+
+@pytest.mark.parametrize(
+    "line", ["JOB N /dev/null", "FINAL N ../../n.sub", "SUBDAG EXTERNAL N /n.dag"]
+)
+def test_the_file_of_a_noop_node_may_be_any_for_nobody_reads_it(line: str) -> None:
+    (refused,) = faults(f"{line} DIR d")
+
+    node = well_read(f"{line} DIR d NOOP").nodes["N"]
+
+    assert refused[:2] == ("case.dag", 1)
+    assert (node.is_noop, node.directory, node.source) == (True, "d", "")
 
 
 @pytest.mark.parametrize("directory", [".", "./"])

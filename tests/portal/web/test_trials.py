@@ -1,0 +1,111 @@
+"""Pages of trials: asked for with files or with those of a DAG, seen by their owner, stopped."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
+
+from tests import factories
+from wms.core.models import User
+from wms.dags.models import Dag, Trial
+from wms.dags.trials.archives import unpack_into
+
+NEW = "/trials/new/"
+
+
+def _sent(text: str = "JOB A job.sub\n", **more: object) -> dict[str, object]:
+    files = [SimpleUploadedFile("job.sub", factories.SUBMIT_FILE.encode())]
+    return {"dag": SimpleUploadedFile("a.dag", text.encode()), "files": files, **more}
+
+
+def test_a_trial_of_sent_files_is_asked_for_and_its_page_shows_the_report(alice: Client) -> None:
+    answer = alice.post(NEW, _sent(kind="dry_run", behaviour='{"A": [1]}'))
+
+    trial = Trial.objects.get()
+    page = reverse("web:trial", args=[trial.pk])
+    assert answer.headers["Location"] == page
+    assert (trial.kind, trial.request["behaviour"]) == ("dry_run", {"A": [1]})
+    assert "waiting" in alice.get(page).content.decode()
+    found = {"reason": "unknown node <B>", "file": "a.dag", "line": 2, "command": "RETRY"}
+    Trial.objects.update(
+        state="done", ended_at=timezone.now(), exit_code=1, text="1 errors",
+        report=json.dumps({"errors": [found], "warnings": []}),
+    )  # fmt: skip
+    shown = alice.get(page).content.decode()
+    for words in ("a.dag:2", "unknown node &lt;B&gt;", "1 fault", "Not well", "1 errors"):
+        assert words in shown
+    assert page in alice.get(reverse("web:trials")).content.decode()
+
+
+def test_the_files_that_a_dag_has_are_tried_where_its_names_are_looked_up(
+    alice: Client, people: SimpleNamespace, tmp_path: Path
+) -> None:
+    big = b"\0" * (1024 * 1024 + 1)
+    dag = factories.dag(people.alice, node_count=1, files={"data.bin": big, "d/x.txt": b"x"})
+    assert f"?of={dag.pk}" in alice.get(reverse("web:dag", args=[dag.pk])).content.decode()
+    assert "analysis" in alice.get(NEW, {"of": dag.pk}).content.decode()
+
+    assert alice.post(NEW, {"of": dag.pk, "kind": "check"}).status_code == 302
+
+    trial = Trial.objects.get()
+    assert trial.request["dag_files"] == ["analysis.dag"]
+    unpack_into(trial.archive, tmp_path / "files")
+    sent = {path.name: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    assert sent["analysis.dag"].decode() == factories.dag_text(1)
+    assert (sent["data.bin"], sent["x.txt"]) == (b"", b"x")
+
+
+@pytest.mark.parametrize(
+    ("form", "words"),
+    [
+        ({"kind": "check"}, "Choose a DAG file"),
+        (_sent(kind="guess"), "must be check or dry_run"),
+        ({"of": "x"}, "must be the number of a DAG"),
+        (_sent(kind="dry_run", behaviour="{"), "is not JSON"),
+        (_sent(kind="dry_run", behaviour='{"options": {"slots": "many"}}'), "slots"),
+        (_sent(root="below"), "must be an absolute path"),
+    ],
+)
+def test_a_faulty_form_is_answered_with_its_faults_and_stores_nothing(
+    alice: Client, form: dict[str, object], words: str
+) -> None:
+    answer = alice.post(NEW, form)
+
+    assert (answer.status_code, Trial.objects.count()) == (400, 0)
+    assert words in answer.content.decode()
+
+
+def test_others_see_no_trial_and_try_no_dag_that_they_do_not_see(
+    alice: Client, people: SimpleNamespace, browser_of: Callable[[User], Client]
+) -> None:
+    alice.post(NEW, _sent())
+    page = reverse("web:trial", args=[Trial.objects.get().pk])
+    bob, vera = browser_of(people.bob), browser_of(people.vera)
+
+    assert bob.get(page).status_code == 404
+    assert page not in bob.get(reverse("web:trials")).content.decode()
+    assert vera.post(NEW, _sent()).status_code == 403
+    assert alice.post(NEW, {"of": Dag.objects.count() + 99}).status_code == 404
+
+
+def test_a_trial_is_stopped_once_and_a_fifth_is_refused(alice: Client) -> None:
+    for _ in range(4):
+        alice.post(NEW, _sent())
+    refused = alice.post(NEW, _sent(behaviour="{}"))
+    assert (refused.status_code, Trial.objects.count()) == (409, 4)
+    assert "You have 4 trials" in refused.content.decode()
+    trial = Trial.objects.earliest("pk")
+
+    alice.post(reverse("web:stop-trial", args=[trial.pk]))
+
+    trial.refresh_from_db()
+    assert trial.state == "stopped"
+    assert alice.post(NEW, _sent()).status_code == 302

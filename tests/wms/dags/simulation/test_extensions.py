@@ -1,0 +1,122 @@
+"""Cases of what plain DAGMan does not know: with an engine that is killed, in any order of ends.
+
+`test_cases` runs them as they are, and compares the log of each DAG with its rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from django.db import transaction
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from tests.wms.dags.simulation.test_cases import FOLDER
+from wms.dags.language.parser import parse_dag
+from wms.dags.language.spec import DagSpec
+from wms.dags.simulation.conformance.cases import Case, Submission, read_cases
+from wms.dags.simulation.conformance.runner import run_case
+from wms.dags.simulation.options import Trigger
+from wms.dags.simulation.testbed import SimulationTestbed, create_testbed
+from wms.dags.states import NodeKind
+
+#: Commands whose cases stand in files of their own, with crashes of their own.
+_OF_OTHERS = {"REPEAT", "EXPAND"}
+_WITH_JOBS = (NodeKind.JOB, NodeKind.FINAL)
+#: What is expected of a case whatever the order in which its nodes end.
+_STATES = ("dag_state", "dag_status", "exit_code", "nodes")
+
+
+def _specs(submission: Submission) -> Iterator[DagSpec]:
+    """The DAG of a submission, and those inside of it."""
+    texts: dict[str, str | None] = {**submission.files, "case.dag": submission.dag}
+    left, known = ["case.dag"], set[str]()
+    while left:
+        name = left.pop()
+        known.add(name)
+        spec = parse_dag([name], texts.get)
+        yield spec
+        inner = [node for node in spec.nodes.values() if node.kind is NodeKind.SUBDAG]
+        left += [node.source for node in inner if node.source in texts.keys() - known]
+
+
+def _additions(case: Case) -> set[str]:
+    specs = _specs(case.submissions[0])
+    return {each.command for spec in specs for each in spec.additions}
+
+
+def _extensions() -> list[Case]:
+    files = sorted(FOLDER.glob("*.json"))
+    every = [case for path in files for case in read_cases(path.read_text("utf-8"), file=path.name)]
+    return [case for case in every if (_additions(case) - _OF_OTHERS)]
+
+
+EXTENSIONS = _extensions()
+#: Cases that are about when something ends, each with what depends on that.
+_ABOUT_TIME = {
+    "both-failures-at-once-are-not-both-tolerated": "which of two failures is the first",
+    "a-time-limit-that-is-tolerated": "a job that takes longer than it may",
+    "a-time-limit-that-a-condition-handles": "a job that takes longer than it may",
+    "timeout-of-a-run": "a job that takes longer than it may",
+    "timeout-by-default-but-not-of-those-that-have-one": "a job that takes longer than it may",
+    "one-failure-too-many-loses-merge": "which of two failures is the first",
+}
+
+
+@pytest.fixture(scope="module")
+def testbed(django_db_setup: None, django_db_blocker: Any) -> Iterator[SimulationTestbed]:
+    """One owner and one site for all cases, each of which leaves them as they were."""
+    with django_db_blocker.unblock(), transaction.atomic():
+        yield create_testbed()
+        transaction.set_rollback(True)
+
+
+def test_there_are_more_than_eighty_cases_of_extensions() -> None:
+    assert len({case.name for case in EXTENSIONS}) == len(EXTENSIONS) > 80
+    assert not _ABOUT_TIME.keys() - {case.name for case in EXTENSIONS}
+
+
+@pytest.mark.slow
+@pytest.mark.django_db
+@pytest.mark.parametrize("case", EXTENSIONS, ids=lambda case: case.name)
+def test_an_engine_that_is_killed_after_each_start_does_the_same(
+    case: Case, testbed: SimulationTestbed
+) -> None:
+    killed = replace(case, submissions=[_killed(case, each) for each in case.submissions])
+
+    assert run_case(killed, testbed, checks_log=True).differences == []
+
+
+def _killed(case: Case, submission: Submission) -> Submission:
+    options = submission.options
+    asked = {trigger.component for trigger in options.triggers}
+    kills = [Trigger("kill", name, 0) for name in _jobs(case) if name not in asked]
+    return replace(submission, options=replace(options, triggers=(*options.triggers, *kills)))
+
+
+def _jobs(case: Case) -> list[str]:
+    """Nodes with jobs, inner DAGs included, each once."""
+    nodes = (node for spec in _specs(case.submissions[0]) for node in spec.nodes.values())
+    return list(dict.fromkeys(node.name for node in nodes if node.kind in _WITH_JOBS))
+
+
+@pytest.mark.slow
+@pytest.mark.django_db
+@settings(max_examples=30, deadline=None)
+@given(case=st.sampled_from(EXTENSIONS), data=st.data())
+def test_states_and_log_agree_however_long_each_node_takes(
+    testbed: SimulationTestbed, case: Case, data: st.DataObject
+) -> None:
+    first = case.submissions[0]
+    assume(case.name not in _ABOUT_TIME and not first.options.triggers)
+    durations = {name: data.draw(st.integers(1, 40), label=name) for name in _jobs(case)}
+    behaviour = replace(first.behaviour, durations_s=durations)
+    expect = {name: value for name, value in first.expect.items() if name in _STATES}
+    drawn = replace(first, behaviour=behaviour, expect=expect)
+
+    result = run_case(replace(case, submissions=[drawn]), testbed, checks_log=True)
+
+    assert result.differences == []
