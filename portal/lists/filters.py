@@ -24,6 +24,7 @@ from portal.lists.filter_fields import (
     hidden_numbers,
 )
 from portal.lists.job_filter import TopicFilter
+from portal.lists.label_filter import Labels
 from portal.lists.sorting import Sorting, by_number, by_text, by_time, newest
 from wms.dags.lifecycle import DATA_TOPIC
 from wms.dags.models import Dag, Node, ScriptRun
@@ -43,13 +44,16 @@ _MOST = {"rising": "fewest first", "falling": "most first"}
 
 
 class DagFilter(ListFilter):
-    """DAGs by state, owner, site, name, size and time."""
+    """DAGs by state, owner, group, label, site, name, priority, size and time."""
 
     name = Texts(label="Name contains")
     state = Words(choices=DagState.choices, label="State")
     owner = Owners(field_name="owner_id", label="Owner")
+    group = Words(field_name="accounting_group__name", label="Group")
+    label = Labels(label="Label")
     site = Words(field_name="site__name", label="Site")
     reason = Texts(field_name="state_reason", label="Reason contains")
+    priority = Numbers(label="Priority")
     created = Moments(field_name="created_at", label="Submitted")
     since = Moments(field_name="state_since", label="In its state since")
     ended = Moments(field_name="ended_at", label="Ended")

@@ -18,6 +18,7 @@ from portal.web.shared.forms import ReasonForm
 from portal.web.shared.nonces import page_key
 from portal.web.shared.stale_forms import version_of
 from wms.core.errors import Finding, InvalidInput
+from wms.core.labels import labels_in
 from wms.dags.language.origin import read_origin
 from wms.dags.language.spec import RunOptions
 from wms.dags.rescue.rescue_files import Resumption, read_resumption
@@ -203,6 +204,8 @@ def read_submit_form(request: HttpRequest, options: RunOptionsForm) -> SubmitFor
         raise InvalidInput.of("one archive may be given", field="archive")
     given = options.options()
     start, binding = request.POST.get("start", ""), request.POST.get("binding", "")
+    labels = labels_in(request.POST.get("labels", ""))
+    priority = request.POST.get("priority", "").strip()
     origin = read_origin(request.POST.get("directory", ""), request.POST.get("root", ""))
     return SubmitForm(
         SubmissionParts(
@@ -214,10 +217,12 @@ def read_submit_form(request: HttpRequest, options: RunOptionsForm) -> SubmitFor
             options=given,
             resumption=read_resumption(start),
             binding=binding,
+            labels=labels,
+            priority=priority,
             key=page_key(
                 request.POST.get("nonce", ""),
                 [*dags, *files, *archives, *([description] if description else [])],
-                f"{sorted(given.items())} {start} {origin} {binding}",
+                f"{sorted(given.items())} {start} {origin} {binding} {labels} {priority}",
             ),
         ),
         is_check=request.POST.get("do") == "check",
