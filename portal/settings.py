@@ -50,6 +50,8 @@ INSTALLED_APPS = [
     "wms.dags",
     "wms.failures",
     "wms.history",
+    "wms.schedules",
+    "wms.campaigns",
     "wms.notices",
     "wms.bulk",
     "portal.personal",

@@ -11,6 +11,7 @@ from portal.api.accounting import views as accounting
 from portal.api.actions import view_of
 from portal.api.audit import views as audit
 from portal.api.bulk import views as bulk
+from portal.api.campaigns import views as campaigns
 from portal.api.clusters import outputs as cluster_outputs
 from portal.api.clusters import steering as cluster_steering
 from portal.api.clusters import views as clusters
@@ -118,6 +119,14 @@ urlpatterns = [
     ),
     path("jobs/<int8:job_id>/stdout", jobs.JobStdout.as_view(), name="job-stdout"),
     path("jobs/<int8:job_id>/stderr", jobs.JobStderr.as_view(), name="job-stderr"),
+    path("labels/", campaigns.LabelList.as_view(), name="labels"),
+    path("campaigns/", campaigns.CampaignList.as_view(), name="campaigns"),
+    path(
+        "campaigns/<path:campaign>/deadline/",
+        campaigns.CampaignDeadlineView.as_view(),
+        name="campaign-deadline",
+    ),
+    path("campaigns/<path:campaign>/", campaigns.CampaignDetail.as_view(), name="campaign"),
     path("clusters/", clusters.ClusterList.as_view(), name="clusters"),
     path(f"{_CLUSTER}/", clusters.ClusterDetail.as_view(), name="cluster"),
     path(f"{_CLUSTER}/jobs/", clusters.ClusterJobList.as_view(), name="cluster-jobs"),

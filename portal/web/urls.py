@@ -9,6 +9,7 @@ from portal.web.account import notice_views as notices
 from portal.web.account import personal_views as personal
 from portal.web.account import views as account
 from portal.web.bulk import views as bulk
+from portal.web.campaigns import views as campaigns
 from portal.web.clusters import submission_views as job_submission
 from portal.web.clusters import views as clusters
 from portal.web.dags import run_views as runs
@@ -87,6 +88,9 @@ urlpatterns = [
     path("clusters/<int8:cluster_id>/", clusters.cluster_page, name="cluster"),
     path("clusters/<int8:cluster_id>/job/", clusters.cluster_job, name="cluster-job"),
     path("clusters/<int8:cluster_id>/steer/<slug:event>/", clusters.steer, name="steer-cluster"),
+    path("campaigns/", campaigns.campaign_list, name="campaigns"),
+    path("campaigns/<path:campaign>/deadline/", campaigns.set_deadline, name="campaign-deadline"),
+    path("campaigns/<path:campaign>/", campaigns.campaign_page, name="campaign"),
     path("jobs/", lists.job_list, name="jobs"),
     path("jobs/submit/", job_submission.submit_jobs, name="submit-jobs"),
     path("jobs/<int8:job_id>/", jobs.job_page, name="job"),
