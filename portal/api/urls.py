@@ -33,6 +33,7 @@ from portal.api.nodes import views as nodes
 from portal.api.notices import views as notices
 from portal.api.pilots import views as pilots
 from portal.api.placements import views as placements
+from portal.api.schedules import views as schedules
 from portal.api.sites import ads, downtime_import, downtimes, exchange, pressure, worker_nodes
 from portal.api.sites import views as sites
 from portal.api.task_queues import views as task_queues
@@ -43,12 +44,14 @@ from wms.actions.failures import FAILURES
 from wms.actions.jobs import JOBS
 from wms.actions.nodes import NODE_ACTIONS
 from wms.actions.queues import QUEUES
+from wms.actions.schedules import SCHEDULES
 from wms.actions.sites_and_pilots import PILOTS, PLACEMENTS, SITES, SUSPECTED_NODES
 
 app_name = "api"
 
 _CLUSTER = "clusters/<int8:cluster_id>"
 _DAG = "dags/<int8:dag_id>"
+_SCHEDULE = "schedules/<int8:schedule_id>"
 _NODE = f"{_DAG}/nodes/<int8:node_id>"
 _NAME = "(?P<name>[A-Za-z0-9_.-]+)"
 _SITE = f"^sites/{_NAME}"
@@ -119,6 +122,17 @@ urlpatterns = [
     ),
     path("jobs/<int8:job_id>/stdout", jobs.JobStdout.as_view(), name="job-stdout"),
     path("jobs/<int8:job_id>/stderr", jobs.JobStderr.as_view(), name="job-stderr"),
+    path("schedules/", schedules.ScheduleList.as_view(), name="schedules"),
+    path(f"{_SCHEDULE}/", schedules.ScheduleDetail.as_view(), name="schedule"),
+    path(f"{_SCHEDULE}/runs/", schedules.ScheduleRunList.as_view(), name="schedule-runs"),
+    *(
+        path(
+            f"{_SCHEDULE}/{action.api_path}/",
+            view_of(action, schedules.ScheduleAction),
+            name=f"schedule-{action.api_path}",
+        )
+        for action in SCHEDULES.in_api
+    ),
     path("labels/", campaigns.LabelList.as_view(), name="labels"),
     path("campaigns/", campaigns.CampaignList.as_view(), name="campaigns"),
     path(

@@ -34,6 +34,8 @@ from wms.pilots.models import Pilot
 from wms.pilots.states import PilotState
 from wms.placement.models import PlacementRequest
 from wms.placement.states import RequestState
+from wms.schedules.models import Schedule
+from wms.schedules.states import ScheduleState
 from wms.sites.models import Site
 from wms.sites.standing import STANDING_WORDS, statuses_of_sites
 from wms.sites.states import SiteState
@@ -80,6 +82,20 @@ class DagFilter(ListFilter):
     def filter_attention(self, queryset: QuerySet[Dag], name: str, value: bool) -> QuerySet[Dag]:
         """DAGs that need a person's attention now; `false` leaves all."""
         return needing_attention(queryset, now=self.now) if value else queryset
+
+
+class ScheduleFilter(ListFilter):
+    """Schedules by state, owner, group, label and name."""
+
+    name = Texts(label="Name contains")
+    state = Words(choices=ScheduleState.choices, label="State")
+    owner = Owners(field_name="owner_id", label="Owner")
+    group = Words(field_name="accounting_group__name", label="Group")
+    label = Labels(label="Label")
+
+    class Meta:
+        model = Schedule
+        fields: Sequence[str] = ()
 
 
 class NodeFilter(ListFilter):

@@ -49,9 +49,12 @@ class SubmittedDagSerializer(DagDetailSerializer):
         return [asdict(warning) for warning in submission_warnings(dag)]
 
 
-def read_submission(request: Request) -> DagSubmission:
-    """Submission of the request's parts. Raises InvalidInput with every fault of parts or files."""
-    check_parts(request, files=_FILES, texts=_TEXTS)
+def read_submission(request: Request, *, further: Sequence[str] = ()) -> DagSubmission:
+    """Submission of the request's parts. Raises InvalidInput with every fault of parts or files.
+
+    Texts of the names `further` may stand beside.
+    """
+    check_parts(request, files=_FILES, texts=(*_TEXTS, *further))
     sent = request._request
     return submission_of(
         SubmissionParts(

@@ -100,7 +100,7 @@ def submit_dag(submission: DagSubmission, *, owner: User, actor: Actor) -> Dag:
     checked = check_submission(submission, owner=owner)
     if checked.findings:
         raise FaultyDag(checked)
-    blobs = _store_files(submission)
+    blobs = store_files(submission)
     try:
         return _store(submission, checked, blobs, owner=owner, actor=actor)
     except (IntegrityError, QuotaExceeded):
@@ -180,7 +180,8 @@ def _faults_of_values(submission: DagSubmission) -> list[Finding]:
     return faults
 
 
-def _store_files(submission: DagSubmission) -> dict[str, Blob]:
+def store_files(submission: DagSubmission) -> dict[str, Blob]:
+    """Store the contents of all files, each once, and return them by the files' names."""
     limit_bytes = conf().max_upload_bytes
     blobs = {}
     for name, stream in submission.files.items():
