@@ -50,6 +50,7 @@ GET = {
     "web:change-filter": NO_GET,
     "web:remove-filter": NO_GET,
     "web:columns": NO_GET,
+    "web:campaign-deadline": NO_GET,
     "web:preferences": NO_GET,
     "web:tell": NO_GET,
     "web:read-notices": NO_GET,
@@ -89,6 +90,11 @@ GET = {
     "api:dags-check": POSTED_TO,
     "api:dag-graph-changes": "Lbbbbbb",  # asked without naming a version
     "api:dag-halt": POSTED_TO,
+    "api:dag-prioritise": POSTED_TO,
+    "api:dag-label": POSTED_TO,
+    "api:campaign-deadline": POSTED_TO,
+    "api:schedule-runs": READ,
+    "api:schedule-*": POSTED_TO,
     "api:dag-rescue": POSTED_TO,
     "api:dag-nodes-*": POSTED_TO,
     "api:placement-remove": POSTED_TO,
@@ -162,6 +168,15 @@ POST = {
     "api:dag-rematch": STEER,
     "api:dags-check": SUBMIT,
     "api:dag-halt": STEER,
+    "api:dag-prioritise": STEER,
+    "api:dag-label": STEER,
+    "api:cluster-label": STEER,
+    "api:campaign-deadline": STEER,
+    "web:campaign-deadline": STEER,
+    "api:schedules": SUBMIT,
+    "api:schedule-resume": "Lffcccc",  # the schedule is active
+    "api:schedule-*": STEER,
+    "web:steer-schedule": STEER,
     "api:dag-rescue": "Lffcccc",  # the DAG has not ended
     "api:dag-limits": STEER,
     "api:dag-nodes-open-gate": "Lfbbbbb",  # the node is no gate

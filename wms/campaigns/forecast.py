@@ -29,7 +29,7 @@ _MOST_BINS = 1e6
 
 
 class NoForecast(StrEnum):
-    """Reasons why nothing is forecast."""
+    """Causes why nothing is forecast."""
 
     OVER = "over"
     NOTHING_TO_DO = "nothing_to_do"
@@ -38,7 +38,7 @@ class NoForecast(StrEnum):
     STALLED = "stalled"
 
 
-#: The reasons in words.
+#: The causes in words.
 WHY_NOT = {
     NoForecast.OVER: "it has ended",
     NoForecast.NOTHING_TO_DO: "nothing of it has been submitted",
@@ -65,10 +65,10 @@ class Forecast:
     """When a campaign ends if it goes on as lately.
 
     The end is between `earliest` and `latest` in four of five cases; `latest` is None where the
-    rates differ so much that it may take for ever. Without a forecast, `reason` tells why.
+    rates differ so much that it may take for ever. Without a forecast, `cause` tells why.
     """
 
-    reason: NoForecast | None = None
+    cause: NoForecast | None = None
     expected: datetime | None = None
     earliest: datetime | None = None
     latest: datetime | None = None
@@ -77,7 +77,7 @@ class Forecast:
     @property
     def why_not(self) -> str:
         """Why there is none, in words; empty with one."""
-        return "" if self.reason is None else WHY_NOT[self.reason]
+        return "" if self.cause is None else WHY_NOT[self.cause]
 
 
 def window_of(begun: datetime | None, now: datetime) -> timedelta:

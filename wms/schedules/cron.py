@@ -61,7 +61,9 @@ def parse_cron(text: str) -> Cron:
             "day of the week"
         )
     allowed = [_allowed(*field, word) for field, word in zip(_FIELDS, words, strict=True)]
-    cron = Cron(*allowed, is_either_day=not (words[2].startswith("*") or words[4].startswith("*")))
+    minutes, hours, days, months, weekdays = allowed
+    is_either_day = not (words[2].startswith("*") or words[4].startswith("*"))
+    cron = Cron(minutes, hours, days, months, weekdays, is_either_day=is_either_day)
     if next_time(cron, UTC_ZONE, datetime(2024, 1, 1, tzinfo=UTC)) is None:
         raise ValueError("there is no such day in any year")
     return cron
@@ -108,9 +110,10 @@ def next_time(cron: Cron, zone: ZoneInfo, after: datetime) -> datetime | None:
 
 def next_times(cron: Cron, zone: ZoneInfo, after: datetime) -> Iterator[datetime]:
     """All times behind this moment, one after the other."""
-    at: datetime | None = after
-    while (at := next_time(cron, zone, at)) is not None:
+    at = next_time(cron, zone, after)
+    while at is not None:
         yield at
+        at = next_time(cron, zone, at)
 
 
 def _times_of(cron: Cron, zone: ZoneInfo, day: date) -> Iterator[datetime]:

@@ -50,7 +50,7 @@ class CampaignProgressSerializer(serializers.Serializer[Any]):
 class ForecastSerializer(serializers.Serializer[Any]):
     """When it ends if it goes on as in the last 24 hours; in four of five cases in the range."""
 
-    reason = serializers.ChoiceField(
+    cause = serializers.ChoiceField(
         [(each.value, each.value) for each in NoForecast], allow_null=True,
         help_text="Why nothing is forecast.",
     )  # fmt: skip

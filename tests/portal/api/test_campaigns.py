@@ -25,7 +25,7 @@ def test_a_campaign_is_told_with_its_parts(alice: APIClient, dag_id: int) -> Non
 
     assert (line["name"], line["sums"]["dags"]) == ("mc/27", 1)
     assert told["progress"]["total"] == told["progress"]["left"] == 2
-    assert (told["forecast"]["reason"], told["verdict"]) == ("too_early", "none")
+    assert (told["forecast"]["cause"], told["verdict"]) == ("too_early", "none")
     assert told["use"]["core_hours"] == 0
     assert alice.get(f"{CAMPAIGNS}other/").status_code == 404
 

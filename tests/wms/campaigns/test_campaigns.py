@@ -48,7 +48,7 @@ def test_a_campaign_has_all_dags_and_clusters_with_its_label(
 
     assert (found.sums.dags, found.sums.clusters) == (1, 1)
     assert (found.progress.total, found.progress.done, found.progress.left) == (5, 0, 5)
-    assert found.forecast.reason == NoForecast.TOO_EARLY
+    assert found.forecast.cause == NoForecast.TOO_EARLY
     assert [line.name for line in campaigns(alice)] == ["mc27", "mc28"]
 
 
@@ -114,7 +114,7 @@ def test_a_campaign_of_which_all_has_ended_has_an_end(submit, alice: User) -> No
     found = find_campaign(alice, "mc27", now=timezone.now())
 
     assert found.progress.ended_at == dag.ended_at
-    assert found.forecast.reason == NoForecast.OVER
+    assert found.forecast.cause == NoForecast.OVER
 
 
 def test_the_ends_of_nodes_are_counted_in_the_parts_of_the_window(submit, alice: User) -> None:

@@ -52,7 +52,7 @@ def test_a_range_is_wider_where_the_rates_differ_more() -> None:
 def test_rates_that_differ_very_much_tell_no_latest_end() -> None:
     found = _of([*[0] * 5, 1, *[0] * 4, 1, 200])
 
-    assert found.reason is None
+    assert found.cause is None
     assert found.latest is None
     assert found.expected is not None
 
@@ -80,7 +80,7 @@ def test_without_a_base_nothing_is_forecast(
 @given(st.lists(st.integers(0, 500), min_size=BINS, max_size=BINS), st.integers(1, 10**6))
 def test_what_is_expected_is_within_the_range(ends: list[int], left: int) -> None:
     found = _of(ends, left)
-    if found.reason is not None:
+    if found.cause is not None:
         return
     assert found.expected is not None
     assert found.earliest is not None

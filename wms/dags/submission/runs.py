@@ -258,8 +258,8 @@ def _description(request: RunRequest, description: DagDescription) -> dict[str, 
         return {name: getattr(request.previous, name) for name in names}
     if request.parent_node is not None:
         outer = request.parent_node.dag
-        names = ("accounting_group", "binding", "labels", "priority")
-        return {name: getattr(outer, name) for name in names}
+        inherited = ("accounting_group", "binding", "labels", "priority")
+        return {name: getattr(outer, name) for name in inherited}
     known = {
         "ad_attributes": description.attributes,
         "accounting_group": description.group,
