@@ -21,6 +21,8 @@ from wms.core.actors import Actor
 from wms.core.errors import InvalidInput, NotFound, NotPermitted, PilotageError
 from wms.core.labels import campaigns_among, label_of_campaign
 
+#: Sums over many DAGs take their time, and change slowly.
+_REFRESH_S = 30
 #: Words of the answers whether a deadline will be met, each with the tone of its badge.
 VERDICTS = {
     "met": ("good", "It ended in time."),
@@ -56,6 +58,7 @@ def campaign_list(request: HttpRequest) -> HttpResponse:
         "campaigns": campaigns(request.user),
         "labels": [each for each in sums if not campaigns_among([each.label])],
         "is_cut": len(sums) >= MAX_LABELS_TOLD,
+        "refresh_s": _REFRESH_S,
     }
     return render_page(request, "campaigns", context)
 
@@ -108,5 +111,6 @@ def _page(
         "may_set": services.may_set_deadline(request.user, name),
         "form": form,
         "error": error,
+        "refresh_s": _REFRESH_S,
     }
     return render_page(request, "campaign", context, status=error.status if error else 200)
