@@ -260,6 +260,8 @@ SPECTACULAR_SETTINGS = {
         "PilotState": "wms.pilots.states.PilotState",
         "PilotTest": "wms.pilots.states.PilotTest",
         "SiteState": "wms.sites.states.SiteState",
+        "ScheduleState": "wms.schedules.states.ScheduleState",
+        "ScheduleOutcome": "wms.schedules.states.RunOutcome",
         "BulkState": "wms.bulk.states.BulkState",
         "BulkOutcome": "wms.bulk.states.Outcome",
         "AttemptFileKindEnum": "wms.jobs.models.AttemptFile.Kind",

@@ -331,7 +331,7 @@ DAGS = Kind(
         Action(
             "prioritise",
             "Change priority",
-            [when(Q(state__in=DAG_TERMINAL), "it has ended"), _INNER_FOLLOWS],
+            [when(Q(state__in=DAG_TERMINAL), "it has ended"), _INNER_FOLLOWS, _FOLLOWED],
             one_of_many(prioritise_dags),
             page=OnPage(
                 "It is negotiated before DAGs of its owner with a lower priority, and its jobs are "

@@ -19,6 +19,7 @@ from wms.core.policy import require_role
 from wms.core.transitions import Applied
 from wms.dags.submission.checking import FaultyDag
 from wms.dags.submission.submit import DagSubmission, check_submission, store_files
+from wms.jobs.quotas import check_quota
 from wms.schedules.cron import next_time, parse_cron, zone_named
 from wms.schedules.lifecycle import SCHEDULES
 from wms.schedules.models import Schedule, ScheduleFile
@@ -52,8 +53,8 @@ def create_schedule(
 ) -> Schedule:
     """Check and store a DAG with the times at which it is to be submitted.
 
-    It is checked again each time: as it was then, when it is submitted. Raises NotPermitted,
-    Conflict for a name that the owner has a schedule of, or too many of them, and InvalidInput with
+    It is checked again each time when it is submitted. Raises NotPermitted, QuotaExceeded, Conflict
+    for a name that the owner has a schedule of, or for too many schedules, and InvalidInput with
     every fault; then nothing was stored.
     """
     require_role(actor, Role.USER, "make schedules")
@@ -72,7 +73,11 @@ def create_schedule(
         theirs = Schedule.objects.filter(owner=owner).exclude(state__in=TERMINAL)
         if theirs.count() >= MAX_SCHEDULES:
             raise Conflict(f"{owner} has {MAX_SCHEDULES} schedules, which is the most.")
-        schedule = _store(submission, terms, owner=owner, group=checked.description.group)
+        group = checked.description.group
+        # Only the room for its files: its DAGs are counted when they are submitted.
+        size_bytes = sum(blob.size_bytes for blob in blobs.values())
+        check_quota(owner=owner, group=group, jobs=0, clusters=0, size_bytes=size_bytes)
+        schedule = _store(submission, terms, owner=owner, group=group)
         ScheduleFile.objects.bulk_create(
             ScheduleFile(schedule=schedule, path=path, blob=blob) for path, blob in blobs.items()
         )
@@ -158,11 +163,13 @@ def resume_schedules(ids: Collection[int], *, actor: Actor, reason: str) -> Appl
 
 @transaction.atomic
 def remove_schedules(ids: Collection[int], *, actor: Actor, reason: str) -> Applied:
-    """Remove schedules for good. DAGs that they have submitted go on.
+    """Remove schedules for good, and their files. DAGs that they have submitted go on.
 
     Raises NotFound, NotPermitted, ReasonRequired.
     """
-    return _moved("remove", ids, actor=actor, reason=reason, next_at=None)
+    applied = _moved("remove", ids, actor=actor, reason=reason, next_at=None)
+    ScheduleFile.objects.filter(schedule__in=applied.changed).delete()
+    return applied
 
 
 def _moved(

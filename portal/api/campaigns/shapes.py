@@ -92,8 +92,10 @@ class CampaignSerializer(serializers.Serializer[Any]):
     progress = CampaignProgressSerializer()
     forecast = ForecastSerializer()
     deadline = serializers.SerializerMethodField()
-    verdict = serializers.ChoiceField(
-        [(each.value, each.value) for each in Verdict], help_text="Whether the deadline is met."
+    outlook = serializers.ChoiceField(
+        [(each.value, each.value) for each in Verdict],
+        source="verdict",
+        help_text="Whether the deadline is met.",
     )
     use = CampaignUseSerializer()
     causes = CampaignCauseSerializer(many=True, help_text="The most frequent ones.")

@@ -15,7 +15,7 @@ from wms.campaigns.selectors import campaigns, find_campaign
 from wms.campaigns.services import set_deadline
 from wms.core.actors import Actor
 from wms.core.errors import InvalidInput
-from wms.core.labels import MAX_LABEL_LENGTH
+from wms.core.labels import MAX_LABEL_LENGTH, label_of_campaign
 
 
 class LabelList(APIView):
@@ -47,7 +47,8 @@ class CampaignList(APIView):
     )
     def get(self, request: Request) -> Response:
         """Campaigns that you may see something of, by name; of very many the latest 200."""
-        found = campaigns(caller(request))
+        user = caller(request)
+        found = campaigns(user, label_sums(user, prefix=label_of_campaign("")))
         return Response(shapes.CampaignLineSerializer(found, many=True).data)
 
 

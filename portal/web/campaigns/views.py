@@ -55,7 +55,7 @@ def campaign_list(request: HttpRequest) -> HttpResponse:
     """Campaigns, and the sums of all other labels."""
     sums = label_sums(request.user)
     context = {
-        "campaigns": campaigns(request.user),
+        "campaigns": campaigns(request.user, sums),
         "labels": [each for each in sums if not campaigns_among([each.label])],
         "is_cut": len(sums) >= MAX_LABELS_TOLD,
         "refresh_s": _REFRESH_S,

@@ -25,7 +25,7 @@ def test_a_campaign_is_told_with_its_parts(alice: APIClient, dag_id: int) -> Non
 
     assert (line["name"], line["sums"]["dags"]) == ("mc/27", 1)
     assert told["progress"]["total"] == told["progress"]["left"] == 2
-    assert (told["forecast"]["cause"], told["verdict"]) == ("too_early", "none")
+    assert (told["forecast"]["cause"], told["outlook"]) == ("too_early", "none")
     assert told["use"]["core_hours"] == 0
     assert alice.get(f"{CAMPAIGNS}other/").status_code == 404
 
@@ -35,7 +35,7 @@ def test_a_deadline_is_set_by_program(alice: APIClient, dag_id: int) -> None:
 
     told = alice.post(f"{CAMPAIGNS}mc/27/deadline/", body, format="json").json()
 
-    assert (told["deadline"][:10], told["verdict"]) == ("2100-05-01", "unknown")
+    assert (told["deadline"][:10], told["outlook"]) == ("2100-05-01", "unknown")
     bad = alice.post(f"{CAMPAIGNS}mc/27/deadline/", body | {"deadline": "x"}, format="json")
     assert bad.status_code == 400
 

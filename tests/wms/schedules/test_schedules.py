@@ -12,9 +12,17 @@ from django.db import connection
 from django.utils import timezone
 
 from tests import factories
-from wms.accounting.models import AccountingGroup, Frontend
+from wms.accounting.models import AccountingGroup, Frontend, Quota
+from wms.accounting.services import save_quota
 from wms.core.actors import Actor
-from wms.core.errors import Conflict, InvalidInput, NotFound, NotPermitted, ReasonRequired
+from wms.core.errors import (
+    Conflict,
+    InvalidInput,
+    NotFound,
+    NotPermitted,
+    QuotaExceeded,
+    ReasonRequired,
+)
 from wms.core.models import AuditEntry, Role, User
 from wms.dags.models import Dag
 from wms.dags.services.dags import remove_dags
@@ -274,6 +282,7 @@ def test_a_removed_schedule_is_over_and_its_name_is_free(alice: User) -> None:
     submitting.run_cycle(MONDAY)
 
     assert not Dag.objects.exists()
+    assert not schedule.files.exists()
     assert services.resume_schedules([schedule.pk], **WHY).changed == []
     make(alice)
 
@@ -335,6 +344,14 @@ def test_a_faulty_dag_is_refused_at_once(alice: User) -> None:
         make(alice, text="JOB A nowhere.sub\n")
 
     assert "nowhere.sub" in str(refused.value.findings[0])
+    assert not Schedule.objects.exists()
+
+
+def test_a_schedule_needs_room_for_its_files(alice: User) -> None:
+    save_quota(Quota(user=alice, max_bytes=10), actor=factories.SYSTEM)
+
+    with pytest.raises(QuotaExceeded):
+        make(alice)
     assert not Schedule.objects.exists()
 
 

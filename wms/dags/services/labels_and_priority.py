@@ -72,8 +72,8 @@ def prioritise_dags(
     """Give DAGs another priority among those of their owners, and all of their jobs the same.
 
     It counts in the next negotiation, for the jobs that wait in TaskQueues at once, and for those
-    that are made later. DAGs that have ended are skipped, and inner ones. Raises NotFound,
-    NotPermitted, ReasonRequired, InvalidInput.
+    that are made later. DAGs that have ended are skipped, inner ones, and those that only
+    follow a log. Raises NotFound, NotPermitted, ReasonRequired, InvalidInput.
     """
     dags = locked_dags(dag_ids, actor)
     if not reason.strip():
@@ -82,7 +82,11 @@ def prioritise_dags(
         number = checked_priority(priority)
     except ValueError as error:
         raise InvalidInput.of(str(error), field="priority") from None
-    alive = [dag.pk for dag in dags if dag.parent_node_id is None and dag.state not in DAG_TERMINAL]
+    alive = [
+        dag.pk
+        for dag in dags
+        if dag.parent_node_id is None and not dag.is_followed and dag.state not in DAG_TERMINAL
+    ]
     with_inner = sorted({*alive, *inner_dags(alive)})
     Dag.objects.filter(pk__in=with_inner).update(priority=number)
     _prioritise_jobs(with_inner, number, actor=actor, reason=reason)
