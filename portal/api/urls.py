@@ -11,6 +11,7 @@ from portal.api.accounting import views as accounting
 from portal.api.actions import view_of
 from portal.api.audit import views as audit
 from portal.api.bulk import views as bulk
+from portal.api.campaigns import views as campaigns
 from portal.api.clusters import outputs as cluster_outputs
 from portal.api.clusters import steering as cluster_steering
 from portal.api.clusters import views as clusters
@@ -32,6 +33,7 @@ from portal.api.nodes import views as nodes
 from portal.api.notices import views as notices
 from portal.api.pilots import views as pilots
 from portal.api.placements import views as placements
+from portal.api.schedules import views as schedules
 from portal.api.sites import ads, downtime_import, downtimes, exchange, pressure, worker_nodes
 from portal.api.sites import views as sites
 from portal.api.task_queues import views as task_queues
@@ -42,12 +44,14 @@ from wms.actions.failures import FAILURES
 from wms.actions.jobs import JOBS
 from wms.actions.nodes import NODE_ACTIONS
 from wms.actions.queues import QUEUES
+from wms.actions.schedules import SCHEDULES
 from wms.actions.sites_and_pilots import PILOTS, PLACEMENTS, SITES, SUSPECTED_NODES
 
 app_name = "api"
 
 _CLUSTER = "clusters/<int8:cluster_id>"
 _DAG = "dags/<int8:dag_id>"
+_SCHEDULE = "schedules/<int8:schedule_id>"
 _NODE = f"{_DAG}/nodes/<int8:node_id>"
 _NAME = "(?P<name>[A-Za-z0-9_.-]+)"
 _SITE = f"^sites/{_NAME}"
@@ -118,6 +122,25 @@ urlpatterns = [
     ),
     path("jobs/<int8:job_id>/stdout", jobs.JobStdout.as_view(), name="job-stdout"),
     path("jobs/<int8:job_id>/stderr", jobs.JobStderr.as_view(), name="job-stderr"),
+    path("schedules/", schedules.ScheduleList.as_view(), name="schedules"),
+    path(f"{_SCHEDULE}/", schedules.ScheduleDetail.as_view(), name="schedule"),
+    path(f"{_SCHEDULE}/runs/", schedules.ScheduleRunList.as_view(), name="schedule-runs"),
+    *(
+        path(
+            f"{_SCHEDULE}/{action.api_path}/",
+            view_of(action, schedules.ScheduleAction),
+            name=f"schedule-{action.api_path}",
+        )
+        for action in SCHEDULES.in_api
+    ),
+    path("labels/", campaigns.LabelList.as_view(), name="labels"),
+    path("campaigns/", campaigns.CampaignList.as_view(), name="campaigns"),
+    path(
+        "campaigns/<path:campaign>/deadline/",
+        campaigns.CampaignDeadlineView.as_view(),
+        name="campaign-deadline",
+    ),
+    path("campaigns/<path:campaign>/", campaigns.CampaignDetail.as_view(), name="campaign"),
     path("clusters/", clusters.ClusterList.as_view(), name="clusters"),
     path(f"{_CLUSTER}/", clusters.ClusterDetail.as_view(), name="cluster"),
     path(f"{_CLUSTER}/jobs/", clusters.ClusterJobList.as_view(), name="cluster-jobs"),

@@ -4,21 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from django.db.models import Q
-
 from portal.lists.base_filter import ListFilter
 from portal.lists.filter_fields import Moments, Numbers, Owners, Texts, Words, hidden_numbers
+from portal.lists.label_filter import Labels
 from portal.lists.sorting import Sorting, by_number, by_text, by_time, newest
 from wms.jobs.clusters.states import ClusterState
 from wms.jobs.models import Cluster
-
-
-class _Labels(Words):
-    """A list of words that has any of some."""
-
-    def condition(self, values: Sequence[str]) -> Q:
-        """True for clusters with any of the labels."""
-        return Q(labels__overlap=list(values))
 
 
 class ClusterFilter(ListFilter):
@@ -28,7 +19,7 @@ class ClusterFilter(ListFilter):
     state = Words(choices=ClusterState.choices, label="State")
     owner = Owners(field_name="owner_id", label="Owner")
     group = Words(field_name="accounting_group__name", label="Group")
-    label = _Labels(label="Label")
+    label = Labels(label="Label")
     reason = Texts(field_name="state_reason", label="Reason contains")
     created = Moments(field_name="created_at", label="Submitted")
     since = Moments(field_name="state_since", label="In its state since")

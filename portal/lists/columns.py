@@ -120,6 +120,8 @@ DAG_COLUMNS: Sequence[Column] = (
     ),
     Column("owner", "Owner", _one("owner.username", "owner")),
     Column("site", "Site", _from("site", site="name")),
+    Column("labels", "Labels", {"labels": lambda dag: " ".join(dag.labels)}, is_usual=False),
+    Column("priority", "Priority", _one("priority"), is_usual=False, style="num"),
     Column("since", "In its state since", _one("state_since"), is_usual=False),
     Column("created", "Submitted", _one("created_at", "submitted_at")),
     Column("ended", "Ended", _one("ended_at"), is_usual=False),

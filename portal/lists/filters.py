@@ -24,6 +24,7 @@ from portal.lists.filter_fields import (
     hidden_numbers,
 )
 from portal.lists.job_filter import TopicFilter
+from portal.lists.label_filter import Labels
 from portal.lists.sorting import Sorting, by_number, by_text, by_time, newest
 from wms.dags.lifecycle import DATA_TOPIC
 from wms.dags.models import Dag, Node, ScriptRun
@@ -33,6 +34,8 @@ from wms.pilots.models import Pilot
 from wms.pilots.states import PilotState
 from wms.placement.models import PlacementRequest
 from wms.placement.states import RequestState
+from wms.schedules.models import Schedule
+from wms.schedules.states import ScheduleState
 from wms.sites.models import Site
 from wms.sites.standing import STANDING_WORDS, statuses_of_sites
 from wms.sites.states import SiteState
@@ -43,13 +46,16 @@ _MOST = {"rising": "fewest first", "falling": "most first"}
 
 
 class DagFilter(ListFilter):
-    """DAGs by state, owner, site, name, size and time."""
+    """DAGs by state, owner, group, label, site, name, priority, size and time."""
 
     name = Texts(label="Name contains")
     state = Words(choices=DagState.choices, label="State")
     owner = Owners(field_name="owner_id", label="Owner")
+    group = Words(field_name="accounting_group__name", label="Group")
+    label = Labels(label="Label")
     site = Words(field_name="site__name", label="Site")
     reason = Texts(field_name="state_reason", label="Reason contains")
+    priority = Numbers(label="Priority")
     created = Moments(field_name="created_at", label="Submitted")
     since = Moments(field_name="state_since", label="In its state since")
     ended = Moments(field_name="ended_at", label="Ended")
@@ -76,6 +82,20 @@ class DagFilter(ListFilter):
     def filter_attention(self, queryset: QuerySet[Dag], name: str, value: bool) -> QuerySet[Dag]:
         """DAGs that need a person's attention now; `false` leaves all."""
         return needing_attention(queryset, now=self.now) if value else queryset
+
+
+class ScheduleFilter(ListFilter):
+    """Schedules by state, owner, group, label and name."""
+
+    name = Texts(label="Name contains")
+    state = Words(choices=ScheduleState.choices, label="State")
+    owner = Owners(field_name="owner_id", label="Owner")
+    group = Words(field_name="accounting_group__name", label="Group")
+    label = Labels(label="Label")
+
+    class Meta:
+        model = Schedule
+        fields: Sequence[str] = ()
 
 
 class NodeFilter(ListFilter):

@@ -19,6 +19,7 @@ from portal.shared.archives import unpack
 from wms.core.conf import conf
 from wms.core.errors import Finding, InvalidInput
 from wms.dags.language.origin import TOP, Origin
+from wms.dags.priorities import checked_priority
 from wms.dags.rescue.rescue_files import Resumption
 from wms.dags.submission.checking import read_text, request_deadline
 from wms.dags.submission.submit import DagSubmission
@@ -41,6 +42,9 @@ class SubmissionParts:
     resumption: Resumption = Resumption()  # noqa: RUF009 - it never changes
     key: str | None = None
     binding: str = ""
+    labels: Sequence[str] = ()
+    #: As it was typed; empty: as the description says.
+    priority: str = ""
 
 
 def submission_of(sent: SubmissionParts) -> DagSubmission:
@@ -57,6 +61,8 @@ def submission_of(sent: SubmissionParts) -> DagSubmission:
         left -= unpacked.size_bytes
         for path, content in unpacked.items():
             findings += _add(files, Upload(path, content), field="archive")
+    priority, faults = _priority_of(sent.priority)
+    findings += faults
     names = [upload.name for upload in sent.dags] + list(sent.named_dags)
     findings += _faults_of_dags(names, files)
     description_text = ""
@@ -79,7 +85,19 @@ def submission_of(sent: SubmissionParts) -> DagSubmission:
         resumption=sent.resumption,
         binding=sent.binding,
         deadline=deadline,
+        labels=tuple(sent.labels),
+        priority=priority,
     )
+
+
+def _priority_of(text: str) -> tuple[int | None, list[Finding]]:
+    """Priority of a DAG, from what was typed, and the fault of that."""
+    if not text.strip():
+        return None, []
+    try:
+        return checked_priority(text), []
+    except ValueError as error:
+        return None, [Finding(str(error), field="priority")]
 
 
 def _deadline_for(sent: SubmissionParts, plain: Sequence[Upload]) -> Deadline:

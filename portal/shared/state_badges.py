@@ -39,6 +39,7 @@ BADGES = {
     "granted": _NEXT, "processing": _GO, "rescheduled": _LATE, "ended": _GOOD,
     "stalled": _LATE, "late": _LATE, "lost": _LATE,
     "failed": _BAD, "failing": _BAD, "unmatched": _LATE,
+    "paused": _PAUSED, "overlap": _OFF, "missed": _LATE, "not-submitted": _BAD,
     "futile": _OFF, "removed": _OFF, "killed": _OFF, "aborted": _OFF, "not_run": _OFF,
     "disabled": _OFF, "banned": _OFF, "no queue": _OFF,
     "draining": _PAUSED, "downtime": _PAUSED,
@@ -62,7 +63,7 @@ BADGES = {
 }  # fmt: skip
 
 #: Words that mean something else of one kind: an open attempt goes on, an open site is well.
-OF_KIND = {("site", "open"): _GOOD, ("cluster", "active"): _GO}
+OF_KIND = {("site", "open"): _GOOD, ("cluster", "active"): _GO, ("schedule", "active"): _GO}
 
 _UNKNOWN = StateBadge("ring", "wait")
 
@@ -87,6 +88,12 @@ _TOLD = {
 #: no state machine.
 MEANINGS = {
     **_TOLD,
+    "schedule-run": {
+        "submitted": "A DAG was submitted.",
+        "overlap": "Nothing was submitted: the DAG before had not ended.",
+        "missed": "Nothing was submitted: it was too late when the portal looked.",
+        "failed": "Nothing was submitted: the DAG was refused.",
+    },
     "script": {
         "waiting": "Waits for its turn among the scripts of its DAG.",
         "granted": "Waits for the service that runs scripts.",

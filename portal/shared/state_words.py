@@ -19,6 +19,7 @@ from wms.jobs import states as jobs
 from wms.jobs.clusters import states as clusters
 from wms.pilots import states as pilots
 from wms.placement import states as placement
+from wms.schedules import states as schedules
 from wms.sites import states as sites
 
 
@@ -330,6 +331,26 @@ _TRIAL = Entity(
     },
 )
 
+_SCHEDULE = Entity(
+    kind="schedule",
+    title="Schedule",
+    states=schedules.ScheduleState,
+    first=schedules.ScheduleState.ACTIVE,
+    terminal=schedules.TERMINAL,
+    transitions=schedules.TRANSITIONS,
+    state_meanings={
+        "active": "its DAG is submitted at each of its times",
+        "paused": "nothing is submitted until it is resumed",
+        "removed": "nothing is submitted any more",
+    },
+    event_meanings={
+        "pause": "a person lets nothing be submitted for now",
+        "resume": "a person lets it go on with its next time",
+        "remove": "a person ends it for good",
+    },
+)
+
 ENTITIES = (
     _DAG, _NODE, _CLUSTER, _JOB, _PILOT, _SITE, _PLACEMENT, _FAILURE_GROUP, _BULK_OPERATION, _TRIAL,
+    _SCHEDULE,
 )  # fmt: skip

@@ -9,6 +9,7 @@ from portal.web.account import notice_views as notices
 from portal.web.account import personal_views as personal
 from portal.web.account import views as account
 from portal.web.bulk import views as bulk
+from portal.web.campaigns import views as campaigns
 from portal.web.clusters import submission_views as job_submission
 from portal.web.clusters import views as clusters
 from portal.web.dags import growth_views as growth
@@ -35,6 +36,7 @@ from portal.web.pilots import placement_views as placements
 from portal.web.pilots import views as pilots
 from portal.web.records import efficiency_views as efficiency
 from portal.web.records import views as audit
+from portal.web.schedules import views as schedules
 from portal.web.sites import downtime_import_views as downtime_imports
 from portal.web.sites import downtime_views as downtimes
 from portal.web.sites import queue_views as queues
@@ -90,6 +92,14 @@ urlpatterns = [
     path("clusters/<int8:cluster_id>/", clusters.cluster_page, name="cluster"),
     path("clusters/<int8:cluster_id>/job/", clusters.cluster_job, name="cluster-job"),
     path("clusters/<int8:cluster_id>/steer/<slug:event>/", clusters.steer, name="steer-cluster"),
+    path("schedules/", schedules.schedule_list, name="schedules"),
+    path("schedules/<int8:schedule_id>/", schedules.schedule_page, name="schedule"),
+    path(
+        "schedules/<int8:schedule_id>/steer/<slug:event>/", schedules.steer, name="steer-schedule"
+    ),
+    path("campaigns/", campaigns.campaign_list, name="campaigns"),
+    path("campaigns/<path:campaign>/deadline/", campaigns.set_deadline, name="campaign-deadline"),
+    path("campaigns/<path:campaign>/", campaigns.campaign_page, name="campaign"),
     path("jobs/", lists.job_list, name="jobs"),
     path("jobs/submit/", job_submission.submit_jobs, name="submit-jobs"),
     path("jobs/<int8:job_id>/", jobs.job_page, name="job"),

@@ -13,6 +13,7 @@ from django.urls import reverse
 from portal.admin.admin_site import site as admin_site
 from portal.web.dags.page import TABS
 from tests.e2e.account_data import account_pages
+from tests.e2e.campaign_data import CAMPAIGN, campaign, schedules
 from tests.e2e.cluster_data import clusters
 from tests.e2e.production import Production, bulk_operations
 from tests.e2e.trial_data import trial_pages
@@ -25,7 +26,8 @@ from wms.sites.downtimes.models import Downtime
 
 #: Addresses of the portal that are no pages: what is posted to, files, data of drawings.
 NO_PAGES = {
-    "web:logout", "web:steer", "web:steer-cluster", "web:cluster-job",
+    "web:logout", "web:steer", "web:steer-cluster", "web:cluster-job", "web:steer-schedule",
+    "web:campaign-deadline",
     "web:steer-job", "web:steer-site", "web:steer-error",
     "web:test-queue", "web:remove-placement", "web:drain-pilot", "web:remove-pilot",
     "web:dag-file", "web:dag-picture", "web:dag-export",
@@ -56,6 +58,8 @@ def pages_of(made: Production) -> dict[str, str]:
     explain = reverse("web:explain")
     operations = bulk_operations(made.people)
     cluster, removed = clusters(made.people)
+    campaign(made.people, made.failed, (cluster, removed))
+    schedule = schedules(made.people.alice, made.running)
     script = ScriptRun.objects.filter(node__dag=made.rich).latest("pk")
     return {
         "dashboard": reverse("web:dashboard"),
@@ -100,6 +104,11 @@ def pages_of(made: Production) -> dict[str, str]:
         "submit": reverse("web:submit"),
         "submit-jobs": reverse("web:submit-jobs"),
         **trial_pages(made),
+        "campaigns": reverse("web:campaigns"),
+        "campaign": reverse("web:campaign", args=[CAMPAIGN]),
+        "campaign-without-deadline": reverse("web:campaign", args=["data26"]),
+        "schedules": reverse("web:schedules"),
+        "schedule": reverse("web:schedule", args=[schedule.pk]),
         "clusters": reverse("web:clusters"),
         "clusters-none": reverse("web:clusters") + "?label=nothing",
         "clusters-fault": reverse("web:clusters") + "?state=lost",

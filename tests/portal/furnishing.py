@@ -1,11 +1,14 @@
 """Makers of the things in `tests.portal.world`, so many of each as a page is to list.
 
 Bulk operations, node checks, saved filters, notices, failures, suspected nodes, pressure, output
-and logs, core-seconds, script runs, ended clusters, placements, waiting jobs, trials of DAGs.
+and logs, core-seconds, script runs, ended clusters, placements, waiting jobs, trials of DAGs, a
+campaign, schedules.
 """
 
 from __future__ import annotations
 
+import io
+from collections.abc import Sequence
 from datetime import timedelta
 
 from django.utils import timezone
@@ -19,9 +22,11 @@ from wms.accounting.models import AccountingGroup, Frontend
 from wms.accounting.services import save_group
 from wms.bulk import services as bulk
 from wms.core.actors import Actor
+from wms.core.labels import MAX_LABELS, label_of_campaign
 from wms.core.models import User
 from wms.dags.lifecycle import DATA_TOPIC
 from wms.dags.models import Dag, Node, ScriptRun, Trial
+from wms.dags.submission.submit import DagSubmission
 from wms.factories.models import FactoryEntry, RemoteFactory
 from wms.factories.services import create_factory
 from wms.failures import grouping
@@ -48,12 +53,17 @@ from wms.pilots.protocol.logs import append_to_log
 from wms.pilots.suspect_models import SuspectedNode
 from wms.placement.models import PlacementRequest
 from wms.placement.operations import submit_request
+from wms.schedules.models import Schedule, ScheduleRun
+from wms.schedules.services import ScheduleTerms, create_schedule
 from wms.sites.frontends.entries import save_entry
 from wms.sites.frontends.models import FrontendEntry
 from wms.sites.models import Site
 from wms.sites.services import QueueSpec, SiteSpec, configure_site
 from wms.taskqueues.models import TaskQueue
 from wms.taskqueues.operations import Entry, enqueue
+
+#: Name of the campaign.
+CAMPAIGN = "mc27"
 
 
 def trials(owner: User, count: int) -> None:
@@ -79,6 +89,45 @@ def bulk_operations(owner: User) -> None:
     for operation in made[1:]:
         bulk.confirm(operation.pk, bulk.Confirmation(reason="look"), actor=actor)
     bulk.stop(made[2].pk, actor=actor)
+
+
+def campaign(dags: Sequence[Dag], clusters: Sequence[Cluster], *labels: str) -> None:
+    """Put DAGs and clusters into the campaign, and give them further labels, 20 at most."""
+    given = [label_of_campaign(CAMPAIGN), *labels][:MAX_LABELS]
+    Dag.objects.filter(pk__in=[dag.pk for dag in dags]).update(labels=given)
+    Cluster.objects.filter(pk__in=[cluster.pk for cluster in clusters]).update(labels=given)
+
+
+def schedules(owner: User, dag: Dag, count: int) -> None:
+    """So many schedules, of which the first has as many times."""
+    now = timezone.now()
+    made = [
+        create_schedule(
+            DagSubmission(
+                dag_name="weekly.dag",
+                dag_text="JOB A job.sub\n",
+                files={
+                    "job.sub": io.BytesIO(factories.SUBMIT_FILE.encode()),
+                    "run.sh": io.BytesIO(b"#!/bin/sh\n"),
+                },
+                labels=("night",),
+            ),
+            ScheduleTerms(name=f"weekly {number} of {count}", cron="0 6 * * mon"),
+            owner=owner,
+            actor=Actor.person(owner),
+        )
+        for number in range(count)
+    ]
+    first = Schedule.objects.order_by("pk")[0] if made else None
+    ScheduleRun.objects.bulk_create(
+        ScheduleRun(
+            schedule=first,
+            planned_at=now - timedelta(hours=number + 24 * count),
+            outcome="submitted",
+            dag=dag,
+        )
+        for number in range(count)
+    )
 
 
 def failed_check(pilot: Pilot, number: int) -> None:

@@ -34,6 +34,7 @@ from wms.jobs.clusters.selectors import visible_clusters
 from wms.jobs.models import Cluster, Job
 from wms.pilots.models import Pilot
 from wms.placement.models import PlacementRequest
+from wms.schedules.models import Schedule
 
 pytestmark = [pytest.mark.usefixtures("own_cache"), pytest.mark.slow]
 
@@ -55,9 +56,10 @@ _ASKED = (
     "/matches/what-if/?site=UW&at=UW", "/jobs/?failure={failure}", "/jobs/?dag={dag}",
     "/?scope=all", "/?scope=mine", "/errors/?within=all", "/shares/", "/efficiency/?by=user",
     "/api/v1/efficiency/?by=user", "/api/v1/failures/?within=all", "/dags/?state=running",
-    "/jobs/?state=done&group=owner", "/pilots/?site=UW", "/audit/?kind=dag", "/notices/",
+    "/jobs/?state=done&group=owner", "/campaigns/", "/schedules/?all=1",
+    "/api/v1/labels/", "/pilots/?site=UW", "/audit/?kind=dag", "/notices/",
 )  # fmt: skip
-_CHANGED = (Dag, Node, Job, Cluster, Pilot, PlacementRequest, FailureGroup)
+_CHANGED = (Dag, Node, Job, Cluster, Pilot, PlacementRequest, FailureGroup, Schedule)
 
 
 @pytest.fixture(scope="module")
@@ -110,6 +112,7 @@ def _links_to_b(world: Walled) -> list[str]:
     pages = {
         "dags": b.dag.pk, "jobs": b.job.pk, "clusters": b.cluster.pk, "pilots": b.pilot.pk,
         "placements": b.placement.pk, "taskqueues": b.task_queue.pk,
+        "schedules": Schedule.objects.values_list("pk", flat=True)[0],
     }  # fmt: skip
     return [MARK, str(b.pilot.uuid), *(f'"/{name}/{pk}/' for name, pk in pages.items())]
 
@@ -147,11 +150,14 @@ def test_no_answer_to_one_of_a_tells_of_b(world: Walled, db: None, role: str) ->
 
 
 def _states() -> list[tuple[str, Any]]:
-    return [
-        (model.__name__, tuple(model.objects.order_by("pk").values_list("pk", "state", *more)))
+    more: dict[type, tuple[str, ...]] = {
+        Job: ("priority",), Node: ("priority",), Dag: ("priority", "labels"), Cluster: ("labels",),
+    }  # fmt: skip
+    rows = {
+        model: model.objects.order_by("pk").values_list("pk", "state", *more.get(model, ()))
         for model in _CHANGED
-        for more in [("priority",) if model in {Job, Node} else ()]
-    ]
+    }
+    return [(model.__name__, tuple(found)) for model, found in rows.items()]
 
 
 @pytest.mark.parametrize("role", ROLES)

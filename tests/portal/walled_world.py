@@ -11,10 +11,11 @@ from datetime import timedelta
 from django.utils import timezone
 
 from tests import factories
-from tests.portal.furnishing import ended_cluster, placement, waiting_jobs
+from tests.portal.furnishing import CAMPAIGN, ended_cluster, placement, waiting_jobs
 from tests.portal.world import World, small_world
 from wms.accounting.models import AccountingGroup, ConcurrencyLimit, DailyUse, Frontend, Submitter
 from wms.core.audit import record_action
+from wms.core.labels import label_of_campaign
 from wms.core.models import AuditEntry, Role, User
 from wms.dags.models import Dag, NegotiationCycle, Node, ScriptRun
 from wms.failures.models import FailureGroup
@@ -26,6 +27,7 @@ from wms.pilots.pressure.director import plan_requests
 from wms.pilots.pressure_models import ElementContact, PressureRecord, PressureRequest
 from wms.pilots.suspect_models import SuspectedNode
 from wms.placement.models import PlacementRequest
+from wms.schedules.models import Schedule
 from wms.sites.frontends.models import FrontendEntry
 from wms.taskqueues.models import TaskQueue
 
@@ -73,6 +75,7 @@ def _own(rows: dict, group: AccountingGroup) -> None:
     Workspace.objects.filter(owner=rows["owner"]).update(owner_group=group.name)
     TaskQueue.objects.filter(owner=rows["owner"]).update(owner_group=group.name)
     Pilot.objects.filter(pk__in=rows["pilots"]).update(frontend=group.frontend)
+    Schedule.objects.filter(owner=rows["owner"]).update(accounting_group=group)
 
 
 def _ids(model: type, **chosen: object) -> list[int]:
@@ -125,7 +128,10 @@ def _marked(world: World, owner: User, group: AccountingGroup) -> None:
         name=f"{MARK}.dag", state_reason=told, concurrency_limits={f"{MARK}limit": 1}
     )
     ConcurrencyLimit.objects.create(name="*", maximum=9)
-    Cluster.objects.filter(**theirs).update(name=f"{MARK}cluster")
+    labels = [label_of_campaign(CAMPAIGN), f"{MARK}label"]
+    Dag.objects.filter(**theirs).update(labels=labels)
+    Cluster.objects.filter(**theirs).update(name=f"{MARK}cluster", labels=labels)
+    Schedule.objects.filter(**theirs).update(name=f"{MARK}schedule", state_reason=told)
     Node.objects.filter(dag=world.dag).update(name=f"{MARK}node", state_reason=told)
     Job.objects.filter(owner=owner).update(name=f"{MARK}job", state_reason=told)
     Attempt.objects.filter(job__owner=owner).update(reason=told, host=f"{MARK}host")

@@ -16,8 +16,10 @@ from django.urls import reverse
 from portal.personal.models import SavedFilter
 from tests import factories
 from tests.portal.furnishing import (
+    CAMPAIGN,
     accounts,
     bulk_operations,
+    campaign,
     credentials,
     ended_cluster,
     factories_and_remotes,
@@ -28,6 +30,7 @@ from tests.portal.furnishing import (
     placement,
     pressure,
     saved_filters,
+    schedules,
     script_run,
     sent_pieces,
     suspected_nodes,
@@ -56,6 +59,7 @@ from wms.pilots.program.bundle import agent_bundle
 from wms.pilots.program.manifest import store_manifest
 from wms.pilots.suspect_models import SuspectedNode
 from wms.placement.models import PlacementRequest
+from wms.schedules.models import Schedule
 from wms.sites.downtimes.models import Downtime
 from wms.sites.frontends.models import FrontendEntry
 from wms.sites.models import Queue, Site
@@ -95,6 +99,7 @@ class World:
             ("web:pilot", "pilot_id"): self.pilot.pk,
             ("web:steer-site", "event"): "ban",
             ("web:steer-error", "event"): "mute",
+            ("web:steer-schedule", "event"): "pause",
             ("web:steer-job", "event"): "kill",
             ("web:drain-pilot", "pilot_id"): self.pilot.pk,
             ("web:remove-pilot", "pilot_id"): self.pilot.pk,
@@ -121,6 +126,7 @@ class World:
             "uuid": self.pilot.uuid,
             "name": self.site.name,
             "queue": self.queue.name,
+            "campaign": CAMPAIGN,
             "factory": "factory0of1",
             "frontend": "remote0of1",
             "node_id": self.node.pk,
@@ -148,6 +154,7 @@ class World:
         rows = {
             "cycle_id": NegotiationCycle, "suspect_id": SuspectedNode,
             "group_id": FailureGroup, "rule_id": FailureRule, "filter_id": SavedFilter,
+            "schedule_id": Schedule,
             "token_id": ApiToken, "subscription_id": Subscription, "channel_id": Channel,
         }  # fmt: skip
         if parameter == "trial_id":
@@ -237,6 +244,9 @@ def small_world() -> World:
     credentials(1)
     factories_and_remotes(site, 1)
     pressure(site, 1)
+    cluster = ended_cluster(people.alice)
+    campaign([dag], [cluster])
+    schedules(people.alice, dag, 1)
     return World(
         people=people,
         dag=dag,
@@ -251,7 +261,7 @@ def small_world() -> World:
         script=script_run(dag.nodes.get()),
         shared_limit=shared,
         placement=placement(dag),
-        cluster=ended_cluster(people.alice),
+        cluster=cluster,
     )
 
 
@@ -294,6 +304,8 @@ def grown(world: World, count: int) -> World:
     credentials(count)
     factories_and_remotes(world.site, count)
     pressure(world.site, count)
+    campaign([big], clusters, *(f"label{number}" for number in range(count)))
+    schedules(owner, big, count)
     factories.turn()
     job.refresh_from_db()
     sent_pieces(worker, job)

@@ -28,13 +28,13 @@ class Order:
 
 
 class ArgumentType(StrEnum):
-    """Kind of value of an argument; lists and programs in bulk give the first two only."""
+    """Kind of value of an argument; lists, commands and programs in bulk give the first three."""
 
     YES_NO = "yes_no"
     WHOLE = "whole"
+    NAMES = "names"
     TEXT = "text"
     CHOICE = "choice"
-    NAMES = "names"
     TEXTS_BY_NAME = "texts_by_name"
     NUMBERS_BY_NAME = "numbers_by_name"
     OPTIONS_BY_NAME = "options_by_name"
@@ -87,11 +87,13 @@ class Argument:
         """Name in the service and the API."""
         return self.parameter or self.name
 
-    def check(self, value: Any) -> bool | int | None:
+    def check(self, value: Any) -> bool | int | list[str] | None:
         """The value of an argument in bulk, or the default for none. Raises InvalidInput."""
         if value is None:
-            default: bool | int | None = self.default
+            default: bool | int | list[str] | None = self.default
             return default
+        if self.type == ArgumentType.NAMES:
+            return self._checked_names(value)
         if self.type == ArgumentType.YES_NO:
             if not isinstance(value, bool):
                 raise InvalidInput.of("must be true or false", field=self.name)
@@ -103,6 +105,15 @@ class Argument:
             message = f"must be a whole number from {self.least} to {self.most}"
             raise InvalidInput.of(message, field=self.name)
         return int(value)
+
+    def _checked_names(self, value: Any) -> list[str]:
+        is_list = isinstance(value, list) and len(value) <= (self.most or 0)
+        if not is_list or not all(
+            isinstance(each, str) and len(each) <= self.most_characters for each in value
+        ):
+            message = f"must be a list of at most {self.most} names"
+            raise InvalidInput.of(message, field=self.name)
+        return list(value)
 
     def for_service(self, value: Any) -> Any:
         """A value that people gave, as the service takes it."""

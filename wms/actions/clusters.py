@@ -14,6 +14,7 @@ from wms.actions.actions import Action, InApi, InBulk, InShell, OnPage
 from wms.actions.arguments import Argument, ArgumentType, Order
 from wms.actions.cluster_outputs import PROLONG_OUTPUTS
 from wms.actions.kinds import Kind, actions, of_many, one_alone, one_of_many
+from wms.actions.labels import labelling
 from wms.actions.obstacles import of_state, when
 from wms.core.models import User
 from wms.jobs.clusters import services
@@ -229,6 +230,7 @@ CLUSTERS = Kind(
             arguments=(_WITH_KILLED, _MEMORY),
         ),
         PROLONG_OUTPUTS,
+        labelling("cluster", services.relabel_clusters),
         Action(
             "remove",
             "Remove",

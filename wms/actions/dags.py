@@ -1,4 +1,4 @@
-"""Kind DAG and its actions (hold, release, halt, rematch, rerun, rescue, limits, grow, remove).
+"""Kind DAG and its actions (hold, release, halt, rematch, rescue, limits, priority, labels, grow, ...).
 
 Declared for pages, API and bulk, with texts, arguments, obstacles, permissions, and the effects
 that a bulk preview tells; services do the work.
@@ -10,17 +10,20 @@ from collections.abc import Collection, Mapping, Sequence
 
 from django.db.models import Q, QuerySet, Sum
 
-from wms.actions.actions import Action, InApi, InBulk, OnPage
+from wms.actions.actions import Action, InApi, InBulk, InShell, OnPage
 from wms.actions.arguments import Argument, ArgumentType, Order, Prompt
 from wms.actions.growth import GROW
 from wms.actions.kinds import Kind, actions, of_many, one_alone, one_of_many
+from wms.actions.labels import labelling
 from wms.actions.obstacles import of_state, when
 from wms.core.models import User
 from wms.dags.models import Dag, Node
 from wms.dags.policy import may_steer
+from wms.dags.priorities import USUAL_PRIORITY
 from wms.dags.reading.selectors import unfinished_jobs, visible_dags
 from wms.dags.rescue.rescue_files import read_resumption
 from wms.dags.services import dags as services
+from wms.dags.services.labels_and_priority import prioritise_dags, relabel_dags
 from wms.dags.services.nodes import rerun_nodes
 from wms.dags.states import (
     COUNTED_KINDS,
@@ -30,6 +33,7 @@ from wms.dags.states import (
     NodeState,
 )
 from wms.jobs.content.paths import MAX_PATH_BYTES
+from wms.jobs.services import MAX_PRIORITY
 
 #: Limit of DAGs whose jobs are counted for a preview.
 _LOOKED_INTO = 1000
@@ -37,6 +41,9 @@ _LOOKED_INTO = 1000
 _FEW, _VERY_FEW = 50, 5
 
 _INNER = when(Q(parent_node__isnull=False), "it is inside of another DAG, and goes where that goes")
+_INNER_FOLLOWS = when(
+    Q(parent_node__isnull=False), "it is inside of another DAG: change that, and it follows"
+)
 _FOLLOWED = when(Q(is_followed=True), "it follows the log of another engine: steer it there")
 
 
@@ -96,6 +103,15 @@ def _sources(*events: str) -> set[str]:
     return {state for event in events for state in DAG_TRANSITIONS[event].sources}
 
 
+_PRIORITY = Argument(
+    "priority",
+    "Priority",
+    ArgumentType.WHOLE,
+    USUAL_PRIORITY,
+    f"From 0 to {MAX_PRIORITY}; usual is {USUAL_PRIORITY}.",
+    most=MAX_PRIORITY,
+    in_api="From 0 to 10; the usual one is 1.",
+)
 _LETS_FINISH = Argument(
     "lets_finish",
     "Let jobs that run finish where they are",
@@ -314,6 +330,36 @@ DAGS = Kind(
             ),
         ),
         GROW,
+        Action(
+            "prioritise",
+            "Change priority",
+            [when(Q(state__in=DAG_TERMINAL), "it has ended"), _INNER_FOLLOWS, _FOLLOWED],
+            one_of_many(prioritise_dags),
+            page=OnPage(
+                "It is negotiated before DAGs of its owner with a lower priority, and its jobs are "
+                "drawn from their TaskQueues more often, those that wait and those to come.",
+                "has another priority",
+            ),
+            api=InApi(
+                "Give a DAG and its jobs another priority",
+                "Change it, for the DAGs inside of it and all jobs that have not ended as well; "
+                "needs a reason.",
+                "prioritised",
+                body="The new priority.",
+                body_name="PrioritiseDag",
+            ),
+            shell=InShell("give a DAG and its jobs another priority", "{0.changed} prioritised"),
+            bulk=InBulk(
+                "DAGs of a higher priority are negotiated before others of their owners, and their "
+                "jobs are drawn from their TaskQueues more often.",
+                of_many(prioritise_dags),
+                _VERY_FEW,
+            ),
+            arguments=(_PRIORITY,),
+        ),
+        labelling(
+            "DAG", relabel_dags, obstacles=[_INNER_FOLLOWS], remark="The DAGs inside have the same."
+        ),
         Action(
             "remove",
             "Remove",

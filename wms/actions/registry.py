@@ -11,12 +11,16 @@ from wms.actions.failures import FAILURES
 from wms.actions.jobs import JOBS
 from wms.actions.kinds import Kind
 from wms.actions.queues import QUEUES
+from wms.actions.schedules import SCHEDULES
 from wms.actions.sites_and_pilots import PILOTS, PLACEMENTS, SITES, SUSPECTED_NODES
 from wms.core.errors import NotFound
 
 #: Kinds of which many can be chosen in a list.
 KINDS = {kind.name: kind for kind in (DAGS, CLUSTERS, JOBS, PILOTS, PLACEMENTS, SITES)}
-ALL_KINDS = {**KINDS, **{kind.name: kind for kind in (FAILURES, SUSPECTED_NODES, QUEUES)}}
+ALL_KINDS = {
+    **KINDS,
+    **{kind.name: kind for kind in (FAILURES, SUSPECTED_NODES, QUEUES, SCHEDULES)},
+}
 
 
 def find_kind(name: str) -> Kind:

@@ -32,6 +32,7 @@ _KEYS = (
     (AuditKind.CLUSTER, re.compile(r"cluster (\d+)\b")),
     (AuditKind.PLACEMENT, re.compile(r"placement request (\d+)\b")),
     (AuditKind.PILOT, re.compile(r"pilot (\d+)\b")),
+    (AuditKind.SCHEDULE, re.compile(r"schedule (\d+)\b")),
     (AuditKind.FAILURE, re.compile(r"failure group (\d+)\b")),
     (AuditKind.SITE, re.compile(r"site (\S+)")),
     (AuditKind.QUEUE, re.compile(r"queue (\S+)")),
@@ -42,7 +43,7 @@ _KEYS = (
 #: What was done to these may be read by everybody who may read them.
 OPEN_KINDS = (
     AuditKind.DAG, AuditKind.JOB, AuditKind.CLUSTER, AuditKind.PLACEMENT, AuditKind.PILOT,
-    AuditKind.SITE, AuditKind.FAILURE,
+    AuditKind.SITE, AuditKind.FAILURE, AuditKind.SCHEDULE,
 )  # fmt: skip
 #: What a user may see of a kind, None for all; apps register theirs at start.
 _SIGHTS: dict[AuditKind, Callable[[User], QuerySet[Any] | None]] = {}

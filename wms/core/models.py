@@ -120,6 +120,7 @@ class InboxEntry(models.Model):
         REQUEST = "request", "a placement request that has ended"
         DAG = "dag", "a DAG"
         GROUP = "group", "a failure group"
+        SCHEDULE_RUN = "schedule run", "a time of a schedule"
         LOOK = "look", "nothing: look again"
         BEGIN = "begin", "nothing: look again, and for what could begin"
 
@@ -170,6 +171,7 @@ class AuditKind(models.TextChoices):
     SITE = "site", "site"
     QUEUE = "queue", "queue"
     FAILURE = "failure", "failure group"
+    SCHEDULE = "schedule", "schedule"
     OPERATION = "operation", "bulk operation"
     ACCOUNT = "account", "account"
     PERSONAL = "personal", "personal"

@@ -1,7 +1,8 @@
 """Accounting of attempts: core-seconds (useful, failed, lost) of ended ones, added once each.
 
-They go into the accounts of day, site and owner (`wms.accounting`). Also the wall time of an
-attempt, and the words for its outcome in a pilot's accounts.
+They go into the accounts of day, site and owner (`wms.accounting`), and of DAG or cluster
+(`wms.jobs.uses`). Also the wall time of an attempt, and the words for its outcome in a pilot's
+accounts.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from wms.accounting.core_seconds import CoreSeconds, Use, add_uses
 from wms.core.database.statements import whole_numbers
 from wms.jobs.models import Attempt
 from wms.jobs.sql import NOTE_ENDS, TAKE_ENDED_ATTEMPTS
+from wms.jobs.uses import add_topic_uses
 
 _AT_ONCE = 2000
 #: The database and the servers may have clocks that differ by so much.
@@ -84,12 +86,18 @@ def account_attempts() -> int:
         cursor.execute(TAKE_ENDED_ATTEMPTS, [_AT_ONCE])
         ended = [attempt_id for (attempt_id,) in cursor.fetchall()]
     columns = ("job__owner__username", "job__owner_id", "cores", "outcome", "wall_s", "usage",
-               "matched_at", "started_at", "ended_at", "site_name")  # fmt: skip
+               "matched_at", "started_at", "ended_at", "site_name", "job__topic",
+               "job__topic_key")  # fmt: skip
     attempts = list(
         Attempt.objects.filter(pk__in=ended)
         .order_by("pk")
         .select_related("job__owner")
         .only(*columns)
+    )
+    add_topic_uses(
+        (each.job.topic, each.job.topic_key, each.outcome, core_seconds_of(each))
+        for each in attempts
+        if each.ended_at is not None
     )
     add_uses(
         Use(

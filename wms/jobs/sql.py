@@ -193,6 +193,24 @@ DELETE FROM jobs_endedattempt WHERE attempt_id IN (
 RETURNING attempt_id
 """
 
+# By hand because the ORM's upsert cannot add the old row to the new one. In the order of the keys,
+# so that two who add at once do not wait for each other in a circle. The row of the same key is
+# found by `topic_use_unique`.
+ADD_TOPIC_USES = """
+INSERT INTO jobs_topicuse AS known
+    (topic, topic_key, useful_s, failed_s, lost_s, done_count, failed_count, lost_count)
+SELECT * FROM unnest(%s::text[], %s::bigint[], %s::float8[], %s::float8[], %s::float8[],
+                     %s::bigint[], %s::bigint[], %s::bigint[]) AS new(topic, topic_key)
+ORDER BY topic, topic_key
+ON CONFLICT (topic, topic_key) DO UPDATE SET
+    useful_s = known.useful_s + excluded.useful_s,
+    failed_s = known.failed_s + excluded.failed_s,
+    lost_s = known.lost_s + excluded.lost_s,
+    done_count = known.done_count + excluded.done_count,
+    failed_count = known.failed_count + excluded.failed_count,
+    lost_count = known.lost_count + excluded.lost_count
+"""
+
 # By `workspace_path_unique`, the contents by their primary key.
 FIND_INPUTS = """
 SELECT file.path, {blob}

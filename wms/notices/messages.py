@@ -24,6 +24,7 @@ _PATHS: Mapping[str, str] = {
     SubjectKind.SITE: "/sites/{}/",
     SubjectKind.FRONTEND: "/frontends/{}/",
     SubjectKind.LOOP: "/",
+    SubjectKind.SCHEDULE: "/schedules/{}/",
     SubjectKind.CHANNEL: "/account/?tab=notifications",
 }
 _NAMES: Mapping[str, str] = {
@@ -33,6 +34,7 @@ _NAMES: Mapping[str, str] = {
     SubjectKind.SITE: "site {}",
     SubjectKind.FRONTEND: "frontend {}",
     SubjectKind.LOOP: "control loop {}",
+    SubjectKind.SCHEDULE: "schedule {}",
     SubjectKind.CHANNEL: "channel {}",
 }
 

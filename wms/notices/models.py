@@ -81,6 +81,7 @@ class SubjectKind(models.TextChoices):
     SITE = "site", "site"
     FRONTEND = "frontend", "frontend"
     LOOP = "loop", "control loop"
+    SCHEDULE = "schedule", "schedule"
     CHANNEL = "channel", "channel"
 
 
@@ -110,6 +111,7 @@ class Notice(models.Model):
         WELL = "loop-well", "loop well again"
         CREDENTIAL_ENDS = "credential-ends", "credential ends soon"
         CREDENTIAL_ENDED = "credential-ended", "credential has ended"
+        NOT_SUBMITTED = "not-submitted", "not submitted"
         SWITCHED_OFF = "switched-off", "switched off"
 
     user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="notices")

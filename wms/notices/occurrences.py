@@ -26,6 +26,8 @@ from wms.jobs.directives import Directives
 from wms.jobs.lifecycle import OWNER_TOPIC as JOB_TOPIC
 from wms.jobs.models import JobEvent
 from wms.notices.models import Notice, Rule, SubjectKind
+from wms.schedules.lifecycle import NEWS_TOPIC as SCHEDULE_TOPIC
+from wms.schedules.models import ScheduleRun
 from wms.sites.lifecycle import NEWS_TOPIC as SITE_TOPIC
 from wms.sites.models import SiteEvent
 
@@ -306,6 +308,28 @@ def _read_jobs(entries: Collection[InboxEntry], now: datetime) -> list[Occurrenc
     return found
 
 
+def _read_schedules(entries: Collection[InboxEntry], now: datetime) -> list[Occurrence]:
+    """Times at which a schedule did not submit: news for its owner, who has asked for the DAG."""
+    runs = ScheduleRun.objects.filter(pk__in=[entry.subject_id for entry in entries])
+    return [
+        Occurrence(
+            kind=_KIND.NOT_SUBMITTED,
+            subject=Subject(SubjectKind.SCHEDULE, str(run.schedule_id)),
+            key=f"schedule-run:{run.pk}",
+            title=f"Schedule {run.schedule.name} did not submit its DAG of "
+            f"{run.planned_at:%Y-%m-%d %H:%M} UTC",
+            text=run.reason,
+            at=run.created_at,
+            audience=Audience(
+                rule=Rule.MY_FAILED,
+                owners=frozenset(),
+                asking=frozenset({run.schedule.owner_id}),
+            ),
+        )
+        for run in runs.select_related("schedule").order_by("pk")
+    ]
+
+
 _READERS: Mapping[str, Callable[[Collection[InboxEntry], datetime], list[Occurrence]]] = {
     FAILING_TOPIC: _read_failing,
     DAG_TOPIC: _read_dags,
@@ -314,5 +338,6 @@ _READERS: Mapping[str, Callable[[Collection[InboxEntry], datetime], list[Occurre
     REGRESSED_TOPIC: _read_regressed,
     SITE_TOPIC: _read_sites,
     JOB_TOPIC: _read_jobs,
+    SCHEDULE_TOPIC: _read_schedules,
 }
 TOPICS = tuple(_READERS)

@@ -21,6 +21,7 @@ from wms.dags.reading.selectors import visible_dags
 from wms.failures.selectors import visible_groups
 from wms.jobs.selectors import visible_jobs
 from wms.notices.models import Rule, SubjectKind
+from wms.schedules.selectors import visible_schedules
 from wms.sites.selectors import visible_sites
 
 
@@ -65,6 +66,11 @@ def _groups(user: User, ids: Collection[str]) -> set[str]:
     return {str(pk) for pk in found.values_list("pk", flat=True)}
 
 
+def _schedules(user: User, ids: Collection[str]) -> set[str]:
+    found = visible_schedules(user).filter(pk__in=ids)
+    return {str(pk) for pk in found.values_list("pk", flat=True)}
+
+
 def _sites(user: User, ids: Collection[str]) -> set[str]:
     return set(visible_sites(user).filter(name__in=ids).values_list("name", flat=True))
 
@@ -88,6 +94,7 @@ _VISIBLE: Mapping[SubjectKind, Callable[[User, Collection[str]], set[str]]] = {
     SubjectKind.JOB: _jobs,
     SubjectKind.FAILURES: _groups,
     SubjectKind.SITE: _sites,
+    SubjectKind.SCHEDULE: _schedules,
     SubjectKind.FRONTEND: _frontends,
     SubjectKind.LOOP: _loops,
     SubjectKind.CHANNEL: _own,

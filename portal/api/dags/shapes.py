@@ -10,6 +10,7 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
+from matching.task_queues.weighted_draws import MAX_JOB_PRIORITY
 from portal.api.shapes import (
     CAUSED_EVENT_FIELDS,
     AmountsByNameField,
@@ -73,6 +74,16 @@ class SubmissionSerializer(serializers.Serializer[Any]):
         Binding.choices, required=False,
         help_text="What is bound to a site: the DAG (site), or each job when a pilot draws it "
         "(job). It wins over the description.",
+    )  # fmt: skip
+    labels = serializers.CharField(
+        required=False,
+        help_text="Words to find it by, with commas, such as campaign=mc27; more than those of the "
+        "description.",
+    )
+    priority = serializers.IntegerField(
+        required=False, min_value=0, max_value=MAX_JOB_PRIORITY,
+        help_text="Among the DAGs of its owner, and of all of its jobs; usual is 1. It wins over "
+        "the description.",
     )  # fmt: skip
 
 
@@ -150,6 +161,7 @@ class DagSerializer(serializers.ModelSerializer[Dag]):
             "id", "name", "owner", "state", "state_since", "state_reason", "state_cause", "status",
             "exit_code",
             "site", "binding", "unmatched_reason", "nodes", "root", "created_at", "ended_at",
+            "labels", "priority",
         ]  # fmt: skip
 
 

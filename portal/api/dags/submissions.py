@@ -19,6 +19,7 @@ from portal.api.shapes import FindingSerializer
 from portal.middleware.uploads import uploads
 from portal.shared.dag_submissions import SubmissionParts, read_options, submission_of
 from wms.core.errors import Finding, InvalidInput
+from wms.core.labels import labels_in
 from wms.dags.language.origin import Origin, read_origin
 from wms.dags.models import Dag
 from wms.dags.rescue.rescue_files import read_resumption
@@ -26,7 +27,9 @@ from wms.dags.submission.submit import DagSubmission, submission_warnings
 
 _FILES = ("dag", "description", "file", "archive")
 ORIGIN_FIELDS = ("directory", "root", "use_dag_dir")
-_TEXTS = ("dag", "options", "resume", "save_point", "binding", *ORIGIN_FIELDS)
+_TEXTS = (
+    "dag", "options", "resume", "save_point", "binding", "labels", "priority", *ORIGIN_FIELDS,
+)  # fmt: skip
 _OFTEN = ("dag", "file")
 _TRUTH = {"": False, "false": False, "true": True}
 
@@ -47,9 +50,12 @@ class SubmittedDagSerializer(DagDetailSerializer):
         return [asdict(warning) for warning in submission_warnings(dag)]
 
 
-def read_submission(request: Request) -> DagSubmission:
-    """Submission of the request's parts. Raises InvalidInput with every fault of parts or files."""
-    check_parts(request, files=_FILES, texts=_TEXTS)
+def read_submission(request: Request, *, further: Sequence[str] = ()) -> DagSubmission:
+    """Submission of the request's parts. Raises InvalidInput with every fault of parts or files.
+
+    Texts of the names `further` may stand beside.
+    """
+    check_parts(request, files=_FILES, texts=(*_TEXTS, *further))
     sent = request._request
     return submission_of(
         SubmissionParts(
@@ -64,6 +70,8 @@ def read_submission(request: Request) -> DagSubmission:
                 request.POST.get("resume", ""), request.POST.get("save_point", "")
             ),
             binding=request.POST.get("binding", ""),
+            labels=labels_in(request.POST.get("labels", "")),
+            priority=request.POST.get("priority", ""),
             key=sent_key(request),
         )
     )

@@ -25,6 +25,7 @@ from wms.bulk.selectors import counts_of, events_of, item_lines, items_of
 from wms.bulk.services import Confirmation, SelectionChanged
 from wms.bulk.states import ACTIVE, BulkState, Outcome
 from wms.core.errors import InvalidInput, PilotageError, ReasonRequired
+from wms.core.labels import labels_in
 from wms.core.models import User
 
 _ITEMS_SHOWN = 50
@@ -68,6 +69,11 @@ class ArgumentField:
     def is_yes_no(self) -> bool:
         """True for a check box."""
         return self.argument.type == ArgumentType.YES_NO
+
+    @property
+    def is_number(self) -> bool:
+        """True for a field of digits."""
+        return self.argument.type == ArgumentType.WHOLE
 
 
 def address_of(kind: Kind, pk: int, label: str) -> str:
@@ -146,6 +152,8 @@ def _fields(
         value = operation.arguments.get(argument.name, argument.default)
         if typed is not None:
             value = typed.get(name, "")
+        if isinstance(value, list):
+            value = ", ".join(value)
         value = "" if value is None else value
         fields.append(ArgumentField(argument, name, value, faults.get(argument.name, "")))
     return fields
@@ -159,6 +167,8 @@ def arguments_of(given: QueryDict, operation: BulkOperation) -> dict[str, Any]:
         text = given.get(_PREFIX + argument.name, "").strip()
         if argument.type == ArgumentType.YES_NO:
             found[argument.name] = bool(text)
+        elif argument.type == ArgumentType.NAMES:
+            found[argument.name] = labels_in(text) or None
         else:
             found[argument.name] = _whole(text, argument.name)
     return found

@@ -18,11 +18,13 @@ from portal.web.shared.forms import ReasonForm
 from portal.web.shared.nonces import page_key
 from portal.web.shared.stale_forms import version_of
 from wms.core.errors import Finding, InvalidInput
+from wms.core.labels import labels_in
 from wms.dags.language.origin import read_origin
 from wms.dags.language.spec import RunOptions
 from wms.dags.rescue.rescue_files import Resumption, read_resumption
 from wms.dags.services.dags import LIVE_OPTIONS
 from wms.jobs.content.paths import MAX_PATH_BYTES
+from wms.schedules.services import ScheduleTerms
 
 _MOST = 2**31 - 1
 LABELS = {
@@ -188,6 +190,8 @@ class SubmitForm:
 
     sent: SubmissionParts
     is_check: bool
+    #: The times at which it is to be submitted; None: now.
+    terms: ScheduleTerms | None = None
 
 
 def read_submit_form(request: HttpRequest, options: RunOptionsForm) -> SubmitForm:
@@ -195,6 +199,7 @@ def read_submit_form(request: HttpRequest, options: RunOptionsForm) -> SubmitFor
     dags = uploads(request, "dag")
     if not dags:
         raise InvalidInput.of("Choose a DAG file.", field="DAG file")
+    is_schedule = request.POST.get("do") == "schedule"
     folder = [in_folder(upload) for upload in uploads(request, "folder")]
     files = [*uploads(request, "files"), *folder]
     description = next(iter(uploads(request, "description")), None)
@@ -203,6 +208,8 @@ def read_submit_form(request: HttpRequest, options: RunOptionsForm) -> SubmitFor
         raise InvalidInput.of("one archive may be given", field="archive")
     given = options.options()
     start, binding = request.POST.get("start", ""), request.POST.get("binding", "")
+    labels = labels_in(request.POST.get("labels", ""))
+    priority = request.POST.get("priority", "").strip()
     origin = read_origin(request.POST.get("directory", ""), request.POST.get("root", ""))
     return SubmitForm(
         SubmissionParts(
@@ -214,13 +221,32 @@ def read_submit_form(request: HttpRequest, options: RunOptionsForm) -> SubmitFor
             options=given,
             resumption=read_resumption(start),
             binding=binding,
-            key=page_key(
+            labels=labels,
+            priority=priority,
+            key=None
+            if is_schedule
+            else page_key(
                 request.POST.get("nonce", ""),
                 [*dags, *files, *archives, *([description] if description else [])],
-                f"{sorted(given.items())} {start} {origin} {binding}",
+                f"{sorted(given.items())} {start} {origin} {binding} {labels} {priority}",
             ),
         ),
         is_check=request.POST.get("do") == "check",
+        terms=_terms(request.POST) if is_schedule else None,
+    )
+
+
+def _terms(given: Mapping[str, str]) -> ScheduleTerms:
+    """Terms of a schedule; the service checks them. Raises InvalidInput."""
+    grace = given.get("grace_min", "").strip() or "60"
+    if not (grace.isascii() and grace.isdigit() and len(grace) < 7):
+        raise InvalidInput.of("must be a whole number of minutes", field="grace_min")
+    return ScheduleTerms(
+        name=given.get("schedule_name", "").strip(),
+        cron=given.get("cron", ""),
+        time_zone=given.get("time_zone", "").strip() or "UTC",
+        allows_overlap="allows_overlap" in given,
+        grace_s=60 * int(grace),
     )
 
 

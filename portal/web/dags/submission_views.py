@@ -1,4 +1,4 @@
-"""Submit page: a DAG is submitted, or only checked."""
+"""Submit page: a DAG is submitted, only checked, or stored with the times of a schedule."""
 
 from __future__ import annotations
 
@@ -31,6 +31,7 @@ from wms.dags.submission.submit import (
     submission_warnings,
     submit_dag,
 )
+from wms.schedules.services import create_schedule
 
 _WARNINGS_SHOWN = 3
 
@@ -76,15 +77,22 @@ def _submitted(request: HttpRequest, options: RunOptionsForm) -> HttpResponse:
         if form.is_check:
             checked = check_submission(submission, owner=request.user)
             return _answer(request, options, Outcome(checked.findings, checked, submission))
-        dag = submit_dag(submission, owner=request.user, actor=Actor.person(request.user))
+        actor = Actor.person(request.user)
+        if form.terms is not None:
+            schedule = create_schedule(submission, form.terms, owner=request.user, actor=actor)
+            messages.success(request, f"Schedule {schedule.pk} is made.")
+            return _leave_for(request, reverse("web:schedule", args=[schedule.pk]))
+        dag = submit_dag(submission, owner=request.user, actor=actor)
     except InvalidInput as error:
         checked = error.checked if isinstance(error, FaultyDag) else None
         return _answer(request, options, Outcome(error.findings, checked, submission))
     messages.success(request, f"DAG {dag.pk} is submitted and waits for a site.")
     _tell_warnings(request, submission_warnings(dag))
-    if request.htmx:
-        return HttpResponseClientRedirect(reverse("web:dag", args=[dag.pk]))
-    return redirect("web:dag", dag_id=dag.pk)
+    return _leave_for(request, reverse("web:dag", args=[dag.pk]))
+
+
+def _leave_for(request: HttpRequest, address: str) -> HttpResponse:
+    return HttpResponseClientRedirect(address) if request.htmx else redirect(address)
 
 
 def _tell_warnings(request: HttpRequest, warnings: Sequence[Finding]) -> None:

@@ -29,6 +29,7 @@ _PAGES: dict[str, Callable[[str], str]] = {
     AuditKind.SITE: lambda key: reverse("web:site", args=[key]),
     AuditKind.QUEUE: _queue,
     AuditKind.FAILURE: lambda key: reverse("web:error", args=[int(key)]),
+    AuditKind.SCHEDULE: lambda key: reverse("web:schedule", args=[int(key)]),
     AuditKind.OPERATION: lambda key: reverse("web:bulk-operation", args=[int(key)]),
 }
 

@@ -21,6 +21,7 @@ _MISSING = {
     "queues": ("queue", {"name": "Nowhere", "queue": "main"}),
     "sites": ("site", {"name": "Nowhere"}),
     "failures": ("failure", {"group_id": 4711}),
+    "schedules": ("schedule", {"schedule_id": 4711}),
     "suspected-nodes": ("suspected-node", {"suspect_id": 4711}),
 }
 _ARGUMENTS = {"categorise": {"category": "site"}, "prolong-outputs": {"days": 30}}

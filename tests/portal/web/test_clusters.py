@@ -233,7 +233,9 @@ def test_only_owners_and_shifters_are_offered_actions(
 
     assert offered(people.bob) == set()
     assert offered(people.alice) == offered(people.sam)
-    assert offered(people.alice) == {"hold", "prioritise", "change", "limits", "remove"}
+    assert offered(people.alice) == {
+        "hold", "prioritise", "change", "limits", "label", "remove",
+    }  # fmt: skip
 
 
 def test_an_old_form_does_nothing(alice: Client, cluster: Cluster) -> None:

@@ -92,4 +92,5 @@ def test_arguments_in_bulk_are_of_types_that_lists_can_ask_for(kind) -> None:
         assert {each.type for each in action.arguments} <= {
             ArgumentType.YES_NO,
             ArgumentType.WHOLE,
+            ArgumentType.NAMES,
         }

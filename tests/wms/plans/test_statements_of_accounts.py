@@ -76,6 +76,26 @@ def test_core_seconds_are_added_by_the_key_of_their_account() -> None:
     assert (upsert["Conflicting Tuples"], upsert["Tuples Inserted"]) == (20, 20)
 
 
+def test_core_seconds_of_dags_are_added_by_the_key_of_their_row() -> None:
+    run(
+        """
+        INSERT INTO jobs_topicuse (topic, topic_key, useful_s, failed_s, lost_s, done_count,
+                                   failed_count, lost_count)
+        SELECT topic, n, 1, 1, 1, 1, 1, 1
+        FROM generate_series(1, 20000) AS n, unnest(array['dag-jobs', 'cluster']) AS topic
+        """
+    )
+    analyze("jobs_topicuse")
+    keys = [["cluster"] * 40, [*range(101, 121), *range(30001, 30021)]]
+
+    steps = explain(jobs.ADD_TOPIC_USES, [*keys, *[[1.0] * 40] * 3, *[[1] * 40] * 3])
+
+    assert not scanned_whole(steps, "jobs_topicuse")
+    upsert = written(steps, "jobs_topicuse")
+    assert upsert["Conflict Arbiter Indexes"] == ["topic_use_unique"]
+    assert (upsert["Conflicting Tuples"], upsert["Tuples Inserted"]) == (20, 20)
+
+
 @pytest.fixture
 def groups() -> list[int]:
     """5,000 groups of failures, of each ten hours; their ids."""

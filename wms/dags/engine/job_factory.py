@@ -147,7 +147,7 @@ class _JobFactory:
         """The jobs of one node."""
         features = self._features.get(node.pk, PLAIN)
         try:
-            return self._renderer(node, features.source).jobs(self._context(node, features))
+            specs = self._renderer(node, features.source).jobs(self._context(node, features))
         except NoDescription as error:
             return Fault(f"node {node.name}: {error}", is_lasting=True)
         except CannotRender as error:
@@ -155,6 +155,9 @@ class _JobFactory:
         except _Refused as error:
             reason = f"node {node.name}: no queue of {self._dag.site} can run it: {error}"
             return Fault(reason, is_of_site=True)
+        if self._dag.priority is None:
+            return specs
+        return [replace(spec, priority=self._dag.priority) for spec in specs]
 
     def _context(self, node: ReadyNode, features: Features) -> NodeContext:
         return NodeContext(

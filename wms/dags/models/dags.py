@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from django.conf import settings
 from django.contrib.postgres.fields import ArrayField
+from django.contrib.postgres.indexes import GinIndex
 from django.db import models
 from django.db.models.functions import Now
 
+from matching.task_queues.weighted_draws import MAX_JOB_PRIORITY
 from wms.accounting.models import AccountingGroup
 from wms.core.models import EventRecord
 from wms.dags.language.origin import Origin
@@ -74,6 +76,19 @@ class Dag(models.Model):
     )
     rescue_number = models.PositiveSmallIntegerField(
         default=0, db_default=0, help_text="The rescue that this run began from; 0 for none."
+    )
+    labels = ArrayField(
+        models.CharField(),
+        default=list,
+        db_default=models.Value([], ArrayField(models.CharField())),
+        blank=True,
+        help_text="Words to find it by; those of a DAG are also those of the DAGs inside of it.",
+    )
+    priority = models.PositiveSmallIntegerField(
+        null=True,
+        blank=True,
+        help_text="From 0 to 10: among the DAGs of its owner, and of all of its jobs. Empty: the "
+        "usual one, and that of each job is in its description.",
     )
     state = models.CharField(max_length=16, choices=DagState, default=DagState.IDLE)
     state_since = models.DateTimeField(db_default=Now())
@@ -251,6 +266,7 @@ class Dag(models.Model):
                 condition=models.Q(state="running", ready_count__gt=0),
                 name="dag_with_ready_nodes",
             ),
+            GinIndex(fields=["labels"], name="dag_by_label"),
         ]
         constraints = [
             models.CheckConstraint(
@@ -275,6 +291,11 @@ class Dag(models.Model):
             models.CheckConstraint(
                 condition=models.Q(ending_event__in=["", *EndingEvent.values]),
                 name="dag_ending_known",
+            ),
+            models.CheckConstraint(
+                condition=models.Q(priority__isnull=True)
+                | models.Q(priority__lte=MAX_JOB_PRIORITY),
+                name="dag_priority_known",
             ),
         ]
 

@@ -26,6 +26,7 @@ from wms.core.models import User
 from wms.dags.models import Dag, MatchRecord
 from wms.dags.negotiation import bound
 from wms.dags.negotiation.node_fit import NodeFitter
+from wms.dags.priorities import counting_priority
 from wms.dags.states import Binding, DagState
 from wms.jobs.models import Attempt
 from wms.pilots.models import Pilot
@@ -55,9 +56,9 @@ class _MatchHistory:
 
 
 def idle_requests(fitter: NodeFitter | None = None) -> list[Request]:
-    """Requests of all idle DAGs in the order of submission.
+    """Requests of all idle DAGs, those of a higher priority first, else in the order of submission.
 
-    DAGs that an earlier cycle had no time for come first.
+    DAGs that an earlier cycle had no time for come first among those of their priority.
     """
     return requests_of(_in_request_order(_unmatched_dags()), fitter)
 
@@ -157,7 +158,8 @@ def _unmatched_dags() -> QuerySet[Dag]:
 
 
 def _in_request_order(dags: QuerySet[Dag]) -> QuerySet[Dag]:
-    return dags.order_by(F("looked_at").asc(nulls_first=True), "pk")
+    """In the order in which a submitter's requests are tried; of submitters the shares decide."""
+    return dags.order_by(counting_priority().desc(), F("looked_at").asc(nulls_first=True), "pk")
 
 
 def loads_by_site() -> dict[int, Load]:

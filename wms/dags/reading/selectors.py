@@ -45,7 +45,7 @@ _LIST_COLUMNS = (
     "name", "owner__username", "site__name", "state", "state_since", "state_reason", "state_cause",
     "unmatched_reason", "binding", "node_count", "done_count", "failed_count", "futile_count",
     "skipped_count", "submitted_count", "ready_count", "status", "exit_code", "root_id",
-    "parent_node_id", "created_at", "ended_at",
+    "parent_node_id", "created_at", "ended_at", "labels", "priority",
 )  # fmt: skip
 #: Related rows on a DAG's page.
 DETAILS = ("owner", "site", "workspace", "accounting_group", "parent_node__dag", "previous_run")

@@ -1,7 +1,7 @@
 """Submit description of a DAG as a whole, parsed and checked: ad, accounting group, limits.
 
-Also its environment, rematch policy, and binding (of the DAG or of each job to a site). Faults have
-file and line.
+Also its environment, labels, priority, rematch policy, and binding (of the DAG or of each job to a
+site). Faults have file and line.
 """
 
 from __future__ import annotations
@@ -18,13 +18,20 @@ from matching.task_queues.impossible_requirements import constant_fault, never_t
 from wms.accounting.models import AccountingGroup
 from wms.accounting.services import group_for
 from wms.core.errors import Finding, InvalidInput
+from wms.core.labels import checked_labels, labels_in
 from wms.core.models import User
+from wms.dags.priorities import checked_priority
 from wms.dags.states import Binding
 from wms.jobs.description.submit_file import SubmitFile, parse_submit_file
 
 _GROUP, _LIMITS, _REMATCH = "accounting_group", "concurrency_limits", "periodic_rematch"
-_BINDING = "binding"
-_COMMANDS = frozenset({"requirements", "rank", "environment", _GROUP, _LIMITS, _REMATCH, _BINDING})
+_BINDING, _LABELS, _PRIORITY = "binding", "labels", "priority"
+_COMMANDS = frozenset(
+    {
+        "requirements", "rank", "environment", _GROUP, _LIMITS, _REMATCH, _BINDING, _LABELS,
+        _PRIORITY,
+    }
+)  # fmt: skip
 #: HTCondor's commands that are like one of those, and mean nothing for a DAG as a whole.
 _MEANINGLESS = frozenset({"accounting_group_user", "preempt_rank", "periodic_remove"})
 _CLOSE = 0.8
@@ -50,6 +57,8 @@ class DagDescription:
     limits: dict[str, float] = field(default_factory=dict)
     rematch_expression: str = ""
     binding: Binding = Binding.SITE
+    labels: tuple[str, ...] = ()
+    priority: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +88,8 @@ def read_description(
     faults += _read_group(parsed, description, owner)
     faults += _read_limits(parsed, description)
     faults += _read_binding(parsed, description, binding)
+    faults += _read_labels(parsed, description)
+    faults += _read_priority(parsed, description)
     faults += _misspelt(parsed)
     lines = {name.lower(): line for name, line in parsed.lines.items()}
     findings = [Finding(f.message, file=file, line=lines.get(f.name.lower())) for f in faults]
@@ -180,6 +191,25 @@ def _read_binding(
         message = "rank: with binding = job no site is chosen, pilots of all that accept draw jobs"
         faults.append(_Fault("rank", message))
     return faults
+
+
+def _read_labels(parsed: SubmitFile, description: DagDescription) -> list[_Fault]:
+    try:
+        description.labels = checked_labels(labels_in(parsed.commands.get(_LABELS, "")))
+    except ValueError as error:
+        return [_Fault(_LABELS, f"{_LABELS}: {error}")]
+    return []
+
+
+def _read_priority(parsed: SubmitFile, description: DagDescription) -> list[_Fault]:
+    text = parsed.commands.get(_PRIORITY, "").strip()
+    if not text:
+        return []
+    try:
+        description.priority = checked_priority(text)
+    except ValueError as error:
+        return [_Fault(_PRIORITY, f"{_PRIORITY}: {error}")]
+    return []
 
 
 def _read_limits(parsed: SubmitFile, description: DagDescription) -> list[_Fault]:

@@ -18,6 +18,7 @@ from django.utils import timezone
 from wms.core.actors import Actor
 from wms.core.conf import conf
 from wms.core.errors import Finding, InvalidInput
+from wms.core.labels import changed_labels
 from wms.core.loops import wake_loop
 from wms.core.models import User
 from wms.dags.engine.round import ENGINE
@@ -83,6 +84,9 @@ class RunRequest:
     allow_missing_files: bool = False
     keeps_files: bool = False
     takes_any_transfer: bool = False
+    #: More than those of the description; and what wins over its priority.
+    labels: tuple[str, ...] = ()
+    priority: int | None = None
 
 
 def create_run(request: RunRequest, *, actor: Actor) -> Dag:
@@ -258,22 +262,30 @@ def _description(request: RunRequest, description: DagDescription) -> dict[str, 
     if request.previous is not None:
         names = (
             "ad_attributes", "accounting_group", "concurrency_limits", "rematch_expression",
-            "environment_template", "binding",
+            "environment_template", "binding", "labels", "priority",
         )  # fmt: skip
         return {name: getattr(request.previous, name) for name in names}
     if request.parent_node is not None:
         outer = request.parent_node.dag
-        return {"accounting_group": outer.accounting_group, "binding": outer.binding}
+        inherited = ("accounting_group", "binding", "labels", "priority")
+        return {name: getattr(outer, name) for name in inherited}
     known = {
         "ad_attributes": description.attributes,
         "accounting_group": description.group,
         "concurrency_limits": description.limits,
         "rematch_expression": description.rematch_expression,
         "binding": description.binding,
+        "labels": all_labels(request.labels, description),
+        "priority": description.priority if request.priority is None else request.priority,
     }
     if description.environment is not None:
         known["environment_template"] = description.environment
     return known
+
+
+def all_labels(given: Sequence[str], description: DagDescription) -> list[str]:
+    """Labels that are given with a DAG and by its description. Raises InvalidInput."""
+    return changed_labels(description.labels, add=given, remove=())
 
 
 def _record_submission(

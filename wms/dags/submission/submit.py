@@ -20,15 +20,23 @@ from wms.core.audit import record_action
 from wms.core.conf import conf
 from wms.core.errors import Finding, InvalidInput
 from wms.core.idempotency import RequestKey, content_sha256, made_before, only_once
+from wms.core.labels import checked_labels
 from wms.core.models import MadeKind, Role, User
 from wms.core.policy import require_role
 from wms.dags.language.origin import TOP, Origin
 from wms.dags.models import Dag, DagEvent
+from wms.dags.priorities import checked_priority
 from wms.dags.rescue.rescue_files import BY_DEFAULT, Resumption
 from wms.dags.states import Binding
 from wms.dags.submission.checking import CheckedDag, FaultyDag, check_dag
 from wms.dags.submission.quota_usage import jobs_to_come
-from wms.dags.submission.runs import SUBMIT_EVENT, RunRequest, check_options, store_run
+from wms.dags.submission.runs import (
+    SUBMIT_EVENT,
+    RunRequest,
+    all_labels,
+    check_options,
+    store_run,
+)
 from wms.jobs.content.blobs import store_bytes, store_stream
 from wms.jobs.content.paths import checked_path
 from wms.jobs.models import Blob
@@ -59,6 +67,10 @@ class DagSubmission:
     binding: str = ""
     #: Deadline of the check; None for the limit of the settings.
     deadline: Deadline | None = None
+    #: Labels, more than those of the description.
+    labels: tuple[str, ...] = ()
+    #: From 0 to 10; where it is given, it wins over the description.
+    priority: int | None = None
 
     @property
     def dag_content(self) -> bytes:
@@ -104,7 +116,7 @@ def submit_dag_once(submission: DagSubmission, *, owner: User, actor: Actor) -> 
     checked = check_submission(submission, owner=owner)
     if checked.findings:
         raise FaultyDag(checked)
-    blobs = _store_files(submission)
+    blobs = store_files(submission)
     with only_once(owner, key) as creation:
         if creation.found is not None:
             return SubmittedDag(Dag.objects.get(pk=creation.found), is_new=False)
@@ -123,6 +135,8 @@ def _key_of(submission: DagSubmission) -> RequestKey | None:
         "options": submission.options,
         "resumption": asdict(submission.resumption),
         "binding": submission.binding,
+        "labels": submission.labels,
+        "priority": submission.priority,
     }
     return RequestKey(
         MadeKind.DAG, submission.idempotency_key, content_sha256(given, submission.all_files)
@@ -157,10 +171,11 @@ def check_submission(submission: DagSubmission, *, owner: User) -> CheckedDag:
     if submission.binding not in {"", *Binding.values}:
         known = " or ".join(Binding.values)
         findings.append(Finding(f"must be {known}", field="binding"))
+    findings += _faults_of_values(submission)
     if findings:
         raise InvalidInput(findings)
     check_options(submission.options)
-    return check_dag(
+    checked = check_dag(
         submission.dag_files,
         files=submission.all_files,
         owner=owner,
@@ -170,9 +185,26 @@ def check_submission(submission: DagSubmission, *, owner: User) -> CheckedDag:
         binding=Binding(submission.binding) if submission.binding else None,
         deadline=submission.deadline,
     )
+    all_labels(submission.labels, checked.description)
+    return checked
 
 
-def _store_files(submission: DagSubmission) -> dict[str, Blob]:
+def _faults_of_values(submission: DagSubmission) -> list[Finding]:
+    faults = []
+    try:
+        checked_labels(submission.labels)
+    except ValueError as error:
+        faults.append(Finding(str(error), field="labels"))
+    try:
+        if submission.priority is not None:
+            checked_priority(submission.priority)
+    except ValueError as error:
+        faults.append(Finding(str(error), field="priority"))
+    return faults
+
+
+def store_files(submission: DagSubmission) -> dict[str, Blob]:
+    """Store the contents of all files, each once, and return them by the files' names."""
     limit_bytes = conf().max_upload_bytes
     blobs = {}
     for name, stream in submission.files.items():
@@ -211,6 +243,8 @@ def _store(
             origin=submission.origin,
             options=submission.options,
             resumption=submission.resumption,
+            labels=submission.labels,
+            priority=submission.priority,
         ),
         checked,
         actor=actor,

@@ -17,17 +17,16 @@ from django.utils.dateparse import parse_datetime
 from wms.accounting.models import AccountingGroup
 from wms.accounting.services import group_for
 from wms.core.errors import Finding, InvalidInput
+from wms.core.labels import checked_labels
 from wms.core.models import User
 from wms.jobs.models.clusters import DEFAULT_MAX_IDLE, DEFAULT_MAX_MATERIALIZE
 
 NAMES = frozenset(
     {"name", "labels", "group", "deadline", "max_idle", "max_materialize", "eager"}
 )  # fmt: skip
-MAX_LABELS = 20
 MAX_LIMIT = 1_000_000
 #: Later ones are mistakes; the latest that there are cannot be shown in all time zones.
 MAX_DEADLINE = timedelta(days=36_500)
-_LABEL = re.compile("[^\\s,\x00-\x1f\x7f\ud800-\udfff]{1,64}\\Z")
 _CONTROL = re.compile("[\x00-\x1f\x7f\ud800-\udfff]")
 #: Commands of a description that are options of its cluster.
 COMMANDS = {
@@ -78,11 +77,7 @@ def _name(value: object, _owner: User) -> dict[str, Any]:
 
 
 def _labels(value: object, _owner: User) -> dict[str, Any]:
-    if not isinstance(value, list) or len(value) > MAX_LABELS:
-        raise ValueError(f"must be a list of at most {MAX_LABELS} words")
-    if not all(isinstance(each, str) and _LABEL.match(each) for each in value):
-        raise ValueError("a label is a word of at most 64 characters without blanks and commas")
-    return {"labels": tuple(dict.fromkeys(value))}
+    return {"labels": checked_labels(value)}
 
 
 def _group(value: object, owner: User) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Services for clusters: hold, release, remove, prioritise, change jobs or limits.
+"""Services for clusters: hold, release, remove, prioritise, label, change jobs or limits.
 
 What they decide stands in the cluster's row at once, and no further job is made against it; the
 materialiser brings it to the jobs that are there, in batches. Also locks clusters with the check of
@@ -19,6 +19,7 @@ from wms.accounting.walls import Walls, within_reach
 from wms.core.actors import Actor
 from wms.core.audit import record_actions
 from wms.core.errors import Conflict, Finding, InvalidInput, NotFound, ReasonRequired
+from wms.core.labels import changed_labels, check_change
 from wms.core.transitions import Applied
 from wms.jobs.clusters import lifecycle
 from wms.jobs.clusters.options import check_deadline, check_limit
@@ -103,6 +104,38 @@ def change_clusters(
         cluster.pending_from = 0
     Cluster.objects.bulk_update(alive, ["overrides", "pending_changes", "pending_from"])
     return _noted(clusters, alive, facts, actor=actor, reason=reason)
+
+
+@transaction.atomic
+def relabel_clusters(
+    cluster_ids: Collection[int],
+    *,
+    actor: Actor,
+    reason: str,
+    add: Sequence[str] | None = None,
+    remove: Sequence[str] | None = None,
+) -> Applied:
+    """Add labels to clusters and take others away, also of those that have ended.
+
+    Raises NotFound, NotPermitted, ReasonRequired, InvalidInput.
+    """
+    clusters = locked_clusters(cluster_ids, actor)
+    if not reason.strip():
+        raise ReasonRequired("label")
+    new, old = list(add or ()), list(remove or ())
+    check_change(new, old)
+    for cluster in clusters:
+        cluster.labels = changed_labels(cluster.labels, add=new, remove=old)
+    Cluster.objects.bulk_update(clusters, ["labels"], batch_size=500)
+    ids = [cluster.pk for cluster in clusters]
+    record_actions(
+        "label cluster",
+        targets=[f"cluster {pk}" for pk in ids],
+        actor=actor,
+        reason=reason,
+        facts={"add": new, "remove": old},
+    )
+    return Applied(ids, [])
 
 
 @transaction.atomic

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from django.conf import settings
 from django.contrib.postgres.fields import ArrayField
+from django.contrib.postgres.indexes import GinIndex
 from django.db import models
 from django.db.models import F, Q
 from django.db.models.functions import Now
@@ -119,6 +120,7 @@ class Cluster(models.Model):
                 condition=Q(deadline__isnull=False, state__in=sorted(CLUSTER_ALIVE)),
                 name="cluster_by_deadline",
             ),
+            GinIndex(fields=["labels"], name="cluster_by_label"),
         ]
         constraints = [
             models.CheckConstraint(

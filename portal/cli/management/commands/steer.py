@@ -1,4 +1,4 @@
-"""Command that steers one job, cluster or pilot from a shell: kill, hold, peek, drain, remove."""
+"""Command that steers one DAG, job, cluster or pilot from a shell: kill, hold, drain, label."""
 
 from __future__ import annotations
 
@@ -9,22 +9,24 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from wms.actions.arguments import Argument, ArgumentType, Order
 from wms.actions.clusters import CLUSTERS
+from wms.actions.dags import DAGS
 from wms.actions.jobs import JOBS
 from wms.actions.sites_and_pilots import PILOTS
 from wms.core.actors import Actor
 from wms.core.errors import PilotageError
+from wms.core.labels import labels_in
 from wms.core.models import User
 
 #: What can be done, by the names of the commands.
 _STEERINGS = {
-    f"{action.name}-{kind.noun}": (kind, action)
-    for kind in (JOBS, CLUSTERS, PILOTS)
+    f"{action.name}-{kind.noun.lower()}": (kind, action)
+    for kind in (DAGS, JOBS, CLUSTERS, PILOTS)
     for action in kind.in_shell
 }
 
 
 class Command(BaseCommand):
-    help = "Steer one job, cluster or pilot, as the pages do; recorded with the user's name."
+    help = "Steer one DAG, job, cluster or pilot, as the pages do; recorded with the user's name."
 
     def add_arguments(self, parser: CommandParser) -> None:
         commands = parser.add_subparsers(dest="what", required=True)
@@ -54,9 +56,11 @@ class Command(BaseCommand):
 
 
 def _reading(argument: Argument) -> dict[str, Any]:
-    """Options of the parser for an argument: a flag, or a number."""
+    """Options of the parser for an argument: a flag, names with commas, or a number."""
     if argument.type == ArgumentType.YES_NO:
         return {"action": "store_true"}
+    if argument.type == ArgumentType.NAMES:
+        return {"type": labels_in, "default": argument.default}
     return {"type": int, "default": argument.default, "required": argument.is_required}
 
 

@@ -1,0 +1,106 @@
+"""Schedules by the API and on their pages."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.test import Client
+from rest_framework.test import APIClient
+
+from tests.portal.api.submissions import FILES, dag_form
+from wms.schedules import submitting
+from wms.schedules.models import Schedule
+
+URL = "/api/v1/schedules/"
+
+
+def _form(**more: Any) -> dict[str, Any]:
+    return dag_form(
+        name="weekly", cron="0 6 * * mon", time_zone="Europe/Zurich", labels="campaign=mc27", **more
+    )
+
+
+def test_a_schedule_is_made_listed_and_read(alice: APIClient) -> None:
+    made = alice.post(URL, _form(grace_s="7200", allows_overlap="true"))
+
+    told = made.json()
+    assert made.status_code == 201, made.content
+    assert (told["cron"], told["time_zone"], told["labels"]) == (
+        "0 6 * * mon", "Europe/Zurich", ["campaign=mc27"],
+    )  # fmt: skip
+    assert (told["grace_s"], told["allows_overlap"], told["kept_runs"]) == (7200, True, 100)
+    assert told["files"] == ["analysis.dag", "job.sub", "run.sh"]
+    [listed] = alice.get(f"{URL}?state=active&label=campaign=mc27").json()["results"]
+    assert (listed["id"], listed["next_at"]) == (told["id"], told["next_at"])
+    assert alice.get(f"{URL}{told['id']}/").json() == told
+    assert alice.post(URL, _form()).status_code == 409
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("cron", "x"), ("time_zone", "Mars"), ("grace_s", "1"), ("kept_runs", "x"), ("other", "1")],
+)
+def test_faulty_parts_are_refused_with_their_field(
+    alice: APIClient, field: str, value: str
+) -> None:
+    answer = alice.post(URL, {**_form(), field: value})
+
+    assert answer.status_code == 400
+    assert [fault["field"] for fault in answer.json()["findings"]] == [field]
+    assert not Schedule.objects.exists()
+
+
+def test_a_schedule_is_paused_resumed_and_removed(alice: APIClient) -> None:
+    number = alice.post(URL, _form()).json()["id"]
+
+    def act(name: str) -> Any:
+        return alice.post(f"{URL}{number}/{name}/", {"reason": "why"}, format="json")
+
+    assert act("resume").status_code == 409
+    assert act("pause").json()["next_at"] is None
+    assert act("resume").json()["next_at"]
+    assert act("remove").json()["state"] == "removed"
+    assert act("pause").status_code == 409
+
+
+def test_its_times_are_told(alice: APIClient) -> None:
+    number = alice.post(URL, _form()).json()["id"]
+    next_at = Schedule.objects.get().next_at
+    assert next_at is not None
+    submitting.run_cycle(next_at)
+
+    [run] = alice.get(f"{URL}{number}/runs/").json()["results"]
+
+    assert (run["outcome"], run["dag_state"]) == ("submitted", "idle")
+
+
+def test_pages_make_show_and_steer_a_schedule(people: SimpleNamespace) -> None:
+    browser = Client()
+    browser.force_login(people.alice)
+    form = {
+        "dag": SimpleUploadedFile("weekly.dag", b"JOB A job.sub\n"),
+        "files": [SimpleUploadedFile(name, content) for name, content in FILES.items()],
+        "do": "schedule", "schedule_name": "weekly", "cron": "0 6 * * mon", "time_zone": "UTC",
+        "labels": "night",
+    }  # fmt: skip
+
+    shown = browser.post("/dags/submit/", form, follow=True)
+
+    schedule = Schedule.objects.get()
+    assert (schedule.name, schedule.labels, schedule.grace_s) == ("weekly", ["night"], 3600)
+    assert shown.redirect_chain[-1][0] == f"/schedules/{schedule.pk}/"
+    assert "weekly" in browser.get("/schedules/").content.decode()
+    assert schedule.next_at is not None
+    submitting.run_cycle(schedule.next_at)
+    address = f"/schedules/{schedule.pk}/steer/pause/"
+    paused = browser.post(address, {"reason": "why", "seen": "active"}, follow=True)
+    assert "is paused" in paused.content.decode()
+    assert "submitted" in paused.content.decode()
+    stale = browser.post(address, {"reason": "why", "seen": "active"})
+    assert stale.status_code == 409
+    faulty = {**form, "cron": "x", "dag": SimpleUploadedFile("weekly.dag", b"JOB A job.sub\n")}
+    faulty["files"] = [SimpleUploadedFile(name, content) for name, content in FILES.items()]
+    assert "five fields" in browser.post("/dags/submit/", faulty).content.decode()

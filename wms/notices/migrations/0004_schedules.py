@@ -1,0 +1,58 @@
+from django.db import migrations, models
+
+
+class Migration(migrations.Migration):
+    dependencies = [
+        ("notices", "0003_gates"),
+    ]
+
+    operations = [
+        migrations.AlterField(
+            model_name="notice",
+            name="kind",
+            field=models.CharField(
+                choices=[
+                    ("completed", "completed"),
+                    ("failed", "failed"),
+                    ("failing", "failing"),
+                    ("held", "held"),
+                    ("halted", "halted"),
+                    ("gate-waits", "gate waits"),
+                    ("removed", "removed"),
+                    ("new-cause", "new cause"),
+                    ("regressed", "failing again"),
+                    ("banned", "banned"),
+                    ("draining", "draining"),
+                    ("opened", "opened"),
+                    ("node-suspected", "worker node suspected"),
+                    ("node-cleared", "worker node cleared"),
+                    ("downtime-begun", "downtime begun"),
+                    ("downtime-ended", "downtime ended"),
+                    ("loop-stale", "loop stale"),
+                    ("loop-well", "loop well again"),
+                    ("credential-ends", "credential ends soon"),
+                    ("credential-ended", "credential has ended"),
+                    ("not-submitted", "not submitted"),
+                    ("switched-off", "switched off"),
+                ],
+                max_length=16,
+            ),
+        ),
+        migrations.AlterField(
+            model_name="notice",
+            name="subject_kind",
+            field=models.CharField(
+                choices=[
+                    ("dag", "DAG"),
+                    ("job", "job"),
+                    ("failure-group", "failure group"),
+                    ("site", "site"),
+                    ("frontend", "frontend"),
+                    ("loop", "control loop"),
+                    ("schedule", "schedule"),
+                    ("channel", "channel"),
+                ],
+                max_length=16,
+            ),
+        ),
+    ]

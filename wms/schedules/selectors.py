@@ -1,0 +1,48 @@
+"""Selectors of schedules that a user may see, their files, times and events."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from django.db.models import QuerySet
+
+from wms.accounting.walls import Walls, seen_by
+from wms.core.errors import NotFound
+from wms.core.models import User
+from wms.schedules.models import Schedule, ScheduleEvent, ScheduleFile, ScheduleRun
+
+#: Events that a page tells.
+_EVENTS = 20
+
+
+def visible_schedules(user: User) -> QuerySet[Schedule]:
+    """The schedules that the user may read: those of the user's frontends."""
+    return seen_by(user, Schedule.objects.all(), Walls.by_group)
+
+
+def listed_schedules(user: User) -> QuerySet[Schedule]:
+    """Visible schedules with what a list shows, latest first."""
+    return visible_schedules(user).select_related("owner", "accounting_group").order_by("-pk")
+
+
+def find_schedule(user: User, schedule_id: int) -> Schedule:
+    """One visible schedule. Raises NotFound."""
+    found = listed_schedules(user).filter(pk=schedule_id).first()
+    if found is None:
+        raise NotFound(f"There is no schedule {schedule_id}, or you may not see it.")
+    return found
+
+
+def runs_of(schedule: Schedule) -> QuerySet[ScheduleRun]:
+    """The times of a schedule that are kept, latest first, with their DAGs."""
+    return schedule.runs.select_related("dag").order_by("-planned_at")
+
+
+def files_of(schedule: Schedule) -> QuerySet[ScheduleFile]:
+    """The files that are submitted, by name."""
+    return schedule.files.select_related("blob").order_by("path")
+
+
+def events_of(schedule: Schedule) -> Sequence[ScheduleEvent]:
+    """The latest events of a schedule, latest first."""
+    return list(schedule.events.order_by("-pk")[:_EVENTS])
