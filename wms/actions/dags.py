@@ -1,4 +1,4 @@
-"""Kind DAG and its actions (hold, release, halt, rematch, rescue, limits, priority, labels, grow, ...).
+"""Kind DAG and its actions: hold, release, halt, rematch, rescue, limits, priority, labels, grow...
 
 Declared for pages, API and bulk, with texts, arguments, obstacles, permissions, and the effects
 that a bulk preview tells; services do the work.
