@@ -27,7 +27,7 @@ from tests.wms.elements.contract import (
 )
 from tests.wms.elements.kubernetes_clusters import Make
 from wms.elements.kubernetes import BATCHES_PER_LIST
-from wms.elements.kubernetes_manifests import job_manifest
+from wms.elements.kubernetes_manifests import LONGEST_SCRIPT_BYTES, job_manifest
 from wms.elements.logins import Login, LoginKind
 from wms.elements.protocol import BatchState, Element, Refused, Unreachable
 from wms.elements.runner import Completed, LocalRunner
@@ -96,6 +96,15 @@ def test_a_job_that_lost_its_secret_on_the_way_is_held_and_comes_to_run_when_sub
 
     assert submit(element, "echo hello", count=2, name=name) == [pilot, second]
     wait_for(element, second, BatchState.DONE)
+
+
+def test_a_script_that_no_environment_has_room_for_is_refused(
+    make_kubernetes: Make, kubernetes: Kubernetes, namespace: str
+) -> None:
+    with pytest.raises(Refused, match="longer than"):
+        submit(make_kubernetes(), "#" * (LONGEST_SCRIPT_BYTES + 1))
+
+    assert of_namespace(kubernetes, namespace, "jobs") == []
 
 
 def test_a_job_of_somebody_else_with_a_pilots_name_is_not_taken_for_the_pilot(
