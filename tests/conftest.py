@@ -41,11 +41,14 @@ BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-c
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Let conformance cases come from another file, and pictures of pages be kept."""
+    """Let conformance cases come from another file, a load last longer, and pictures be kept."""
     parser.addoption(
         "--pressure-cases",
         metavar="FILE",
         help="cases in the format of tests/matching/pressure_cases.json, instead of those",
+    )
+    parser.addoption(
+        "--load-seconds", type=int, default=90, help="how long collaborations share their sites"
     )
     parser.addoption(
         "--pictures", action="store_true", help="keep what pages look like in var/screenshots"

@@ -15,7 +15,7 @@ import pytest
 #: The fixtures that bring what a marker names.
 _FIXTURES = {
     "browser": {"page", "browser"},
-    "batch": {"slurm", "own_slurm", "sshd", "condor", "arc"},
+    "batch": {"slurm", "own_slurm", "sshd", "condor", "arc", "kubernetes", "own_kubernetes"},
     "process": {"processes"},
 }
 #: Tests with one of these may start processes.

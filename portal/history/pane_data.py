@@ -91,7 +91,7 @@ class Drawn:
         words = [
             "pilotage",
             self.pane.name,
-            *filter(None, [self.part.site, self.part.frontend]),
+            *filter(None, [self.part.file_word]),
         ]
         return "-".join([*words, *times, self.bin_words.replace(" ", "")])
 

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from wms.accounting.frontends import DEFAULT_KEY, called
+
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One site, or one frontend, with its id; all where neither is named."""
+    """One site, or one frontend, with its id; all where neither is named.
+
+    The default frontend has the key of addresses for its name.
+    """
 
     site: str = ""
     frontend: str = ""
@@ -17,11 +22,21 @@ class Part:
         return bool(self.site or self.frontend)
 
     @property
+    def name(self) -> str:
+        """Name that people read; empty for all."""
+        return self.site or (called(self.frontend) if self.frontend else "")
+
+    @property
     def words(self) -> str:
         """Words that follow a title: ` at UW`, ` of atlas`; none for all."""
         if self.frontend:
-            return f" of {self.frontend}"
+            return f" of {self.name}"
         return f" at {self.site}" if self.site else ""
+
+    @property
+    def file_word(self) -> str:
+        """Word for it in names of files; empty for all."""
+        return self.site or ("default" if self.frontend == DEFAULT_KEY else self.frontend)
 
 
 #: All sites and frontends together.

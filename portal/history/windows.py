@@ -15,9 +15,11 @@ from matching.round_robin_archives import ARCHIVES, Resolution, archive_named, r
 from portal.history.palettes import Scheme
 from portal.history.parts import WHOLE, Part
 from portal.personal.zones import zone_named
+from wms.accounting.frontends import DEFAULT_KEY
 from wms.accounting.selectors import visible_frontends
 from wms.core.errors import Finding, InvalidInput
 from wms.core.models import User
+from wms.history.frontends import DEFAULT_ID, sees_default
 
 #: At most so many points of a series are drawn; a narrow chart asks for fewer.
 MOST_POINTS = 1500
@@ -118,9 +120,11 @@ class WindowForm(forms.Form):
         return name
 
     def clean_frontend(self) -> str:
-        """Name of a frontend that the user may see."""
+        """Name of a frontend that the user may see, or the default one's key."""
         name: str = self.cleaned_data["frontend"]
-        if name:
+        if name == DEFAULT_KEY and sees_default(self.user):
+            self.frontend_id = DEFAULT_ID
+        elif name:
             found = visible_frontends(self.user).filter(name=name).values_list("pk", flat=True)
             if not (ids := list(found)):
                 raise forms.ValidationError("There is no such frontend, or you may not see it.")

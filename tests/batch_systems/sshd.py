@@ -77,7 +77,7 @@ def start(folder: Path) -> Sshd:
     with locked(folder / "lock"):
         for name in ("host", "client"):
             if not (folder / name).exists():
-                _make_key(folder / name)
+                make_key(folder / name)
         port = _configure(folder)
         if own_pid(folder / "sshd.pid", folder) is None:
             if os.geteuid() == 0:
@@ -108,7 +108,8 @@ def _children(pid: int) -> list[int]:
     return [int(each) for each in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
-def _make_key(path: Path) -> None:
+def make_key(path: Path) -> None:
+    """Make a key without a passphrase, and `.pub` beside it."""
     argv = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "pilotage-test", "-f", str(path)]
     subprocess.run(argv, check=True, capture_output=True, timeout=30)
 

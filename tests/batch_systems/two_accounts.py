@@ -18,7 +18,7 @@ from pathlib import Path
 
 from tests.batch_systems.packages import ensure_programs, program
 from tests.batch_systems.services import Unavailable, free_ports, wait_until
-from tests.batch_systems.sshd import PACKAGES, START_LIMIT_S, _children, _make_key
+from tests.batch_systems.sshd import PACKAGES, START_LIMIT_S, _children, make_key
 
 #: Accounts with their user ids.
 ACCOUNTS = {"pilots-a": 64_998, "pilots-b": 64_999}
@@ -88,7 +88,7 @@ def two_accounts() -> Iterator[TwoAccounts]:
 
 def _furnish(folder: Path, port: int) -> None:
     for name in ("host", *ACCOUNTS):
-        _make_key(folder / name)
+        make_key(folder / name)
     lines = [Path("/etc/passwd").read_text()]
     for name, uid in ACCOUNTS.items():
         home = folder / f"{name}.home"

@@ -9,7 +9,7 @@ from django.db import connection
 
 from matching.round_robin_archives import ARCHIVES
 from wms.accounting.models import Frontend
-from wms.history.frontends import series_of
+from wms.history.frontends import DEFAULT_ID, series_of
 from wms.history.models import Series
 
 #: Level and swing of each series.
@@ -76,7 +76,7 @@ def fill(
     ]
     rows += [
         (series_of(name, pk), *shape, False)
-        for pk in Frontend.objects.values_list("pk", flat=True)
+        for pk in [DEFAULT_ID, *Frontend.objects.values_list("pk", flat=True)]
         for name, shape in {**_AT_SITES, **_JOBS_OF_FRONTENDS}.items()
     ]
     rows += [(name, *shape, True) for name, shape in _COUNTS.items()]

@@ -25,6 +25,10 @@ class Pages:
         with self._opener.open(f"{url}/login/", urlencode(fields).encode(), timeout=60) as answer:
             assert not answer.url.endswith("/login/"), "the login was refused"
 
+    def html(self, path: str) -> str:
+        """A page as it comes. Raises HTTPError where it is refused."""
+        return self._get(path)
+
     def text(self, path: str) -> str:
         """The words of a page, with single spaces between them."""
         visible = _TAG.sub(" ", _HIDDEN.sub(" ", self._get(path)))

@@ -14,9 +14,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
-from wms.elements import arc_helper
+from wms.elements import rest_helper
 from wms.elements.arc_description import ACTIVITY_NAME, LOG, SCRIPT, batch_description
-from wms.elements.arc_login import who_we_are
 from wms.elements.helper_process import ask
 from wms.elements.logins import Login
 from wms.elements.pilot_secrets import checked, with_secret
@@ -28,6 +27,7 @@ from wms.elements.protocol import (
     Unreachable,
     by_index,
 )
+from wms.elements.rest_login import who_we_are
 from wms.elements.runner import LONGEST_TIMEOUT_S, CommandRunner, LocalRunner, TimeLimit
 from wms.elements.settings import Settings, SettingsReader
 
@@ -278,7 +278,7 @@ class ArcElement:
             "limit_bytes": limit_bytes,
             "requests": list(requests),
         }
-        answers: list[Answer] = ask(self._runner, arc_helper.__file__, question, limit)
+        answers: list[Answer] = ask(self._runner, rest_helper.__file__, question, limit)
         return answers
 
 

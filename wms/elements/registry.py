@@ -8,6 +8,7 @@ from wms.elements.arc import arc_element
 from wms.elements.factory import factory_element
 from wms.elements.host import host_element
 from wms.elements.htcondor import htcondor_element
+from wms.elements.kubernetes import kubernetes_element
 from wms.elements.logins import BadLogin, Login, LoginKind
 from wms.elements.protocol import BadSettings, Element
 from wms.elements.settings import Settings
@@ -54,6 +55,7 @@ ELEMENTS: dict[str, Callable[[Settings], Element]] = {
     "factory": factory_element,
     "host": host_element,
     "htcondor": htcondor_element,
+    "kubernetes": kubernetes_element,
     "slurm": slurm_element,
 }
 
@@ -61,11 +63,13 @@ _OVER_SSH = frozenset({"host", "slurm"})
 _LOGIN_KINDS = {
     "arc": (LoginKind.BEARER_TOKEN, LoginKind.CERTIFICATE),
     "htcondor": (LoginKind.HTCONDOR_TOKEN,),
+    "kubernetes": (LoginKind.BEARER_TOKEN,),
 }
 #: The adapters that take a login, as those above.
 _WITH_LOGINS: dict[str, Callable[[Settings, Login], Element]] = {
     "arc": arc_element,
     "host": host_element,
     "htcondor": htcondor_element,
+    "kubernetes": kubernetes_element,
     "slurm": slurm_element,
 }

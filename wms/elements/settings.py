@@ -78,6 +78,22 @@ class SettingsReader:
                 raise self.bad(key, f"{each!r} is not {what}")
         return tuple(value)
 
+    def pairs(
+        self, key: str, names: re.Pattern[str], values: re.Pattern[str], *, what: str
+    ) -> dict[str, str]:
+        """Return an object whose names and texts fit these patterns, empty where there is none."""
+        found = self._settings.get(key, {})
+        if not isinstance(found, Mapping):
+            raise self.bad(key, f"needs {what}")
+        for name, value in found.items():
+            if (
+                not isinstance(value, str)
+                or not names.fullmatch(name)
+                or not values.fullmatch(value)
+            ):
+                raise self.bad(f"{key}.{name}", f"needs {what}")
+        return dict(found)
+
     def group(self, key: str, known: Collection[str]) -> SettingsReader | None:
         """Return a reader of the object under this key, None where it is not there."""
         if not self.has(key):

@@ -17,7 +17,12 @@ from typing import Any
 from django.db import connection
 
 from matching.round_robin_archives import SPREAD_RATIO
-from wms.history.frontends import THROUGHPUT_OF_FRONTENDS, frontends_with_series, series_of
+from wms.history.frontends import (
+    DEFAULT_ID,
+    THROUGHPUT_OF_FRONTENDS,
+    frontends_with_series,
+    series_of,
+)
 from wms.history.operations import MinuteCount, store_counts
 from wms.history.sql import (
     COUNT_EVENTS,
@@ -131,7 +136,7 @@ def _of_frontends(span: dict[str, Any]) -> Iterator[MinuteCount]:
     if not ids:
         return
     names = {THROUGHPUT[name]: name for name in THROUGHPUT_OF_FRONTENDS}
-    asked = span | {"events": list(names), "frontends": ids}
+    asked = span | {"events": list(names), "frontends": [DEFAULT_ID, *ids]}
     for minute, event, frontend_id, number in _rows(COUNT_EVENTS_OF_FRONTENDS, asked):
         series = series_of(f"throughput.{names[event]}", frontend_id)
         yield MinuteCount.number(series, minute, number)

@@ -155,7 +155,7 @@ GROUP BY 1, 2, 3, 4
 # takes a few minutes for many events, from reading all jobs.
 COUNT_EVENTS_OF_FRONTENDS = """
 SELECT date_trunc('minute', event.created_at AT TIME ZONE 'UTC') AS minute, event.event,
-    belonging.frontend_id, count(*)
+    coalesce(belonging.frontend_id, 0), count(*)
 FROM jobs_loggedjobevent AS event
 CROSS JOIN LATERAL (
     SELECT workspace.owner_group
@@ -163,9 +163,10 @@ CROSS JOIN LATERAL (
     WHERE job.id = event.job_id
     LIMIT 1
 ) AS named
-JOIN accounting_accountinggroup AS belonging ON belonging.name = named.owner_group
+LEFT JOIN accounting_accountinggroup AS belonging ON belonging.name = named.owner_group
 WHERE event.created_at >= %(since)s AND event.created_at < %(until)s
-    AND event.event = ANY(%(events)s) AND belonging.frontend_id = ANY(%(frontends)s::bigint[])
+    AND event.event = ANY(%(events)s)
+    AND coalesce(belonging.frontend_id, 0) = ANY(%(frontends)s::bigint[])
 GROUP BY 1, 2, 3
 """
 

@@ -99,6 +99,8 @@ def element_settings(queue: Queue) -> dict[str, object]:
 def _default_settings(queue: Queue) -> dict[str, object]:
     if queue.element in {"arc", "htcondor", "slurm"}:
         return {"cores": queue.cores}
+    if queue.element == "kubernetes":
+        return {"cores": queue.cores, "slots": queue.max_pilots}
     if queue.element != "host":
         return {}
     if not runs_here(queue):

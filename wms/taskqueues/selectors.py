@@ -5,7 +5,6 @@ Also the TaskQueue in which a job waits, and the worker nodes that it avoids.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any
@@ -50,9 +49,9 @@ def waiting_jobs_of(whose: Q) -> int:
     return max(0, jobs or 0)
 
 
-def waiting_jobs_by_group(groups: Sequence[str]) -> dict[str, int]:
-    """The number of jobs that wait in the name of each of these groups that has any. One query."""
-    rows = with_waiting_counts(TaskQueue.objects.filter(owner_group__in=groups))
+def waiting_jobs_by_group() -> dict[str, int]:
+    """The number of jobs that wait in the name of each group that has any. One query."""
+    rows = with_waiting_counts(TaskQueue.objects.all())
     counted = rows.order_by().values_list("owner_group").annotate(jobs=Sum("waiting"))
     return {group: jobs for group, jobs in counted.filter(jobs__gt=0)}
 

@@ -14,12 +14,13 @@ from django.views.decorators.http import require_safe
 from portal.history.parts import Part
 from portal.web.history.charts import PANELS
 from portal.web.shared.pages import may_configure, page, render_page
+from wms.accounting.frontends import DEFAULT_KEY
 from wms.accounting.models import Frontend
 from wms.core.models import User
 from wms.factories.models import FactoryEntry
 from wms.factories.selectors import find_factory, open_orders, visible_factories
 from wms.factories.standing import standings
-from wms.history.frontends import frontends_with_series
+from wms.history.frontends import DEFAULT_ID, frontends_with_series
 from wms.notices.selectors import notices_about_frontend
 from wms.pilots.credential_models import Credential
 from wms.pilots.credentials.selectors import all_ending_credentials
@@ -99,13 +100,15 @@ def _credential_line(row: Credential, ending: set[int], now: datetime) -> Creden
 
 
 def _charts(frontend: Frontend | None) -> dict[str, Any]:
-    """Charts of a frontend of which series are kept; there are none of the default one."""
-    if frontend is None or frontend.pk not in frontends_with_series():
+    """Charts of a frontend of which series are kept; of the default one beside others only."""
+    kept = frontends_with_series()
+    if not kept or (frontend and frontend.pk not in kept):
         return {"panels": []}
+    key, frontend_id = (frontend.name, frontend.pk) if frontend else (DEFAULT_KEY, DEFAULT_ID)
     return {
         "panels": [PANELS[name] for name in _CHARTS],
-        "part": Part(frontend=frontend.name, frontend_id=frontend.pk),
-        "chart_query": "?" + urlencode({"range": "1d", "frontend": frontend.name}),
+        "part": Part(frontend=key, frontend_id=frontend_id),
+        "chart_query": "?" + urlencode({"range": "1d", "frontend": key}),
     }
 
 

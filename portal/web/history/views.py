@@ -20,8 +20,9 @@ from portal.personal.zones import zone_named
 from portal.web.history.charts import chart_data, chart_table
 from portal.web.history.range_links import Timeline
 from portal.web.shared.pages import page
-from wms.accounting.selectors import visible_frontends
+from wms.accounting.frontends import called
 from wms.history.annotations import annotations_between
+from wms.history.frontends import frontends_to_choose
 from wms.sites.selectors import visible_sites
 
 
@@ -39,7 +40,7 @@ def history(request: HttpRequest) -> HttpResponse:
         "query": request.GET,
         "unknown": unknown,
         "sites": sites,
-        "frontends": list(visible_frontends(request.user).values_list("name", flat=True)),
+        "frontends": [(key, called(key)) for key in frontends_to_choose(request.user)],
         "functions": FUNCTIONS.items(),
         "resolutions": ["auto", *(ring.name for ring in ARCHIVES)],
         "all_panes": panes().values(),

@@ -151,6 +151,40 @@ def test_history_of_a_frontend_is_told_to_its_people_only(rows: None, db: None) 
     assert "of atlas" in words(of("alice").get("/history/?frontend=atlas"))
 
 
+def test_what_is_in_no_frontend_has_a_history_too(rows: None, db: None) -> None:
+    atlas = Frontend.objects.get(name="atlas")
+    now = timezone.now() + timedelta(seconds=10)
+    for model in (Workspace, TaskQueue, Attempt):
+        model.objects.update(owner_group="")
+    Pilot.objects.update(frontend=None)
+    PressureRequest.objects.filter(frontend=None).update(
+        wanted=5, granted=2, lease_until=now + timedelta(minutes=1)
+    )
+
+    run_cycle(now)
+
+    expected = {
+        "pilots.running/0": 1, "pilots.requested/0": 5, "pilots.granted/0": 2,
+        "jobs.waiting/0": 1, "jobs.running/0": 1, f"jobs.running/{atlas.pk}": 0,
+        f"pilots.running/{atlas.pk}": 0,
+    }  # fmt: skip
+    asked = "/api/v1/history/?" + "&".join(f"series={name}" for name in expected)
+    told = {row["name"]: row["bins"] for row in of("sam").get(asked).json()["series"]}
+    assert {name: bins[-1]["last"] for name, bins in told.items()} == expected
+    done = read_series(["throughput.done/0"], archive="1min", now=now)
+    assert sum(point.total for point in done["throughput.done/0"]) == 1
+    # Charlie is in no frontend; Bob is in another one only.
+    shown = of("charlie").get("/api/v1/history/?series=pilots.running/0").json()["series"]
+    hidden = of("bob").get("/api/v1/history/?series=pilots.running/0").json()["series"]
+    assert (bool(shown[0]["bins"]), hidden[0]["bins"]) == (True, [])
+    for at in ("/history/jobs.json", "/api/v1/history/panes/jobs.json", "/history/jobs/"):
+        assert of("charlie").get(f"{at}?frontend=-").status_code == 200
+        assert of("bob").get(f"{at}?frontend=-").status_code == 400
+    assert "of the default frontend" in words(of("charlie").get("/history/?frontend=-"))
+    assert "the default frontend" not in words(of("bob").get("/history/"))
+    assert "Pilots requested, granted, running" in words(of("charlie").get("/frontends/-/"))
+
+
 def test_series_go_with_their_frontend(rows: None, db: None) -> None:
     lsst = Frontend.objects.get(name="lsst")
     assert Series.objects.filter(name=f"pilots.running/{lsst.pk}").exists()
@@ -163,6 +197,7 @@ def test_series_go_with_their_frontend(rows: None, db: None) -> None:
     run_cycle(timezone.now() + timedelta(seconds=10))
 
     assert not Series.objects.filter(name__endswith=f"/{lsst_pk}").exists()
+    assert Series.objects.filter(name="pilots.running/0").exists()
 
 
 def test_operators_write_frontends_and_entries_and_faults_are_told_by_field(

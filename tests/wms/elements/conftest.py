@@ -1,4 +1,4 @@
-"""Fixture `make_slurm`: adapters to a shared Slurm, in which the pilots of a test end with it."""
+"""Fixtures `make_slurm` and `make_kubernetes`: adapters whose pilots end with a test."""
 
 from __future__ import annotations
 
@@ -9,6 +9,12 @@ from pathlib import Path
 import pytest
 
 from tests.batch_systems.slurm import Slurm
+from tests.wms.elements.kubernetes_clusters import (  # noqa: F401 - fixtures of two modules
+    kubernetes,
+    make_kubernetes,
+    namespace,
+    own_kubernetes,
+)
 from wms.elements.runner import CommandRunner
 from wms.elements.slurm import SlurmElement, slurm_element
 

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from wms.elements import logins
-from wms.elements.arc_helper import _context, _headers
-from wms.elements.arc_login import who_we_are
 from wms.elements.htcondor_login import TokenRunner
 from wms.elements.logins import BadLogin, Login, LoginKind, in_folder, in_memory, sweep
 from wms.elements.protocol import Unreachable
 from wms.elements.registry import element_for, login_kinds
+from wms.elements.rest_helper import _context, _headers
+from wms.elements.rest_login import who_we_are
 
 FILES = {"certificate_file": "/cert", "key_file": "/key", "token_file": "/token"}
 
@@ -81,6 +81,7 @@ def test_an_arc_ce_is_told_the_login_in_place_of_all_files() -> None:
         ("slurm", {"log_directory": "/x"}, LoginKind.SSH_KEY),
         ("arc", {"url": "https://ce/arex", "token_file": "/x"}, LoginKind.HTCONDOR_TOKEN),
         ("htcondor", {"collector": "c", "token_directory": "/x"}, LoginKind.BEARER_TOKEN),
+        ("kubernetes", {"url": "https://k", "token_file": "/x"}, LoginKind.CERTIFICATE),
     ],
 )
 def test_a_login_of_no_use_to_the_element_is_refused(

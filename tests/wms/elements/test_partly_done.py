@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from wms.elements.arc import ArcElement, ArcSettings
-from wms.elements.arc_helper import _headers
 from wms.elements.host import HostElement
 from wms.elements.protocol import Element, Refused, Unreachable, by_index
+from wms.elements.rest_helper import _headers
 from wms.elements.runner import Completed, LocalRunner
 from wms.elements.slurm import SlurmElement, SlurmSettings
 

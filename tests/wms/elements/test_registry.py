@@ -42,6 +42,11 @@ def arc(**settings: object) -> tuple[str, dict[str, object]]:
     return "arc", {"url": "https://ce.example.org/arex", "certificate_file": "/tmp/x", **settings}
 
 
+def kubernetes(**settings: object) -> tuple[str, dict[str, object]]:
+    needed = {"url": "https://k", "namespace": "pilots", "image": "x", "token_file": "/tmp/x"}
+    return "kubernetes", {**needed, **settings}
+
+
 @pytest.mark.parametrize(
     ("given", "key", "reason"),
     [
@@ -96,6 +101,19 @@ def arc(**settings: object) -> tuple[str, dict[str, object]]:
             "key_file",
             "needs certificate_file",
         ),
+        (("kubernetes", {"url": "https://k"}), "namespace", "is missing"),
+        (kubernetes(url="http://k"), "url", "an address https://HOST:PORT"),
+        (kubernetes(url="https://k/?x=1"), "url", "an address https://HOST:PORT"),
+        (kubernetes(namespace="a/b"), "namespace", "the name of a namespace"),
+        (kubernetes(image="a b"), "image", "the name of a container image"),
+        (kubernetes(token="hush"), "token", "unknown setting"),
+        (kubernetes(token_file="x"), "token_file", "an absolute path"),
+        (kubernetes(run_as_user=0), "run_as_user", "from 1 to"),
+        (kubernetes(gpu_resource="gpu"), "gpu_resource", "as nvidia.com/gpu"),
+        (kubernetes(node_selector=["a"]), "node_selector", "an object of labels"),
+        (kubernetes(node_selector={"a b": "c"}), "node_selector.a b", "an object of labels"),
+        (kubernetes(node_selector={"a": 1}), "node_selector.a", "an object of labels"),
+        (kubernetes(priority_class="A"), "priority_class", "the name of a priority class"),
     ],
 )
 def test_settings_that_do_not_fit_are_refused_with_place_and_reason(

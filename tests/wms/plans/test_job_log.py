@@ -86,7 +86,7 @@ def test_what_happened_lately_is_counted_without_reading_the_whole_log(lives: No
     waited = explain(history.COUNT_WAITED, span | {"ratio": 1.1})
     frontend = Frontend.objects.create(name="f")
     AccountingGroup.objects.create(name="g", frontend=frontend)
-    asked = span | {"events": ["start", "complete", "fail"], "frontends": [frontend.pk]}
+    asked = span | {"events": ["start", "complete", "fail"], "frontends": [0, frontend.pk]}
     of_frontends = explain(history.COUNT_EVENTS_OF_FRONTENDS, asked)
 
     for steps in (events, waited, of_frontends):

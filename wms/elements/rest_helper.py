@@ -1,7 +1,7 @@
-"""Helper program of `ArcElement`: requests over one HTTPS connection, in a process of its own.
+"""Helper program of `ArcElement` and `KubernetesElement`: requests over one HTTPS connection.
 
-It is run by `python -I arc_helper.py`, with the question as JSON on its input and the answer on its
-output. It imports nothing of Pilotage.
+It is run by `python -I rest_helper.py` in a process of its own, with the question as JSON on its
+input and the answer on its output. It imports nothing of Pilotage.
 """
 
 from __future__ import annotations
@@ -13,38 +13,99 @@ import re
 import ssl
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 Question = Mapping[str, Any]
 
+#: Pages of one list: more are a mistake of the server.
+_MOST_PAGES = 1000
+_GOOD, _BAD, _CONFLICT = 200, 400, 409
+#: Stands in a follower's body for the unique id of what the request before it has made.
+_OWNER = "@OWNER@"
 #: A-REX breaks off one of some hundred TLS handshakes; nothing has been asked by then.
 _HANDSHAKES = 3
 _PAUSE_S = 0.2
 _PIECE_BYTES = 65536
 _TOKEN = re.compile(r"[!-~]+")
+_UNIQUE_ID = re.compile(r"[A-Za-z0-9-]{1,64}")
 
 
 def exchange(question: Question) -> list[dict[str, Any]]:
     """Send the requests one after another and return status and body of each.
 
-    A body longer than the limit is cut to its end.
+    A body longer than the limit is cut to its end. A list that is `paged` gives an answer for each
+    of its pages. A request with `then` has a follower, which is sent when it has made something,
+    and whose answer stands in its place and says that it `follows`; the first such one that is
+    refused is the last one sent.
     """
     connection = _connect(question)
-    answers = []
+    answers: list[dict[str, Any]] = []
     for request in question["requests"]:
-        body = request.get("body")
-        headers = _headers(question, request)
         for path in request["paths"]:
-            connection.request(
-                request["method"], path, body.encode() if body is not None else None, headers
-            )
-            with connection.getresponse() as response:
-                text = _end(response, question["limit_bytes"]).decode("utf-8", "replace")
-                answers.append({"status": response.status, "body": text})
+            if request.get("paged"):
+                answers += _pages(connection, question, request, path)
+            else:
+                answers.append(_sent(connection, question, request, path))
+        if "then" in request:
+            if _GOOD <= answers[-1]["status"] < _BAD:
+                answers[-1] = _followed(connection, question, request["then"], answers[-1])
+            if answers[-1]["status"] >= _BAD and answers[-1]["status"] != _CONFLICT:
+                break
     return answers
+
+
+def _sent(
+    connection: http.client.HTTPSConnection,
+    question: Question,
+    request: Mapping[str, Any],
+    path: str,
+) -> dict[str, Any]:
+    body = request.get("body")
+    connection.request(
+        request["method"],
+        path,
+        body.encode() if body is not None else None,
+        _headers(question, request),
+    )
+    with connection.getresponse() as response:
+        text = _end(response, question["limit_bytes"]).decode("utf-8", "replace")
+        return {"status": response.status, "body": text}
+
+
+def _pages(
+    connection: http.client.HTTPSConnection,
+    question: Question,
+    request: Mapping[str, Any],
+    path: str,
+) -> Iterator[dict[str, Any]]:
+    """Answers with the pages of a list, until one names no next one or is none."""
+    next_path = path
+    for _ in range(_MOST_PAGES):
+        answer = _sent(connection, question, request, next_path)
+        yield answer
+        if answer["status"] >= _BAD:
+            return
+        told = json.loads(answer["body"])["metadata"].get("continue")
+        if not told:
+            return
+        next_path = f"{path}&continue={quote(told, safe='')}"
+    raise ValueError(f"the list has more than {_MOST_PAGES} pages")
+
+
+def _followed(
+    connection: http.client.HTTPSConnection,
+    question: Question,
+    follower: Mapping[str, Any],
+    answer: Mapping[str, Any],
+) -> dict[str, Any]:
+    owner = json.loads(answer["body"])["metadata"]["uid"]
+    if not _UNIQUE_ID.fullmatch(owner):
+        raise ValueError("what was made has no unique id")
+    told = {**follower, "body": follower["body"].replace(_OWNER, owner)}
+    return {**_sent(connection, question, told, follower["path"]), "follows": True}
 
 
 def _connect(question: Question) -> http.client.HTTPSConnection:

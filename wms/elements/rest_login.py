@@ -1,4 +1,4 @@
-"""Login of `ArcElement`: what its helper program is told of who we are."""
+"""Login of `ArcElement` and `KubernetesElement`: what `rest_helper` is told of who we are."""
 
 from __future__ import annotations
 
