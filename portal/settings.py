@@ -250,6 +250,7 @@ SPECTACULAR_SETTINGS = {
         "ScriptKind": "wms.dags.states.ScriptKind",
         "TrialKind": "wms.dags.trials.states.TrialKind",
         "TrialState": "wms.dags.trials.states.TrialState",
+        "PlacementKind": "wms.placement.states.RequestKind",
         "PlacementState": "wms.placement.states.RequestState",
         "ClusterState": "wms.jobs.clusters.states.ClusterState",
         "ClusterCause": "wms.jobs.clusters.states.ClusterCause",
@@ -391,8 +392,10 @@ PILOTAGE = {
     # Read through `wms.placement.conf`.
     "PLACEMENT": {
         "ROOTS": env.words("PILOTAGE_PLACEMENT_ROOTS"),
+        "SPACES": env.words("PILOTAGE_PLACEMENT_SPACES"),
         "LIMIT_S": env.number("PILOTAGE_PLACEMENT_LIMIT_S", 600),
         "FILE_BYTES": env.number("PILOTAGE_PLACEMENT_FILE_BYTES", 10 * 1024**3),
+        "LONGEST_LEASE_S": env.number("PILOTAGE_PLACEMENT_LONGEST_LEASE_S", 90 * 86400),
     },
     # Read through `wms.dags.scripts.conf`.
     "SCRIPTS": {

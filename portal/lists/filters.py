@@ -32,7 +32,7 @@ from wms.dags.states import DagState, NodeKind, NodeState, ScriptKind, ScriptSta
 from wms.pilots.models import Pilot
 from wms.pilots.states import PilotState
 from wms.placement.models import PlacementRequest
-from wms.placement.states import RequestState
+from wms.placement.states import RequestKind, RequestState
 from wms.sites.models import Site
 from wms.sites.standing import STANDING_WORDS, statuses_of_sites
 from wms.sites.states import SiteState
@@ -107,10 +107,11 @@ class ScriptRunFilter(ListFilter):
 
 
 class PlacementFilter(ListFilter):
-    """Placement requests by state, owner, DAG, address and time."""
+    """Placement requests by state, kind, owner, DAG, address and time."""
 
     url = Texts(method="filter_url", label="Address contains")
     state = Words(choices=RequestState.choices, label="State")
+    kind = Words(choices=RequestKind.choices, label="Kind")
     owner = Owners(field_name="owner_id", label="Owner")
     dag = TopicFilter(DATA_TOPIC)
     reason = Texts(field_name="state_reason", label="Reason contains")

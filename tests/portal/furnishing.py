@@ -47,7 +47,7 @@ from wms.pilots.program.checks import save_node_check
 from wms.pilots.protocol.logs import append_to_log
 from wms.pilots.suspect_models import SuspectedNode
 from wms.placement.models import PlacementRequest
-from wms.placement.operations import submit_request
+from wms.placement.submission import submit_requests
 from wms.sites.frontends.entries import save_entry
 from wms.sites.frontends.models import FrontendEntry
 from wms.sites.models import Site
@@ -270,7 +270,7 @@ def ended_cluster(owner: User, *, jobs: int = 1) -> Cluster:
 def placement(dag: Dag) -> PlacementRequest:
     """A placement request of a DAG, which waits."""
     ad = '[ dap_type = "transfer"; src_url = "file:///a"; dest_url = "file:///b" ]'
-    pk = submit_request(
+    [pk] = submit_requests(
         ad,
         workspace=dag.workspace,
         directory="",

@@ -1,30 +1,47 @@
-"""Settings of data placement: host folders that transfers may reach, limits of time and size."""
+"""Settings of data placement: reachable folders and hosts, limits of time, size and space."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
+
+from wms.placement.amounts import bytes_of
 
 
 @dataclass(frozen=True, slots=True)
 class PlacementConf:
-    """Settings of transfers: reachable folders, limits and times."""
+    """Settings of transfers: reachable folders, spaces, limits and times."""
 
     #: Folders of this host that files may be copied from and to.
     roots: tuple[Path, ...]
+    #: Bytes that may be allocated, by host.
+    spaces: Mapping[str, int]
     limit_s: float
     file_bytes: int
+    longest_lease_s: int
 
 
 def placement_conf() -> PlacementConf:
-    """The settings in force now."""
+    """The settings in force now. Raises ImproperlyConfigured."""
     everything: dict[str, Any] = settings.PILOTAGE
     raw = everything["PLACEMENT"]
     return PlacementConf(
         roots=tuple(Path(root) for root in raw["ROOTS"]),
+        spaces=dict(map(_space, raw["SPACES"])),
         limit_s=float(raw["LIMIT_S"]),
         file_bytes=int(raw["FILE_BYTES"]),
+        longest_lease_s=int(raw["LONGEST_LEASE_S"]),
     )
+
+
+def _space(word: str) -> tuple[str, int]:
+    host, _, size = word.partition("=")
+    try:
+        return host.strip().lower(), bytes_of(size)
+    except ValueError as error:
+        raise ImproperlyConfigured(f"PILOTAGE_PLACEMENT_SPACES: {word!r}: {error}.") from None

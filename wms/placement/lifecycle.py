@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from django.db import transaction
+from django.db.models import Q
 
 from wms.core.actors import Actor
 from wms.core.inbox import announce
@@ -13,7 +14,7 @@ from wms.core.models import InboxEntry
 from wms.core.statemachine import StateMachine
 from wms.core.transitions import Applied
 from wms.placement.models import PlacementEvent, PlacementRequest
-from wms.placement.states import TRANSITIONS
+from wms.placement.states import TERMINAL, TRANSITIONS
 
 _MACHINE = StateMachine(
     model=PlacementRequest,
@@ -40,9 +41,23 @@ def apply(
         event, request_ids, actor=actor, reason=reason, facts=facts, **changes
     )
     if event in ANNOUNCED:
-        listeners = PlacementRequest.objects.filter(pk__in=applied.changed).exclude(topic="")
-        announce(
-            InboxEntry(topic=topic, key=key, kind=InboxEntry.Kind.REQUEST, subject_id=pk)
-            for pk, topic, key in listeners.values_list("pk", "topic", "topic_key")
-        )
+        _announce_ends(applied.changed)
     return applied
+
+
+def _announce_ends(request_ids: Collection[int]) -> None:
+    """Announce requests that ended alone, and the leaders of batches that ended as a whole.
+
+    The caller has locked the leaders.
+    """
+    ended = PlacementRequest.objects.filter(pk__in=request_ids).exclude(topic="")
+    heads = {leader or pk for pk, leader in ended.values_list("pk", "leader_id")}
+    alive = PlacementRequest.objects.exclude(state__in=TERMINAL).filter(
+        Q(pk__in=heads) | Q(leader__in=heads)
+    )
+    heads -= {leader or pk for pk, leader in alive.values_list("pk", "leader_id")}
+    told = PlacementRequest.objects.filter(pk__in=heads).order_by("pk")
+    announce(
+        InboxEntry(topic=topic, key=key, kind=InboxEntry.Kind.REQUEST, subject_id=pk)
+        for pk, topic, key in told.values_list("pk", "topic", "topic_key")
+    )

@@ -1,10 +1,20 @@
-"""States of placement requests, and transitions between them."""
+"""Kinds of placement requests, their states, and transitions between these."""
 
 from __future__ import annotations
 
 from django.db import models
 
 from wms.core.transitions import Transition, TransitionTable
+
+
+class RequestKind(models.TextChoices):
+    """What a request asks for. `reserve` of older requests is an allocation."""
+
+    TRANSFER = "transfer", "transfer of a file"
+    ALLOCATE = "allocate", "allocation of space"
+    RELEASE = "release", "release of an allocation"
+    STAGE = "stage", "staging of a file"
+    REMOVE = "remove", "removal of a file"
 
 
 class RequestState(models.TextChoices):

@@ -20,12 +20,12 @@ from wms.dags.models import Dag, Node
 from wms.dags.rescue.rescue_files import Resumption
 from wms.dags.states import DAG_TERMINAL, DagState, NodeCause
 from wms.dags.submission.workspaces import read_file
-from wms.placement import operations as placement
+from wms.placement.submission import submit_requests
 
 #: DAGs in DAGs, no deeper than this: one that contains itself would never end.
 MAX_DEPTH = 10
-#: A placement request is an ad of a few lines.
-MAX_REQUEST_BYTES = 1024 * 1024
+#: Placement requests are ads of a few lines, thousands at most.
+MAX_REQUEST_BYTES = 8 * 1024 * 1024
 _SITE = ("site_id", "matched_at", "match_attributes", "environment", "substitutions")
 
 
@@ -69,9 +69,12 @@ def bind_inner(outer: Dag, dag_ids: list[int], round_: Round) -> None:
 
 
 def start_request(round_: Round, node: Node) -> NodeOutcome | None:
-    """Hand a node's placement request over; a outcome if it is not understood."""
+    """Hand a node's placement requests over; a outcome if they are not understood.
+
+    The first one stands for all: its end, of which the engine hears, is the end of the last.
+    """
     try:
-        request_id = placement.submit_request(
+        request_id, *_ = submit_requests(
             _request_text(round_.dag, node),
             workspace=round_.dag.workspace,
             directory=node.directory,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from codecs import BOM_UTF8
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import BinaryIO
 
@@ -27,8 +27,9 @@ from wms.dags.submission.gate_checks import gate_faults
 from wms.dags.submission.node_checks import check_nodes
 from wms.dags.submission.unknown_references import unknown_references, uses_references
 from wms.jobs.description.submit_file import SubmitFile, parse_submit_file
-from wms.placement.modules import MODULES
-from wms.placement.request_ad import PairFindings, check_pairs, parse_request
+from wms.placement.modules import Abilities, abilities
+from wms.placement.request_ad import parse_requests
+from wms.placement.submission import Findings, check_requests
 from wms.sites.vocabulary import advertised_names, current_vocabulary
 from wms.taskqueues.task_queue_policy import task_queue_policy
 
@@ -77,7 +78,7 @@ def check_dag(
     binding: Binding | None = None,
     limit_s: float | None = None,
     deadline: Deadline | None = None,
-    transfers: Collection[tuple[str, str]] | None = MODULES.keys(),
+    takes_any_request: bool = False,
 ) -> CheckedDag:
     """Parse and check a submission; all faults are found at once.
 
@@ -85,8 +86,8 @@ def check_dag(
     are resolved. `binding`, if any, wins over that of the description. Without an owner nothing is
     read from the database. With `allow_missing_files`, missing descriptions, executables and inputs
     are warnings instead of faults. A check that exceeds the deadline, the limit of the settings or
-    `limit_s` ends with a fault. `transfers` are the pairs of schemes that DATA nodes may name; None
-    for all.
+    `limit_s` ends with a fault. With `takes_any_request`, DATA nodes may ask for what nothing here
+    does.
     """
     texts = _Texts(files)
     deadline = deadline or _check_deadline(limit_s)
@@ -95,7 +96,11 @@ def check_dag(
     if owner is not None:
         checked.findings += gate_faults(dag)
     is_read = _read_sources(
-        checked, files, deadline, allow_missing_files=allow_missing_files, transfers=transfers
+        checked,
+        files,
+        deadline,
+        allow_missing_files=allow_missing_files,
+        able=None if takes_any_request else abilities(is_here=owner is not None),
     )
     if description_text and owner is not None:
         checked.description, faults = read_description(
@@ -208,7 +213,7 @@ def _read_sources(
     deadline: Deadline,
     *,
     allow_missing_files: bool,
-    transfers: Collection[tuple[str, str]] | None,
+    able: Abilities | None,
 ) -> bool:
     """Read the descriptions of the nodes; a missing or unreadable one is reported once.
 
@@ -234,7 +239,7 @@ def _read_sources(
             checked.findings += submit_file.findings
         elif node.kind is NodeKind.DATA and source not in requests:
             requests.add(source)
-            found = _check_request(checked.dag, node, files, transfers)
+            found = _check_requests(checked.dag, node, files, able)
             checked.findings += found.faults
             checked.warnings += found.warnings
     return True
@@ -281,27 +286,24 @@ def _read_submit_file(dag: DagSpec, source: str, files: Mapping[str, BinaryIO]) 
     return parse_submit_file(text, file=location.file, first_line=location.line)
 
 
-def _check_request(
-    dag: DagSpec,
-    node: NodeSpec,
-    files: Mapping[str, BinaryIO],
-    transfers: Collection[tuple[str, str]] | None,
-) -> PairFindings:
+def _check_requests(
+    dag: DagSpec, node: NodeSpec, files: Mapping[str, BinaryIO], able: Abilities | None
+) -> Findings:
     text, location, faults = _source_text(dag, node.source, files)
     if faults:
-        return PairFindings(faults)
+        return Findings(faults)
 
     def placed(findings: Sequence[Finding]) -> list[Finding]:
         return [replace(each, line=location.line - 1 + (each.line or 1)) for each in findings]
 
     try:
-        spec = parse_request(text, directory=node.directory, file=location.file)
+        specs = parse_requests(text, directory=node.directory, file=location.file)
     except InvalidInput as error:
-        return PairFindings(placed(error.findings))
-    if transfers is None:
-        return PairFindings()
-    found = check_pairs(spec, text, transfers, file=location.file)
-    return PairFindings(placed(found.faults), placed(found.warnings))
+        return Findings(placed(error.findings))
+    if able is None:
+        return Findings()
+    found = check_requests(specs, text, able, file=location.file)
+    return Findings(placed(found.faults), placed(found.warnings))
 
 
 def _check_nodes(

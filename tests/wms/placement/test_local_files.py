@@ -18,6 +18,7 @@ from wms.placement import runner
 from wms.placement.conf import placement_conf
 from wms.placement.models import PlacementAttempt, PlacementRequest
 from wms.placement.modules.protocol import TIME_IS_OVER
+from wms.placement.submission import submit_requests
 
 pytestmark = pytest.mark.django_db
 
@@ -44,7 +45,7 @@ def place(alice):
     def make(source: str, destination: str, more: str = "", **files: bytes):
         blobs = {path.replace("__", "/"): store_bytes(data) for path, data in files.items()}
         ad = f'dap_type = "transfer"\nsrc_url = "{source}"\ndest_url = "{destination}"\n{more}'
-        pk = services.submit_request(
+        [pk] = submit_requests(
             ad, workspace=create_workspace(alice, blobs), directory="run", owner=alice,
             topic="", topic_key=0, actor=SYSTEM,
         )  # fmt: skip
@@ -175,7 +176,7 @@ def test_size_and_checksum_that_are_told_have_to_be_right(place, pool):
 
 def test_a_content_that_was_spoilt_in_the_store_is_not_copied(alice):
     blob = store_bytes(X)
-    services.submit_request(
+    submit_requests(
         'dap_type = "transfer"\nsrc_url = "file:x"\ndest_url = "file:y"',
         workspace=create_workspace(alice, {"x": blob}), directory="", owner=alice, topic="",
         topic_key=0, actor=SYSTEM,
@@ -231,7 +232,7 @@ def test_an_alternative_may_succeed_where_the_primary_has_no_module(place, pool,
 
 def test_a_request_that_was_removed_meanwhile_gets_no_file(alice, pool):
     workspace = create_workspace(alice, {"x": store_bytes(X)})
-    pk = services.submit_request(
+    [pk] = submit_requests(
         'dap_type = "transfer"\nsrc_url = "file:x"\ndest_url = "file:y"',
         workspace=workspace, directory="", owner=alice, topic="", topic_key=0, actor=SYSTEM,
     )  # fmt: skip
@@ -247,7 +248,7 @@ def test_a_request_that_was_removed_meanwhile_gets_no_file(alice, pool):
 def test_a_long_attempt_renews_its_lease_and_hears_of_its_removal(alice, monkeypatch):
     monkeypatch.setattr(runner, "_PULSE_S", 0)
     workspace = create_workspace(alice, {})
-    pk = services.submit_request(
+    [pk] = submit_requests(
         'dap_type = "transfer"\nsrc_url = "file:x"\ndest_url = "file:y"',
         workspace=workspace, directory="", owner=alice, topic="", topic_key=0, actor=SYSTEM,
     )  # fmt: skip

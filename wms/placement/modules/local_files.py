@@ -1,8 +1,7 @@
-"""Transfer module for `file:` addresses: copies within a workspace, and from and to host folders.
+"""Files of `file:` addresses: in a workspace, and below host folders that the settings list.
 
-The settings list these folders of the portal's host; in them no symbolic link is followed. The
-checksum is made while the file is read, and that of the copy compared with it; the copy appears
-under its name only when it is complete.
+In these folders no symbolic link is followed. What is written there appears under its name only
+when it is complete, and was read again.
 """
 
 from __future__ import annotations
@@ -17,52 +16,35 @@ from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
-from wms.core.errors import InvalidInput, PilotageError
 from wms.jobs.content.blobs import open_blob, store_blob
 from wms.jobs.content.paths import path_in
 from wms.jobs.models import WorkspaceFile
+from wms.placement.addresses import FileLocation, file_location
 from wms.placement.modules.protocol import FAILED, ModuleFailed, TransferResult, TransferTask
-from wms.placement.request_ad import FileLocation, file_location
+from wms.placement.modules.streaming import CHUNK_BYTES, Reading, Source
 
-_CHUNK_BYTES = 4 * 1024 * 1024
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-def copy(task: TransferTask) -> TransferResult:
-    """Copy the file. Raises ModuleFailed."""
-    try:
-        source = file_location(task.source_url, directory=task.directory)
-        target = _named(file_location(task.destination_url, directory=task.directory), source)
-        with _opened(task, source) as (stream, sha256):
-            return _write(_Reading(task, stream, sha256), target)
-    except (InvalidInput, PilotageError) as error:
-        raise ModuleFailed(FAILED, str(error)) from None
-    except OSError as error:
-        raise ModuleFailed(FAILED, f"{error.filename or 'file'}: {error.strerror}") from None
-
-
-def _named(target: FileLocation, source: FileLocation) -> FileLocation:
-    """A directory as destination: the file keeps its name there. Raises InvalidInput."""
-    if not target.is_directory:
-        return target
-    name = posixpath.basename(source.path)
-    if target.is_absolute:
-        return FileLocation(posixpath.join(target.path, name), True)
-    # The name may come from a listed folder, where names can be what none of a workspace is.
-    return FileLocation(path_in(target.path, name), False)
-
-
 @contextmanager
-def _opened(task: TransferTask, source: FileLocation) -> Iterator[tuple[BinaryIO, str]]:
-    """The file, and its checksum where that is known."""
-    if source.is_absolute:
-        with _folder(task, source.path) as (folder, name):
-            stream, sha256 = _open_file(folder, name, source.path), ""
+def opened(task: TransferTask) -> Iterator[Source]:
+    """The file at the source address. Raises ModuleFailed, OSError and InvalidInput."""
+    place = file_location(task.source_url, directory=task.directory)
+    name, sha256 = posixpath.basename(place.path), ""
+    if place.is_absolute:
+        with _folder(task, place.path) as (folder, last):
+            stream = _open_file(folder, last, place.path)
     else:
-        sha256 = _content(task, source.path)
+        sha256 = _content(task, place.path)
         stream = open_blob(sha256)
     with stream:
-        yield stream, sha256
+        size = os.fstat(stream.fileno()).st_size
+        yield Source(_pieces(stream), name, size, sha256)
+
+
+def _pieces(stream: BinaryIO) -> Iterator[bytes]:
+    while piece := stream.read(CHUNK_BYTES):
+        yield piece
 
 
 def _content(task: TransferTask, path: str) -> str:
@@ -118,50 +100,31 @@ def _step(descriptor: int, name: str, path: str) -> int:
     return below
 
 
-class _Reading:
-    """The pieces of a stream; its size and checksum are known when all have been read."""
-
-    def __init__(self, task: TransferTask, stream: BinaryIO, sha256: str) -> None:
-        self.task = task
-        self._stream, self._stored_sha256 = stream, sha256
-        self._digest = hashlib.sha256()
-        self.size_bytes = 0
-
-    def __iter__(self) -> Iterator[bytes]:
-        limit = self.task.conf.file_bytes
-        while chunk := self._stream.read(_CHUNK_BYTES):
-            self.task.pulse()
-            self.size_bytes += len(chunk)
-            if self.size_bytes > limit:
-                raise ModuleFailed(FAILED, f"the file is larger than {limit} bytes")
-            self._digest.update(chunk)
-            yield chunk
-        self._check()
-
-    @property
-    def sha256(self) -> str:
-        return self._digest.hexdigest()
-
-    def _check(self) -> None:
-        """Raise ModuleFailed for a file that is not the one that the request tells of."""
-        expected = self.task.expected_bytes
-        if expected is not None and self.size_bytes != expected:
-            raise ModuleFailed(FAILED, f"the file has {self.size_bytes} bytes, not {expected}")
-        for wanted in (self.task.expected_sha256, self._stored_sha256):
-            if wanted and self.sha256 != wanted:
-                raise ModuleFailed(FAILED, f"the file has SHA-256 {self.sha256}, not {wanted}")
-
-
-def _write(reading: _Reading, target: FileLocation) -> TransferResult:
+def write(reading: Reading) -> TransferResult:
+    """Put the file at the destination address. Raises ModuleFailed, OSError and InvalidInput."""
+    task = reading.task
+    target = _named(
+        file_location(task.destination_url, directory=task.directory), reading.source.name
+    )
     if not target.is_absolute:
-        blob = store_blob(reading, limit_bytes=reading.task.conf.file_bytes)
+        blob = store_blob(reading, limit_bytes=task.conf.file_bytes)
         return TransferResult(reading.size_bytes, {target.path: blob.pk})
-    with _folder(reading.task, target.path) as (folder, name):
+    with _folder(task, target.path) as (folder, name):
         _write_file(reading, folder, name)
     return TransferResult(reading.size_bytes)
 
 
-def _write_file(reading: _Reading, folder: int, name: str) -> None:
+def _named(target: FileLocation, name: str) -> FileLocation:
+    """A directory as destination: the file keeps its name there. Raises InvalidInput."""
+    if not target.is_directory:
+        return target
+    if target.is_absolute:
+        return FileLocation(posixpath.join(target.path, name), True)
+    # The name may come from elsewhere, where names can be what none of a workspace is.
+    return FileLocation(path_in(target.path, name), False)
+
+
+def _write_file(reading: Reading, folder: int, name: str) -> None:
     """Write the file under another name, look at it again, and give it its own."""
     temporary = f".{name[:200]}.{secrets.token_hex(8)}.part"
     flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -180,3 +143,19 @@ def _write_file(reading: _Reading, folder: int, name: str) -> None:
                 os.unlink(temporary, dir_fd=folder)
             raise
     os.fsync(folder)
+
+
+def remove(task: TransferTask) -> TransferResult:
+    """Remove the file at the source address; one that is gone already is no fault.
+
+    Raises ModuleFailed, OSError and InvalidInput.
+    """
+    place = file_location(task.source_url, directory=task.directory)
+    if not place.is_absolute:
+        return TransferResult(None, removed=(place.path,))
+    with _folder(task, place.path) as (folder, name), suppress(FileNotFoundError):
+        if not stat.S_ISREG(os.lstat(name, dir_fd=folder).st_mode):
+            raise ModuleFailed(FAILED, f"{place.path} is no regular file")
+        os.unlink(name, dir_fd=folder)
+        os.fsync(folder)
+    return TransferResult(None)
