@@ -56,6 +56,8 @@ def checked_url(text: str) -> str:
 
 def _check_place(url: str, rest: str) -> None:
     """Raise InvalidInput for an address of another host without a host, or with a password."""
+    if not rest.isascii() or " " in rest:
+        raise InvalidInput.of(f"{url}: write spaces and letters that are not ASCII as %XX")
     try:
         parts = urlsplit(f"x:{rest}")
         host, _ = parts.hostname or "", parts.port

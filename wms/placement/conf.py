@@ -22,7 +22,11 @@ class PlacementConf:
     #: Bytes that may be allocated, by host.
     spaces: Mapping[str, int]
     limit_s: float
+    #: So long nothing may come or go.
+    stall_s: float
     file_bytes: int
+    #: Networks, addresses and names that are reached although they are not public.
+    allowed: tuple[str, ...]
     longest_lease_s: int
 
 
@@ -34,6 +38,8 @@ def placement_conf() -> PlacementConf:
         roots=tuple(Path(root) for root in raw["ROOTS"]),
         spaces=dict(map(_space, raw["SPACES"])),
         limit_s=float(raw["LIMIT_S"]),
+        stall_s=float(raw["STALL_S"]),
+        allowed=tuple(raw["ALLOWED"]),
         file_bytes=int(raw["FILE_BYTES"]),
         longest_lease_s=int(raw["LONGEST_LEASE_S"]),
     )

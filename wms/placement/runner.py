@@ -147,6 +147,7 @@ def _task(request: PlacementRequest, started: Started, conf: PlacementConf) -> T
         conf=conf,
         pulse=AttemptHeartbeat(started, conf.limit_s),
         hold=partial(_hold, request, started),
+        is_last=started.number >= request.max_attempts,
     )
 
 

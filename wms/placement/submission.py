@@ -19,8 +19,9 @@ from wms.core.actors import Actor
 from wms.core.errors import Finding, InvalidInput
 from wms.core.loops import wake
 from wms.core.models import User
+from wms.core.public_addresses import is_refused
 from wms.jobs.models import Workspace
-from wms.placement.addresses import file_location, scheme_of, with_scheme
+from wms.placement.addresses import file_location, host_of, scheme_of, with_scheme
 from wms.placement.allocations import has_allocation, is_promised
 from wms.placement.conf import placement_conf
 from wms.placement.models import PlacementRequest
@@ -198,9 +199,23 @@ def _check_transfer(spec: RequestSpec, abilities: Abilities) -> _Found:
             ("src_url", spec.source_url, schemes[0]),
             ("dest_url", spec.destination_url, schemes[1]),
         ):
-            if used == {"file"} and name not in spec.unknown:
+            if name in spec.unknown:
+                continue
+            if used == {"file"}:
                 _check_file(faults, name, url, abilities)
+            elif used:
+                _check_host(faults, name, url, abilities)
     return faults, warnings
+
+
+def _check_host(faults: dict[str, str], name: str, url: str, abilities: Abilities) -> None:
+    """Note an address that is not public; what names lead to is looked at by each connection."""
+    host = host_of(url)
+    if abilities.allowed is not None and is_refused(host, allowed=abilities.allowed):
+        faults[name] = (
+            f"{name}: {host} is no public address; an administrator may allow it "
+            "(PILOTAGE_PLACEMENT_ALLOWED)"
+        )
 
 
 def _check_file(faults: dict[str, str], name: str, url: str, abilities: Abilities) -> None:
@@ -231,6 +246,8 @@ def _check_file_work(spec: RequestSpec, abilities: Abilities) -> _Found:
         faults["src_url"] = f"no module does {spec.kind} for {scheme}; there is: {there_is}"
     elif scheme == "file":
         _check_file(faults, "src_url", spec.source_url, abilities)
+    else:
+        _check_host(faults, "src_url", spec.source_url, abilities)
     return faults, {}
 
 

@@ -105,7 +105,6 @@ def test_files_go_to_and_come_from_listed_folders(place, pool):
         ("file://POOL/link", "file:y", "symbolic links"),
         ("file://POOL/away/passwd", "file:y", "Not a directory"),
         ("file:x", "file://POOL/away/y", "Not a directory"),
-        ("file:x", "file://POOL/no/y", "No such file"),
         ("file://POOL/pipe", "file:y", "no regular file"),
     ],
 )
@@ -158,6 +157,13 @@ def test_a_link_under_the_destinations_name_is_replaced_and_not_followed(place, 
     assert attempt.exit_code == 0
     assert victim.read_text() == "kept"
     assert (pool / "y").read_bytes() == X
+
+
+def test_folders_of_the_destination_are_made(place, pool):
+    attempt = place("file:x", f"file://{pool}/7-01/in/y", run__x=X)
+
+    assert attempt.exit_code == 0
+    assert (pool / "7-01" / "in" / "y").read_bytes() == X
 
 
 def test_size_and_checksum_that_are_told_have_to_be_right(place, pool):

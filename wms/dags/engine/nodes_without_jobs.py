@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from matching.descriptions.substitution import OwnAttributes
 from wms.core.errors import InvalidInput, PilotageError
 from wms.dags import lifecycle
 from wms.dags.engine.decisions import after_failed_submit
+from wms.dags.engine.job_factory import site_evaluator
 from wms.dags.engine.node_features import features_of
 from wms.dags.engine.node_work import work_of, write_work
 from wms.dags.engine.round import NodeOutcome, Round
@@ -18,7 +20,9 @@ from wms.dags.engine.settling import attempt_of
 from wms.dags.lifecycle import DATA_TOPIC
 from wms.dags.models import Dag, Node
 from wms.dags.rescue.rescue_files import Resumption
+from wms.dags.scripts.run_requests import current_status
 from wms.dags.states import DAG_TERMINAL, DagState, NodeCause
+from wms.dags.submission.request_texts import NodeValues, SiteReferences, final_text
 from wms.dags.submission.workspaces import read_file
 from wms.placement.submission import submit_requests
 
@@ -75,7 +79,7 @@ def start_request(round_: Round, node: Node) -> NodeOutcome | None:
     """
     try:
         request_id, *_ = submit_requests(
-            _request_text(round_.dag, node),
+            _filled_text(round_.dag, node),
             workspace=round_.dag.workspace,
             directory=node.directory,
             owner=round_.dag.owner,
@@ -118,6 +122,22 @@ def _check_depth(outer: Dag, node: Node) -> None:
         dag = Dag.objects.select_related("parent_node").get(nodes=dag.parent_node_id)
         if depth > MAX_DEPTH:
             raise InvalidInput.of(f"DAGs may be nested {MAX_DEPTH} deep", field=node.name)
+
+
+def _filled_text(dag: Dag, node: Node) -> str:
+    """The node's requests with its macros, and the values of the site at which the DAG is."""
+    evaluate = site_evaluator(dag)
+    values = NodeValues(node.name, node.variables, features_of(node.features).appended)
+    late = {
+        "DAGManJobId": str(dag.pk),
+        "RETRY": str(node.retry_number),
+        "DAG_STATUS": str(int(current_status(dag))),
+        "FAILED_COUNT": str(dag.failed_count),
+    }
+    site = SiteReferences(
+        dag.environment, dag.match_attributes, lambda text: evaluate(text, OwnAttributes())
+    )
+    return final_text(_request_text(dag, node), values, late, site)
 
 
 def _request_text(dag: Dag, node: Node) -> str:

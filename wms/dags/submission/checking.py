@@ -25,6 +25,7 @@ from wms.dags.states import Binding, NodeKind, ScriptKind
 from wms.dags.submission.dag_description import DagDescription, read_description
 from wms.dags.submission.gate_checks import gate_faults
 from wms.dags.submission.node_checks import check_nodes
+from wms.dags.submission.request_texts import NodeValues, checked_text
 from wms.dags.submission.unknown_references import unknown_references, uses_references
 from wms.jobs.description.submit_file import SubmitFile, parse_submit_file
 from wms.placement.modules import Abilities, abilities
@@ -38,6 +39,8 @@ from wms.taskqueues.task_queue_policy import task_queue_policy
 _CHECK_S, _CHECK_S_PER_MB = 5.0, 2.0
 #: Submit descriptions are text that people write; larger ones are a mistake.
 MAX_TEXT_BYTES = 1024 * 1024
+#: Nodes with VARS of their own whose requests of one text are checked with the DAG.
+MOST_CHECKED = 1000
 _SOURCE_NAMES = {NodeKind.SUBDAG: "DAG file", NodeKind.DATA: "placement request"}
 
 
@@ -220,7 +223,7 @@ def _read_sources(
     False when the deadline has passed.
     """
     missing: set[tuple[str, bool]] = set()
-    requests: set[str] = set()
+    requests: dict[str, int] = {}
     for node in checked.dag.nodes.values():
         source = node.source
         if source in checked.submit_files or not source:
@@ -237,12 +240,21 @@ def _read_sources(
             submit_file = _read_submit_file(checked.dag, source, files)
             checked.submit_files[source] = submit_file
             checked.findings += submit_file.findings
-        elif node.kind is NodeKind.DATA and source not in requests:
-            requests.add(source)
+        elif node.kind is NodeKind.DATA and _is_to_check(requests, node):
             found = _check_requests(checked.dag, node, files, able)
             checked.findings += found.faults
             checked.warnings += found.warnings
     return True
+
+
+def _is_to_check(requests: dict[str, int], node: NodeSpec) -> bool:
+    """Whether the requests of a node are looked at: one text once, with VARS for many nodes.
+
+    `requests` counts how often each text was. What others say is told when they are submitted.
+    """
+    count = requests.setdefault(node.source, 0)
+    requests[node.source] += 1
+    return count == 0 or (bool(node.variables) and count < MOST_CHECKED)
 
 
 def _add_deadline_fault(checked: CheckedDag, node: NodeSpec, deadline: Deadline) -> None:
@@ -297,6 +309,7 @@ def _check_requests(
         return [replace(each, line=location.line - 1 + (each.line or 1)) for each in findings]
 
     try:
+        text = checked_text(text, _node_values(node))
         specs = parse_requests(text, directory=node.directory, file=location.file)
     except InvalidInput as error:
         return Findings(placed(error.findings))
@@ -304,6 +317,15 @@ def _check_requests(
         return Findings()
     found = check_requests(specs, text, able, file=location.file)
     return Findings(placed(found.faults), placed(found.warnings))
+
+
+def _node_values(node: NodeSpec) -> NodeValues:
+    given = list((node.variables or {}).values())
+    return NodeValues(
+        node.name,
+        {each.name: each.value for each in given if not each.is_appended},
+        {each.name: each.value for each in given if each.is_appended},
+    )
 
 
 def _check_nodes(

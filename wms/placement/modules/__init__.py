@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from http.client import HTTPException
 from pathlib import Path
 from typing import Final
 
 from wms.core.errors import PilotageError
 from wms.placement.conf import placement_conf
-from wms.placement.modules import local_files
+from wms.placement.modules import ftp, local_files, web
 from wms.placement.modules.protocol import (
     FAILED,
     NO_MODULE,
@@ -28,12 +29,20 @@ from wms.placement.states import RequestKind
 #: What opens a file, by scheme.
 READERS: Final[Mapping[str, Callable[[TransferTask], AbstractContextManager[Source]]]] = {
     "file": local_files.opened,
+    **dict.fromkeys(("http", "https", "dav", "davs"), web.opened),
+    **dict.fromkeys(("ftp", "ftps"), ftp.opened),
 }
 #: What writes one.
-WRITERS: Final[Mapping[str, Callable[[Reading], TransferResult]]] = {"file": local_files.write}
+WRITERS: Final[Mapping[str, Callable[[Reading], TransferResult]]] = {
+    "file": local_files.write,
+    **dict.fromkeys(("http", "https", "dav", "davs"), web.write),
+    **dict.fromkeys(("ftp", "ftps"), ftp.write),
+}
 #: What removes one.
 REMOVERS: Final[Mapping[str, Callable[[TransferTask], TransferResult]]] = {
     "file": local_files.remove,
+    **dict.fromkeys(("http", "https", "dav", "davs"), web.remove),
+    **dict.fromkeys(("ftp", "ftps"), ftp.remove),
 }
 #: The pairs of schemes of transfers.
 PAIRS: Final = frozenset((source, target) for source in READERS for target in WRITERS)
@@ -49,6 +58,8 @@ class Abilities:
     roots: tuple[Path, ...] | None
     spaces: Collection[str] | None
     longest_lease_s: int
+    #: What is reached although it is not public; None where nobody looks.
+    allowed: tuple[str, ...] | None
     #: Whether files of a DAG may be named.
     has_workspace: bool = True
 
@@ -62,6 +73,7 @@ def abilities(*, has_workspace: bool = True, is_here: bool = True) -> Abilities:
         roots=conf.roots if is_here else None,
         spaces=conf.spaces.keys() if is_here else None,
         longest_lease_s=conf.longest_lease_s,
+        allowed=conf.allowed if is_here else None,
         has_workspace=has_workspace,
     )
 
@@ -78,6 +90,10 @@ def carry_out(kind: RequestKind, pair: tuple[str, str], task: TransferTask) -> T
         return REMOVERS[pair[0]](task)
     except PilotageError as error:
         raise ModuleFailed(FAILED, str(error)) from None
+    except TimeoutError:
+        raise ModuleFailed(FAILED, f"nothing came for {task.conf.stall_s:g} s") from None
+    except (HTTPException, EOFError) as error:
+        raise ModuleFailed(FAILED, f"the connection broke: {type(error).__name__}") from None
     except OSError as error:
         told = f"{error.filename or 'file'}: {error.strerror}" if error.strerror else str(error)
         raise ModuleFailed(FAILED, told or type(error).__name__) from None

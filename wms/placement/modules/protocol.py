@@ -28,6 +28,26 @@ def _any_size(size_bytes: int | None, most_bytes: int) -> int:
     return most_bytes
 
 
+class Interrupted(ModuleFailed):
+    """The transfer broke off: what has come is of use for the next attempt."""
+
+    def __init__(self, message: str, exit_code: int = FAILED) -> None:
+        super().__init__(exit_code, message)
+
+
+@dataclass(frozen=True, slots=True)
+class Credential:
+    """What an endpoint asks for: a user (or key id) with a password, or a token."""
+
+    user: str = ""
+    secret: str = field(default="", repr=False)
+    token: str = field(default="", repr=False)
+
+
+def _no_credential(scheme: str, host: str, port: int) -> Credential | None:
+    return None
+
+
 @dataclass(frozen=True, slots=True)
 class TransferTask:
     """One transfer. `pulse` is called for each piece of work; its exception ends the attempt.
@@ -47,6 +67,9 @@ class TransferTask:
     conf: PlacementConf
     pulse: Callable[[], None]
     hold: Callable[[int | None, int], int] = _any_size
+    #: What the owner has stored for an endpoint: scheme, host and port.
+    credential: Callable[[str, str, int], Credential | None] = _no_credential
+    is_last: bool = False
 
 
 @dataclass(frozen=True, slots=True)
