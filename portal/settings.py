@@ -394,6 +394,8 @@ PILOTAGE = {
         "ROOTS": env.words("PILOTAGE_PLACEMENT_ROOTS"),
         "SPACES": env.words("PILOTAGE_PLACEMENT_SPACES"),
         "ALLOWED": env.words("PILOTAGE_PLACEMENT_ALLOWED"),
+        "S3_URL": env.text("PILOTAGE_PLACEMENT_S3_URL", ""),
+        "S3_REGION": env.text("PILOTAGE_PLACEMENT_S3_REGION", "us-east-1"),
         "LIMIT_S": env.number("PILOTAGE_PLACEMENT_LIMIT_S", 600),
         # An attempt that waits longer than its lease would be taken for lost.
         "STALL_S": min(env.number("PILOTAGE_PLACEMENT_STALL_S", 30), 45),

@@ -97,6 +97,7 @@ def pages_of(made: Production) -> dict[str, str]:
         "bulk-operation": reverse("web:bulk-operation", args=[operations["done"].pk]),
         "submit": reverse("web:submit"),
         "submit-jobs": reverse("web:submit-jobs"),
+        "submit-placements": reverse("web:submit-placements"),
         "clusters": reverse("web:clusters"),
         "clusters-none": reverse("web:clusters") + "?label=nothing",
         "clusters-fault": reverse("web:clusters") + "?state=lost",

@@ -180,6 +180,9 @@ POST = {
     "api:cluster-remove": "Lffcccc",  # the cluster was removed
     "web:steer-cluster": "Lffcccc",
     "api:placement-remove": STEER,
+    "api:placements": SUBMIT,
+    "api:placement-credentials": SUBMIT,
+    "web:submit-placements": SUBMIT,
     "api:shared-limits": OPERATE,
     "api:site-ban": SHIFT,
     "api:site-drain": SHIFT,

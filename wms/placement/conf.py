@@ -27,6 +27,9 @@ class PlacementConf:
     file_bytes: int
     #: Networks, addresses and names that are reached although they are not public.
     allowed: tuple[str, ...]
+    #: The store of `s3:` addresses; empty for none.
+    s3_url: str
+    s3_region: str
     longest_lease_s: int
 
 
@@ -40,6 +43,8 @@ def placement_conf() -> PlacementConf:
         limit_s=float(raw["LIMIT_S"]),
         stall_s=float(raw["STALL_S"]),
         allowed=tuple(raw["ALLOWED"]),
+        s3_url=raw["S3_URL"],
+        s3_region=raw["S3_REGION"],
         file_bytes=int(raw["FILE_BYTES"]),
         longest_lease_s=int(raw["LONGEST_LEASE_S"]),
     )

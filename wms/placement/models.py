@@ -1,4 +1,4 @@
-"""Models of placement requests, their attempts and events, and of allocations of space."""
+"""Models of placement requests, their attempts and events, of allocations and credentials."""
 
 from __future__ import annotations
 
@@ -175,6 +175,43 @@ class PlacementAllocation(models.Model):
 
     def __str__(self) -> str:
         return f"allocation {self.name} at {self.host}"
+
+
+class PlacementCredential(models.Model):
+    """What a user's transfers show to an endpoint: a password, or a token. It is stored sealed."""
+
+    class Kind(models.TextChoices):
+        """What the secret is."""
+
+        PASSWORD = "password", "password of a user"
+        TOKEN = "token", "bearer token"
+
+    owner = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="placement_credentials"
+    )
+    scheme = models.CharField(max_length=32)
+    host = models.CharField(max_length=255)
+    port = models.PositiveIntegerField()
+    kind = models.CharField(max_length=16, choices=Kind)
+    user = models.CharField(max_length=255, blank=True, help_text="Whose password it is.")
+    sealed = models.TextField(editable=False, help_text="The secret, encrypted.")
+    created_at = models.DateTimeField(db_default=Now())
+    replaced_at = models.DateTimeField(null=True)
+
+    class Meta:
+        ordering = ["scheme", "host", "port"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["owner", "scheme", "host", "port"], name="placement_credential_once"
+            ),
+            models.CheckConstraint(
+                condition=models.Q(kind__in=["password", "token"]),
+                name="placement_credential_kind_known",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.scheme}://{self.host}:{self.port}"
 
 
 class PlacementAttempt(models.Model):

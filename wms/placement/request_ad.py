@@ -60,7 +60,7 @@ class RequestSpec:
     """A request; `alternatives` are further pairs of schemes of a transfer.
 
     `size_bytes` are those of the file, or of the space that is allocated for `duration_s`.
-    `line` is where its ad begins.
+    `line` is where its ad, whose `text` this is, begins.
     """
 
     kind: RequestKind = RequestKind.TRANSFER
@@ -75,6 +75,7 @@ class RequestSpec:
     duration_s: int | None = None
     attributes: Mapping[str, str] = field(default_factory=dict)
     line: int = 1
+    text: str = field(default="", repr=False)
     #: Attributes whose values are not known before the DAG has a site.
     unknown: frozenset[str] = frozenset()
 
@@ -103,7 +104,7 @@ def parse_requests(text: str, *, directory: str = "", file: str = "") -> list[Re
     for line, ad in ads:
         try:
             spec = _parse(ad, directory=directory, file=file)
-            specs.append(replace(spec, line=line))
+            specs.append(replace(spec, line=line, text=ad))
         except InvalidInput as error:
             faults += [_moved(each, line - 1) for each in error.findings]
         if len(faults) >= MAX_FAULTS:

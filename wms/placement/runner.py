@@ -22,6 +22,7 @@ from wms.placement import allocations
 from wms.placement import operations as services
 from wms.placement.addresses import host_of, with_scheme
 from wms.placement.conf import PlacementConf, placement_conf
+from wms.placement.credentials import credential_for
 from wms.placement.models import PlacementRequest
 from wms.placement.modules import carry_out
 from wms.placement.modules.protocol import (
@@ -147,6 +148,7 @@ def _task(request: PlacementRequest, started: Started, conf: PlacementConf) -> T
         conf=conf,
         pulse=AttemptHeartbeat(started, conf.limit_s),
         hold=partial(_hold, request, started),
+        credential=partial(credential_for, request.owner_id),
         is_last=started.number >= request.max_attempts,
     )
 

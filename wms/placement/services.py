@@ -50,7 +50,7 @@ def check_requests(text: str, *, file: str = "") -> list[RequestSpec]:
     if len(text.encode(errors="replace")) > MAX_TEXT_BYTES:
         raise InvalidInput.of(f"the text is larger than {MAX_TEXT_BYTES} bytes", file=file)
     specs = parse_requests(text, file=file)
-    found = submission.check_requests(specs, text, abilities(has_workspace=False), file=file)
+    found = submission.check_requests(specs, abilities(has_workspace=False), file=file)
     if found.faults:
         raise InvalidInput(list(found.faults))
     return specs

@@ -79,7 +79,7 @@ def submit_requests(
         for spec in specs
     ]
     require_steering(actor, requests[:1])
-    faults = list(_faults_of_space(text, specs, requests, timezone.now()))
+    faults = list(_faults_of_space(specs, requests, timezone.now()))
     if faults:
         raise InvalidInput(faults)
     leader, *followers = requests
@@ -126,12 +126,12 @@ def _row(
 
 
 def _faults_of_space(
-    text: str, specs: Sequence[RequestSpec], requests: Sequence[PlacementRequest], now: datetime
+    specs: Sequence[RequestSpec], requests: Sequence[PlacementRequest], now: datetime
 ) -> Iterable[Finding]:
     """Faults of leases that are too long, and of allocations that are not the owner's."""
     made = {spec.allocation for spec in specs if spec.kind is RequestKind.ALLOCATE}
     known: dict[str, bool] = dict.fromkeys(made, True)
-    yield from _long_leases(text, specs, longest_s=placement_conf().longest_lease_s)
+    yield from _long_leases(specs, longest_s=placement_conf().longest_lease_s)
     for spec, request in zip(specs, requests, strict=True):
         if not spec.allocation or spec.kind is RequestKind.ALLOCATE:
             continue
@@ -139,26 +139,25 @@ def _faults_of_space(
             known[spec.allocation] = has_allocation(request, now) or is_promised(request)
         if not known[spec.allocation]:
             message = f"you have no allocation {spec.allocation}, and no request makes it"
-            yield _finding(text, spec, "allocation_id", message)
+            yield _finding(spec, "allocation_id", message)
 
 
-def _long_leases(text: str, specs: Iterable[RequestSpec], *, longest_s: int) -> Iterable[Finding]:
+def _long_leases(specs: Iterable[RequestSpec], *, longest_s: int) -> Iterable[Finding]:
     for spec in specs:
         if spec.duration_s is not None and spec.duration_s > longest_s:
             message = f"duration: space may be allocated for {longest_s / 86400:g} days at most"
-            yield _finding(text, spec, "duration", message)
+            yield _finding(spec, "duration", message)
 
 
-def _finding(text: str, spec: RequestSpec, name: str, message: str, *, file: str = "") -> Finding:
+def _finding(spec: RequestSpec, name: str, message: str, *, file: str = "") -> Finding:
     """A finding about an attribute of a request, with the line of the text at which it is given."""
     given = next((each for each in spec.attributes if each.lower() == name), name)
-    rest = "\n".join(text.split("\n")[spec.line - 1 :])
-    line = (line_of(rest, given) or 1) + spec.line - 1
+    line = (line_of(spec.text, given) or 1) + spec.line - 1
     return Finding(message, file, line, field=given)
 
 
 def check_requests(
-    specs: Iterable[RequestSpec], text: str, abilities: Abilities, *, file: str = ""
+    specs: Sequence[RequestSpec], abilities: Abilities, *, file: str = ""
 ) -> Findings:
     """Findings about requests that these modules, folders and spaces do not serve.
 
@@ -170,11 +169,11 @@ def check_requests(
     for spec in specs:
         found = _CHECKS[spec.kind](spec, abilities)
         for name, message in found[0].items():
-            faults.append(_finding(text, spec, name, message, file=file))
+            faults.append(_finding(spec, name, message, file=file))
         for name, message in found[1].items():
-            warnings.append(_finding(text, spec, name, message, file=file))
+            warnings.append(_finding(spec, name, message, file=file))
     longest_s = abilities.longest_lease_s
-    faults += [replace(each, file=file) for each in _long_leases(text, specs, longest_s=longest_s)]
+    faults += [replace(each, file=file) for each in _long_leases(specs, longest_s=longest_s)]
     return Findings(faults, warnings)
 
 

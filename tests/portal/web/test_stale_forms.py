@@ -35,6 +35,7 @@ EXEMPT = {
     "web:logout": "one's own",
     "web:submit": "makes a new one",
     "web:submit-jobs": "makes a new one",
+    "web:submit-placements": "makes new ones",
     "web:import-downtimes": "carries out what was previewed, by its token",
     "web:test-queue": "makes a new one, while there is no other",
     "web:new-downtime": "makes a new one, and tells what it overlaps",

@@ -118,7 +118,7 @@ def test_answers_that_are_no_file_are_told(transfer, pool, site):
 def test_an_address_that_is_not_public_is_refused_at_submission(url):
     text = f'[dap_type = "transfer"; src_url = "{url}"; dest_url = "file:x"]'
 
-    [fault] = check_requests(parse_requests(text), text, abilities()).faults
+    [fault] = check_requests(parse_requests(text), abilities()).faults
 
     assert fault.field == "src_url"
     assert "no public address" in fault.message

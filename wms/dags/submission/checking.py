@@ -315,7 +315,7 @@ def _check_requests(
         return Findings(placed(error.findings))
     if able is None:
         return Findings()
-    found = check_requests(specs, text, able, file=location.file)
+    found = check_requests(specs, able, file=location.file)
     return Findings(placed(found.faults), placed(found.warnings))
 
 

@@ -15,7 +15,7 @@ from typing import Final
 
 from wms.core.errors import PilotageError
 from wms.placement.conf import placement_conf
-from wms.placement.modules import ftp, local_files, web
+from wms.placement.modules import ftp, local_files, s3, web
 from wms.placement.modules.protocol import (
     FAILED,
     NO_MODULE,
@@ -31,18 +31,21 @@ READERS: Final[Mapping[str, Callable[[TransferTask], AbstractContextManager[Sour
     "file": local_files.opened,
     **dict.fromkeys(("http", "https", "dav", "davs"), web.opened),
     **dict.fromkeys(("ftp", "ftps"), ftp.opened),
+    "s3": s3.opened,
 }
 #: What writes one.
 WRITERS: Final[Mapping[str, Callable[[Reading], TransferResult]]] = {
     "file": local_files.write,
     **dict.fromkeys(("http", "https", "dav", "davs"), web.write),
     **dict.fromkeys(("ftp", "ftps"), ftp.write),
+    "s3": s3.write,
 }
 #: What removes one.
 REMOVERS: Final[Mapping[str, Callable[[TransferTask], TransferResult]]] = {
     "file": local_files.remove,
     **dict.fromkeys(("http", "https", "dav", "davs"), web.remove),
     **dict.fromkeys(("ftp", "ftps"), ftp.remove),
+    "s3": s3.remove,
 }
 #: The pairs of schemes of transfers.
 PAIRS: Final = frozenset((source, target) for source in READERS for target in WRITERS)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import base64
 import http.client
 import secrets
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Final
 from urllib.parse import quote, urljoin, urlsplit
@@ -30,16 +30,16 @@ _DAV = frozenset({"dav", "davs"})
 _MOST_REDIRECTS = 5
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 #: So much of an answer that is no file is read.
-_ANSWER_BYTES = 64 * 1024
+ANSWER_BYTES = 64 * 1024
 
 _Answer = http.client.HTTPResponse
 
 
-class _Client:
-    """The requests of one transfer."""
+class Client:
+    """The requests of one transfer; one that signs them itself shows no password or token."""
 
-    def __init__(self, task: TransferTask) -> None:
-        self._task = task
+    def __init__(self, task: TransferTask, *, signs_itself: bool = False) -> None:
+        self._task, self._signs_itself = task, signs_itself
         self._connection: CheckedConnection | None = None
 
     def close(self) -> None:
@@ -64,7 +64,8 @@ class _Client:
         if body is None and method not in ("GET", "HEAD"):
             # Without it some servers wait for a body.
             sent["Content-Length"] = "0"
-        sent |= _authorization(self._task, endpoint)
+        if not self._signs_itself:
+            sent |= _authorization(self._task, endpoint)
         try:
             self._connection.request(
                 method, endpoint.path, body=body, headers=sent,
@@ -107,27 +108,39 @@ def _authorization(task: TransferTask, endpoint: Endpoint) -> dict[str, str]:
 @contextmanager
 def opened(task: TransferTask) -> Iterator[Source]:
     """The file at the source address. Raises ModuleFailed."""
-    client = _Client(task)
+    client = Client(task)
     try:
         first = endpoint_of(task.source_url, _PORTS)
         answer, endpoint = client.read(first, {})
-        _require(answer, first, {200})
-        size, version = _size(answer), _version(answer)
+        require(answer, first, {200})
 
-        def begin(offset: int) -> tuple[int, Iterable[bytes]]:
-            if not offset or not version:
-                return 0, _pieces(answer)
-            ranged = {"Range": f"bytes={offset}-", "If-Range": version}
-            if offset == size:
-                return offset, ()
-            behind, _ = client.read(endpoint, ranged)
-            _require(behind, endpoint, {200, 206})
-            is_range = behind.status == 206 and _begin_of(behind) == offset
-            return (offset if is_range else 0), _pieces(behind)
+        def again(headers: dict[str, str]) -> tuple[int, int | None, Iterable[bytes]]:
+            behind, _ = client.read(endpoint, headers)
+            require(behind, endpoint, {200, 206})
+            return behind.status, begin_of(behind), pieces_of(behind)
 
-        yield Source(begin, first.name, size, version=version)
+        yield source_of(answer, first.name, again)
     finally:
         client.close()
+
+
+def source_of(
+    answer: _Answer,
+    name: str,
+    again: Callable[[dict[str, str]], tuple[int, int | None, Iterable[bytes]]],
+) -> Source:
+    """The file of an answer; `again` asks for it with other headers, to have the rest of it."""
+    size, version = size_of(answer), _version(answer)
+
+    def begin(offset: int) -> tuple[int, Iterable[bytes]]:
+        if not offset or not version:
+            return 0, pieces_of(answer)
+        if offset == size:
+            return offset, ()
+        status, begins_at, pieces = again({"Range": f"bytes={offset}-", "If-Range": version})
+        return (offset if status == 206 and begins_at == offset else 0), pieces
+
+    return Source(begin, name, size, version=version)
 
 
 def _version(answer: _Answer) -> str:
@@ -139,24 +152,27 @@ def _version(answer: _Answer) -> str:
     return (tag if is_strong else answer.getheader("Last-Modified", "")) if has_ranges else ""
 
 
-def _size(answer: _Answer) -> int | None:
+def size_of(answer: _Answer) -> int | None:
+    """The size that an answer tells."""
     text = answer.getheader("Content-Length", "")
     return int(text) if text.isascii() and text.isdigit() else None
 
 
-def _begin_of(answer: _Answer) -> int | None:
+def begin_of(answer: _Answer) -> int | None:
+    """Where the part of a file begins that an answer has."""
     unit, _, rest = answer.getheader("Content-Range", "").partition(" ")
     begin = rest.partition("-")[0]
     return int(begin) if unit == "bytes" and begin.isascii() and begin.isdigit() else None
 
 
-def _pieces(answer: _Answer) -> Iterator[bytes]:
+def pieces_of(answer: _Answer) -> Iterator[bytes]:
+    """The body of an answer."""
     # What has come, not a whole chunk: so that each step has its time.
     while piece := answer.read1(CHUNK_BYTES):
         yield piece
 
 
-def _require(answer: _Answer, endpoint: Endpoint, good: set[int]) -> None:
+def require(answer: _Answer, endpoint: Endpoint, good: set[int]) -> None:
     """Raise ModuleFailed for an answer that is none of these."""
     if answer.status in good:
         return
@@ -175,7 +191,7 @@ def write(reading: Reading) -> TransferResult:
     target = endpoint_of(task.destination_url, _PORTS)
     if target.path.endswith("/"):
         target = target.at(target.path + quote(reading.source.name))
-    client = _Client(task)
+    client = Client(task)
     try:
         if target.scheme in _DAV:
             _write_dav(client, target, reading)
@@ -187,17 +203,17 @@ def write(reading: Reading) -> TransferResult:
     return TransferResult(reading.size_bytes)
 
 
-def _put(client: _Client, target: Endpoint, reading: Reading) -> None:
+def _put(client: Client, target: Endpoint, reading: Reading) -> None:
     size = reading.source.size_bytes
     length = {"Transfer-Encoding": "chunked"} if size is None else {"Content-Length": str(size)}
     answer = client.ask(
         "PUT", target, {"Content-Type": "application/octet-stream", **length}, reading
     )
-    answer.read(_ANSWER_BYTES)
-    _require(answer, target, {200, 201, 204})
+    answer.read(ANSWER_BYTES)
+    require(answer, target, {200, 201, 204})
 
 
-def _write_dav(client: _Client, target: Endpoint, reading: Reading) -> None:
+def _write_dav(client: Client, target: Endpoint, reading: Reading) -> None:
     """Make the folders, write the file under another name, and give it its own."""
     folder, _, name = urlsplit(target.path).path.rpartition("/")
     _make_folders(client, target, folder)
@@ -207,29 +223,29 @@ def _write_dav(client: _Client, target: Endpoint, reading: Reading) -> None:
         _put(client, temporary, reading)
         headers = {"Destination": f"{scheme}://{target.authority}{target.path}", "Overwrite": "T"}
         answer = client.ask("MOVE", temporary, headers)
-        answer.read(_ANSWER_BYTES)
-        _require(answer, target, {201, 204})
+        answer.read(ANSWER_BYTES)
+        require(answer, target, {201, 204})
     except BaseException:
         with suppress(ModuleFailed, OSError, http.client.HTTPException):
-            client.ask("DELETE", temporary).read(_ANSWER_BYTES)
+            client.ask("DELETE", temporary).read(ANSWER_BYTES)
         raise
 
 
-def _make_folders(client: _Client, target: Endpoint, folder: str) -> None:
+def _make_folders(client: Client, target: Endpoint, folder: str) -> None:
     parts = [part for part in folder.split("/") if part]
     for count in range(1, len(parts) + 1):
         answer = client.ask("MKCOL", target.at("/" + "/".join(parts[:count]) + "/"))
-        answer.read(_ANSWER_BYTES)
+        answer.read(ANSWER_BYTES)
         # There already (405); or a part of the way that nobody may make, which the next one tells.
         if answer.status in (401, 507):
-            _require(answer, target, {201})
+            require(answer, target, {201})
 
 
-def _compare(client: _Client, target: Endpoint, reading: Reading) -> None:
+def _compare(client: Client, target: Endpoint, reading: Reading) -> None:
     """Raise ModuleFailed where the server tells another size of the file that it has got."""
     answer = client.ask("HEAD", target)
-    _require(answer, target, {200, 204})
-    size = _size(answer)
+    require(answer, target, {200, 204})
+    size = size_of(answer)
     if size is not None and size != reading.size_bytes:
         raise ModuleFailed(
             FAILED, f"{target.host} has {size} bytes of {reading.size_bytes} that were sent"
@@ -238,12 +254,12 @@ def _compare(client: _Client, target: Endpoint, reading: Reading) -> None:
 
 def remove(task: TransferTask) -> TransferResult:
     """Remove the file at the source address; one that is gone is no fault. Raises ModuleFailed."""
-    client = _Client(task)
+    client = Client(task)
     try:
         target = endpoint_of(task.source_url, _PORTS)
         answer = client.ask("DELETE", target)
-        answer.read(_ANSWER_BYTES)
-        _require(answer, target, {200, 202, 204, 404, 410})
+        answer.read(ANSWER_BYTES)
+        require(answer, target, {200, 202, 204, 404, 410})
     finally:
         client.close()
     return TransferResult(None)

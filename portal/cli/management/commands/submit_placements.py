@@ -33,8 +33,9 @@ class Command(BaseCommand):
             raise CommandError(f"There is no user {options['user']}.")
         try:
             text = _read(options["requests"])
+            # Here, because faults are told with the name of the file.
+            found = check_requests(text, file=options["requests"].name)
             if options["check"]:
-                found = check_requests(text, file=options["requests"].name)
                 self.stdout.write(f"no fault in {len(found)} requests")
                 return
             done = submit_requests(

@@ -35,6 +35,40 @@ class Migration(migrations.Migration):
                 "ordering": ["pk"],
             },
         ),
+        migrations.CreateModel(
+            name="PlacementCredential",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("scheme", models.CharField(max_length=32)),
+                ("host", models.CharField(max_length=255)),
+                ("port", models.PositiveIntegerField()),
+                (
+                    "kind",
+                    models.CharField(
+                        choices=[("password", "password of a user"), ("token", "bearer token")],
+                        max_length=16,
+                    ),
+                ),
+                (
+                    "user",
+                    models.CharField(blank=True, help_text="Whose password it is.", max_length=255),
+                ),
+                ("sealed", models.TextField(editable=False, help_text="The secret, encrypted.")),
+                (
+                    "created_at",
+                    models.DateTimeField(db_default=django.db.models.functions.datetime.Now()),
+                ),
+                ("replaced_at", models.DateTimeField(null=True)),
+            ],
+            options={
+                "ordering": ["scheme", "host", "port"],
+            },
+        ),
         migrations.AddField(
             model_name="placementattempt",
             name="held_bytes",
@@ -178,6 +212,15 @@ class Migration(migrations.Migration):
                 to="placement.placementallocation",
             ),
         ),
+        migrations.AddField(
+            model_name="placementcredential",
+            name="owner",
+            field=models.ForeignKey(
+                on_delete=django.db.models.deletion.CASCADE,
+                related_name="placement_credentials",
+                to=settings.AUTH_USER_MODEL,
+            ),
+        ),
         migrations.AddIndex(
             model_name="placementallocation",
             index=models.Index(
@@ -206,6 +249,19 @@ class Migration(migrations.Migration):
             model_name="placementallocation",
             constraint=models.CheckConstraint(
                 condition=models.Q(("size_bytes__gt", 0)), name="placement_allocation_has_size"
+            ),
+        ),
+        migrations.AddConstraint(
+            model_name="placementcredential",
+            constraint=models.UniqueConstraint(
+                fields=("owner", "scheme", "host", "port"), name="placement_credential_once"
+            ),
+        ),
+        migrations.AddConstraint(
+            model_name="placementcredential",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("kind__in", ["password", "token"])),
+                name="placement_credential_kind_known",
             ),
         ),
     ]
