@@ -293,7 +293,7 @@ urlpatterns = [
         name="placement-credentials",
     ),
     path(
-        "placement-credentials/<int8:credential_id>/",
+        "placement-credentials/<int8:placement_credential_id>/",
         placement_credentials.PlacementCredentialDetail.as_view(),
         name="placement-credential",
     ),

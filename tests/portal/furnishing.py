@@ -46,7 +46,7 @@ from wms.pilots.pressure_models import ElementContact, PilotLimit, PressureRecor
 from wms.pilots.program.checks import save_node_check
 from wms.pilots.protocol.logs import append_to_log
 from wms.pilots.suspect_models import SuspectedNode
-from wms.placement.models import PlacementRequest
+from wms.placement.models import PlacementCredential, PlacementRequest
 from wms.placement.submission import submit_requests
 from wms.sites.frontends.entries import save_entry
 from wms.sites.frontends.models import FrontendEntry
@@ -280,6 +280,14 @@ def placement(dag: Dag) -> PlacementRequest:
         actor=factories.SYSTEM,
     )
     return PlacementRequest.objects.get(pk=pk)
+
+
+def placement_credential(owner: User) -> PlacementCredential:
+    """What a user's transfers show to one more endpoint."""
+    count = PlacementCredential.objects.count()
+    return PlacementCredential.objects.create(
+        owner=owner, scheme="https", host=f"s{count}.example", port=443, kind="token", sealed="-"
+    )
 
 
 def waiting_jobs(owner: User, site: Site, count: int, *, first_job: int = 10**9) -> TaskQueue:

@@ -92,6 +92,7 @@ GET = {
     "api:dag-rescue": POSTED_TO,
     "api:dag-nodes-*": POSTED_TO,
     "api:placement-remove": POSTED_TO,
+    "api:placement-credential": POSTED_TO,
     "api:dag-hold": "Lmmmmmm",
     "api:dag-release": "Lmmmmmm",
     "api:dag-remove": "Lmmmmmm",
@@ -337,6 +338,7 @@ DELETE = {
     "api:running-limit": OPERATE,
     "api:shared-limit": OPERATE,
     "api:credential": SECRET,
+    "api:placement-credential": "Lfnonnn",
 }
 PUT = {
     "api:downtime": SHIFT,

@@ -26,6 +26,7 @@ from tests.portal.furnishing import (
     frontends,
     notices,
     placement,
+    placement_credential,
     pressure,
     saved_filters,
     script_run,
@@ -55,7 +56,7 @@ from wms.pilots.pressure_models import PilotLimit
 from wms.pilots.program.bundle import agent_bundle
 from wms.pilots.program.manifest import store_manifest
 from wms.pilots.suspect_models import SuspectedNode
-from wms.placement.models import PlacementRequest
+from wms.placement.models import PlacementCredential, PlacementRequest
 from wms.sites.downtimes.models import Downtime
 from wms.sites.frontends.models import FrontendEntry
 from wms.sites.models import Queue, Site
@@ -149,6 +150,7 @@ class World:
             "cycle_id": NegotiationCycle, "suspect_id": SuspectedNode,
             "group_id": FailureGroup, "rule_id": FailureRule, "filter_id": SavedFilter,
             "token_id": ApiToken, "subscription_id": Subscription, "channel_id": Channel,
+            "placement_credential_id": PlacementCredential,
         }  # fmt: skip
         if parameter == "trial_id":
             wanted = ["waiting"] if route.name == "api:trial-stop" else ["done"]
@@ -237,6 +239,7 @@ def small_world() -> World:
     credentials(1)
     factories_and_remotes(site, 1)
     pressure(site, 1)
+    placement_credential(people.alice)
     return World(
         people=people,
         dag=dag,
@@ -283,6 +286,7 @@ def grown(world: World, count: int) -> World:
         script_run(node)
         failed_check(worker, number + 1)
         placement(big)
+        placement_credential(owner)
         record_action("look", target=f"thing {number}", actor=factories.SYSTEM)
     failures(world.site, count)
     suspected_nodes(world.site, job, count)

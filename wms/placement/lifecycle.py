@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from django.db import transaction
-from django.db.models import Q
+from django.db.models import Exists, OuterRef
 
 from wms.core.actors import Actor
 from wms.core.inbox import announce
@@ -14,7 +14,7 @@ from wms.core.models import InboxEntry
 from wms.core.statemachine import StateMachine
 from wms.core.transitions import Applied
 from wms.placement.models import PlacementEvent, PlacementRequest
-from wms.placement.states import TERMINAL, TRANSITIONS
+from wms.placement.states import ALIVE, TRANSITIONS
 
 _MACHINE = StateMachine(
     model=PlacementRequest,
@@ -52,12 +52,12 @@ def _announce_ends(request_ids: Collection[int]) -> None:
     """
     ended = PlacementRequest.objects.filter(pk__in=request_ids).exclude(topic="")
     heads = {leader or pk for pk, leader in ended.values_list("pk", "leader_id")}
-    alive = PlacementRequest.objects.exclude(state__in=TERMINAL).filter(
-        Q(pk__in=heads) | Q(leader__in=heads)
+    # Looked for by an index of those that have not ended: a batch may be long.
+    followers = PlacementRequest.objects.filter(leader=OuterRef("pk"), state__in=ALIVE)
+    told = PlacementRequest.objects.filter(~Exists(followers), pk__in=heads).exclude(
+        state__in=ALIVE
     )
-    heads -= {leader or pk for pk, leader in alive.values_list("pk", "leader_id")}
-    told = PlacementRequest.objects.filter(pk__in=heads).order_by("pk")
     announce(
         InboxEntry(topic=topic, key=key, kind=InboxEntry.Kind.REQUEST, subject_id=pk)
-        for pk, topic, key in told.values_list("pk", "topic", "topic_key")
+        for pk, topic, key in told.order_by("pk").values_list("pk", "topic", "topic_key")
     )

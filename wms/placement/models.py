@@ -90,6 +90,12 @@ class PlacementRequest(models.Model):
         ordering = ["pk"]
         indexes = [
             models.Index(fields=["topic", "topic_key"], name="placement_by_topic"),
+            # The rest of a batch.
+            models.Index(
+                fields=["leader"],
+                condition=models.Q(state__in=["received", "processing", "rescheduled"]),
+                name="placement_batch_not_ended",
+            ),
             # What the service looks at.
             models.Index(
                 fields=["state", "id"],

@@ -30,6 +30,8 @@ class RequestState(models.TextChoices):
 
 _S = RequestState
 TERMINAL = frozenset({_S.COMPLETED.value, _S.FAILED.value, _S.REMOVED.value})
+#: States of requests that have not ended.
+ALIVE = frozenset(RequestState.values) - TERMINAL
 #: States in which a request waits for its next attempt.
 WAITING = frozenset({_S.RECEIVED.value, _S.RESCHEDULED.value})
 

@@ -99,10 +99,10 @@ class PlacementCredentialDetail(APIView):
         parameters=[WHY],
         responses={204: None, **refusals(403, 404)},
     )
-    def delete(self, request: Request, credential_id: int) -> Response:
+    def delete(self, request: Request, placement_credential_id: int) -> Response:
         """Transfers that begin later have none for its endpoint."""
         user = caller(request)
         delete_credential(
-            credential_id, owner=user, actor=Actor.person(user), reason=why_of(request)
+            placement_credential_id, owner=user, actor=Actor.person(user), reason=why_of(request)
         )
         return Response(status=status.HTTP_204_NO_CONTENT)

@@ -164,6 +164,14 @@ class Migration(migrations.Migration):
             name="source_url",
             field=models.TextField(blank=True),
         ),
+        migrations.AddIndex(
+            model_name="placementrequest",
+            index=models.Index(
+                condition=models.Q(("state__in", ["received", "processing", "rescheduled"])),
+                fields=["leader"],
+                name="placement_batch_not_ended",
+            ),
+        ),
         migrations.AddConstraint(
             model_name="placementrequest",
             constraint=models.CheckConstraint(

@@ -152,7 +152,11 @@ def _pieces(session: _Session, data: socket.socket) -> Iterator[bytes]:
     with data:
         while piece := data.recv(CHUNK_BYTES):
             yield piece
-    session.voidresp()
+    try:
+        session.voidresp()
+    except ftplib.error_temp as error:
+        # It says that it broke off.
+        raise ConnectionAbortedError(str(error)) from None
 
 
 def write(reading: Reading) -> TransferResult:
