@@ -115,7 +115,16 @@ def _times() -> dict[int, tuple[str, float]]:
 
 
 def _name(words: list[str]) -> str:
-    known = ("gunicorn", "beat", "engine", "scripts", "elements", "worker", "guard_host_pilots")
+    known = (
+        "gunicorn",
+        "beat",
+        "engine",
+        "scripts",
+        "placement",
+        "elements",
+        "worker",
+        "guard_host_pilots",
+    )
     plain = [word for word in words if not word.startswith("--")]
     return next(
         (name for name in known if any(name in word for word in plain)), Path(words[0]).name

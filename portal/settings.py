@@ -252,6 +252,7 @@ SPECTACULAR_SETTINGS = {
         "ScriptKind": "wms.dags.states.ScriptKind",
         "TrialKind": "wms.dags.trials.states.TrialKind",
         "TrialState": "wms.dags.trials.states.TrialState",
+        "PlacementKind": "wms.placement.states.RequestKind",
         "PlacementState": "wms.placement.states.RequestState",
         "ClusterState": "wms.jobs.clusters.states.ClusterState",
         "ClusterCause": "wms.jobs.clusters.states.ClusterCause",
@@ -291,12 +292,12 @@ CELERY_TASK_IGNORE_RESULT = True
 CELERY_TASK_SERIALIZER = "json"
 CELERY_ACCEPT_CONTENT = ["json"]
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
-# Scripts of nodes and placements of data have workers of their own, which they may keep busy.
+# Scripts of nodes and placements of data have workers of their own each, which they may keep busy.
 CELERY_TASK_ROUTES = {
     # The engine may be busy for half a minute: no other loop waits for it, nor it for them.
     "wms.dags.advance": {"queue": "engine"},
     "wms.dags.scripts.run": {"queue": "scripts"},
-    "wms.placement.run": {"queue": "scripts"},
+    "wms.placement.run": {"queue": "placement"},
     "wms.dags.trials.run": {"queue": "scripts"},
     # So do slow batch systems: no loop waits for one.
     "wms.pilots.serve_queue": {"queue": "elements"},
@@ -395,8 +396,15 @@ PILOTAGE = {
     # Read through `wms.placement.conf`.
     "PLACEMENT": {
         "ROOTS": env.words("PILOTAGE_PLACEMENT_ROOTS"),
+        "SPACES": env.words("PILOTAGE_PLACEMENT_SPACES"),
+        "ALLOWED": env.words("PILOTAGE_PLACEMENT_ALLOWED"),
+        "S3_URL": env.text("PILOTAGE_PLACEMENT_S3_URL", ""),
+        "S3_REGION": env.text("PILOTAGE_PLACEMENT_S3_REGION", "us-east-1"),
         "LIMIT_S": env.number("PILOTAGE_PLACEMENT_LIMIT_S", 600),
+        # An attempt that waits longer than its lease would be taken for lost.
+        "STALL_S": min(env.number("PILOTAGE_PLACEMENT_STALL_S", 30), 45),
         "FILE_BYTES": env.number("PILOTAGE_PLACEMENT_FILE_BYTES", 10 * 1024**3),
+        "LONGEST_LEASE_S": env.number("PILOTAGE_PLACEMENT_LONGEST_LEASE_S", 90 * 86400),
     },
     # Read through `wms.dags.scripts.conf`.
     "SCRIPTS": {

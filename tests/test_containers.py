@@ -15,7 +15,7 @@ from portal.embedded.redis import COMMANDS, LIMITS, choose_program
 ROOT = Path(__file__).resolve().parent.parent
 COMPOSE = ROOT / "docker-compose.yml"
 SERVICES = yaml.safe_load(COMPOSE.read_text(encoding="utf-8"))["services"]
-OWN = {"migrate", "web", "worker", "engine", "scripts", "elements", "beat"}
+OWN = {"migrate", "web", "worker", "engine", "scripts", "placement", "elements", "beat"}
 
 
 def _has_compose() -> bool:

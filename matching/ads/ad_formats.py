@@ -1,7 +1,7 @@
 """Parser of ads in any format: old `Name = expression` lines, new `[ ... ]`, and JSON.
 
 Returns expressions by attribute, in the syntax that `parse_expression` reads. Nesting is bounded
-before anything is parsed.
+before anything is parsed. A text of several new-format ads is split into these.
 """
 
 from __future__ import annotations
@@ -60,6 +60,39 @@ def parse_ad(text: str) -> dict[str, str]:
     if text.startswith("[", start):
         return _parse_new(text)
     return _parse_old(text)
+
+
+def split_ads(text: str) -> list[tuple[int, str]]:
+    """The `[ ... ]` ads of a text one after the other, each with the line at which it begins.
+
+    A text that begins otherwise is one ad. Raises AdError with the line of text between ads, and of
+    an ad that has no end.
+    """
+    if not text.startswith("[", _start(text)) or _JSON_LIST.match(text, _start(text)):
+        return [(1, text)]
+    ads: list[tuple[int, str]] = []
+    depth, begins_at, first_line, line = 0, 0, 1, 1
+    for match in _TOKEN.finditer(text):
+        kind, token = str(match.lastgroup), match.group()
+        if not depth:
+            _require_ad(kind, token, line)
+            begins_at, first_line = match.start(), line
+        depth += _DEPTHS.get(kind, 0)
+        if kind == "close" and not depth:
+            ads.append((first_line, text[begins_at : match.end()]))
+        line += token.count("\n")
+    if depth:
+        raise AdError("the ad has no end", line=first_line)
+    return ads
+
+
+_DEPTHS = {"open": 1, "close": -1}
+
+
+def _require_ad(kind: str, token: str, line: int) -> None:
+    """Raise AdError for what is neither the beginning of an ad nor between ads."""
+    if kind != "blank" and token not in ("[", ";"):
+        raise AdError(f"expected `[` of an ad, found: {_short(token)}", line=line)
 
 
 def _start(text: str) -> int:

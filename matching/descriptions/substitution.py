@@ -146,6 +146,11 @@ def expand_references(
     return Expanded(_REFERENCE.sub(replace, text), used)
 
 
+def without_references(text: str, stand_in: str) -> str:
+    """The text with the same words in place of each reference, for what is not known yet."""
+    return _REFERENCE.sub(lambda _: stand_in, text)
+
+
 def referred(text: str) -> list[tuple[str, str]]:
     """Names of `$$(Attr)` without default, and expressions of `$$([...])`."""
     found = _REFERENCE.finditer(text)

@@ -32,6 +32,7 @@ from portal.api.lists import views as lists
 from portal.api.nodes import views as nodes
 from portal.api.notices import views as notices
 from portal.api.pilots import views as pilots
+from portal.api.placements import credentials as placement_credentials
 from portal.api.placements import views as placements
 from portal.api.schedules import views as schedules
 from portal.api.sites import ads, downtime_import, downtimes, exchange, pressure, worker_nodes
@@ -308,6 +309,16 @@ urlpatterns = [
         "shared-limits/<int8:limit_id>/",
         shared_limits.SharedLimitDetail.as_view(),
         name="shared-limit",
+    ),
+    path(
+        "placement-credentials/",
+        placement_credentials.PlacementCredentialList.as_view(),
+        name="placement-credentials",
+    ),
+    path(
+        "placement-credentials/<int8:placement_credential_id>/",
+        placement_credentials.PlacementCredentialDetail.as_view(),
+        name="placement-credential",
     ),
     path("placement-requests/", placements.PlacementList.as_view(), name="placements"),
     path(

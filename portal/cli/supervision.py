@@ -20,6 +20,7 @@ from pathlib import Path
 
 from portal.cli.listening import Listen
 from portal.cli.state_directory import BASE, StateDirectory
+from portal.config import env
 
 #: A socket's path may have 107 characters, and supervisord appends its process id for a moment.
 SOCKET_PATH_LIMIT = 95
@@ -77,11 +78,18 @@ def portal_programs(listen: Listen) -> list[Program]:
         *celery, "worker", "--queues", "engine", "--concurrency", "2", "--loglevel", "INFO",
         "--without-gossip", "--without-mingle", "--without-heartbeat", "--hostname", "engine@%h",
     ]  # fmt: skip
-    # How many scripts and placements run at once, the settings say. Those that take longer than
-    # the time to stop are ended, and their records tell of it.
+    # How many scripts run at once, the settings say. Those that take longer than the time to stop
+    # are ended, and their records tell of it.
     scripts = [
         *celery, "worker", "--queues", "scripts", "--loglevel", "INFO",
         "--without-gossip", "--without-mingle", "--without-heartbeat", "--hostname", "scripts@%h",
+    ]  # fmt: skip
+    # Not the same worker: a transfer that takes long keeps no script waiting.
+    placement = [
+        *celery, "worker", "--queues", "placement", "--loglevel", "INFO",
+        "--concurrency", str(int(env.number("PILOTAGE_PLACEMENT_CONCURRENCY", 4))),
+        "--without-gossip", "--without-mingle", "--without-heartbeat",
+        "--hostname", "placement@%h",
     ]  # fmt: skip
     # Speaks with batch systems; each that is slow keeps one of these processes busy.
     elements = [
@@ -96,6 +104,9 @@ def portal_programs(listen: Listen) -> list[Program]:
         Program("web", when_ready("web", web_command(listen)), 10),
         Program("host-pilots", when_ready("host-pilots", pilots), 15, stop_wait_s=60),
         Program("scripts", when_ready("scripts", scripts), 20, stop_wait_s=60, group=_WORKERS),
+        Program(
+            "placement", when_ready("placement", placement), 20, stop_wait_s=60, group=_WORKERS
+        ),
         Program("elements", when_ready("elements", elements), 20, stop_wait_s=60, group=_WORKERS),
         Program("engine", when_ready("engine", engine), 20, stop_wait_s=60, group=_WORKERS),
         Program("worker", when_ready("worker", worker), 20, stop_wait_s=60, group=_WORKERS),

@@ -33,7 +33,7 @@ from wms.dags.states import DagState, NodeKind, NodeState, ScriptKind, ScriptSta
 from wms.pilots.models import Pilot
 from wms.pilots.states import PilotState
 from wms.placement.models import PlacementRequest
-from wms.placement.states import RequestState
+from wms.placement.states import RequestKind, RequestState
 from wms.schedules.models import Schedule
 from wms.schedules.states import ScheduleState
 from wms.sites.models import Site
@@ -127,10 +127,11 @@ class ScriptRunFilter(ListFilter):
 
 
 class PlacementFilter(ListFilter):
-    """Placement requests by state, owner, DAG, address and time."""
+    """Placement requests by state, kind, owner, DAG, address and time."""
 
     url = Texts(method="filter_url", label="Address contains")
     state = Words(choices=RequestState.choices, label="State")
+    kind = Words(choices=RequestKind.choices, label="Kind")
     owner = Owners(field_name="owner_id", label="Owner")
     dag = TopicFilter(DATA_TOPIC)
     reason = Texts(field_name="state_reason", label="Reason contains")

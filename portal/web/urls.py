@@ -32,6 +32,7 @@ from portal.web.matching import share_views as shares
 from portal.web.matching import task_queue_views as task_queues
 from portal.web.matching import views as negotiation
 from portal.web.nodes import views as nodes
+from portal.web.pilots import placement_submission_views as placement_submission
 from portal.web.pilots import placement_views as placements
 from portal.web.pilots import views as pilots
 from portal.web.records import efficiency_views as efficiency
@@ -78,6 +79,7 @@ urlpatterns = [
     path("dags/<int8:dag_id>/scripts/<int8:run_id>/log/", logs.script_log, name="script-log"),
     path("dags/<int8:dag_id>/logs/<path:path>", logs.file_log, name="dag-file-log"),
     path("placements/", lists.placement_list, name="placements"),
+    path("placements/submit/", placement_submission.submit_placements, name="submit-placements"),
     path("placements/<int8:request_id>/", placements.placement_page, name="placement"),
     *(
         path(

@@ -39,6 +39,7 @@ def _remote_frontend(name: str) -> dict[str, Any]:
     return {"frontend": name, "url": "https://new.example.org", "factory_name": "here"}
 
 
+_STAGE = '[ dap_type = "stage"; src_url = "http://storage.example.org/x" ]'
 #: Bodies without which a request is refused before its permission is looked at.
 BODIES: dict[str, Callable[[], dict[str, Any]]] = {
     "api:dags": lambda: _dag_parts("file"),
@@ -99,6 +100,9 @@ BODIES: dict[str, Callable[[], dict[str, Any]]] = {
     "api:dag-nodes-change": lambda: {"reason": "look", "nodes": ["A1"], "priority": 5},
     "api:dag-nodes-open-gate": lambda: {"reason": "look", "nodes": ["A1"]},
     "api:dag-nodes-close-gate": lambda: {"reason": "look", "nodes": ["A1"]},
+    "api:placements": lambda: {"requests": _STAGE},
+    "web:submit-placements": lambda: {"requests": _STAGE},
+    "api:placement-credentials": lambda: {"endpoint": "https://s.example", "token": "abc"},
     "api:placement-remove": lambda: {"reason": "look"},
     "api:shared-limits": lambda: {"max_jobs": 1},
     "api:shared-limit": lambda: {"max_jobs": 1},

@@ -51,8 +51,8 @@ from wms.pilots.pressure_models import ElementContact, PilotLimit, PressureRecor
 from wms.pilots.program.checks import save_node_check
 from wms.pilots.protocol.logs import append_to_log
 from wms.pilots.suspect_models import SuspectedNode
-from wms.placement.models import PlacementRequest
-from wms.placement.operations import submit_request
+from wms.placement.models import PlacementCredential, PlacementRequest
+from wms.placement.submission import submit_requests
 from wms.schedules.models import Schedule, ScheduleRun
 from wms.schedules.services import ScheduleTerms, create_schedule
 from wms.sites.frontends.entries import save_entry
@@ -319,7 +319,7 @@ def ended_cluster(owner: User, *, jobs: int = 1) -> Cluster:
 def placement(dag: Dag) -> PlacementRequest:
     """A placement request of a DAG, which waits."""
     ad = '[ dap_type = "transfer"; src_url = "file:///a"; dest_url = "file:///b" ]'
-    pk = submit_request(
+    [pk] = submit_requests(
         ad,
         workspace=dag.workspace,
         directory="",
@@ -329,6 +329,14 @@ def placement(dag: Dag) -> PlacementRequest:
         actor=factories.SYSTEM,
     )
     return PlacementRequest.objects.get(pk=pk)
+
+
+def placement_credential(owner: User) -> PlacementCredential:
+    """What a user's transfers show to one more endpoint."""
+    count = PlacementCredential.objects.count()
+    return PlacementCredential.objects.create(
+        owner=owner, scheme="https", host=f"s{count}.example", port=443, kind="token", sealed="-"
+    )
 
 
 def waiting_jobs(owner: User, site: Site, count: int, *, first_job: int = 10**9) -> TaskQueue:

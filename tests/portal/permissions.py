@@ -101,6 +101,7 @@ GET = {
     "api:dag-rescue": POSTED_TO,
     "api:dag-nodes-*": POSTED_TO,
     "api:placement-remove": POSTED_TO,
+    "api:placement-credential": POSTED_TO,
     "api:dag-hold": "Lmmmmmm",
     "api:dag-release": "Lmmmmmm",
     "api:dag-remove": "Lmmmmmm",
@@ -199,6 +200,9 @@ POST = {
     "api:cluster-remove": "Lffcccc",  # the cluster was removed
     "web:steer-cluster": "Lffcccc",
     "api:placement-remove": STEER,
+    "api:placements": SUBMIT,
+    "api:placement-credentials": SUBMIT,
+    "web:submit-placements": SUBMIT,
     "api:shared-limits": OPERATE,
     "api:site-ban": SHIFT,
     "api:site-drain": SHIFT,
@@ -356,6 +360,7 @@ DELETE = {
     "api:running-limit": OPERATE,
     "api:shared-limit": OPERATE,
     "api:credential": SECRET,
+    "api:placement-credential": "Lfnonnn",
 }
 PUT = {
     "api:downtime": SHIFT,

@@ -42,6 +42,7 @@ EXEMPT = {
     "api:dag-nodes-open-gate": "is posted to",
     "api:dag-nodes-close-gate": "is posted to",
     "api:placement-remove": "is posted to",
+    "api:placement-credential": "is deleted",
     "web:remove-placement": "is posted to",
     "api:dag-hold": "is posted to",
     "api:dag-grow": "is posted to",

@@ -28,6 +28,7 @@ from tests.portal.furnishing import (
     frontends,
     notices,
     placement,
+    placement_credential,
     pressure,
     saved_filters,
     schedules,
@@ -58,7 +59,7 @@ from wms.pilots.pressure_models import PilotLimit
 from wms.pilots.program.bundle import agent_bundle
 from wms.pilots.program.manifest import store_manifest
 from wms.pilots.suspect_models import SuspectedNode
-from wms.placement.models import PlacementRequest
+from wms.placement.models import PlacementCredential, PlacementRequest
 from wms.schedules.models import Schedule
 from wms.sites.downtimes.models import Downtime
 from wms.sites.frontends.models import FrontendEntry
@@ -156,6 +157,7 @@ class World:
             "group_id": FailureGroup, "rule_id": FailureRule, "filter_id": SavedFilter,
             "schedule_id": Schedule,
             "token_id": ApiToken, "subscription_id": Subscription, "channel_id": Channel,
+            "placement_credential_id": PlacementCredential,
         }  # fmt: skip
         if parameter == "trial_id":
             wanted = ["waiting"] if route.name.endswith(("trial-stop", "stop-trial")) else ["done"]
@@ -247,6 +249,7 @@ def small_world() -> World:
     cluster = ended_cluster(people.alice)
     campaign([dag], [cluster])
     schedules(people.alice, dag, 1)
+    placement_credential(people.alice)
     return World(
         people=people,
         dag=dag,
@@ -293,6 +296,7 @@ def grown(world: World, count: int) -> World:
         script_run(node)
         failed_check(worker, number + 1)
         placement(big)
+        placement_credential(owner)
         record_action("look", target=f"thing {number}", actor=factories.SYSTEM)
     failures(world.site, count)
     suspected_nodes(world.site, job, count)

@@ -1,25 +1,16 @@
-"""Check of webhook URLs and their hosts: no address of networks that only the portal can reach.
-
-A name is resolved once, all of its addresses are checked, and the connection is made to a checked
-address: a name that resolves otherwise a moment later gains nothing.
-"""
+"""Check of webhook URLs and their hosts: no address of networks that only the portal can reach."""
 
 from __future__ import annotations
 
-import ipaddress
-import socket
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-import structlog
-
 from wms.core.errors import InvalidInput
-from wms.notices.special_networks import Network, effective_address, is_special
+from wms.core.public_addresses import NotPublic, public_addresses
 
 MAX_URL = 500
 _PORTS = {"https": 443, "http": 80}
-log = structlog.get_logger(__name__)
 
 
 class HostRefused(Exception):
@@ -93,29 +84,7 @@ def checked_addresses(target: Target, *, allowed: Iterable[str]) -> Sequence[str
 
     `allowed` are networks, addresses and names that the administrator lets webhooks reach.
     """
-    names, networks = _allowed(allowed)
     try:
-        found = socket.getaddrinfo(target.host, target.port, type=socket.SOCK_STREAM)
-    except OSError as error:
-        log.warning("webhook_host_unknown", host=target.host, error=str(error))
+        return public_addresses(target.host, target.port, allowed=allowed)
+    except NotPublic:
         raise HostRefused(target.host) from None
-    addresses = list(dict.fromkeys(str(each[4][0]) for each in found))
-    if target.host in names:
-        return addresses
-    for text in addresses:
-        address = effective_address(ipaddress.ip_address(text.partition("%")[0]))
-        if is_special(address) and not any(address in network for network in networks):
-            log.warning("webhook_host_not_public", host=target.host, address=str(address))
-            raise HostRefused(target.host)
-    return addresses
-
-
-def _allowed(words: Iterable[str]) -> tuple[set[str], list[Network]]:
-    names: set[str] = set()
-    networks: list[Network] = []
-    for word in words:
-        try:
-            networks.append(ipaddress.ip_network(word, strict=False))
-        except ValueError:
-            names.add(word.lower())
-    return names, networks

@@ -6,7 +6,7 @@ from django.apps import AppConfig
 
 
 class PlacementConfig(AppConfig):
-    """Placement of data: transfer requests, their attempts and the modules that carry them out."""
+    """Placement of data: requests, their attempts, and the modules that carry them out."""
 
     name = "wms.placement"
     label = "placement"
@@ -14,10 +14,13 @@ class PlacementConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        """Register which requests a user may see."""
+        """Register which requests a user may see, and what is sealed."""
         from wms.accounting.walls import seen_or_all
         from wms.core.audit import register_sight
         from wms.core.models import AuditKind
+        from wms.pilots.credentials.rotation import register_sealed
+        from wms.placement.models import PlacementCredential
         from wms.placement.selectors import visible_requests
 
+        register_sealed(PlacementCredential)
         register_sight(AuditKind.PLACEMENT, lambda user: seen_or_all(user, visible_requests))

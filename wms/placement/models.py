@@ -1,4 +1,4 @@
-"""Models of placement requests, their attempts and their events."""
+"""Models of placement requests, their attempts and events, of allocations and credentials."""
 
 from __future__ import annotations
 
@@ -10,14 +10,30 @@ from django.db.models.functions import Now
 from wms.core.models import EventRecord
 from wms.jobs.content.paths import MAX_PATH_BYTES
 from wms.jobs.models import Workspace
-from wms.placement.states import RequestState
+from wms.placement.states import RequestKind, RequestState
 
 
 class PlacementRequest(models.Model):
-    """A transfer of a file from one place to another, tried until it succeeds, within a limit.
+    """A transfer of a file or other work on storage, tried until it succeeds, within a limit.
 
-    Attempt k uses pair k of the primary schemes and the alternatives, and again from the first.
+    Attempt k of a transfer uses pair k of the primary schemes and the alternatives, and again from
+    the first. Requests of one text are a batch, led by the first of them.
     """
+
+    kind = models.CharField(
+        max_length=16,
+        choices=RequestKind,
+        default=RequestKind.TRANSFER,
+        db_default=RequestKind.TRANSFER,
+    )
+    leader = models.ForeignKey(
+        "self",
+        null=True,
+        blank=True,
+        on_delete=models.CASCADE,
+        related_name="followers",
+        help_text="The first request of the same text.",
+    )
 
     owner = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="placement_requests"
@@ -30,8 +46,15 @@ class PlacementRequest(models.Model):
         blank=True,
         help_text="Where in the workspace relative names begin.",
     )
-    source_url = models.TextField()
-    destination_url = models.TextField()
+    source_url = models.TextField(blank=True)
+    destination_url = models.TextField(blank=True)
+    host = models.CharField(
+        max_length=255, blank=True, default="", db_default="", help_text="Where space is allocated."
+    )
+    allocation_name = models.CharField(
+        max_length=64, blank=True, default="", db_default="", help_text="The allocation_id."
+    )
+    duration_s = models.BigIntegerField(null=True, help_text="Of an allocation.")
     arguments = models.TextField(blank=True, help_text="For the module.")
     alternatives = ArrayField(
         models.CharField(max_length=64),
@@ -40,7 +63,11 @@ class PlacementRequest(models.Model):
         help_text="Further pairs of schemes, such as http-file.",
     )
     expected_sha256 = models.CharField(max_length=64, blank=True)
-    expected_bytes = models.BigIntegerField(null=True)
+    expected_md5 = models.CharField(max_length=32, blank=True, default="", db_default="")
+    expected_adler32 = models.CharField(max_length=8, blank=True, default="", db_default="")
+    expected_bytes = models.BigIntegerField(
+        null=True, help_text="Of the file, or of the space that is allocated."
+    )
     attributes = models.JSONField(default=dict, help_text="The whole ad: expressions by name.")
     state = models.CharField(max_length=16, choices=RequestState, default=RequestState.RECEIVED)
     state_since = models.DateTimeField(db_default=Now())
@@ -54,6 +81,8 @@ class PlacementRequest(models.Model):
         max_length=16, blank=True, help_text="Which inbox hears of the request's end."
     )
     topic_key = models.BigIntegerField(default=0)
+    idempotency_key = models.CharField(max_length=128, null=True, blank=True)
+    body_sha256 = models.CharField(max_length=64, blank=True, default="", db_default="")
     created_at = models.DateTimeField(db_default=Now())
     ended_at = models.DateTimeField(null=True)
 
@@ -61,6 +90,12 @@ class PlacementRequest(models.Model):
         ordering = ["pk"]
         indexes = [
             models.Index(fields=["topic", "topic_key"], name="placement_by_topic"),
+            # The rest of a batch.
+            models.Index(
+                fields=["leader"],
+                condition=models.Q(state__in=["received", "processing", "rescheduled"]),
+                name="placement_batch_not_ended",
+            ),
             # What the service looks at.
             models.Index(
                 fields=["state", "id"],
@@ -71,6 +106,12 @@ class PlacementRequest(models.Model):
         constraints = [
             models.CheckConstraint(
                 condition=models.Q(state__in=RequestState.values), name="placement_state_known"
+            ),
+            models.CheckConstraint(
+                condition=models.Q(kind__in=RequestKind.values), name="placement_kind_known"
+            ),
+            models.UniqueConstraint(
+                fields=["owner", "idempotency_key"], name="placement_submitted_once"
             ),
             models.CheckConstraint(
                 condition=~models.Q(state__in=["processing", "completed"])
@@ -85,6 +126,98 @@ class PlacementRequest(models.Model):
 
     def __str__(self) -> str:
         return f"placement request {self.pk}"
+
+
+class PlacementAllocation(models.Model):
+    """Space of a host that is kept for the files of its owner, until it is released or expires.
+
+    It is found by its name: in the workspace of the DAG whose node made it, or, made by a request
+    of its own, among those of its owner.
+    """
+
+    owner = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="placement_allocations"
+    )
+    workspace = models.ForeignKey(
+        Workspace,
+        null=True,
+        blank=True,
+        on_delete=models.CASCADE,
+        related_name="placement_allocations",
+        help_text="Empty for one that no DAG made.",
+    )
+    name = models.CharField(max_length=64)
+    host = models.CharField(max_length=255)
+    size_bytes = models.BigIntegerField()
+    expires_at = models.DateTimeField()
+    released_at = models.DateTimeField(null=True)
+    created_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        ordering = ["pk"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["workspace", "name"],
+                condition=models.Q(released_at=None, workspace__isnull=False),
+                name="placement_allocation_of_dag_once",
+            ),
+            models.UniqueConstraint(
+                fields=["owner", "name"],
+                condition=models.Q(released_at=None, workspace=None),
+                name="placement_allocation_of_owner_once",
+            ),
+            models.CheckConstraint(
+                condition=models.Q(size_bytes__gt=0), name="placement_allocation_has_size"
+            ),
+        ]
+        indexes = [
+            # What is taken of a host, and what has expired.
+            models.Index(
+                fields=["host", "expires_at"],
+                condition=models.Q(released_at=None),
+                name="placement_allocation_live",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"allocation {self.name} at {self.host}"
+
+
+class PlacementCredential(models.Model):
+    """What a user's transfers show to an endpoint: a password, or a token. It is stored sealed."""
+
+    class Kind(models.TextChoices):
+        """What the secret is."""
+
+        PASSWORD = "password", "password of a user"
+        TOKEN = "token", "bearer token"
+
+    owner = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="placement_credentials"
+    )
+    scheme = models.CharField(max_length=32)
+    host = models.CharField(max_length=255)
+    port = models.PositiveIntegerField()
+    kind = models.CharField(max_length=16, choices=Kind)
+    user = models.CharField(max_length=255, blank=True, help_text="Whose password it is.")
+    sealed = models.TextField(editable=False, help_text="The secret, encrypted.")
+    created_at = models.DateTimeField(db_default=Now())
+    replaced_at = models.DateTimeField(null=True)
+
+    class Meta:
+        ordering = ["scheme", "host", "port"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["owner", "scheme", "host", "port"], name="placement_credential_once"
+            ),
+            models.CheckConstraint(
+                condition=models.Q(kind__in=["password", "token"]),
+                name="placement_credential_kind_known",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.scheme}://{self.host}:{self.port}"
 
 
 class PlacementAttempt(models.Model):
@@ -103,6 +236,17 @@ class PlacementAttempt(models.Model):
     )
     message = models.TextField(blank=True)
     size_bytes = models.BigIntegerField(null=True, help_text="Of the file, once it is there.")
+    allocation = models.ForeignKey(
+        PlacementAllocation,
+        null=True,
+        blank=True,
+        on_delete=models.SET_NULL,
+        related_name="attempts",
+        help_text="Into which the file is written.",
+    )
+    held_bytes = models.BigIntegerField(
+        null=True, help_text="Of the allocation, for this attempt while it runs."
+    )
 
     class Meta:
         ordering = ["number"]

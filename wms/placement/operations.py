@@ -1,4 +1,4 @@
-"""Operations on placement requests: submit, start and end attempts, leases, remove.
+"""Operations on placement requests: start and end attempts, leases, remove.
 
 Files that an attempt brought appear in the workspace at its end. Attempts whose leases have expired
 are ended, failed ones tried again after a pause. Time is always an argument, so that a simulation
@@ -11,7 +11,6 @@ import secrets
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import partial
 from typing import Final
 
 from django.db import transaction
@@ -19,20 +18,15 @@ from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 
 from wms.core.actors import Actor
-from wms.core.loops import wake
-from wms.core.models import User
 from wms.core.statemachine import DatabaseTime
 from wms.core.transitions import Applied
-from wms.jobs.models import Workspace, WorkspaceFile
+from wms.jobs.models import WorkspaceFile
 from wms.placement import lifecycle
+from wms.placement.addresses import scheme_of
 from wms.placement.models import PlacementAttempt, PlacementRequest
-from wms.placement.policy import require_steering
-from wms.placement.request_ad import pair_of, parse_request, scheme_of
-from wms.placement.states import TERMINAL, WAITING, RequestState
+from wms.placement.request_ad import pair_of
+from wms.placement.states import TERMINAL, WAITING, RequestKind, RequestState
 
-#: The task that carries out what is due.
-PLACEMENT_TASK: Final = "wms.placement.run"
-MAX_ATTEMPTS: Final = 10
 #: So long a service that is not heard of keeps its attempts.
 LEASE: Final = timedelta(seconds=60)
 #: From a failed attempt to the next: doubled each time, up to a bound.
@@ -57,45 +51,6 @@ class Started:
     lease: str
     source_scheme: str
     destination_scheme: str
-
-
-@transaction.atomic
-def submit_request(
-    ad_text: str,
-    *,
-    workspace: Workspace,
-    directory: str,
-    owner: User,
-    topic: str,
-    topic_key: int,
-    max_attempts: int = MAX_ATTEMPTS,
-    actor: Actor,
-) -> int:
-    """Store a request and have it carried out; its id. Raises InvalidInput with every fault.
-
-    Relative names begin in this directory of the workspace. The end is announced to the inbox of
-    `topic` under `topic_key`.
-    """
-    spec = parse_request(ad_text, directory=directory)
-    request = PlacementRequest(
-        owner=owner,
-        workspace=workspace,
-        directory=directory,
-        source_url=spec.source_url,
-        destination_url=spec.destination_url,
-        arguments=spec.arguments,
-        alternatives=["-".join(pair) for pair in spec.alternatives],
-        expected_sha256=spec.expected_sha256,
-        expected_bytes=spec.expected_bytes,
-        attributes=dict(spec.attributes),
-        max_attempts=max_attempts,
-        topic=topic,
-        topic_key=topic_key,
-    )
-    require_steering(actor, [request])
-    request.save()
-    transaction.on_commit(partial(wake, PLACEMENT_TASK))
-    return request.pk
 
 
 def _due(now: datetime) -> QuerySet[PlacementRequest]:
@@ -133,7 +88,10 @@ def _start(request: PlacementRequest, now: datetime) -> Started:
     others = [_pair(text) for text in request.alternatives]
     source, destination = pair_of([primary, *others], number)
     lease = secrets.token_hex(16)
-    facts = {"attempt": number, "schemes": f"{source}-{destination}"}
+    facts: dict[str, int | str] = {"attempt": number}
+    if source:
+        is_transfer = request.kind == RequestKind.TRANSFER
+        facts["schemes"] = f"{source}-{destination}" if is_transfer else source
     lifecycle.apply(
         "start", [request.pk], actor=_ACTOR, facts={request.pk: facts}, attempt_number=number,
         due_at=None,
@@ -175,18 +133,16 @@ def end_attempt(
     lease: str | None = None,
     size_bytes: int | None = None,
     contents: Mapping[str, str] = NO_CONTENTS,
+    removed: Collection[str] = (),
 ) -> bool:
     """The open attempt has ended: the request is completed, waits for the next one, or has failed.
 
-    `contents`, stored contents by path, appear in the workspace with it. False when there is no
-    open attempt, or it is another's whose lease is given; nothing changes then.
+    `contents`, stored contents by path, appear in the workspace with it, and files `removed` are
+    gone from it. False when there is no open attempt, or it is another's whose lease is given;
+    nothing changes then.
     """
-    request = (
-        PlacementRequest.objects.filter(pk=request_id, state=RequestState.PROCESSING)
-        .select_for_update(of=("self",))
-        .first()
-    )
-    if request is None:
+    request = _locked_with_leader(request_id)
+    if request is None or request.state != RequestState.PROCESSING:
         return False
     closed = _open_attempt(request_id, lease).update(
         exit_code=exit_code, message=message, ended_at=now, size_bytes=size_bytes
@@ -194,8 +150,23 @@ def end_attempt(
     if not closed:
         return False
     _publish(request, contents, now)
+    if removed:
+        WorkspaceFile.objects.filter(
+            workspace_id=request.workspace_id, path__in=list(removed)
+        ).delete()
     _try_again_or_fail(request, exit_code, message, now)
     return True
+
+
+def _locked_with_leader(request_id: int) -> PlacementRequest | None:
+    """The request, locked, and the leader of its batch before it.
+
+    The ends of a batch come one after the other, so that the last one knows that it is the last.
+    """
+    leaders = PlacementRequest.objects.filter(pk=request_id).values("leader_id")
+    both = PlacementRequest.objects.filter(Q(pk=request_id) | Q(pk__in=leaders))
+    locked = {each.pk: each for each in both.order_by("pk").select_for_update(of=("self",))}
+    return locked.get(request_id)
 
 
 def _publish(request: PlacementRequest, contents: Mapping[str, str], now: datetime) -> None:
@@ -240,18 +211,30 @@ def remove_requests(
     request_ids: Collection[int], *, actor: Actor, reason: str, now: datetime | None = None
 ) -> Applied:
     """End requests for good; a transfer that runs is stopped within seconds."""
-    requests = list(
-        PlacementRequest.objects.filter(pk__in=request_ids)
-        .exclude(state__in=TERMINAL)
+    leaders = PlacementRequest.objects.filter(pk__in=request_ids, leader__isnull=False)
+    locked = (
+        PlacementRequest.objects.filter(
+            Q(pk__in=request_ids) | Q(pk__in=leaders.values("leader_id"))
+        )
         .order_by("pk")
         .select_for_update(of=("self",))
     )
-    changed = [request.pk for request in requests]
+    named = set(request_ids)
+    changed = [each.pk for each in locked if each.pk in named and each.state not in TERMINAL]
     lifecycle.apply("remove", changed, actor=actor, reason=reason, ended_at=now or DatabaseTime())
     PlacementAttempt.objects.filter(request_id__in=changed, exit_code=None).update(
         exit_code=REMOVED_CODE, message=reason, ended_at=now or Now()
     )
     return Applied(changed=changed, skipped=sorted(set(request_ids) - set(changed)))
+
+
+def remove_batches(leader_ids: Collection[int], *, actor: Actor, reason: str) -> Applied:
+    """End requests for good, and all of their batches."""
+    batches = PlacementRequest.objects.filter(
+        Q(pk__in=leader_ids) | Q(leader__in=leader_ids)
+    ).exclude(state__in=TERMINAL)
+    ids = list(batches.values_list("pk", flat=True))
+    return remove_requests(ids, actor=actor, reason=reason)
 
 
 def end_lost_attempts(now: datetime) -> list[int]:

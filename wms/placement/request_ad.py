@@ -1,49 +1,83 @@
-"""Parser of a placement request's ad, as Stork has it: addresses, schemes, checks.
+"""Parser of placement requests, as Stork has them: one ClassAd each, one or many in a text.
 
-Also the pairs of schemes of a request and of each attempt, findings about pairs that nothing
-transfers, and places that `file:` addresses name.
+Also the pairs of schemes of a request and of each attempt.
 """
 
 from __future__ import annotations
 
-import posixpath
 import re
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
-from urllib.parse import unquote, urlsplit
 
 from matching.ads.ad_cost import check_cost
-from matching.ads.ad_formats import parse_ad
+from matching.ads.ad_formats import parse_ad, split_ads
 from matching.ads.classads import AdError, build_ad, literal_values
 from wms.core.errors import Finding, InvalidInput
-from wms.jobs.content.paths import checked_path
+from wms.placement.addresses import (
+    CONTROL,
+    MAX_URL,
+    SCHEME,
+    checked_url,
+    file_location,
+    is_host,
+    scheme_of,
+)
+from wms.placement.amounts import MAX_BYTES, bytes_of, seconds_of
+from wms.placement.states import RequestKind
 
-#: The longest address.
-MAX_URL: Final = 2048
 MAX_ALTERNATIVES: Final = 20
+#: So many requests a text may have, and so many faults are told of it.
+MAX_REQUESTS: Final = 10_000
+MAX_FAULTS: Final = 200
+#: What a value stands for that only the site of the DAG will tell: a name without a value.
+NOT_YET: Final = "KnownAtTheSite"
 
-_TRANSFER = "transfer"
-#: Kinds of requests of Stork that are not supported.
-_OTHER_TYPES = ("reserve", "release", "stage", "remove", "requestpath")
-_SCHEME = re.compile(r"[a-z][a-z0-9+.]{0,30}")
-_URL = re.compile(rf"({_SCHEME.pattern}):(\S(?:.*\S)?)", re.IGNORECASE)
+_KINDS: Final = {"reserve": RequestKind.ALLOCATE, **{kind.value: kind for kind in RequestKind}}
+#: Names that mean the same, the one that is told in faults first.
+_NAMES: Final = {
+    "size": ("size", "reserve_size"),
+    "allocation_id": ("allocation_id", "reserve_id"),
+}
 _SHA256 = re.compile(r"(?:sha256:)?([0-9a-f]{64})", re.IGNORECASE)
+_MD5 = re.compile(r"(?:md5:)?([0-9a-f]{32})", re.IGNORECASE)
+_ADLER32 = re.compile(r"adler32:([0-9a-f]{8})", re.IGNORECASE)
 _SEMICOLON = re.compile(r";[ \t]*$", re.MULTILINE)
-_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+_ALLOCATION = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
 
 
 @dataclass(frozen=True, slots=True)
-class TransferSpec:
-    """A request for a transfer; `alternatives` are further pairs of schemes."""
+class Checksums:
+    """Checksums that a file has to have, in small hexadecimal; empty for any."""
 
-    source_url: str
-    destination_url: str
+    sha256: str = ""
+    md5: str = ""
+    adler32: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RequestSpec:
+    """A request; `alternatives` are further pairs of schemes of a transfer.
+
+    `size_bytes` are those of the file, or of the space that is allocated for `duration_s`.
+    `line` is where its ad, whose `text` this is, begins.
+    """
+
+    kind: RequestKind = RequestKind.TRANSFER
+    source_url: str = ""
+    destination_url: str = ""
     arguments: str = ""
     alternatives: tuple[tuple[str, str], ...] = ()
-    expected_sha256: str = ""
-    expected_bytes: int | None = None
+    checksums: Checksums = Checksums()
+    size_bytes: int | None = None
+    host: str = ""
+    allocation: str = ""
+    duration_s: int | None = None
     attributes: Mapping[str, str] = field(default_factory=dict)
+    line: int = 1
+    text: str = field(default="", repr=False)
+    #: Attributes whose values are not known before the DAG has a site.
+    unknown: frozenset[str] = frozenset()
 
     @property
     def pairs(self) -> list[tuple[str, str]]:
@@ -52,97 +86,51 @@ class TransferSpec:
         return [primary, *self.alternatives]
 
 
-@dataclass(frozen=True, slots=True)
-class PairFindings:
-    """Findings about pairs of schemes without a module: faults where no other pair is left."""
-
-    faults: Sequence[Finding] = ()
-    warnings: Sequence[Finding] = ()
-
-
-def scheme_of(url: str) -> str:
-    """The scheme of an address, in small letters."""
-    return url.partition(":")[0].lower()
-
-
-def with_scheme(url: str, scheme: str) -> str:
-    """The address under another scheme; host and path stay."""
-    return f"{scheme}:{url.partition(':')[2]}"
-
-
 def pair_of(spec_pairs: Sequence[tuple[str, str]], attempt_number: int) -> tuple[str, str]:
     """The pair of schemes of an attempt, from 1: each in turn, the primary one first."""
     return spec_pairs[(attempt_number - 1) % len(spec_pairs)]
 
 
-@dataclass(frozen=True, slots=True)
-class FileLocation:
-    """Target of a `file:` address: a path in the workspace, or an absolute one of the host."""
-
-    path: str
-    is_absolute: bool
-    #: It ends with a slash: the file keeps its name below it.
-    is_directory: bool = False
-
-
-def file_location(url: str, *, directory: str) -> FileLocation:
-    """Location that a `file:` address names. Raises InvalidInput for one that names none.
-
-    Without a slash after the colon it is relative to the directory of the workspace.
-    """
-    rest = url.partition(":")[2]
-    if rest.startswith("/"):
-        parts = urlsplit(f"file:{rest}")
-        if parts.netloc not in ("", "localhost"):
-            raise InvalidInput.of(f"{url}: a file is on this host, not on {parts.netloc}")
-        path = unquote(rest[2 + len(parts.netloc) :] if rest.startswith("//") else rest)
-        if not path.startswith("/"):
-            raise InvalidInput.of(f"{url} names no path")
-        if _CONTROL.search(path) or ".." in path.split("/"):
-            raise InvalidInput.of(f"{url}: `..` and control characters are not allowed")
-        return FileLocation(posixpath.normpath(path), True, path.endswith("/"))
-    path = unquote(rest)
-    is_directory = path.endswith("/") or path in (".", "..") or path.endswith(("/.", "/.."))
-    joined = posixpath.normpath(posixpath.join(directory, path))
-    if joined == "." and is_directory:
-        return FileLocation("", False, True)
-    return FileLocation(checked_path(joined, field="url"), False, is_directory)
+def parse_requests(text: str, *, directory: str = "", file: str = "") -> list[RequestSpec]:
+    """The requests of a text, one at least. Raises InvalidInput with every fault and its line."""
+    try:
+        ads = split_ads(text)
+    except AdError as error:
+        raise InvalidInput.of(error.message, file=file, line=error.line) from None
+    if len(ads) > MAX_REQUESTS:
+        raise InvalidInput.of(f"more than {MAX_REQUESTS} requests in one text", file=file)
+    specs: list[RequestSpec] = []
+    faults: list[Finding] = []
+    for line, ad in ads:
+        try:
+            spec = _parse(ad, directory=directory, file=file)
+            specs.append(replace(spec, line=line, text=ad))
+        except InvalidInput as error:
+            faults += [_moved(each, line - 1) for each in error.findings]
+        if len(faults) >= MAX_FAULTS:
+            break
+    if faults:
+        raise InvalidInput(faults)
+    return specs
 
 
-def parse_request(text: str, *, directory: str = "", file: str = "") -> TransferSpec:
-    """The request that the ad makes. Raises InvalidInput with every fault."""
+def _moved(finding: Finding, lines: int) -> Finding:
+    return finding if finding.line is None else replace(finding, line=finding.line + lines)
+
+
+def _parse(text: str, *, directory: str, file: str) -> RequestSpec:
     try:
         attributes = parse_ad(_in_brackets(text))
         check_cost(attributes)
         values = literal_values(build_ad(attributes))
     except AdError as error:
-        line = error.line or _line_of(text, error.attribute)
+        line = error.line or line_of(text, error.attribute)
         raise InvalidInput.of(error.message, file=file, line=line, field=error.attribute) from None
-    reader = _Reader(text, file, directory, {name.lower(): name for name in attributes}, values)
-    spec = reader.spec(attributes)
+    reader = _Reader(text, file, directory, attributes, values)
+    spec = reader.spec()
     if reader.findings:
         raise InvalidInput(reader.findings)
     return spec
-
-
-def check_pairs(
-    spec: TransferSpec, text: str, known: Collection[tuple[str, str]], *, file: str = ""
-) -> PairFindings:
-    """Findings about the pairs of a request that are not `known`, with the lines of its text.
-
-    A request that can never be carried out is at fault; one that has another pair loses attempts.
-    """
-    unknown = [pair for pair in spec.pairs if pair not in known]
-    there_is = ", ".join("-".join(each) for each in sorted(known))
-    findings = []
-    for pair in dict.fromkeys(unknown):
-        name = "src_url" if pair == spec.pairs[0] else "alt_protocols"
-        given = next(each for each in spec.attributes if each.lower() == name)
-        message = f"no module transfers from {pair[0]} to {pair[1]}; there is: {there_is}"
-        findings.append(Finding(message, file, _line_of(text, given), field=name))
-    if len(unknown) == len(spec.pairs):
-        return PairFindings(faults=findings)
-    return PairFindings(warnings=findings)
 
 
 def _in_brackets(text: str) -> str:
@@ -151,8 +139,9 @@ def _in_brackets(text: str) -> str:
     return f"[{text}\n]" if is_bare else text
 
 
-def _line_of(text: str, name: str) -> int | None:
-    found = re.search(rf"(?<![\w.]){re.escape(name)}\s*=(?!=)", text) if name else None
+def line_of(text: str, name: str) -> int | None:
+    """The line of a text at which an attribute is given, from 1; None if it is not."""
+    found = re.search(rf"(?i)(?<![\w.]){re.escape(name)}\s*=(?!=)", text) if name else None
     return None if found is None else text.count("\n", 0, found.start()) + 1
 
 
@@ -164,82 +153,131 @@ class _Reader:
         text: str,
         file: str,
         directory: str,
-        names: Mapping[str, str],
+        attributes: Mapping[str, str],
         values: Mapping[str, Any],
     ) -> None:
         self.findings: list[Finding] = []
         self._text, self._file, self._directory = text, file, directory
-        self._names, self._values = names, values
+        self._attributes, self._values = attributes, values
+        self._names = {name.lower(): name for name in attributes}
+        self._unknown: set[str] = set()
+        self._has_unknown = any(NOT_YET in each for each in attributes.values())
 
-    def spec(self, attributes: Mapping[str, str]) -> TransferSpec:
-        self._check_type()
-        return TransferSpec(
-            source_url=self._url("src_url"),
-            destination_url=self._url("dest_url"),
+    def spec(self) -> RequestSpec:
+        return replace(
+            _READERS[self._kind()](self),
             arguments=self._string("arguments", limit=4096),
-            alternatives=self._alternatives(),
-            expected_sha256=self._checksum(),
-            expected_bytes=self._size(),
-            attributes=dict(attributes),
+            attributes=dict(self._attributes),
+            unknown=frozenset(self._unknown),
         )
 
-    def _fault(self, name: str, message: str) -> None:
-        given = self._names.get(name, "")
-        line = _line_of(self._text, given) if given else 1 if self._file else None
-        self.findings.append(Finding(message, self._file, line, field=name))
+    def transfer(self) -> RequestSpec:
+        return RequestSpec(
+            source_url=self._url("src_url", is_file=True),
+            destination_url=self._url("dest_url"),
+            alternatives=self._alternatives(),
+            checksums=self._checksums(),
+            size_bytes=self._size(),
+            allocation=self._allocation(is_needed=False),
+        )
 
-    def _string(self, name: str, *, limit: int, is_needed: bool = False) -> str:
-        given = self._names.get(name)
+    def allocate(self) -> RequestSpec:
+        return RequestSpec(
+            kind=RequestKind.ALLOCATE,
+            host=self._host(),
+            allocation=self._allocation(),
+            size_bytes=self._size(is_needed=True),
+            duration_s=self._duration(),
+        )
+
+    def release(self) -> RequestSpec:
+        return RequestSpec(
+            kind=RequestKind.RELEASE, host=self._host(), allocation=self._allocation()
+        )
+
+    def stage(self) -> RequestSpec:
+        return RequestSpec(
+            kind=RequestKind.STAGE,
+            source_url=self._url("src_url", is_file=True),
+            checksums=self._checksums(),
+            size_bytes=self._size(),
+        )
+
+    def remove(self) -> RequestSpec:
+        return RequestSpec(kind=RequestKind.REMOVE, source_url=self._url("src_url", is_file=True))
+
+    def _given(self, name: str) -> str | None:
+        """The name under which an attribute is given; None where it is not."""
+        names = _NAMES.get(name, (name,))
+        return next((self._names[each] for each in names if each in self._names), None)
+
+    def _fault(self, name: str, message: str) -> None:
+        given = self._given(name) or ""
+        line = line_of(self._text, given) if given else 1 if self._file else None
+        self.findings.append(Finding(message, self._file, line, field=given or name))
+
+    def _value(self, name: str, *, is_needed: bool = False) -> object:
+        """The value of an attribute; None without one, or with one that only the site tells."""
+        given = self._given(name)
         if given is None:
             if is_needed:
                 self._fault(name, f"{name} is missing")
-            return ""
+            return None
         value = self._values.get(given)
+        if (value is None and self._has_unknown) or NOT_YET in str(value):
+            self._unknown.add(name)
+            return None
+        if value is None:
+            self._fault(name, f"{given} has no value")
+        return value
+
+    def _string(self, name: str, *, limit: int, is_needed: bool = False) -> str:
+        value = self._value(name, is_needed=is_needed)
+        if value is None:
+            return ""
         if not isinstance(value, str):
             self._fault(name, f"{name} has to be a string")
             return ""
-        if len(value) > limit or _CONTROL.search(value):
+        if len(value) > limit or CONTROL.search(value):
             self._fault(name, f"{name} is longer than {limit} characters or not on one line")
             return ""
         if is_needed and not value.strip():
             self._fault(name, f"{name} is empty")
         return value.strip()
 
-    def _check_type(self) -> None:
-        kind = self._string("dap_type", limit=64, is_needed=True).lower()
-        if not kind or kind == _TRANSFER:
-            return
-        if kind in _OTHER_TYPES:
-            self._fault("dap_type", f"nothing here does {kind}; only {_TRANSFER} is done")
-        else:
-            self._fault("dap_type", f"{kind!r} is no kind of request; write {_TRANSFER}")
+    def _kind(self) -> RequestKind:
+        text = self._string("dap_type", limit=64, is_needed=True).lower()
+        kind = _KINDS.get(text)
+        if text and kind is None:
+            known = ", ".join(RequestKind.values)
+            self._fault("dap_type", f"{text!r} is no kind of request; there are {known}")
+        if "dap_type" in self._unknown:
+            self._fault("dap_type", "dap_type has to be known when the DAG is submitted")
+        # What else is wrong is told as of a transfer.
+        return kind or RequestKind.TRANSFER
 
-    def _url(self, name: str) -> str:
+    def _url(self, name: str, *, is_file: bool = False) -> str:
         text = self._string(name, limit=MAX_URL, is_needed=True)
         if not text:
             return ""
-        if not _URL.fullmatch(text):
-            self._fault(name, f"{name} is no address such as file:data/x or http://host/x: {text}")
-            return ""
-        if scheme_of(text) == "file":
-            self._check_file(name, text)
-        return with_scheme(text, scheme_of(text))
-
-    def _check_file(self, name: str, url: str) -> None:
         try:
-            place = file_location(url, directory=self._directory)
+            url = checked_url(text)
+            place = None
+            if scheme_of(url) == "file":
+                place = file_location(url, directory=self._directory)
         except InvalidInput as error:
             self._fault(name, f"{name}: {error.findings[0].message}")
-            return
-        if name == "src_url" and place.is_directory:
-            self._fault(name, f"{name}: {url} is a directory; files are copied one by one")
+            return ""
+        if is_file and place is not None and place.is_directory:
+            self._fault(name, f"{name}: {url} is a directory; files are named one by one")
+        return url
 
     def _alternatives(self) -> tuple[tuple[str, str], ...]:
         text = self._string("alt_protocols", limit=1024)
         pairs = []
         for word in text.replace(",", " ").split():
             source, _, destination = word.lower().partition("-")
-            if not (_SCHEME.fullmatch(source) and _SCHEME.fullmatch(destination)):
+            if not (SCHEME.fullmatch(source) and SCHEME.fullmatch(destination)):
                 self._fault("alt_protocols", f"{word!r} is no pair of schemes such as http-file")
                 continue
             pairs.append((source, destination))
@@ -247,19 +285,74 @@ class _Reader:
             self._fault("alt_protocols", f"more than {MAX_ALTERNATIVES} pairs")
         return tuple(pairs)
 
-    def _checksum(self) -> str:
-        text = self._string("checksum", limit=128)
-        found = _SHA256.fullmatch(text)
-        if text and found is None:
-            self._fault("checksum", "checksum has to be the SHA-256 of the file, in hexadecimal")
-        return found[1].lower() if found else ""
+    def _checksums(self) -> Checksums:
+        found = {"sha256": "", "md5": "", "adler32": ""}
+        patterns = (("sha256", _SHA256), ("md5", _MD5), ("adler32", _ADLER32))
+        for word in self._string("checksum", limit=256).replace(",", " ").split():
+            made = [(kind, match) for kind, p in patterns if (match := p.fullmatch(word))]
+            if not made or found[made[0][0]]:
+                self._fault(
+                    "checksum",
+                    "checksum has to be the SHA-256 or MD5 of the file, or adler32:..., each once "
+                    "and in hexadecimal",
+                )
+                return Checksums()
+            found[made[0][0]] = made[0][1][1].lower()
+        return Checksums(**found)
 
-    def _size(self) -> int | None:
-        given = self._names.get("size")
-        if given is None:
+    def _size(self, *, is_needed: bool = False) -> int | None:
+        value = self._value("size", is_needed=is_needed)
+        if value is None:
             return None
-        value = self._values.get(given)
-        if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**62:
-            self._fault("size", "size has to be the number of bytes of the file")
+        size: int | None = None
+        if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < MAX_BYTES:
+            size = value
+        elif isinstance(value, str):
+            try:
+                size = bytes_of(value)
+            except ValueError as error:
+                self._fault("size", f"size: {error}")
+                return None
+        if size is None or (is_needed and not size):
+            self._fault("size", "size has to be a number of bytes, or a text such as 200MB")
             return None
-        return value
+        return size
+
+    def _duration(self) -> int | None:
+        text = self._string("duration", limit=64, is_needed=True)
+        try:
+            duration_s = seconds_of(text) if text else None
+        except ValueError as error:
+            self._fault("duration", f"duration: {error}")
+            return None
+        if duration_s == 0:
+            self._fault("duration", "duration has to be longer")
+        return duration_s
+
+    def _host(self) -> str:
+        text = self._string("dest_host", limit=255, is_needed=True).lower()
+        if text and not is_host(text):
+            self._fault("dest_host", f"dest_host is no name of a host: {text}")
+        return text
+
+    def _allocation(self, *, is_needed: bool = True) -> str:
+        value = self._value("allocation_id", is_needed=is_needed)
+        if value is None:
+            return ""
+        text = str(value) if isinstance(value, int | str) and not isinstance(value, bool) else ""
+        if not _ALLOCATION.fullmatch(text):
+            self._fault(
+                "allocation_id",
+                "allocation_id has to be a number or a name of at most 64 letters, digits, "
+                "`_`, `.`, `:` and `-`",
+            )
+        return text
+
+
+_READERS: Final = {
+    RequestKind.TRANSFER: _Reader.transfer,
+    RequestKind.ALLOCATE: _Reader.allocate,
+    RequestKind.RELEASE: _Reader.release,
+    RequestKind.STAGE: _Reader.stage,
+    RequestKind.REMOVE: _Reader.remove,
+}

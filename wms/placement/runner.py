@@ -1,5 +1,7 @@
 """Placement service: takes due placement requests and carries out their attempts.
 
+Files are moved by modules; space is allocated and released here, with the end of the attempt.
+
 While an attempt runs, it renews the attempt's lease, and stops at the time limit or when others
 have ended the attempt.
 """
@@ -7,15 +9,20 @@ have ended the attempt.
 from __future__ import annotations
 
 import time
+from functools import partial
 from typing import Final
 
 import structlog
-from django.db import InterfaceError, OperationalError, connection
+from django.db import InterfaceError, OperationalError, connection, transaction
 from django.utils import timezone
 
+from wms.core.errors import PilotageError
 from wms.core.loops import wake
+from wms.placement import allocations
 from wms.placement import operations as services
+from wms.placement.addresses import host_of, with_scheme
 from wms.placement.conf import PlacementConf, placement_conf
+from wms.placement.credentials import credential_for
 from wms.placement.models import PlacementRequest
 from wms.placement.modules import carry_out
 from wms.placement.modules.protocol import (
@@ -25,8 +32,10 @@ from wms.placement.modules.protocol import (
     TransferResult,
     TransferTask,
 )
-from wms.placement.operations import PLACEMENT_TASK, Started
-from wms.placement.request_ad import with_scheme
+from wms.placement.operations import Started
+from wms.placement.request_ad import Checksums
+from wms.placement.states import RequestKind
+from wms.placement.submission import PLACEMENT_TASK
 
 log = structlog.get_logger(__name__)
 #: A worker that is to stop must not go on taking requests: after so long another message does.
@@ -85,8 +94,13 @@ class AttemptHeartbeat:
 def run_attempt(started: Started, conf: PlacementConf) -> None:
     """Carry out one attempt and write its end."""
     request = PlacementRequest.objects.get(pk=started.request_id)
+    kind = RequestKind(request.kind)
+    if kind in (RequestKind.ALLOCATE, RequestKind.RELEASE):
+        _keep_space(request, started, conf)
+        return
     try:
         placed = carry_out(
+            kind,
             (started.source_scheme, started.destination_scheme),
             _task(request, started, conf),
         )
@@ -101,29 +115,70 @@ def run_attempt(started: Started, conf: PlacementConf) -> None:
         _end(started, 0, placed=placed)
 
 
+def _keep_space(request: PlacementRequest, started: Started, conf: PlacementConf) -> None:
+    """Allocate or release space; what was done counts only with the end of the attempt."""
+    now = timezone.now()
+    try:
+        with transaction.atomic():
+            if request.kind == RequestKind.ALLOCATE:
+                offered = conf.spaces.get(request.host)
+                allocations.allocate(request, offered=offered, now=now)
+            else:
+                allocations.release(request, now=now)
+            if not _end(started, 0):
+                raise Superseded
+    except Superseded:
+        log.info("placement_superseded", request=started.request_id, attempt=started.number)
+    except PilotageError as error:
+        _end(started, FAILED, str(error))
+
+
 def _task(request: PlacementRequest, started: Started, conf: PlacementConf) -> TransferTask:
     return TransferTask(
+        request_id=request.pk,
         source_url=with_scheme(request.source_url, started.source_scheme),
         destination_url=with_scheme(request.destination_url, started.destination_scheme),
         arguments=request.arguments,
         workspace_id=request.workspace_id,
         directory=request.directory,
-        expected_sha256=request.expected_sha256,
+        checksums=Checksums(
+            request.expected_sha256, request.expected_md5, request.expected_adler32
+        ),
         expected_bytes=request.expected_bytes,
         conf=conf,
         pulse=AttemptHeartbeat(started, conf.limit_s),
+        hold=partial(_hold, request, started),
+        credential=partial(credential_for, request.owner_id),
+        is_last=started.number >= request.max_attempts,
     )
+
+
+def _hold(
+    request: PlacementRequest, started: Started, size_bytes: int | None, most_bytes: int
+) -> int:
+    """Bytes that the file may have: what its allocation has left, if it names one."""
+    if not request.allocation_name:
+        return most_bytes
+    url = with_scheme(request.destination_url, started.destination_scheme)
+    try:
+        return allocations.hold(
+            request, started.lease, size_bytes, host=host_of(url), now=timezone.now()
+        )
+    except PilotageError as error:
+        raise ModuleFailed(FAILED, str(error)) from None
 
 
 def _end(
     started: Started, exit_code: int, message: str = "", placed: TransferResult | None = None
-) -> None:
-    services.end_attempt(
+) -> bool:
+    """Write the end of the attempt; False where others have."""
+    return services.end_attempt(
         started.request_id,
         lease=started.lease,
         exit_code=exit_code,
         message=message,
         size_bytes=None if placed is None else placed.size_bytes,
         contents={} if placed is None else placed.contents,
+        removed=() if placed is None else placed.removed,
         now=timezone.now(),
     )

@@ -1,10 +1,20 @@
-"""States of placement requests, and transitions between them."""
+"""Kinds of placement requests, their states, and transitions between these."""
 
 from __future__ import annotations
 
 from django.db import models
 
 from wms.core.transitions import Transition, TransitionTable
+
+
+class RequestKind(models.TextChoices):
+    """What a request asks for. `reserve` of older requests is an allocation."""
+
+    TRANSFER = "transfer", "transfer of a file"
+    ALLOCATE = "allocate", "allocation of space"
+    RELEASE = "release", "release of an allocation"
+    STAGE = "stage", "staging of a file"
+    REMOVE = "remove", "removal of a file"
 
 
 class RequestState(models.TextChoices):
@@ -20,6 +30,8 @@ class RequestState(models.TextChoices):
 
 _S = RequestState
 TERMINAL = frozenset({_S.COMPLETED.value, _S.FAILED.value, _S.REMOVED.value})
+#: States of requests that have not ended.
+ALIVE = frozenset(RequestState.values) - TERMINAL
 #: States in which a request waits for its next attempt.
 WAITING = frozenset({_S.RECEIVED.value, _S.RESCHEDULED.value})
 

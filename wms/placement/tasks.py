@@ -10,21 +10,26 @@ from wms.core import loops
 from wms.core.idling import SOON_S
 from wms.placement import operations as services
 from wms.placement import runner
+from wms.placement.allocations import expire_allocations
 from wms.placement.conf import placement_conf
-from wms.placement.operations import PLACEMENT_TASK
+from wms.placement.submission import PLACEMENT_TASK
 
 #: Time after which the process of an attempt that hangs on a file server is ended.
 _BESIDES_S = 300
 
 
 def _sweep(now: datetime) -> loops.CycleReport:
-    """End attempts that were lost with their runner, and wake a runner for due requests."""
+    """End attempts that were lost with their runner and allocations whose time is over.
+
+    Wakes a runner for due requests.
+    """
     lost = services.end_lost_attempts(now)
+    expired = expire_allocations(now)
     due = len(services.due_requests(now))
     if due:
         loops.wake(PLACEMENT_TASK)
     soon = services.due_requests(now + timedelta(seconds=SOON_S))
-    return {"lost": len(lost), "due": due, "soon": len(soon)}
+    return {"lost": len(lost), "expired": expired, "due": due, "soon": len(soon)}
 
 
 PLACEMENT = loops.register(

@@ -1,26 +1,30 @@
-"""Serializers of placement requests, their attempts and events."""
+"""Serializers of placement requests, their attempts and events, and of their submission."""
 
 from __future__ import annotations
+
+from typing import Any
 
 from rest_framework import serializers
 
 from portal.api.shapes import (
     EVENT_FIELDS,
     EventSerializer,
+    StrictSerializer,
     TextsByNameField,
 )
 from wms.placement.models import PlacementAttempt, PlacementEvent, PlacementRequest
 
 
 class PlacementRequestSerializer(serializers.ModelSerializer[PlacementRequest]):
-    """A request to bring a file from one place to another."""
+    """A request to bring a file from one place to another, or for other work on storage."""
 
     owner = serializers.CharField(source="owner.username", read_only=True)
 
     class Meta:
         model = PlacementRequest
         fields = [
-            "id", "owner", "source_url", "destination_url", "state", "state_since",
+            "id", "kind", "owner", "source_url", "destination_url", "host", "allocation_name",
+            "state", "state_since",
             "state_reason", "attempt_number", "max_attempts", "due_at", "created_at", "ended_at",
         ]  # fmt: skip
 
@@ -55,9 +59,9 @@ class PlacementDetailSerializer(PlacementRequestSerializer):
 
     class Meta(PlacementRequestSerializer.Meta):
         fields = [
-            *PlacementRequestSerializer.Meta.fields, "dag", "node", "directory", "arguments",
-            "alternatives", "expected_sha256", "expected_bytes", "attributes", "attempts",
-            "events",
+            *PlacementRequestSerializer.Meta.fields, "dag", "node", "leader", "directory",
+            "arguments", "alternatives", "expected_sha256", "expected_md5", "expected_adler32",
+            "expected_bytes", "duration_s", "attributes", "attempts", "events",
         ]  # fmt: skip
 
     def get_dag(self, request: PlacementRequest) -> int | None:
@@ -69,3 +73,25 @@ class PlacementDetailSerializer(PlacementRequestSerializer):
         """Name the node; the view found it out."""
         node = self.context.get("node")
         return node.pk if node is not None else None
+
+
+class PlacementSubmissionSerializer(StrictSerializer, serializers.Serializer[Any]):
+    """Requests as one text of one or many ads."""
+
+    requests = serializers.CharField(
+        trim_whitespace=False, help_text="One ad, or many in brackets, one after the other."
+    )
+    group = serializers.CharField(
+        required=False, default="", allow_blank=True, max_length=64,
+        help_text="One of your groups, in whose name they are submitted.",
+    )  # fmt: skip
+    only_check = serializers.BooleanField(
+        required=False, default=False, help_text="Tell the faults and store nothing."
+    )
+
+
+class SubmittedPlacementsSerializer(serializers.Serializer[Any]):
+    """Ids of the requests in the order of their ads; none if they were only checked."""
+
+    ids = serializers.ListField(child=serializers.IntegerField())
+    count = serializers.IntegerField(help_text="How many ads the text has.")

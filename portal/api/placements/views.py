@@ -1,29 +1,61 @@
-"""Endpoints of placement requests (file transfers): list, detail, and the action remove."""
+"""Endpoints of placement requests: submission, list, detail, and the action remove."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from django.db.models import QuerySet
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework import status
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from portal.api.actions import ActionView
 from portal.api.base import ListView, caller, refusals
-from portal.api.placements.shapes import PlacementDetailSerializer, PlacementRequestSerializer
+from portal.api.parsing import StorableJson
+from portal.api.placements.shapes import (
+    PlacementDetailSerializer,
+    PlacementRequestSerializer,
+    PlacementSubmissionSerializer,
+    SubmittedPlacementsSerializer,
+)
+from portal.api.uploads import TextBody
 from portal.lists.filters import PlacementFilter
+from wms.core.actors import Actor
 from wms.core.errors import Conflict
+from wms.core.heavy import heavy_place
+from wms.core.models import Role
+from wms.core.policy import require_role
 from wms.core.transitions import Applied
 from wms.dags.reading.node_selectors import nodes_of_requests
 from wms.placement.models import PlacementRequest
 from wms.placement.selectors import find_request, listed_requests
+from wms.placement.services import MAX_TEXT_BYTES, check_requests, submit_requests
+
+_IDEMPOTENCY_KEY = OpenApiParameter(
+    "Idempotency-Key",
+    OpenApiTypes.STR,
+    OpenApiParameter.HEADER,
+    description="The same key and body give the same requests for 24 hours, with status 200; "
+    "another body is refused (409).",
+)
+
+
+class RequestText(TextBody):
+    """Parser of ads sent as text."""
+
+    media_type = "text/plain"
+    name = "text"
+    most_bytes = MAX_TEXT_BYTES
+    location = {"field": "requests"}
 
 
 class PlacementList(ListView):
     """Requests to place data, newest first."""
 
+    parser_classes = (StorableJson, RequestText)
     queryset = PlacementRequest.objects.none()
     serializer_class = PlacementRequestSerializer
     filterset_class = PlacementFilter
@@ -31,6 +63,42 @@ class PlacementList(ListView):
     def get_queryset(self) -> QuerySet[PlacementRequest]:
         """Everything that the caller may see."""
         return listed_requests(caller(self.request))
+
+    @extend_schema(
+        operation_id="placements_submit",
+        summary="Submit requests to place data; all of them, or none",
+        parameters=[_IDEMPOTENCY_KEY],
+        request={
+            "application/json": PlacementSubmissionSerializer,
+            "text/plain": OpenApiTypes.STR,
+        },
+        responses={
+            200: SubmittedPlacementsSerializer,
+            201: SubmittedPlacementsSerializer,
+            **refusals(400, 403, 409, 413, 429),
+        },
+    )
+    def post(self, request: Request) -> Response:
+        """Store the requests of the text; every fault is told with its attribute and line."""
+        user = caller(request)
+        require_role(Actor.person(user), Role.USER, "submit placement requests")
+        data = {"requests": request.data} if isinstance(request.data, str) else request.data
+        body = PlacementSubmissionSerializer(data=data)
+        body.is_valid(raise_exception=True)
+        given = body.validated_data
+        with heavy_place(user):
+            if given["only_check"]:
+                count = len(check_requests(given["requests"]))
+                return Response({"ids": [], "count": count})
+            done = submit_requests(
+                given["requests"],
+                actor=Actor.person(user),
+                owner=user,
+                group=given["group"],
+                idempotency_key=request.headers.get("Idempotency-Key"),
+            )
+        code = status.HTTP_201_CREATED if done.is_new else status.HTTP_200_OK
+        return Response({"ids": done.ids, "count": len(done.ids)}, status=code)
 
 
 class PlacementDetail(APIView):

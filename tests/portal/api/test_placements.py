@@ -12,7 +12,8 @@ from tests import factories
 from wms.dags.lifecycle import DATA_TOPIC
 from wms.dags.models import Dag
 from wms.placement.models import PlacementRequest
-from wms.placement.operations import end_attempt, start_attempt, submit_request
+from wms.placement.operations import end_attempt, start_attempt
+from wms.placement.submission import submit_requests
 
 URL = "/api/v1/placement-requests/"
 AD = '[ dap_type = "transfer"; src_url = "file:///in/a"; dest_url = "file:///out/b" ]'
@@ -24,7 +25,7 @@ def dag(people: SimpleNamespace) -> Dag:
 
 
 def _request(dag: Dag) -> int:
-    return submit_request(
+    [pk] = submit_requests(
         AD,
         workspace=dag.workspace,
         directory="",
@@ -33,6 +34,7 @@ def _request(dag: Dag) -> int:
         topic_key=dag.pk,
         actor=factories.SYSTEM,
     )
+    return pk
 
 
 def test_a_request_is_shown_with_its_attempts_and_events(alice: APIClient, dag: Dag) -> None:

@@ -16,6 +16,7 @@ from portal.cli.supervision import (
 )
 
 LISTEN = Listen("127.0.0.1", 8000)
+WORKERS = {"beat", "worker", "engine", "elements", "placement", "scripts"}
 
 
 def _parsed(text: str) -> configparser.RawConfigParser:
@@ -28,7 +29,7 @@ def test_users_of_a_server_stop_before_the_server():
     priorities = {program.name: program.priority for program in portal_programs(LISTEN)}
 
     # supervisord stops by descending priority; host pilots say good-bye to the web server.
-    engine = {priorities[name] for name in ("beat", "worker", "engine", "elements", "scripts")}
+    engine = {priorities[name] for name in WORKERS}
     assert min(engine) > priorities["host-pilots"] > priorities["web"] > priorities["migrate"]
 
 
@@ -38,7 +39,7 @@ def test_what_needs_nothing_of_each_other_is_stopped_at_the_same_time():
     )
 
     group = _parsed(text)["group:workers"]
-    assert set(group["programs"].split(",")) == {"beat", "worker", "engine", "elements", "scripts"}
+    assert set(group["programs"].split(",")) == WORKERS
     assert group["priority"] == _parsed(text)["program:worker"]["priority"]
 
 
@@ -78,3 +79,13 @@ def test_no_command_line_carries_a_password(monkeypatch):
     words = [word for program in portal_programs(LISTEN) for word in program.command]
 
     assert not any("hidden" in word for word in words)
+
+
+def test_placements_and_scripts_have_places_of_their_own(monkeypatch):
+    monkeypatch.setenv("PILOTAGE_PLACEMENT_CONCURRENCY", "3")
+    commands = {program.name: list(program.command) for program in portal_programs(LISTEN)}
+
+    queues = {name: commands[name][commands[name].index("--queues") + 1] for name in
+              ("placement", "scripts")}  # fmt: skip
+    assert queues == {"placement": "placement", "scripts": "scripts"}
+    assert commands["placement"][commands["placement"].index("--concurrency") + 1] == "3"

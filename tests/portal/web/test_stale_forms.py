@@ -37,6 +37,7 @@ EXEMPT = {
     "web:new-trial": "makes a new one",
     "web:stop-trial": "can only be done once",
     "web:submit-jobs": "makes a new one",
+    "web:submit-placements": "makes new ones",
     "web:import-downtimes": "carries out what was previewed, by its token",
     "web:dag-grow": "adds nodes, whose names cannot be there twice",
     "web:test-queue": "makes a new one, while there is no other",

@@ -7,12 +7,21 @@ from django.utils import timezone
 
 from tests.factories import SYSTEM
 from wms.core.actors import Actor
-from wms.core.errors import InvalidInput, NotPermitted, ReasonRequired
+from wms.core.errors import Conflict, InvalidInput, NotPermitted, ReasonRequired
 from wms.core.models import AuditEntry, InboxEntry
 from wms.jobs.operations import create_workspace
 from wms.placement import operations as services
+from wms.placement import runner
 from wms.placement import services as by_people
-from wms.placement.models import PlacementAttempt, PlacementEvent, PlacementRequest
+from wms.placement.allocations import release_of_workspaces
+from wms.placement.models import (
+    PlacementAllocation,
+    PlacementAttempt,
+    PlacementEvent,
+    PlacementRequest,
+)
+from wms.placement.selectors import BatchEnd, ends_of_batches
+from wms.placement.submission import submit_requests
 
 pytestmark = pytest.mark.django_db
 
@@ -27,10 +36,11 @@ NOW = timezone.now()
 
 def submit(alice, *, ad=AD, actor=SYSTEM, **more) -> int:
     workspace = more.pop("workspace", None) or create_workspace(alice, {})
-    return services.submit_request(
+    [pk] = submit_requests(
         ad, workspace=workspace, directory="", owner=alice, topic="dag-data", topic_key=7,
         actor=actor, **more,
     )  # fmt: skip
+    return pk
 
 
 def request_of(pk: int) -> PlacementRequest:
@@ -203,3 +213,186 @@ def test_every_change_is_an_event(alice):
 
     events = PlacementEvent.objects.filter(request_id=pk).order_by("pk").values_list("event")
     assert [event for (event,) in events] == ["start", "reschedule", "start", "fail"]
+
+
+def test_requests_of_one_text_are_announced_once_and_together(alice):
+    workspace = create_workspace(alice, {})
+    first, second = submit_requests(
+        f"{AD}\n{AD}", workspace=workspace, directory="", owner=alice, topic="dag-data",
+        topic_key=7, actor=SYSTEM,
+    )  # fmt: skip
+    for pk in (second, first):
+        assert not InboxEntry.objects.exists()
+        services.start_attempt(pk, NOW)
+        services.end_attempt(pk, exit_code=0, now=NOW)
+
+    entry = InboxEntry.objects.get()
+    assert (entry.key, entry.subject_id) == (7, first)
+    assert ends_of_batches([first]) == {first: BatchEnd()}
+
+
+def test_a_batch_ends_as_the_first_of_its_requests_that_is_not_done(alice):
+    workspace = create_workspace(alice, {})
+    ids = submit_requests(
+        f"{AD}{AD}{AD}", workspace=workspace, directory="", owner=alice, topic="dag-data",
+        topic_key=7, max_attempts=1, actor=SYSTEM,
+    )  # fmt: skip
+    for pk, code in zip(ids, (0, 111, 5), strict=True):
+        services.start_attempt(pk, NOW)
+        services.end_attempt(pk, exit_code=code, message=f"code {code}", now=NOW)
+
+    end = ends_of_batches(ids[:1])[ids[0]]
+    assert (end.exit_code, end.is_removed) == (111, False)
+    assert "code 111" in end.reason
+
+
+def test_a_batch_is_removed_as_a_whole(alice):
+    workspace = create_workspace(alice, {})
+    ids = submit_requests(
+        f"{AD}{AD}", workspace=workspace, directory="", owner=alice, topic="dag-data",
+        topic_key=7, actor=SYSTEM,
+    )  # fmt: skip
+
+    services.remove_batches(ids[:1], actor=SYSTEM, reason="enough")
+
+    assert set(PlacementRequest.objects.values_list("state", flat=True)) == {"removed"}
+    assert ends_of_batches(ids[:1])[ids[0]].is_removed
+    assert InboxEntry.objects.get().subject_id == ids[0]
+
+
+def test_a_request_of_its_own_names_no_file_of_a_dag(alice):
+    with pytest.raises(InvalidInput) as caught:
+        by_people.submit_requests(
+            '[dap_type = "transfer"; src_url = "file:a"; dest_url = "file:b"]',
+            actor=Actor.person(alice), owner=alice,
+        )  # fmt: skip
+
+    assert [each.field for each in caught.value.findings] == ["src_url", "dest_url"]
+
+
+@pytest.fixture
+def pool(tmp_path, settings):
+    """A folder of which space may be allocated."""
+    values = {"ROOTS": [str(tmp_path)], "SPACES": ["localhost=1MB"]}
+    settings.PILOTAGE = settings.PILOTAGE | {"PLACEMENT": settings.PILOTAGE["PLACEMENT"] | values}
+    return tmp_path
+
+
+def allocation(name=1, size="600KB", duration="1 hour", host="localhost") -> str:
+    return (
+        f'[dap_type = "allocate"; dest_host = "{host}"; size = "{size}"; '
+        f'duration = "{duration}"; allocation_id = {name}]'
+    )
+
+
+def place(alice, text, **more) -> list[PlacementRequest]:
+    """Submit the requests as a person and carry out an attempt of each."""
+    done = by_people.submit_requests(text, actor=Actor.person(alice), owner=alice, **more)
+    runner.run_due()
+    return [request_of(pk) for pk in done.ids]
+
+
+def test_space_is_allocated_filled_and_released(alice, pool):
+    (pool / "in").write_bytes(b"x" * 500_000)
+    ad = (
+        f'[dap_type = "transfer"; src_url = "file://{pool}/in"; dest_url = "file://{pool}/NAME"; '
+        "allocation_id = 1]"
+    )
+
+    [made] = place(alice, allocation())
+    [first] = place(alice, ad.replace("NAME", "a"))
+    [second] = place(alice, ad.replace("NAME", "b"))
+    [released] = place(alice, '[dap_type = "release"; dest_host = "localhost"; allocation_id = 1]')
+
+    assert (made.state, first.state, second.state) == ("completed", "completed", "rescheduled")
+    assert "114400 bytes left" in second.state_reason
+    assert not (pool / "b").exists()
+    assert released.state == "completed"
+    assert PlacementAllocation.objects.get().released_at is not None
+
+
+def test_a_full_host_has_the_request_tried_again(alice, charlie, pool):
+    [first] = place(alice, allocation())
+    [second] = place(charlie, allocation())
+    PlacementAllocation.objects.update(expires_at=timezone.now())
+    PlacementRequest.objects.update(due_at=None)
+    runner.run_due()
+
+    assert first.state == "completed"
+    assert second.state == "rescheduled"
+    assert "bytes left" in second.state_reason
+    assert request_of(second.pk).state == "completed"
+
+
+@pytest.mark.parametrize(
+    ("text", "field", "why"),
+    [
+        (allocation(duration="1000 years"), "duration", "90 days"),
+        (allocation(host="elsewhere.example"), "dest_host", "elsewhere.example"),
+        (
+            '[dap_type = "release"; dest_host = "localhost"; allocation_id = 1]',
+            "allocation_id",
+            "you have no allocation 1",
+        ),
+        (
+            '[dap_type = "transfer"; src_url = "file:///etc/passwd"; dest_url = "file:///x"]',
+            "src_url",
+            "outside",
+        ),
+        ('[dap_type = "remove"; src_url = "gsiftp://h/x"]', "src_url", "no module"),
+        ('[dap_type = "stage"; src_url = "file:///etc/passwd"]', "src_url", "outside"),
+    ],
+)
+def test_what_cannot_be_done_here_is_refused_with_its_attribute(
+    alice, charlie, pool, text, field, why
+):
+    place(alice, allocation())
+    with pytest.raises(InvalidInput) as caught:
+        by_people.submit_requests(text, actor=Actor.person(charlie), owner=charlie)
+
+    fault = caught.value.findings[0]
+    assert fault.field == field
+    assert why in fault.message
+    assert PlacementRequest.objects.count() == 1
+
+
+def test_staged_files_are_compared_and_removed_files_are_gone(alice, pool):
+    (pool / "in").write_bytes(b"abc")
+    stage, wrong, remove, again = (
+        f'[dap_type = "stage"; src_url = "file://{pool}/in"; size = 3]',
+        f'[dap_type = "stage"; src_url = "file://{pool}/in"; checksum = "adler32:00000001"]',
+        f'[dap_type = "remove"; src_url = "file://{pool}/in"]',
+        f'[dap_type = "remove"; src_url = "file://{pool}/gone"]',
+    )
+
+    done = place(alice, f"{stage}{wrong}") + place(alice, f"{remove}{again}")
+
+    assert [each.state for each in done] == ["completed", "rescheduled", "completed", "completed"]
+    assert "Adler-32 024d0127" in done[1].state_reason
+    assert list(pool.iterdir()) == []
+
+
+def test_the_same_key_gives_the_same_requests(alice, pool):
+    order = {"actor": Actor.person(alice), "owner": alice, "idempotency_key": "k"}
+    text = allocation() + allocation(2)
+    first = by_people.submit_requests(text, **order)
+    second = by_people.submit_requests(text, **order)
+
+    assert (first.ids, first.is_new, second.is_new) == (second.ids, True, False)
+    with pytest.raises(Conflict):
+        by_people.submit_requests(allocation(3), **order)
+    assert PlacementRequest.objects.count() == 2
+
+
+def test_space_of_a_dag_is_its_own_and_released_with_its_workspace(alice, pool):
+    workspace = create_workspace(alice, {})
+    of_dag = {"workspace": workspace, "directory": "", "owner": alice, "topic": "dag-data",
+              "topic_key": 7, "actor": SYSTEM}  # fmt: skip
+    submit_requests(allocation(), **of_dag)
+    runner.run_due()
+    release = '[dap_type = "release"; dest_host = "localhost"; allocation_id = 1]'
+
+    with pytest.raises(InvalidInput, match="no allocation 1"):
+        by_people.submit_requests(release, actor=Actor.person(alice), owner=alice)
+    assert submit_requests(release, **of_dag)
+    assert release_of_workspaces([workspace.pk], now=timezone.now()) == 1

@@ -45,6 +45,7 @@ from wms.dags.states import (
 from wms.jobs import operations as jobs
 from wms.jobs.states import TERMINAL, JobCause
 from wms.placement import operations as placement
+from wms.placement.allocations import release_of_workspaces
 
 _FAILURE = 1
 _REMOVED = 2
@@ -237,6 +238,8 @@ def _end(round_: Round, ending: Ending) -> None:
     NodeTimer.objects.filter(dag=dag).delete()
     with round_.handed_over():
         _apply(ending, [dag.pk], round_)
+    if ending.event is EndingEvent.REMOVE and dag.parent_node_id is None:
+        release_of_workspaces([dag.workspace_id], now=round_.now)
     if dag.parent_node_id is not None:
         outer = Node.objects.values_list("dag_id", flat=True).get(pk=dag.parent_node_id)
         kind = InboxEntry.Kind.DAG
@@ -310,7 +313,7 @@ def _stop_jobs(round_: Round, nodes: Sequence[Node], why: str) -> None:
     jobs.kill_jobs(ids, actor=round_.actor, reason=why, cause=JobCause.DAG_ENDED)
     requests = requests_of_nodes(nodes)
     if requests:
-        placement.remove_requests(requests, actor=round_.actor, reason=why)
+        placement.remove_batches(requests, actor=round_.actor, reason=why)
 
 
 def stop_inner(round_: Round, dag_ids: Sequence[int], why: str) -> None:

@@ -35,7 +35,7 @@ from wms.dags.models import Dag, Node, ScriptRun
 from wms.dags.scripts.run_requests import defer_delay_s, request_deferred_run
 from wms.dags.states import DagState, NodeCause, NodeState, ScriptKind
 from wms.jobs.models import JobEvent
-from wms.placement.models import PlacementRequest
+from wms.placement.selectors import ends_of_batches
 
 #: So many entries are read in one round; the rest is for the next.
 MOST_ENTRIES = 5000
@@ -279,28 +279,16 @@ def _outcomes_of_inner(round_: Round, dag_ids: Sequence[int]) -> list[NodeOutcom
 
 def _outcomes_of_requests(round_: Round, request_ids: Sequence[int]) -> list[NodeOutcome]:
     """Outcomes of the nodes whose placement requests ended."""
-    requests = {
-        request.pk: request for request in PlacementRequest.objects.filter(pk__in=request_ids)
-    }
-    if not requests:
+    ended = ends_of_batches(request_ids)
+    if not ended:
         return []
     nodes = Node.objects.filter(
-        dag=round_.dag, state=NodeState.SUBMITTED, work__request__in=list(requests)
+        dag=round_.dag, state=NodeState.SUBMITTED, work__request__in=list(ended)
     )
     outcomes = []
     for node in nodes.select_related("work").order_by("ordinal"):
-        request = requests[node.work.request_id or 0]
-        code = _code_of_request(request)
+        end = ended[node.work.request_id or 0]
+        code = JOB_REMOVED if end.is_removed else end.exit_code
         attempt = attempt_of(round_, node, features_of(node.features))
-        reason = request.state_reason if code else ""
-        outcomes.append(NodeOutcome(node, after_job(attempt, code), reason, NodeCause.REQUEST))
+        outcomes.append(NodeOutcome(node, after_job(attempt, code), end.reason, NodeCause.REQUEST))
     return outcomes
-
-
-def _code_of_request(request: PlacementRequest) -> int:
-    if request.state == "completed":
-        return 0
-    if request.state == "removed":
-        return JOB_REMOVED
-    last = request.attempts.order_by("number").last()
-    return (last.exit_code if last is not None else None) or 1

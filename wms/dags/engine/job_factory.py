@@ -127,7 +127,7 @@ class _JobFactory:
             cpu_segments_s=reads.cpu_segments_s,
             batch_name=dag.name,
         )
-        self._surroundings = SiteValues(dag.environment, dag.match_attributes, _evaluator(dag))
+        self._surroundings = SiteValues(dag.environment, dag.match_attributes, site_evaluator(dag))
         self._bind = None if dag.binds_jobs else _binder(dag, reads)
         self._parents = Parents(nodes)
         self._renderers: dict[tuple[object, str], Renderer] = {}
@@ -234,7 +234,7 @@ def _refusals_at(dag: Dag, reads: SubmissionReads) -> Callable[[Needs], str]:
     return refusal_of
 
 
-def _evaluator(dag: Dag) -> Evaluate:
+def site_evaluator(dag: Dag) -> Evaluate:
     """Evaluator of `$$([expression])`; the DAG's ad is read with the first expression."""
 
     @cache

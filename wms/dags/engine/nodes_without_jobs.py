@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from matching.descriptions.substitution import OwnAttributes
 from wms.core.errors import InvalidInput, PilotageError
 from wms.dags import lifecycle
 from wms.dags.engine.decisions import after_failed_submit
+from wms.dags.engine.job_factory import site_evaluator
 from wms.dags.engine.node_features import features_of
 from wms.dags.engine.node_work import work_of, write_work
 from wms.dags.engine.round import NodeOutcome, Round
@@ -18,14 +20,16 @@ from wms.dags.engine.settling import attempt_of
 from wms.dags.lifecycle import DATA_TOPIC
 from wms.dags.models import Dag, Node
 from wms.dags.rescue.rescue_files import Resumption
+from wms.dags.scripts.run_requests import current_status
 from wms.dags.states import DAG_TERMINAL, DagState, NodeCause
+from wms.dags.submission.request_texts import NodeValues, SiteReferences, final_text
 from wms.dags.submission.workspaces import read_file
-from wms.placement import operations as placement
+from wms.placement.submission import submit_requests
 
 #: DAGs in DAGs, no deeper than this: one that contains itself would never end.
 MAX_DEPTH = 10
-#: A placement request is an ad of a few lines.
-MAX_REQUEST_BYTES = 1024 * 1024
+#: Placement requests are ads of a few lines, thousands at most.
+MAX_REQUEST_BYTES = 8 * 1024 * 1024
 _SITE = ("site_id", "matched_at", "match_attributes", "environment", "substitutions")
 
 
@@ -69,10 +73,13 @@ def bind_inner(outer: Dag, dag_ids: list[int], round_: Round) -> None:
 
 
 def start_request(round_: Round, node: Node) -> NodeOutcome | None:
-    """Hand a node's placement request over; a outcome if it is not understood."""
+    """Hand a node's placement requests over; a outcome if they are not understood.
+
+    The first one stands for all: its end, of which the engine hears, is the end of the last.
+    """
     try:
-        request_id = placement.submit_request(
-            _request_text(round_.dag, node),
+        request_id, *_ = submit_requests(
+            _filled_text(round_.dag, node),
             workspace=round_.dag.workspace,
             directory=node.directory,
             owner=round_.dag.owner,
@@ -115,6 +122,22 @@ def _check_depth(outer: Dag, node: Node) -> None:
         dag = Dag.objects.select_related("parent_node").get(nodes=dag.parent_node_id)
         if depth > MAX_DEPTH:
             raise InvalidInput.of(f"DAGs may be nested {MAX_DEPTH} deep", field=node.name)
+
+
+def _filled_text(dag: Dag, node: Node) -> str:
+    """The node's requests with its macros, and the values of the site at which the DAG is."""
+    evaluate = site_evaluator(dag)
+    values = NodeValues(node.name, node.variables, features_of(node.features).appended)
+    late = {
+        "DAGManJobId": str(dag.pk),
+        "RETRY": str(node.retry_number),
+        "DAG_STATUS": str(int(current_status(dag))),
+        "FAILED_COUNT": str(dag.failed_count),
+    }
+    site = SiteReferences(
+        dag.environment, dag.match_attributes, lambda text: evaluate(text, OwnAttributes())
+    )
+    return final_text(_request_text(dag, node), values, late, site)
 
 
 def _request_text(dag: Dag, node: Node) -> str:

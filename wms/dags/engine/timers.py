@@ -118,7 +118,7 @@ def _end_jobs(
 def _end_others(round_: Round, nodes: Sequence[Node], reason: str) -> None:
     requests = requests_of_nodes(nodes)
     if requests:
-        placement.remove_requests(requests, actor=round_.actor, reason=reason)
+        placement.remove_batches(requests, actor=round_.actor, reason=reason)
     inner = inner_of_nodes(nodes)
     if inner:
         stop_inner(round_, inner, reason)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.db import connection
-from django.db.models import QuerySet, Value
+from django.db.models import Q, QuerySet, Value
 
 from wms.core.errors import NotFound
 from wms.core.models import User
@@ -128,7 +128,8 @@ def requests_of_node(node: Node) -> QuerySet[PlacementRequest]:
     """Placement requests of a DATA node, latest first."""
     submits = NodeEvent.objects.filter(node=node, event="submit", facts__has_key="request")
     ids = list(submits.values_list("facts__request", flat=True))
-    requests = PlacementRequest.objects.filter(pk__in=ids).select_related("owner")
+    of_node = Q(pk__in=ids) | Q(leader__in=ids)
+    requests = PlacementRequest.objects.filter(of_node).select_related("owner")
     return requests.defer("attributes").order_by("-pk")
 
 
@@ -140,8 +141,12 @@ def inner_dags_of_node(node: Node) -> QuerySet[Dag]:
 def nodes_of_requests(request_ids: Collection[int]) -> dict[int, Node]:
     """Nodes with their DAGs by placement request id."""
     requests = PlacementRequest.objects.filter(pk__in=request_ids, topic=DATA_TOPIC)
-    dag_ids = set(requests.values_list("topic_key", flat=True))
+    found = list(requests.values_list("pk", "leader_id", "topic_key"))
+    leaders = {pk: leader or pk for pk, leader, _ in found}
     submits = NodeEvent.objects.filter(
-        dag_id__in=dag_ids, event="submit", facts__request__in=list(request_ids)
+        dag_id__in={dag for _, _, dag in found},
+        event="submit",
+        facts__request__in=list(set(leaders.values())),
     ).select_related("node__dag")
-    return {event.facts["request"]: event.node for event in submits}
+    nodes = {event.facts["request"]: event.node for event in submits}
+    return {pk: nodes[leader] for pk, leader in leaders.items() if leader in nodes}

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from codecs import BOM_UTF8
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import BinaryIO
 
@@ -26,10 +26,12 @@ from wms.dags.states import Binding, NodeKind, ScriptKind
 from wms.dags.submission.dag_description import DagDescription, read_description
 from wms.dags.submission.gate_checks import gate_faults
 from wms.dags.submission.node_checks import check_nodes
+from wms.dags.submission.request_texts import NodeValues, checked_text
 from wms.dags.submission.unknown_references import unknown_references, uses_references
 from wms.jobs.description.submit_file import SubmitFile, parse_submit_file
-from wms.placement.modules import MODULES
-from wms.placement.request_ad import PairFindings, check_pairs, parse_request
+from wms.placement.modules import Abilities, abilities
+from wms.placement.request_ad import parse_requests
+from wms.placement.submission import Findings, check_requests
 from wms.sites.vocabulary import advertised_names, current_vocabulary
 from wms.taskqueues.task_queue_policy import task_queue_policy
 
@@ -38,6 +40,8 @@ from wms.taskqueues.task_queue_policy import task_queue_policy
 _CHECK_S, _CHECK_S_PER_MB = 5.0, 2.0
 #: Submit descriptions are text that people write; larger ones are a mistake.
 MAX_TEXT_BYTES = 1024 * 1024
+#: Nodes with VARS of their own whose requests of one text are checked with the DAG.
+MOST_CHECKED = 1000
 _SOURCE_NAMES = {NodeKind.SUBDAG: "DAG file", NodeKind.DATA: "placement request"}
 
 
@@ -78,7 +82,7 @@ def check_dag(
     binding: Binding | None = None,
     limit_s: float | None = None,
     deadline: Deadline | None = None,
-    transfers: Collection[tuple[str, str]] | None = MODULES.keys(),
+    takes_any_request: bool = False,
     is_fragment: bool = False,
 ) -> CheckedDag:
     """Parse and check a submission; all faults are found at once.
@@ -87,9 +91,9 @@ def check_dag(
     are resolved. `binding`, if any, wins over that of the description. Without an owner nothing is
     read from the database. With `allow_missing_files`, missing descriptions, executables and inputs
     are warnings instead of faults. A check that exceeds the deadline, the limit of the settings or
-    `limit_s` ends with a fault. `transfers` are the pairs of schemes that DATA nodes may name; None
-    for all. Of a fragment of a DAG that runs, inputs that are not there are warnings: nodes around
-    it may make them.
+    `limit_s` ends with a fault. With `takes_any_request`, DATA nodes may ask for what nothing here
+    does. Of a fragment of a DAG that runs, inputs that are not there are warnings: nodes around it
+    may make them.
     """
     texts = _Texts(files)
     deadline = deadline or _check_deadline(limit_s)
@@ -107,7 +111,11 @@ def check_dag(
     if owner is not None:
         checked.findings += gate_faults(dag)
     is_read = _read_sources(
-        checked, files, deadline, allow_missing_files=allow_missing_files, transfers=transfers
+        checked,
+        files,
+        deadline,
+        allow_missing_files=allow_missing_files,
+        able=None if takes_any_request else abilities(is_here=owner is not None),
     )
     if description_text and owner is not None:
         checked.description, faults = read_description(
@@ -221,14 +229,14 @@ def _read_sources(
     deadline: Deadline,
     *,
     allow_missing_files: bool,
-    transfers: Collection[tuple[str, str]] | None,
+    able: Abilities | None,
 ) -> bool:
     """Read the descriptions of the nodes; a missing or unreadable one is reported once.
 
     False when the deadline has passed.
     """
     missing: set[tuple[str, bool]] = set()
-    requests: set[str] = set()
+    requests: dict[str, int] = {}
     for node in checked.dag.nodes.values():
         source = node.source
         if source in checked.submit_files or not source:
@@ -245,12 +253,21 @@ def _read_sources(
             submit_file = _read_submit_file(checked.dag, source, files)
             checked.submit_files[source] = submit_file
             checked.findings += submit_file.findings
-        elif node.kind is NodeKind.DATA and source not in requests:
-            requests.add(source)
-            found = _check_request(checked.dag, node, files, transfers)
+        elif node.kind is NodeKind.DATA and _is_to_check(requests, node):
+            found = _check_requests(checked.dag, node, files, able)
             checked.findings += found.faults
             checked.warnings += found.warnings
     return True
+
+
+def _is_to_check(requests: dict[str, int], node: NodeSpec) -> bool:
+    """Whether the requests of a node are looked at: one text once, with VARS for many nodes.
+
+    `requests` counts how often each text was. What others say is told when they are submitted.
+    """
+    count = requests.setdefault(node.source, 0)
+    requests[node.source] += 1
+    return count == 0 or (bool(node.variables) and count < MOST_CHECKED)
 
 
 def _add_deadline_fault(checked: CheckedDag, node: NodeSpec, deadline: Deadline) -> None:
@@ -294,27 +311,34 @@ def _read_submit_file(dag: DagSpec, source: str, files: Mapping[str, BinaryIO]) 
     return parse_submit_file(text, file=location.file, first_line=location.line)
 
 
-def _check_request(
-    dag: DagSpec,
-    node: NodeSpec,
-    files: Mapping[str, BinaryIO],
-    transfers: Collection[tuple[str, str]] | None,
-) -> PairFindings:
+def _check_requests(
+    dag: DagSpec, node: NodeSpec, files: Mapping[str, BinaryIO], able: Abilities | None
+) -> Findings:
     text, location, faults = _source_text(dag, node.source, files)
     if faults:
-        return PairFindings(faults)
+        return Findings(faults)
 
     def placed(findings: Sequence[Finding]) -> list[Finding]:
         return [replace(each, line=location.line - 1 + (each.line or 1)) for each in findings]
 
     try:
-        spec = parse_request(text, directory=node.directory, file=location.file)
+        text = checked_text(text, _node_values(node))
+        specs = parse_requests(text, directory=node.directory, file=location.file)
     except InvalidInput as error:
-        return PairFindings(placed(error.findings))
-    if transfers is None:
-        return PairFindings()
-    found = check_pairs(spec, text, transfers, file=location.file)
-    return PairFindings(placed(found.faults), placed(found.warnings))
+        return Findings(placed(error.findings))
+    if able is None:
+        return Findings()
+    found = check_requests(specs, able, file=location.file)
+    return Findings(placed(found.faults), placed(found.warnings))
+
+
+def _node_values(node: NodeSpec) -> NodeValues:
+    given = list((node.variables or {}).values())
+    return NodeValues(
+        node.name,
+        {each.name: each.value for each in given if not each.is_appended},
+        {each.name: each.value for each in given if each.is_appended},
+    )
 
 
 def _check_nodes(

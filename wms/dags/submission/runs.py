@@ -49,7 +49,6 @@ from wms.dags.submission.node_needs import stored_needs
 from wms.dags.submission.storing import store_nodes
 from wms.dags.submission.workspaces import WorkspaceFiles
 from wms.jobs.models import Workspace
-from wms.placement.modules import MODULES
 
 SUBMIT_EVENT = "submit"
 #: The engine reads inner DAGs in its rounds, while the outer one waits.
@@ -69,7 +68,7 @@ class RunRequest:
 
     `options` are those of RunOptions that are given explicitly; they win over CONFIG files.
     `keeps_files`: a second run is refused while files of an earlier one exist, unless it resumes
-    from a rescue. `takes_any_transfer`: DATA nodes may name schemes that no module transfers, as
+    from a rescue. `takes_any_request`: DATA nodes may name schemes that no module transfers, as
     where transfers are simulated.
     """
 
@@ -83,7 +82,7 @@ class RunRequest:
     previous: Dag | None = None
     allow_missing_files: bool = False
     keeps_files: bool = False
-    takes_any_transfer: bool = False
+    takes_any_request: bool = False
     #: More than those of the description; and what wins over its priority.
     labels: tuple[str, ...] = ()
     priority: int | None = None
@@ -103,7 +102,7 @@ def create_run(request: RunRequest, *, actor: Actor) -> Dag:
             allow_missing_files=request.allow_missing_files,
             binding=_inherited_binding(request),
             limit_s=None if request.parent_node is None else _LIMIT_OF_INNER_S,
-            transfers=None if request.takes_any_transfer else MODULES.keys(),
+            takes_any_request=request.takes_any_request,
         )
     if checked.findings:
         raise FaultyDag(checked)

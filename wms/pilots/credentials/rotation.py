@@ -6,6 +6,7 @@ import os
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from django.db import transaction
 from django.views.decorators.debug import sensitive_variables
@@ -27,6 +28,15 @@ class Rotation:
     unopened: tuple[str, ...]
 
 
+#: The models whose column `sealed` holds a secret; a row's text names it.
+_SEALED_MODELS: list[type[Any]] = [Credential]
+
+
+def register_sealed(model: type[Any]) -> None:
+    """Let the secrets of another model be sealed anew with the others, under `SEALING_LOCK`."""
+    _SEALED_MODELS.append(model)
+
+
 @transaction.atomic
 def add_key() -> None:
     """Put a fresh key before those in the key file. Raises NoKey, or Conflict without a file."""
@@ -46,14 +56,15 @@ def reseal_all(*, actor: Actor) -> Rotation:
     wait_for_locks([SEALING_LOCK])
     read_keys()
     resealed, unopened = 0, []
-    for row in Credential.objects.select_for_update(of=("self",)).order_by("pk"):
-        try:
-            sealed = reseal(row.sealed)
-        except NoKey:
-            unopened.append(row.name)
-            continue
-        Credential.objects.filter(pk=row.pk).update(sealed=sealed)
-        resealed += 1
+    for model in _SEALED_MODELS:
+        for row in model._default_manager.select_for_update(of=("self",)).order_by("pk"):
+            try:
+                sealed = reseal(row.sealed)
+            except NoKey:
+                unopened.append(str(row))
+                continue
+            model._default_manager.filter(pk=row.pk).update(sealed=sealed)
+            resealed += 1
     facts = {"resealed": resealed, "unopened": unopened}
     record_action("rotate credential keys", target="credential keys", actor=actor, facts=facts)
     return Rotation(resealed, tuple(unopened))

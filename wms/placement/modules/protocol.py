@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from wms.placement.conf import PlacementConf
+from wms.placement.request_ad import Checksums
 
 #: Exit codes of attempts. 111 is Stork's, the others are those of the shell and of `timeout`.
 FAILED: Final = 1
@@ -23,24 +24,61 @@ class ModuleFailed(Exception):
         self.message = message
 
 
+def _any_size(size_bytes: int | None, most_bytes: int) -> int:
+    return most_bytes
+
+
+class Interrupted(ModuleFailed):
+    """The transfer broke off: what has come is of use for the next attempt."""
+
+    def __init__(self, message: str, exit_code: int = FAILED) -> None:
+        super().__init__(exit_code, message)
+
+
+@dataclass(frozen=True, slots=True)
+class Credential:
+    """What an endpoint asks for: a user (or key id) with a password, or a token."""
+
+    user: str = ""
+    secret: str = field(default="", repr=False)
+    token: str = field(default="", repr=False)
+
+
+def _no_credential(scheme: str, host: str, port: int) -> Credential | None:
+    return None
+
+
 @dataclass(frozen=True, slots=True)
 class TransferTask:
-    """One transfer. `pulse` is called for each piece of work; its exception ends the attempt."""
+    """One transfer. `pulse` is called for each piece of work; its exception ends the attempt.
 
+    `hold` is told the size of the file, None where nobody knows it, and the most that the settings
+    allow; it gives the bytes that may be written, and raises ModuleFailed where there is no room.
+    """
+
+    request_id: int
     source_url: str
     destination_url: str
     arguments: str
     workspace_id: int
     directory: str
-    expected_sha256: str
+    checksums: Checksums
     expected_bytes: int | None
     conf: PlacementConf
     pulse: Callable[[], None]
+    hold: Callable[[int | None, int], int] = _any_size
+    #: What the owner has stored for an endpoint: scheme, host and port.
+    credential: Callable[[str, str, int], Credential | None] = _no_credential
+    is_last: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class TransferResult:
-    """A file that was transferred; `contents` by path are put into the workspace with the end."""
+    """What was done: `contents` by path are put into the workspace with the end of the attempt.
 
-    size_bytes: int
+    `removed` are paths that are taken out of it. No size where nothing was read.
+    """
+
+    size_bytes: int | None
     contents: Mapping[str, str] = field(default_factory=dict)
+    removed: tuple[str, ...] = ()

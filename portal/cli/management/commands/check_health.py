@@ -24,7 +24,8 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument(
-            "program", choices=("web", "worker", "engine", "scripts", "elements", "beat")
+            "program",
+            choices=("web", "worker", "engine", "scripts", "placement", "elements", "beat"),
         )
         parser.add_argument("--port", type=int, default=8000, help="of the web server")
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from functools import partial
 
+from django.db.models import Q
+
 from wms.dags.models import Node
 from wms.dags.simulation.behaviour import TRANSFER, RunResult
 from wms.dags.simulation.context import SIMULATION_ACTOR, SimulationContext
@@ -75,9 +77,9 @@ class PlacementService:
 
     def _node_of(self, request_id: int) -> tuple[str, int]:
         node = Node.objects.only("name", "dag_id").get(
+            Q(work__request=request_id) | Q(work__request__followers=request_id),
             dag_id__in=self._context.dag_ids,
             state=NodeState.SUBMITTED,
-            work__request=request_id,
         )
         return node.name, node.dag_id
 

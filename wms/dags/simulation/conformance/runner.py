@@ -131,7 +131,7 @@ class _CaseRun:
                 resumption=submission.options.resumption,
                 keeps_files=submission.options.keeps_files,
                 allow_missing_files=True,
-                takes_any_transfer=True,
+                takes_any_request=True,
             ),
             submission.behaviour,
             submission.options,

@@ -1,9 +1,9 @@
 """Table of networks that are not of the public internet (IANA's special-purpose registries).
 
-Also whether an address is in one of them, IPv4 addresses within IPv6 ones included: no webhook can
-have such an address. The table is our own: what the standard library counts as public depends on
-its version. All entries of the registries are in it, those that may be routed too: nobody answers
-webhooks there.
+Also whether an address is in one of them, IPv4 addresses within IPv6 ones included: no host that
+the portal calls for others can have such an address. The table is our own: what the standard
+library counts as public depends on its version. All entries of the registries are in it, those that
+may be routed too: nobody answers there.
 """
 
 from __future__ import annotations
@@ -66,5 +66,5 @@ def effective_address(address: Address) -> Address:
 
 
 def is_special(address: Address) -> bool:
-    """True for an address, made by `effective_address`, that no webhook can have."""
+    """True for an address, made by `effective_address`, that no such host can have."""
     return any(address in network for network in _SPECIAL)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wms.notices.special_networks import Address, effective_address, is_special
+from wms.core.special_networks import Address, effective_address, is_special
 
 #: The IANA's special-purpose registries of IPv4 and IPv6, all their entries, as of 2026.
 REGISTRY = [

@@ -1,0 +1,63 @@
+"""WebDAV server (wsgidav) of a folder."""
+
+from __future__ import annotations
+
+import io
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
+
+import pytest
+
+pytest.importorskip("wsgidav", reason="wsgidav is not installed")
+
+from wsgidav.wsgidav_app import WsgiDAVApp
+
+
+class _Quiet(WSGIRequestHandler):
+    def log_message(self, *_: object) -> None:
+        return
+
+
+class _Server(WSGIServer):
+    def handle_error(self, *_: object) -> None:
+        """Clients end connections as they like."""
+
+
+def _with_ends_of_bodies(app: WsgiDAVApp) -> Callable[..., Any]:
+    """The application, whose bodies end where they end: wsgiref lets it read on."""
+
+    def call(environ: dict[str, Any], start_response: Any) -> Any:
+        size = int(environ.get("CONTENT_LENGTH") or 0)
+        environ["wsgi.input"] = io.BytesIO(environ["wsgi.input"].read(size))
+        return app(environ, start_response)
+
+    return call
+
+
+@contextmanager
+def dav_server(folder: Path, *, password: str = "") -> Iterator[int]:
+    """The port of a server that runs; with a password, for alice alone."""
+    users = {"alice": {"password": password}} if password else True
+    app = WsgiDAVApp(
+        {
+            "provider_mapping": {"/": str(folder)},
+            "simple_dc": {"user_mapping": {"*": users}},
+            "http_authenticator": {"accept_basic": True, "accept_digest": False,
+                                   "default_to_digest": False},
+            "verbose": 0,
+            "logging": {"enable": False},
+        }
+    )  # fmt: skip
+    server = make_server("127.0.0.1", 0, _with_ends_of_bodies(app), _Server, _Quiet)
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
+    thread.start()
+    try:
+        yield server.server_port
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()

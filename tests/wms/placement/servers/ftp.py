@@ -1,0 +1,80 @@
+"""FTP server (pyftpdlib) of a folder, with one user and, to read, anybody."""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("pyftpdlib", reason="pyftpdlib is not installed")
+
+with warnings.catch_warnings():
+    # It stands on modules of Python 3.11 that later ones do not have, and brings them there.
+    warnings.simplefilter("ignore", DeprecationWarning)
+    from pyftpdlib.authorizers import DummyAuthorizer
+    from pyftpdlib.handlers import DTPHandler, FTPHandler
+    from pyftpdlib.servers import FTPServer
+
+
+@dataclass
+class FtpSite:
+    """The server's port, and how many transfers it breaks off after about so many bytes."""
+
+    folder: Path
+    port: int = 0
+    cuts: int = 0
+    cut_after: int = 100_000
+
+    def url(self, path: str) -> str:
+        """Address of a path."""
+        return f"ftp://127.0.0.1:{self.port}{path}"
+
+
+@contextmanager
+def ftp_server(folder: Path, *, anonymous: str = "elradfmwMT") -> Iterator[FtpSite]:
+    """A server that runs; anybody may do what the letters of `anonymous` stand for."""
+    site = FtpSite(folder)
+    people = DummyAuthorizer()
+    people.add_user("alice", "secret", str(folder), perm="elradfmwMT")
+    if anonymous:
+        with warnings.catch_warnings():
+            # That anybody may write is told, and meant.
+            warnings.simplefilter("ignore", RuntimeWarning)
+            people.add_anonymous(str(folder), perm=anonymous)
+
+    class Transfer(DTPHandler):
+        def send(self, data: bytes) -> int:
+            if site.cuts and self.tot_bytes_sent > site.cut_after:
+                site.cuts -= 1
+                self.cmd_channel.close()
+                self.close()
+                return 0
+            return super().send(data)
+
+    class Handler(FTPHandler):
+        authorizer = people
+        dtp_handler = Transfer
+        use_sendfile = False
+        auth_failed_timeout = 0
+
+    server = FTPServer(("127.0.0.1", 0), Handler)
+    site.port = server.address[1]
+    ends = threading.Event()
+
+    def serve() -> None:
+        while not ends.is_set():
+            server.serve_forever(timeout=0.02, blocking=False)
+        server.close_all()
+
+    thread = threading.Thread(target=serve, daemon=True)
+    thread.start()
+    try:
+        yield site
+    finally:
+        ends.set()
+        thread.join()

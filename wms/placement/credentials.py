@@ -1,0 +1,165 @@
+"""Credentials of users for the endpoints of their transfers: set, listed, deleted, and shown once.
+
+What is secret is sealed with the keys of the pilots' credentials, and leaves the database for the
+transfer that needs it alone.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Final
+from urllib.parse import urlsplit
+
+from django.db import transaction
+from django.db.models import QuerySet
+from django.utils import timezone
+from django.views.decorators.debug import sensitive_variables
+
+from wms.core.actors import Actor
+from wms.core.audit import record_action
+from wms.core.database.locks import wait_for_locks
+from wms.core.errors import Finding, InvalidInput, NotFound, NotPermitted
+from wms.core.models import Role, User
+from wms.core.policy import require_role
+from wms.pilots.credentials.sealing import seal, unseal
+from wms.pilots.credentials.services import SEALING_LOCK
+from wms.placement.addresses import is_host
+from wms.placement.models import PlacementCredential
+from wms.placement.modules import s3
+from wms.placement.modules.protocol import Credential
+
+#: The schemes whose endpoints ask for one, and their ports.
+PORTS: Final = {
+    "http": 80, "https": 443, "dav": 80, "davs": 443, "ftp": 21, "ftps": 21, "s3": s3.PORT,
+}  # fmt: skip
+_WITHOUT_TOKENS = frozenset({"ftp", "ftps", "s3"})
+_PRINTABLE = re.compile(r"[\x20-\x7e]+")
+_TOKEN = re.compile(r"[\x21-\x7e]+")
+_MOST_CHARACTERS = 8192
+
+
+@dataclass(frozen=True, slots=True)
+class NewCredential:
+    """What is set for an endpoint such as `davs://host`: user and password, or a token."""
+
+    endpoint: str
+    user: str = ""
+    password: str = field(default="", repr=False)
+    token: str = field(default="", repr=False)
+
+
+def own_credentials(user: User) -> QuerySet[PlacementCredential]:
+    """The credentials of a user, without what is secret."""
+    return PlacementCredential.objects.filter(owner=user).defer("sealed")
+
+
+@sensitive_variables("new", "sealed")
+def set_credential(
+    new: NewCredential, *, owner: User, actor: Actor, reason: str = ""
+) -> tuple[PlacementCredential, bool]:
+    """Store the owner's credential for an endpoint in place of the one there is, if any.
+
+    Also returns whether it is the first. Raises NotPermitted, and InvalidInput with every fault.
+    """
+    _require_own(actor, owner)
+    scheme, host, port = _endpoint(new.endpoint)
+    _check(new, scheme)
+    kind = PlacementCredential.Kind.TOKEN if new.token else PlacementCredential.Kind.PASSWORD
+    with transaction.atomic():
+        # The keys do not change meanwhile.
+        wait_for_locks([SEALING_LOCK])
+        sealed = seal(new.token or new.password)
+        stored, is_new = PlacementCredential.objects.update_or_create(
+            owner=owner,
+            scheme=scheme,
+            host=host,
+            port=port,
+            defaults={
+                "kind": kind, "user": new.user, "sealed": sealed, "replaced_at": timezone.now(),
+            },
+            create_defaults={"kind": kind, "user": new.user, "sealed": sealed},
+        )  # fmt: skip
+        record_action(
+            "set placement credential",
+            target=f"placement credential {stored} of {owner}",
+            actor=actor,
+            reason=reason,
+            facts={"kind": kind.value, "user": new.user},
+        )
+    return stored, is_new
+
+
+@transaction.atomic
+def delete_credential(credential_id: int, *, owner: User, actor: Actor, reason: str = "") -> None:
+    """Forget one of the owner's credentials. Raises NotPermitted and NotFound."""
+    _require_own(actor, owner)
+    stored = own_credentials(owner).filter(pk=credential_id).first()
+    if stored is None:
+        raise NotFound(f"You have no credential {credential_id} for placements.")
+    record_action(
+        "delete placement credential",
+        target=f"placement credential {stored} of {owner}",
+        actor=actor,
+        reason=reason,
+    )
+    stored.delete()
+
+
+@sensitive_variables()
+def credential_for(owner_id: int, scheme: str, host: str, port: int) -> Credential | None:
+    """What the owner has stored for an endpoint, opened. Raises NoKey."""
+    stored = PlacementCredential.objects.filter(
+        owner=owner_id, scheme=scheme, host=host, port=port
+    ).first()
+    if stored is None:
+        return None
+    secret = unseal(stored.sealed)
+    if stored.kind == PlacementCredential.Kind.TOKEN:
+        return Credential(token=secret)
+    return Credential(user=stored.user, secret=secret)
+
+
+def _require_own(actor: Actor, owner: User) -> None:
+    require_role(actor, Role.USER, "keep credentials for placements")
+    if not actor.is_system and actor.user != owner:
+        raise NotPermitted("Credentials for placements are set by their owners alone.")
+
+
+def _endpoint(text: str) -> tuple[str, str, int]:
+    """Scheme, host and port. Raises InvalidInput."""
+    fault = (
+        f"must be an endpoint such as davs://storage.example.org; schemes are {', '.join(PORTS)}"
+    )
+    try:
+        parts = urlsplit(text.strip())
+        host, port = (parts.hostname or "").lower(), parts.port
+    except ValueError:
+        raise InvalidInput.of(fault, field="endpoint") from None
+    if parts.scheme not in PORTS or not is_host(host) or port == 0:
+        raise InvalidInput.of(fault, field="endpoint")
+    if parts.username is not None or parts.path not in ("", "/") or parts.query or parts.fragment:
+        raise InvalidInput.of("must be scheme, host and port alone", field="endpoint")
+    return parts.scheme, host, port or PORTS[parts.scheme]
+
+
+@sensitive_variables()
+def _check(new: NewCredential, scheme: str) -> None:
+    findings = []
+    if bool(new.token) == bool(new.user or new.password):
+        findings.append(Finding("give either a token, or user and password", field="token"))
+    elif new.token and scheme in _WITHOUT_TOKENS:
+        findings.append(Finding(f"{scheme} knows no tokens", field="token"))
+    elif new.token and not _fits(_TOKEN, new.token):
+        findings.append(Finding("must be ASCII without spaces", field="token"))
+    elif not new.token:
+        if ":" in new.user or len(new.user) > 255 or not _fits(_PRINTABLE, new.user):
+            findings.append(Finding("must be printable ASCII without colons", field="user"))
+        if not _fits(_PRINTABLE, new.password):
+            findings.append(Finding("must be printable ASCII", field="password"))
+    if findings:
+        raise InvalidInput(findings)
+
+
+def _fits(pattern: re.Pattern[str], text: str) -> bool:
+    return len(text) <= _MOST_CHARACTERS and pattern.fullmatch(text) is not None

@@ -1,0 +1,104 @@
+"""Connections to other hosts for transfers: to addresses that were checked, with time limits."""
+
+from __future__ import annotations
+
+import http.client
+import posixpath
+import socket
+import ssl
+from dataclasses import dataclass
+from urllib.parse import unquote, urlsplit
+
+from wms.core.public_addresses import NotPublic, public_addresses
+from wms.placement.modules.protocol import FAILED, Credential, ModuleFailed, TransferTask
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """A place at another host: where to connect, and what to ask for there."""
+
+    scheme: str
+    host: str
+    port: int
+    #: As it stands in the address, with the query.
+    path: str
+
+    @property
+    def name(self) -> str:
+        """The last part of the path, decoded."""
+        return posixpath.basename(unquote(urlsplit(self.path).path).rstrip("/"))
+
+    @property
+    def authority(self) -> str:
+        """Host and port, as in an address."""
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    def at(self, path: str) -> Endpoint:
+        """Another path of the same host."""
+        return Endpoint(self.scheme, self.host, self.port, path)
+
+
+def endpoint_of(url: str, ports: dict[str, int]) -> Endpoint:
+    """The endpoint of an address. Raises ModuleFailed for one that names no host."""
+    try:
+        parts = urlsplit(url)
+        host, port = (parts.hostname or "").lower(), parts.port
+    except ValueError as error:
+        raise ModuleFailed(FAILED, f"{url}: {error}") from None
+    if not host or parts.scheme not in ports:
+        raise ModuleFailed(FAILED, f"{url} names no host")
+    path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+    return Endpoint(parts.scheme, host, port or ports[parts.scheme], path)
+
+
+def connected(task: TransferTask, host: str, port: int) -> socket.socket:
+    """A connection to a checked address of the host, on which nothing may stall.
+
+    Raises ModuleFailed, in the same words for a host that nobody knows and for one that must not be
+    reached: whoever names hosts learns nothing of the networks that the portal can reach.
+    """
+    try:
+        addresses = public_addresses(host, port, allowed=task.conf.allowed)
+    except NotPublic:
+        raise ModuleFailed(
+            FAILED,
+            f"{host} is not known, or is not at a public address; an administrator may allow it "
+            "(PILOTAGE_PLACEMENT_ALLOWED)",
+        ) from None
+    fault = ""
+    for address in addresses:
+        task.pulse()
+        try:
+            return socket.create_connection((address, port), timeout=task.conf.stall_s)
+        except OSError as error:
+            fault = error.strerror or str(error)
+    raise ModuleFailed(FAILED, f"{host}:{port} cannot be reached: {fault}")
+
+
+def over_tls(plain: socket.socket, host: str) -> ssl.SSLSocket:
+    """The connection by TLS, where the other side has to prove its name. Raises ModuleFailed."""
+    try:
+        return ssl.create_default_context().wrap_socket(plain, server_hostname=host)
+    except ssl.SSLCertVerificationError as error:
+        plain.close()
+        raise ModuleFailed(
+            FAILED, f"the certificate of {host} was refused: {error.verify_message}"
+        ) from None
+
+
+class CheckedConnection(http.client.HTTPConnection):
+    """A connection for HTTP to an address that was checked."""
+
+    def __init__(self, task: TransferTask, endpoint: Endpoint, *, is_secure: bool) -> None:
+        super().__init__(endpoint.host, endpoint.port, timeout=task.conf.stall_s)
+        self._task, self._endpoint, self._is_secure = task, endpoint, is_secure
+
+    def connect(self) -> None:
+        """Connect to one of the checked addresses."""
+        plain = connected(self._task, self._endpoint.host, self._endpoint.port)
+        self.sock = over_tls(plain, self._endpoint.host) if self._is_secure else plain
+
+
+def credential_of(task: TransferTask, endpoint: Endpoint) -> Credential | None:
+    """What the owner has stored for this endpoint."""
+    return task.credential(endpoint.scheme, endpoint.host, endpoint.port)

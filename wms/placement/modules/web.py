@@ -1,0 +1,265 @@
+"""Files of `http:`, `https:`, `dav:` and `davs:` addresses: read with ranges, written by PUT.
+
+At servers that speak WebDAV (`dav:` over HTTP, `davs:` over HTTPS) folders are made, and a file
+appears under its name when it is complete. Redirects are followed for reading, each to a host that
+is checked as the first one; a credential goes to its own endpoint alone.
+"""
+
+from __future__ import annotations
+
+import base64
+import http.client
+import secrets
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from typing import Final
+from urllib.parse import quote, urljoin, urlsplit
+
+from wms.placement.modules.connections import (
+    CheckedConnection,
+    Endpoint,
+    credential_of,
+    endpoint_of,
+)
+from wms.placement.modules.protocol import FAILED, ModuleFailed, TransferResult, TransferTask
+from wms.placement.modules.streaming import CHUNK_BYTES, Reading, Source
+
+_PORTS: Final = {"http": 80, "https": 443, "dav": 80, "davs": 443}
+_SECURE = frozenset({"https", "davs"})
+_DAV = frozenset({"dav", "davs"})
+_MOST_REDIRECTS = 5
+_REDIRECTS = frozenset({301, 302, 303, 307, 308})
+#: So much of an answer that is no file is read.
+ANSWER_BYTES = 64 * 1024
+
+_Answer = http.client.HTTPResponse
+
+
+class Client:
+    """The requests of one transfer; one that signs them itself shows no password or token."""
+
+    def __init__(self, task: TransferTask, *, signs_itself: bool = False) -> None:
+        self._task, self._signs_itself = task, signs_itself
+        self._connection: CheckedConnection | None = None
+
+    def close(self) -> None:
+        """End the connection."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def ask(
+        self,
+        method: str,
+        endpoint: Endpoint,
+        headers: Mapping[str, str] | None = None,
+        body: Iterable[bytes] | None = None,
+    ) -> _Answer:
+        """The answer, whose body was not read yet. Raises ModuleFailed and OSError."""
+        self.close()
+        self._connection = CheckedConnection(
+            self._task, endpoint, is_secure=endpoint.scheme in _SECURE
+        )
+        sent = {"User-Agent": "Pilotage", "Accept-Encoding": "identity", **(headers or {})}
+        if body is None and method not in ("GET", "HEAD"):
+            # Without it some servers wait for a body.
+            sent["Content-Length"] = "0"
+        if not self._signs_itself:
+            sent |= _authorization(self._task, endpoint)
+        try:
+            self._connection.request(
+                method, endpoint.path, body=body, headers=sent,
+                encode_chunked=sent.get("Transfer-Encoding") == "chunked",
+            )  # fmt: skip
+            self._task.pulse()
+            return self._connection.getresponse()
+        except (BrokenPipeError, ConnectionResetError) as error:
+            raise ModuleFailed(FAILED, f"{endpoint.host} ended the connection") from error
+
+    def read(self, endpoint: Endpoint, headers: Mapping[str, str]) -> tuple[_Answer, Endpoint]:
+        """The answer to GET, and where it came from in the end."""
+        for _ in range(_MOST_REDIRECTS + 1):
+            answer = self.ask("GET", endpoint, headers)
+            if answer.status not in _REDIRECTS:
+                return answer, endpoint
+            endpoint = _redirected(endpoint, answer)
+        raise ModuleFailed(FAILED, f"more than {_MOST_REDIRECTS} redirects")
+
+
+def _redirected(endpoint: Endpoint, answer: _Answer) -> Endpoint:
+    base = f"{'https' if endpoint.scheme in _SECURE else 'http'}://{endpoint.authority}"
+    url = urljoin(base + endpoint.path, answer.getheader("Location", ""))
+    target = endpoint_of(url, {"http": 80, "https": 443})
+    if endpoint.scheme in _SECURE and target.scheme != "https":
+        raise ModuleFailed(FAILED, f"{endpoint.host} redirects to {target.host} without TLS")
+    return target
+
+
+def _authorization(task: TransferTask, endpoint: Endpoint) -> dict[str, str]:
+    given = credential_of(task, endpoint)
+    if given is None:
+        return {}
+    if given.token:
+        return {"Authorization": f"Bearer {given.token}"}
+    pair = base64.b64encode(f"{given.user}:{given.secret}".encode()).decode()
+    return {"Authorization": f"Basic {pair}"}
+
+
+@contextmanager
+def opened(task: TransferTask) -> Iterator[Source]:
+    """The file at the source address. Raises ModuleFailed."""
+    client = Client(task)
+    try:
+        first = endpoint_of(task.source_url, _PORTS)
+        answer, endpoint = client.read(first, {})
+        require(answer, first, {200})
+
+        def again(headers: dict[str, str]) -> tuple[int, int | None, Iterable[bytes]]:
+            behind, _ = client.read(endpoint, headers)
+            require(behind, endpoint, {200, 206})
+            return behind.status, begin_of(behind), pieces_of(behind)
+
+        yield source_of(answer, first.name, again)
+    finally:
+        client.close()
+
+
+def source_of(
+    answer: _Answer,
+    name: str,
+    again: Callable[[dict[str, str]], tuple[int, int | None, Iterable[bytes]]],
+) -> Source:
+    """The file of an answer; `again` asks for it with other headers, to have the rest of it."""
+    size, version = size_of(answer), _version(answer)
+
+    def begin(offset: int) -> tuple[int, Iterable[bytes]]:
+        if not offset or not version:
+            return 0, pieces_of(answer)
+        if offset == size:
+            return offset, ()
+        status, begins_at, pieces = again({"Range": f"bytes={offset}-", "If-Range": version})
+        return (offset if status == 206 and begins_at == offset else 0), pieces
+
+    return Source(begin, name, size, version=version)
+
+
+def _version(answer: _Answer) -> str:
+    """What tells that a file is the same, if it can be had in parts."""
+    tag = answer.getheader("ETag", "")
+    has_ranges = answer.getheader("Accept-Ranges", "") == "bytes"
+    is_strong = tag and not tag.startswith("W/")
+    # A date tells less than a tag, but of a file that is not just being written it is enough.
+    return (tag if is_strong else answer.getheader("Last-Modified", "")) if has_ranges else ""
+
+
+def size_of(answer: _Answer) -> int | None:
+    """The size that an answer tells."""
+    text = answer.getheader("Content-Length", "")
+    return int(text) if text.isascii() and text.isdigit() else None
+
+
+def begin_of(answer: _Answer) -> int | None:
+    """Where the part of a file begins that an answer has."""
+    unit, _, rest = answer.getheader("Content-Range", "").partition(" ")
+    begin = rest.partition("-")[0]
+    return int(begin) if unit == "bytes" and begin.isascii() and begin.isdigit() else None
+
+
+def pieces_of(answer: _Answer) -> Iterator[bytes]:
+    """The body of an answer."""
+    # What has come, not a whole chunk: so that each step has its time.
+    while piece := answer.read1(CHUNK_BYTES):
+        yield piece
+
+
+def require(answer: _Answer, endpoint: Endpoint, good: set[int]) -> None:
+    """Raise ModuleFailed for an answer that is none of these."""
+    if answer.status in good:
+        return
+    told = {
+        401: "it asks for a credential, or refuses the one that is stored",
+        403: "it is forbidden",
+        404: "there is no such file",
+        507: "the storage is full",
+    }.get(answer.status, answer.reason)
+    raise ModuleFailed(FAILED, f"{endpoint.host} answered {answer.status}: {told}"[:500])
+
+
+def write(reading: Reading) -> TransferResult:
+    """Put the file at the destination address. Raises ModuleFailed."""
+    task = reading.task
+    target = endpoint_of(task.destination_url, _PORTS)
+    if target.path.endswith("/"):
+        target = target.at(target.path + quote(reading.source.name))
+    client = Client(task)
+    try:
+        if target.scheme in _DAV:
+            _write_dav(client, target, reading)
+        else:
+            _put(client, target, reading)
+        _compare(client, target, reading)
+    finally:
+        client.close()
+    return TransferResult(reading.size_bytes)
+
+
+def _put(client: Client, target: Endpoint, reading: Reading) -> None:
+    size = reading.source.size_bytes
+    length = {"Transfer-Encoding": "chunked"} if size is None else {"Content-Length": str(size)}
+    answer = client.ask(
+        "PUT", target, {"Content-Type": "application/octet-stream", **length}, reading
+    )
+    answer.read(ANSWER_BYTES)
+    require(answer, target, {200, 201, 204})
+
+
+def _write_dav(client: Client, target: Endpoint, reading: Reading) -> None:
+    """Make the folders, write the file under another name, and give it its own."""
+    folder, _, name = urlsplit(target.path).path.rpartition("/")
+    _make_folders(client, target, folder)
+    temporary = target.at(f"{folder}/.{name[:150]}.{secrets.token_hex(8)}.part")
+    scheme = "https" if target.scheme in _SECURE else "http"
+    try:
+        _put(client, temporary, reading)
+        headers = {"Destination": f"{scheme}://{target.authority}{target.path}", "Overwrite": "T"}
+        answer = client.ask("MOVE", temporary, headers)
+        answer.read(ANSWER_BYTES)
+        require(answer, target, {201, 204})
+    except BaseException:
+        with suppress(ModuleFailed, OSError, http.client.HTTPException):
+            client.ask("DELETE", temporary).read(ANSWER_BYTES)
+        raise
+
+
+def _make_folders(client: Client, target: Endpoint, folder: str) -> None:
+    parts = [part for part in folder.split("/") if part]
+    for count in range(1, len(parts) + 1):
+        answer = client.ask("MKCOL", target.at("/" + "/".join(parts[:count]) + "/"))
+        answer.read(ANSWER_BYTES)
+        # There already (405); or a part of the way that nobody may make, which the next one tells.
+        if answer.status in (401, 507):
+            require(answer, target, {201})
+
+
+def _compare(client: Client, target: Endpoint, reading: Reading) -> None:
+    """Raise ModuleFailed where the server tells another size of the file that it has got."""
+    answer = client.ask("HEAD", target)
+    require(answer, target, {200, 204})
+    size = size_of(answer)
+    if size is not None and size != reading.size_bytes:
+        raise ModuleFailed(
+            FAILED, f"{target.host} has {size} bytes of {reading.size_bytes} that were sent"
+        )
+
+
+def remove(task: TransferTask) -> TransferResult:
+    """Remove the file at the source address; one that is gone is no fault. Raises ModuleFailed."""
+    client = Client(task)
+    try:
+        target = endpoint_of(task.source_url, _PORTS)
+        answer = client.ask("DELETE", target)
+        answer.read(ANSWER_BYTES)
+        require(answer, target, {200, 202, 204, 404, 410})
+    finally:
+        client.close()
+    return TransferResult(None)
