@@ -91,6 +91,7 @@ GET = {
     "api:dag-graph-changes": "Lbbbbbb",  # asked without naming a version
     "api:dag-halt": POSTED_TO,
     "api:dag-rescue": POSTED_TO,
+    "api:dag-grow": POSTED_TO,
     "api:dag-nodes-*": POSTED_TO,
     "api:placement-remove": POSTED_TO,
     "api:dag-hold": "Lmmmmmm",
