@@ -69,7 +69,7 @@ MIDDLEWARE = [
     "portal.middleware.storable_requests.StorableAddresses",
     "portal.middleware.limits.PrivateAnswers",
     "django.contrib.sessions.middleware.SessionMiddleware",
-    "django.middleware.common.CommonMiddleware",
+    "portal.middleware.slashes.WithSlash",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "portal.middleware.limits.BoundedRequests",

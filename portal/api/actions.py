@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
+from django.db.models import Model
 from django.http import HttpResponseBase
 from drf_spectacular.utils import extend_schema, extend_schema_view
 from rest_framework import serializers, status
@@ -16,10 +17,13 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from portal.api.base import caller, refusals
+from portal.api.idempotency import IDEMPOTENCY_KEY, created, request_key
 from portal.api.shapes import NumbersByNameField, OptionsField, ReasonSerializer
 from wms.actions.actions import Action, InApi
 from wms.actions.arguments import Argument, ArgumentType, Order
 from wms.core.actors import Actor
+from wms.core.idempotency import only_once
+from wms.core.models import MadeKind
 
 Body = type[ReasonSerializer]
 
@@ -34,6 +38,8 @@ class ActionView(APIView):
     status = status.HTTP_200_OK
     #: Refusals that are more than the usual ones, by status and content type.
     further_refusals: ClassVar[Mapping[tuple[int, str], Any]] = {}
+    #: What a new object is; its requests may have idempotency keys.
+    makes: ClassVar[tuple[MadeKind, type[Model]] | None] = None
     #: Begins the names of its operations, where these are not made of the addresses.
     operations = ""
 
@@ -59,10 +65,30 @@ class ActionView(APIView):
         named = self.named(request, **which)
         self.check(request, named)
         order = Order(Actor.person(caller(request)), given.pop("reason"), given)
+        if self.makes is not None:
+            return self._create(request, named, order, *self.makes)
         done = self.object_action.act(named, order)
         if _in_api(self.object_action).is_later:
             return Response(status=status.HTTP_202_ACCEPTED)
         return Response(self.answer(request, named, done), status=self.status)
+
+    def _create(
+        self, request: Request, named: Any, order: Order, kind: MadeKind, model: type[Model]
+    ) -> Response:
+        name = self.object_action.name
+        content = {"action": name, "object": named, "arguments": order.arguments}
+        with only_once(caller(request), request_key(request, kind, content)) as creation:
+            if is_new := creation.found is None:
+                done = self.object_action.act(named, order)
+                creation.made = done.pk
+            else:
+                done = model._default_manager.get(pk=creation.found)
+        body = self.answer(request, named, done)
+        return created(body, at=self.address(done), is_new=is_new)
+
+    def address(self, done: Any) -> str:
+        """The address of what was made."""
+        raise NotImplementedError
 
 
 def view_of(action: Action, base: type[ActionView]) -> Callable[..., HttpResponseBase]:
@@ -70,12 +96,15 @@ def view_of(action: Action, base: type[ActionView]) -> Callable[..., HttpRespons
     in_api, body = _in_api(action), _body_of(action)
     view = type(base.__name__, (base,), {"object_action": action, "body_class": body})
     answers = {202: None} if in_api.is_later else {base.status: base.shape}
+    if base.makes:
+        answers[status.HTTP_200_OK] = base.shape
     name = action.name.replace("-", "_")
     described = extend_schema(
         operation_id=f"{base.operations}_{name}" if base.operations else None,
         summary=in_api.summary,
         description=in_api.description,
         request=body,
+        parameters=[IDEMPOTENCY_KEY] if base.makes else None,
         responses={
             **answers,
             **refusals(*([400] if body else []), 403, 404, 409),

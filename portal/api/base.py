@@ -24,7 +24,7 @@ _REFUSALS = {
     400: "Faults of the input; nothing was changed.",
     403: "You may not do this; the detail says why.",
     404: "No such object, or you may not see it.",
-    409: "Its state does not allow this.",
+    409: "Its state, or another content under the same `Idempotency-Key`, forbids it.",
     429: "You ask for too much at once; `Retry-After` tells when it may be asked again.",
     413: "The upload is larger than allowed.",
 }

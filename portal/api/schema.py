@@ -5,13 +5,20 @@ Also the schema's form of token authentication, and the refusals that every oper
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
+from django.http import HttpResponse
+from django.utils.http import content_disposition_header
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
+from drf_spectacular.generators import SchemaGenerator
 from drf_spectacular.openapi import AutoSchema
+from drf_spectacular.settings import spectacular_settings
 from drf_spectacular.utils import extend_schema
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitView
 from rest_framework.permissions import IsAuthenticated
+from rest_framework.renderers import BaseRenderer
+from rest_framework.request import Request
 
 from portal.shared.problem_details import CONTENT_TYPE
 
@@ -78,9 +85,28 @@ def _refusal(description: str) -> dict[str, Any]:
 
 @extend_schema(exclude=True)
 class Schema(SpectacularAPIView):
-    """The schema as YAML or JSON, for who is logged in or holds a token."""
+    """The schema as YAML or JSON, for who is logged in or holds a token.
+
+    It is the same for everybody, and made once in the life of a process: that takes half a second.
+    """
 
     permission_classes = (IsAuthenticated,)
+
+    def get(self, request: Request, *args: Any, **kwargs: Any) -> HttpResponse:
+        renderer = request.accepted_renderer
+        name = f"{spectacular_settings.TITLE}.{renderer.format}"
+        return HttpResponse(
+            _rendered(type(renderer)),
+            content_type=f"{renderer.media_type}; charset=utf-8",
+            headers={"Content-Disposition": content_disposition_header(False, name) or "inline"},
+        )
+
+
+@cache
+def _rendered(renderer: type[BaseRenderer]) -> bytes:
+    document = SchemaGenerator().get_schema(request=None, public=True)  # type: ignore[no-untyped-call]
+    content: bytes = renderer().render(document, renderer_context={})
+    return content
 
 
 @extend_schema(exclude=True)

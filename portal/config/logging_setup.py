@@ -15,6 +15,15 @@ _SHARED: list[Any] = [
 _ORDER = ["timestamp", "level", "logger", "event"]
 
 
+def _without_trace_of_refusals(
+    _logger: object, _method: str, event: structlog.typing.EventDict
+) -> structlog.typing.EventDict:
+    """Django warns of a refused request with the trace of the refusal, which tells nothing more."""
+    if event.get("level") == "warning" and event.get("logger") == "django.request":
+        event.pop("exc_info", None)
+    return event
+
+
 def configure() -> dict[str, Any]:
     """Set structlog up and return Django's LOGGING: everything goes to standard error."""
     structlog.configure(
@@ -32,6 +41,7 @@ def configure() -> dict[str, Any]:
                 "foreign_pre_chain": _SHARED,
                 "processors": [
                     structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+                    _without_trace_of_refusals,
                     structlog.processors.format_exc_info,
                     structlog.processors.LogfmtRenderer(key_order=_ORDER, drop_missing=True),
                 ],

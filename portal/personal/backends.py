@@ -6,15 +6,16 @@ what the user may see.
 
 from __future__ import annotations
 
+from functools import cache, partial
 from typing import Any
 
 from django.contrib.auth.backends import ModelBackend
 from django.http import HttpRequest
 
 from portal.middleware.login_throttle import throttled_check
-from wms.accounting.walls import walls_of, with_groups
+from wms.accounting.walls import with_groups
 from wms.core.models import User
-from wms.notices.selectors import own_notices, with_unread
+from wms.notices.selectors import count_unread, with_unread
 
 
 class WithPreferences(ModelBackend):
@@ -47,7 +48,6 @@ class WithPreferences(ModelBackend):
         user = users.filter(pk=user_id).first()
         if user is None or not self.user_can_authenticate(user):
             return None
-        if user.unread_notices and not walls_of(user).is_open:
-            # Those about what the user may see no more are not listed either.
-            user.unread_notices = own_notices(user).filter(read_at=None).count()
+        # Only whole pages ask, and walls make it a long query.
+        user.unread_notices = cache(partial(count_unread, user))
         return user

@@ -57,6 +57,34 @@ class ApiToken(models.Model):
         return f"{self.prefix} ({self.name})"
 
 
+class MadeKind(models.TextChoices):
+    """Kind of object that a request with an idempotency key makes."""
+
+    DAG = "dag", "DAG"
+    FOLLOWED_DAG = "followed-dag", "followed DAG"
+    CLUSTER = "cluster", "cluster"
+
+
+class IdempotencyKey(models.Model):
+    """Key of a request that made an object; `object_id` is empty while it is being made."""
+
+    owner = models.ForeignKey(User, on_delete=models.CASCADE, related_name="+")
+    kind = models.CharField(max_length=16, choices=MadeKind)
+    key = models.CharField(max_length=128)
+    body_sha256 = models.CharField(max_length=64, help_text="Empty: any content is the same.")
+    object_id = models.BigIntegerField(null=True)
+    created_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        indexes = [models.Index(fields=["created_at"], name="idempotency_key_by_age")]
+        constraints = [
+            models.UniqueConstraint(fields=["owner", "kind", "key"], name="idempotency_key_once"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.object_id}"
+
+
 class EventRecord(models.Model):
     """One change of one object: append-only, written in the transaction of the change."""
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from django.urls import reverse
 from rest_framework import status
 from rest_framework.request import Request
 
@@ -16,6 +17,7 @@ from portal.api.actions import ActionView
 from portal.api.base import caller
 from portal.api.clusters import shapes
 from wms.core.errors import Conflict
+from wms.core.models import MadeKind
 from wms.core.transitions import Applied
 from wms.jobs.clusters.selectors import find_cluster
 from wms.jobs.models import Cluster
@@ -44,10 +46,15 @@ class RerunAction(ActionView):
     shape = shapes.ClusterDetailSerializer
     status = status.HTTP_201_CREATED
     operations = "clusters"
+    makes = (MadeKind.CLUSTER, Cluster)
 
     def answer(self, request: Request, which: int, done: Cluster) -> Any:
         """The new cluster."""
         return self.shape(find_cluster(caller(request), done.pk)).data
+
+    def address(self, done: Cluster) -> str:
+        """The new cluster's."""
+        return reverse("api:cluster", args=[done.pk])
 
 
 #: Views of actions that answer with something else than the cluster, by the names of the actions.

@@ -11,6 +11,7 @@ from typing import IO, Any
 
 from rest_framework.request import Request
 
+from portal.api.idempotency import sent_key
 from portal.api.parsing import StorableJson
 from portal.api.uploads import FormUpload, TextBody
 from portal.middleware.uploads import uploads
@@ -62,7 +63,7 @@ PARSERS = (JsonDescription, FormUpload, SubmitText)
 
 def read_submission(request: Request) -> ClusterSubmission:
     """Submission of the request's body. Raises InvalidInput with every fault of its parts."""
-    key = request.headers.get("Idempotency-Key")
+    key = sent_key(request)
     data = request.data
     if (request.content_type or "").startswith("multipart/"):
         return _of_form(request, key)

@@ -10,8 +10,7 @@ from dataclasses import asdict
 from django.db.models import QuerySet
 from django.http import FileResponse
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import OpenApiParameter, extend_schema
-from rest_framework import status
+from drf_spectacular.utils import extend_schema
 from rest_framework.generics import RetrieveAPIView
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -21,6 +20,7 @@ from portal.api.base import AcceptsAnything, ListView, caller, refusals
 from portal.api.clusters import shapes
 from portal.api.clusters.submissions import PARSERS, read_submission
 from portal.api.downloads import send_blob
+from portal.api.idempotency import created
 from portal.api.jobs.shapes import JobSerializer
 from portal.api.pagination import ByProcess
 from portal.api.uploads import TakesFiles
@@ -40,13 +40,6 @@ BODIES = {
     "multipart/form-data": shapes.JobSubmissionSerializer,
     "text/plain": OpenApiTypes.STR,
 }
-IDEMPOTENCY_KEY = OpenApiParameter(
-    "Idempotency-Key",
-    OpenApiTypes.STR,
-    OpenApiParameter.HEADER,
-    description="The same key and body give the same cluster for 24 hours, with status 200; "
-    "another body is refused (409).",
-)
 
 
 class TakesJobs(TakesFiles):
@@ -64,12 +57,7 @@ class TakesJobs(TakesFiles):
             submitted = submit_cluster(submission, owner=user, actor=Actor.person(user))
         cluster = selectors.find_cluster(user, submitted.cluster.pk)
         body = shapes.SubmittedClusterSerializer(cluster).data
-        is_new = submitted.is_new
-        return Response(
-            body,
-            status=status.HTTP_201_CREATED if is_new else status.HTTP_200_OK,
-            headers={"Location": body["url"]},
-        )
+        return created(body, at=body["url"], is_new=submitted.is_new)
 
 
 class CheckJobs(TakesJobs):

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import IO, Any
 
+from django.urls import reverse
 from django.utils import timezone
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import OpenApiParameter, extend_schema
-from rest_framework import serializers, status
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
 from rest_framework.parsers import BaseParser
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -21,6 +22,7 @@ from rest_framework.views import APIView
 from portal.api.base import caller, refusals
 from portal.api.dags import shapes
 from portal.api.dags.submissions import ORIGIN_FIELDS, check_parts, sent_origin
+from portal.api.idempotency import IDEMPOTENCY_KEY, created, sent_key
 from portal.api.problems import CONTENT_TYPE
 from portal.api.trials.shapes import SentFilesSerializer
 from portal.api.uploads import TakesFiles
@@ -93,16 +95,10 @@ class FollowDag(TakesFiles):
         operation_id="dags_follow",
         summary="Follow a DAG that an HTCondor elsewhere runs",
         request={"multipart/form-data": FollowSerializer},
-        parameters=[
-            OpenApiParameter(
-                "Idempotency-Key",
-                OpenApiTypes.STR,
-                OpenApiParameter.HEADER,
-                description="Sending the same key again returns the DAG that was stored first.",
-            )
-        ],
+        parameters=[IDEMPOTENCY_KEY],
         responses={
             201: FollowedLogSerializer,
+            200: FollowedLogSerializer,
             (400, CONTENT_TYPE): shapes.FaultyDagSerializer,
             **refusals(403, 409, 413, 429),
         },
@@ -130,7 +126,7 @@ class FollowDag(TakesFiles):
                     origin=sent_origin(request),
                 )
             )
-            dag = follow_run(
+            submitted = follow_run(
                 FollowRequest(
                     dag_files=tuple(submission.dag_files),
                     files=submission.all_files,
@@ -139,14 +135,15 @@ class FollowDag(TakesFiles):
                     rescue_number=given.get("rescue_number"),
                     allow_events=given["allow_events"],
                     time_zone=given["time_zone"],
-                    idempotency_key=request.headers.get("Idempotency-Key") or None,
+                    idempotency_key=sent_key(request),
                 ),
                 owner=user,
                 actor=Actor.person(user),
                 now=timezone.now(),
             )
-        log = FollowedLogSerializer(dag.followed_log).data
-        return Response(log, status=status.HTTP_201_CREATED)
+        log = FollowedLogSerializer(submitted.dag.followed_log).data
+        at = reverse("api:dag", args=[submitted.dag.pk])
+        return created(log, at=at, is_new=submitted.is_new)
 
 
 class PieceOfLog(BaseParser):

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+from django.urls import reverse
 from drf_spectacular.utils import extend_schema
 from rest_framework import status
 from rest_framework.request import Request
@@ -21,6 +22,7 @@ from portal.api.dags import shapes
 from portal.api.dags.submissions import SubmittedDagSerializer
 from portal.api.problems import CONTENT_TYPE
 from wms.core.errors import Conflict
+from wms.core.models import MadeKind
 from wms.core.transitions import Applied
 from wms.dags.growth.fragments import Fragment
 from wms.dags.models import Dag
@@ -49,11 +51,16 @@ class RescueAction(ActionView):
     shape = SubmittedDagSerializer
     status = status.HTTP_201_CREATED
     operations = "dags"
+    makes = (MadeKind.DAG, Dag)
     further_refusals: ClassVar = {(400, CONTENT_TYPE): shapes.FaultyDagSerializer}
 
     def answer(self, request: Request, which: int, done: Dag) -> Any:
         """The new DAG."""
         return self.shape(selectors.find_dag(caller(request), done.pk)).data
+
+    def address(self, done: Dag) -> str:
+        """The new DAG's."""
+        return reverse("api:dag", args=[done.pk])
 
 
 class GrowAction(ActionView):

@@ -14,6 +14,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 
 from portal.api.dags.shapes import DagDetailSerializer
+from portal.api.idempotency import sent_key
 from portal.api.shapes import FindingSerializer
 from portal.middleware.uploads import uploads
 from portal.shared.dag_submissions import SubmissionParts, read_options, submission_of
@@ -63,7 +64,7 @@ def read_submission(request: Request) -> DagSubmission:
                 request.POST.get("resume", ""), request.POST.get("save_point", "")
             ),
             binding=request.POST.get("binding", ""),
-            key=request.headers.get("Idempotency-Key") or None,
+            key=sent_key(request),
         )
     )
 

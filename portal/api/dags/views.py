@@ -9,9 +9,9 @@ from dataclasses import asdict
 
 from django.db.models import QuerySet
 from django.http import FileResponse, StreamingHttpResponse
+from django.urls import reverse
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
-from rest_framework import status
 from rest_framework.generics import RetrieveAPIView
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -21,6 +21,7 @@ from portal.api.base import AcceptsAnything, ListView, caller, refusals
 from portal.api.dags import shapes
 from portal.api.dags.submissions import SubmittedDagSerializer, read_submission
 from portal.api.downloads import send_blob
+from portal.api.idempotency import IDEMPOTENCY_KEY, created
 from portal.api.problems import CONTENT_TYPE, warnings_and_statistics
 from portal.api.uploads import TakesFiles
 from portal.lists.filters import DagFilter
@@ -34,7 +35,7 @@ from wms.dags.exports.catalogue import EXPORTS, export_name
 from wms.dags.models import Dag, DagEvent, MatchRecord, Rescue
 from wms.dags.reading import selectors
 from wms.dags.reading.run_selectors import rescues_of
-from wms.dags.submission.submit import check_submission, submit_dag
+from wms.dags.submission.submit import check_submission, submit_dag_once
 from wms.jobs.models import WorkspaceFile
 from wms.jobs.selectors import files_of_workspace, find_workspace_file
 
@@ -60,15 +61,13 @@ class DagList(TakesFiles, ListView):
     @extend_schema(
         summary="Submit a DAG",
         request={"multipart/form-data": shapes.SubmissionSerializer},
-        parameters=[
-            OpenApiParameter(
-                "Idempotency-Key",
-                OpenApiTypes.STR,
-                OpenApiParameter.HEADER,
-                description="Sending the same key again returns the DAG that was stored first.",
-            )
-        ],
-        responses={201: SubmittedDagSerializer, **_REFUSED},
+        parameters=[IDEMPOTENCY_KEY],
+        responses={
+            201: SubmittedDagSerializer,
+            200: SubmittedDagSerializer,
+            **_REFUSED,
+            **refusals(409),
+        },
     )
     def post(self, request: Request) -> Response:
         """Store a DAG with its files, or refuse it with every fault; then nothing is stored."""
@@ -77,9 +76,12 @@ class DagList(TakesFiles, ListView):
         require_role(Actor.person(user), Role.USER, "submit DAGs")
         _read_whole(request)
         with heavy_place(user):
-            dag = submit_dag(read_submission(request), owner=user, actor=Actor.person(user))
-        body = SubmittedDagSerializer(selectors.find_dag(user, dag.pk)).data
-        return Response(body, status=status.HTTP_201_CREATED)
+            submitted = submit_dag_once(
+                read_submission(request), owner=user, actor=Actor.person(user)
+            )
+        body = SubmittedDagSerializer(selectors.find_dag(user, submitted.dag.pk)).data
+        at = reverse("api:dag", args=[submitted.dag.pk])
+        return created(body, at=at, is_new=submitted.is_new)
 
 
 class CheckDag(TakesFiles):

@@ -21,8 +21,9 @@ from rest_framework.views import APIView
 from portal.api.actions import ActionView
 from portal.api.base import AcceptsAnything, ListView, caller, refusals, wants_all
 from portal.api.clusters.shapes import SubmittedClusterSerializer
-from portal.api.clusters.views import BODIES, IDEMPOTENCY_KEY, TakesJobs
+from portal.api.clusters.views import BODIES, TakesJobs
 from portal.api.downloads import send_blob
+from portal.api.idempotency import IDEMPOTENCY_KEY
 from portal.api.jobs import shapes
 from portal.api.log_responses import PLACE_PARAMETERS, send_part
 from portal.lists.job_filter import JobFilter

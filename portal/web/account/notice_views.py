@@ -33,7 +33,7 @@ def notice_list(request: HttpRequest) -> HttpResponse:
         "page": page_of(notices, request.GET),
         "only_unread": only_unread,
         "kept": MAX_KEPT,
-        "unread": request.user.unread_notices,
+        "unread": request.user.unread_notices(),
     }
     return render_page(request, "notices", context)
 
@@ -42,7 +42,7 @@ def notice_list(request: HttpRequest) -> HttpResponse:
 @page
 def bell(request: HttpRequest) -> HttpResponse:
     """Number of unread notices, for the bell in the menu."""
-    answer = render(request, "components/bell.html", {"unread": request.user.unread_notices})
+    answer = render(request, "components/bell.html", {"unread": request.user.unread_notices()})
     answer["Cache-Control"] = "no-store"
     return answer
 

@@ -66,6 +66,22 @@ def test_a_rescue_runs_what_is_not_done_as_a_new_dag(alice: APIClient, failed: D
 
 
 @pytest.mark.slow
+def test_a_rescue_that_is_asked_for_again_with_its_key_runs_once(
+    alice: APIClient, failed: Dag
+) -> None:
+    body, key = {"reason": "mended"}, {"Idempotency-Key": "monday"}
+    first, again, other = (
+        alice.post(f"{URL}{failed.pk}/rescue/", each, format="json", headers=key)
+        for each in (body, body, {"reason": "mended", "options": {"max_jobs": 1}})
+    )
+
+    assert [first.status_code, again.status_code, other.status_code] == [201, 200, 409]
+    assert again["Idempotency-Replayed"] == "true"
+    assert again["Location"] == first["Location"] == f"{URL}{first.json()['id']}/"
+    assert Dag.objects.filter(previous_run=failed).count() == 1
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("body", "status", "words"),
     [

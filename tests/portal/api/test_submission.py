@@ -49,8 +49,42 @@ def test_the_same_key_gives_the_same_dag(alice: APIClient) -> None:
 
     second = alice.post(URL, dag_form(), headers={"Idempotency-Key": "monday"})
 
-    assert second.status_code == 201
+    assert (first.status_code, second.status_code) == (201, 200)
+    assert "Idempotency-Replayed" not in first
+    assert second["Idempotency-Replayed"] == "true"
+    assert second["Location"] == first["Location"] == f"{URL}{first.json()['id']}/"
     assert second.json()["id"] == first.json()["id"]
+    assert Dag.objects.count() == 1
+
+
+@pytest.mark.parametrize(
+    "other",
+    [{"dag": "JOB B job.sub\n"}, {"files": FILES | {"more": b"1"}}, {"options": '{"max_jobs": 1}'}],
+    ids=["DAG file", "files", "options"],
+)
+def test_the_same_key_with_another_dag_is_refused(alice: APIClient, other: dict[str, Any]) -> None:
+    alice.post(URL, dag_form(), headers={"Idempotency-Key": "monday"})
+
+    answer = alice.post(URL, dag_form(**other), headers={"Idempotency-Key": "monday"})
+
+    assert answer.status_code == 409
+    assert Dag.objects.count() == 1
+
+
+@pytest.mark.parametrize("key", ["", "x" * 129])
+def test_a_key_that_cannot_be_kept_is_refused(alice: APIClient, key: str) -> None:
+    answer = alice.post(URL, dag_form(), headers={"Idempotency-Key": key})
+
+    assert answer.status_code == 400
+    assert [each["field"] for each in answer.json()["findings"]] == ["idempotency_key"]
+    assert not Dag.objects.exists()
+
+
+def test_an_address_without_its_slash_takes_a_dag_too(alice: APIClient) -> None:
+    answer = alice.post(URL.rstrip("/"), dag_form(), follow=True)
+
+    assert [status for _, status in answer.redirect_chain] == [308]
+    assert answer.status_code == 201
     assert Dag.objects.count() == 1
 
 
@@ -64,7 +98,7 @@ def test_what_may_not_be_meant_is_told_and_the_dag_is_stored(alice: APIClient) -
         for _ in range(2)
     ]
 
-    assert [answer.status_code for answer in answers] == [201, 201]
+    assert [answer.status_code for answer in answers] == [201, 200]
     warning = {
         "file": "job.sub",
         "line": 6,

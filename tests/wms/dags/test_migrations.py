@@ -6,7 +6,8 @@ import pytest
 from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
 
-from wms.core.models import User
+from wms.core.idempotency import RequestKey, made_before
+from wms.core.models import MadeKind, User
 from wms.dags.models import Dag, Edge, Node, NodeWork
 
 BEFORE = [("dags", "0001_tables"), ("notices", "0001_tables")]
@@ -21,7 +22,7 @@ def test_dags_that_run_go_on_without_joins_gates_and_tolerances(alice: User) -> 
     workspace = old.get_model("jobs", "Workspace").objects.create(owner_id=alice.pk)
     dag = old.get_model("dags", "Dag").objects.create(
         name="a.dag", owner_id=alice.pk, workspace=workspace, state="held", state_reason="-",
-        ending_event="fail", ending_status=2,
+        ending_event="fail", ending_status=2, idempotency_key="monday",
     )  # fmt: skip
     nodes = [
         old.get_model("dags", "Node").objects.create(dag=dag, name=name, ordinal=n, state=state)
@@ -42,3 +43,4 @@ def test_dags_that_run_go_on_without_joins_gates_and_tolerances(alice: User) -> 
     assert dict(Node.objects.values_list("name", "state")) == {"A": "pre_running", "B": "waiting"}
     works = NodeWork.objects.values_list("pre_code", "is_tolerated", "waits_since")
     assert list(works) == [(3, False, None)]
+    assert made_before(alice, RequestKey(MadeKind.DAG, "monday", "0" * 64)) == dag.pk

@@ -6,15 +6,16 @@ Only files that the DAG files refer to are stored.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import BinaryIO
 
-from django.db import IntegrityError, transaction
+from django.db import transaction
 
 from wms.core.actors import Actor
-from wms.core.errors import InvalidInput, QuotaExceeded
-from wms.core.models import Role, User
+from wms.core.errors import InvalidInput
+from wms.core.idempotency import RequestKey, content_sha256, made_before, only_once
+from wms.core.models import MadeKind, Role, User
 from wms.core.policy import require_role
 from wms.dags.follow.bad_events import DEFAULT
 from wms.dags.follow.referenced_files import ReferencedFiles
@@ -25,6 +26,7 @@ from wms.dags.rescue.names import rescue_path
 from wms.dags.rescue.rescue_files import Resumption
 from wms.dags.submission.checking import CheckedDag, check_dag
 from wms.dags.submission.runs import RunRequest, store_run
+from wms.dags.submission.submit import SubmittedDag
 from wms.jobs.content.blobs import store_bytes
 from wms.jobs.models import Blob
 from wms.jobs.operations import create_workspace
@@ -49,19 +51,18 @@ class FollowRequest:
     idempotency_key: str | None = None
 
 
-def follow_run(request: FollowRequest, *, owner: User, actor: Actor, now: datetime) -> Dag:
+def follow_run(request: FollowRequest, *, owner: User, actor: Actor, now: datetime) -> SubmittedDag:
     """Store a DAG that is run elsewhere, and follow it from its start.
 
-    The same `idempotency_key` of the same owner gives the DAG that was stored first. Raises
-    NotPermitted, QuotaExceeded, and InvalidInput with every fault of the files; nothing is stored
-    then.
+    The same `idempotency_key` and content of the same owner give the DAG that was stored first, for
+    a day. Raises NotPermitted, QuotaExceeded, Conflict for another content under that key, and
+    InvalidInput with every fault of the files; nothing is stored then.
     """
     require_role(actor, Role.USER, "follow DAGs")
-    known = _followed_before(request, owner)
+    key = _key_of(request)
+    known = made_before(owner, key)
     if known is not None:
-        return known
-    if len(request.idempotency_key or "") > 128:
-        raise InvalidInput.of("at most 128 characters", field="idempotency_key")
+        return SubmittedDag(Dag.objects.get(pk=known), is_new=False)
     referenced = ReferencedFiles(request.files)
     checked = check_dag(
         request.dag_files,
@@ -76,23 +77,26 @@ def follow_run(request: FollowRequest, *, owner: User, actor: Actor, now: dateti
     if request.rescue_number is not None:
         referenced.keep(rescue_path(request.dag_files, request.rescue_number))
     blobs = {path: store_bytes(content) for path, content in referenced.contents.items()}
-    try:
-        return _store_followed(request, checked, blobs, owner=owner, actor=actor, now=now)
-    except (IntegrityError, QuotaExceeded):
-        # The same request, sent twice at once: the other one was first.
-        known = _followed_before(request, owner)
-        if known is None:
-            raise
-        return known
+    with only_once(owner, key) as creation:
+        if creation.found is not None:
+            return SubmittedDag(Dag.objects.get(pk=creation.found), is_new=False)
+        dag = _store_followed(request, checked, blobs, owner=owner, actor=actor, now=now)
+        creation.made = dag.pk
+    return SubmittedDag(dag, is_new=True)
 
 
-def _followed_before(request: FollowRequest, owner: User) -> Dag | None:
+def _key_of(request: FollowRequest) -> RequestKey | None:
     if request.idempotency_key is None:
         return None
-    sent_before = Dag.objects.filter(
-        owner=owner, idempotency_key=request.idempotency_key, is_followed=True
+    given = {
+        "dags": request.dag_files,
+        "log": [request.log_name, request.allow_events, request.time_zone],
+        "origin": asdict(request.origin),
+        "rescue": request.rescue_number,
+    }
+    return RequestKey(
+        MadeKind.FOLLOWED_DAG, request.idempotency_key, content_sha256(given, request.files)
     )
-    return sent_before.first()
 
 
 def _store_followed(
@@ -115,7 +119,6 @@ def _store_followed(
                 dag_files=list(request.dag_files),
                 origin=request.origin,
                 resumption=Resumption(takes_newest=False, rescue_number=request.rescue_number),
-                idempotency_key=request.idempotency_key,
             ),
             checked,
             actor=actor,

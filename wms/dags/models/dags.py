@@ -75,7 +75,6 @@ class Dag(models.Model):
     rescue_number = models.PositiveSmallIntegerField(
         default=0, db_default=0, help_text="The rescue that this run began from; 0 for none."
     )
-    idempotency_key = models.CharField(max_length=128, null=True, blank=True)
     state = models.CharField(max_length=16, choices=DagState, default=DagState.IDLE)
     state_since = models.DateTimeField(db_default=Now())
     state_reason = models.TextField(blank=True)
@@ -277,7 +276,6 @@ class Dag(models.Model):
                 condition=models.Q(ending_event__in=["", *EndingEvent.values]),
                 name="dag_ending_known",
             ),
-            models.UniqueConstraint(fields=["owner", "idempotency_key"], name="dag_submitted_once"),
         ]
 
     def __str__(self) -> str:

@@ -83,7 +83,6 @@ class RunRequest:
     allow_missing_files: bool = False
     keeps_files: bool = False
     takes_any_transfer: bool = False
-    idempotency_key: str | None = None
 
 
 def create_run(request: RunRequest, *, actor: Actor) -> Dag:
@@ -200,7 +199,6 @@ def _create(request: RunRequest, checked: CheckedDag, resume_point: ResumePoint 
         directory=request.origin.directory,
         root_path=request.origin.root,
         uses_dag_dir=request.origin.uses_dag_dir,
-        idempotency_key=request.idempotency_key,
         parent_node=parent,
         root=(outer.root or outer) if outer is not None else None,
         previous_run=request.previous or _previous_inner(parent),

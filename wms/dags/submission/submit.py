@@ -1,25 +1,26 @@
 """Submission of a DAG: checked and stored with its files as a whole, or not at all.
 
-The same idempotency key gives the DAG that was stored first; quotas are kept. Also the check alone,
-and the warnings of an accepted DAG.
+The same idempotency key and content give the DAG that was stored first; quotas are kept. Also the
+check alone, and the warnings of an accepted DAG.
 """
 
 from __future__ import annotations
 
 import io
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, BinaryIO
 
-from django.db import IntegrityError, transaction
+from django.db import transaction
 
 from matching.negotiation.deadline import Deadline
 from wms.accounting.services import ensure_submitter
 from wms.core.actors import Actor
 from wms.core.audit import record_action
 from wms.core.conf import conf
-from wms.core.errors import Finding, InvalidInput, QuotaExceeded
-from wms.core.models import Role, User
+from wms.core.errors import Finding, InvalidInput
+from wms.core.idempotency import RequestKey, content_sha256, made_before, only_once
+from wms.core.models import MadeKind, Role, User
 from wms.core.policy import require_role
 from wms.dags.language.origin import TOP, Origin
 from wms.dags.models import Dag, DagEvent
@@ -75,29 +76,57 @@ class DagSubmission:
         return [self.dag_name, *self.more_dags]
 
 
+@dataclass(frozen=True, slots=True)
+class SubmittedDag:
+    """A DAG that was stored, or the one that was stored before under the same key."""
+
+    dag: Dag
+    is_new: bool
+
+
 def submit_dag(submission: DagSubmission, *, owner: User, actor: Actor) -> Dag:
+    """The DAG that `submit_dag_once` stored, now or before."""
+    return submit_dag_once(submission, owner=owner, actor=actor).dag
+
+
+def submit_dag_once(submission: DagSubmission, *, owner: User, actor: Actor) -> SubmittedDag:
     """Check and store a DAG, which is idle then and waits for the next negotiation.
 
-    The same `idempotency_key` of the same owner gives the DAG that was stored first. Raises
-    NotPermitted, QuotaExceeded, and InvalidInput with every fault; then nothing was stored.
+    The same `idempotency_key` and content of the same owner give the DAG that was stored first, for
+    a day. Raises NotPermitted, QuotaExceeded, Conflict for another content under that key, and
+    InvalidInput with every fault; then nothing was stored.
     """
     require_role(actor, Role.USER, "submit DAGs")
-    known = _submitted_before(submission, owner)
+    key = _key_of(submission)
+    known = made_before(owner, key)
     if known is not None:
-        return known
+        return SubmittedDag(Dag.objects.get(pk=known), is_new=False)
     checked = check_submission(submission, owner=owner)
     if checked.findings:
         raise FaultyDag(checked)
     blobs = _store_files(submission)
-    try:
-        return _store(submission, checked, blobs, owner=owner, actor=actor)
-    except (IntegrityError, QuotaExceeded):
-        # The same request, sent twice at once: the other one was first, and has the key, and maybe
-        # the last of a quota.
-        known = _submitted_before(submission, owner)
-        if known is None:
-            raise
-        return known
+    with only_once(owner, key) as creation:
+        if creation.found is not None:
+            return SubmittedDag(Dag.objects.get(pk=creation.found), is_new=False)
+        dag = _store(submission, checked, blobs, owner=owner, actor=actor)
+        creation.made = dag.pk
+    return SubmittedDag(dag, is_new=True)
+
+
+def _key_of(submission: DagSubmission) -> RequestKey | None:
+    if submission.idempotency_key is None:
+        return None
+    given = {
+        "dags": submission.dag_files,
+        "description": [submission.description_name, submission.description_text],
+        "origin": asdict(submission.origin),
+        "options": submission.options,
+        "resumption": asdict(submission.resumption),
+        "binding": submission.binding,
+    }
+    return RequestKey(
+        MadeKind.DAG, submission.idempotency_key, content_sha256(given, submission.all_files)
+    )
 
 
 def submission_warnings(dag: Dag) -> list[Finding]:
@@ -106,12 +135,6 @@ def submission_warnings(dag: Dag) -> list[Finding]:
         DagEvent.objects.filter(dag=dag, event=SUBMIT_EVENT).values_list("facts", flat=True).first()
     )
     return [Finding(**warning) for warning in (facts or {}).get("warnings", [])]
-
-
-def _submitted_before(submission: DagSubmission, owner: User) -> Dag | None:
-    if submission.idempotency_key is None:
-        return None
-    return Dag.objects.filter(owner=owner, idempotency_key=submission.idempotency_key).first()
 
 
 def check_submission(submission: DagSubmission, *, owner: User) -> CheckedDag:
@@ -131,8 +154,6 @@ def check_submission(submission: DagSubmission, *, owner: User) -> CheckedDag:
             findings += error.findings
     if "\0" in submission.description_text:
         findings.append(Finding("the text contains a zero byte", file=submission.description_name))
-    if len(submission.idempotency_key or "") > 128:
-        findings.append(Finding("at most 128 characters", field="idempotency_key"))
     if submission.binding not in {"", *Binding.values}:
         known = " or ".join(Binding.values)
         findings.append(Finding(f"must be {known}", field="binding"))
@@ -190,7 +211,6 @@ def _store(
             origin=submission.origin,
             options=submission.options,
             resumption=submission.resumption,
-            idempotency_key=submission.idempotency_key,
         ),
         checked,
         actor=actor,

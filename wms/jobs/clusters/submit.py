@@ -7,24 +7,22 @@ the warnings of an accepted cluster.
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from datetime import timedelta
 from functools import partial
 from typing import Any, BinaryIO
 
-from django.db import IntegrityError, transaction
+from django.db import transaction
 from django.utils import timezone
 
 from wms.accounting.services import ensure_submitter
 from wms.core.actors import Actor
 from wms.core.audit import record_action
 from wms.core.conf import conf
-from wms.core.errors import Conflict, Finding, InvalidInput, QuotaExceeded
+from wms.core.errors import Finding, InvalidInput
+from wms.core.idempotency import RequestKey, content_sha256, made_before, only_once
 from wms.core.loops import wake_loop
-from wms.core.models import Role, User
+from wms.core.models import MadeKind, Role, User
 from wms.core.policy import require_role
 from wms.jobs.clusters import lifecycle
 from wms.jobs.clusters.checking import CheckedCluster, check_cluster, default_name
@@ -36,11 +34,6 @@ from wms.jobs.models import Blob, Cluster, ClusterEvent, ClusterTable
 from wms.jobs.operations import create_workspace
 from wms.jobs.quotas import check_quota
 from wms.jobs.writing.job_writer import new_ids
-
-#: So long the same key gives the same cluster.
-KEY_LIFETIME = timedelta(hours=24)
-_MOST_KEY_CHARACTERS = 128
-_CHUNK_BYTES = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,15 +64,15 @@ def submit_cluster(submission: ClusterSubmission, *, owner: User, actor: Actor) 
     """Check and store a cluster; a small one has its jobs at once, a large one gets them later.
 
     The same `idempotency_key` and content of the same owner give the cluster that was stored first,
-    for `KEY_LIFETIME`. Raises NotPermitted, Conflict for another content under that key, and
+    for a day. Raises NotPermitted, Conflict for another content under that key, and
     InvalidInput with every fault; then nothing was stored.
     """
     require_role(actor, Role.USER, "submit jobs")
     _check_request(submission)
-    body_sha256 = _body_sha256(submission) if submission.idempotency_key is not None else ""
-    known = _submitted_before(submission, owner, body_sha256)
+    key = _key_of(submission)
+    known = made_before(owner, key)
     if known is not None:
-        return known
+        return _submitted_before(known)
     [cluster_id] = new_ids(1)
     checked = check_cluster(
         submission.description,
@@ -92,17 +85,11 @@ def submit_cluster(submission: ClusterSubmission, *, owner: User, actor: Actor) 
     if checked.findings:
         raise InvalidInput(checked.findings)
     blobs = _store_files(submission)
-    try:
-        cluster = _store(
-            cluster_id, submission, checked, blobs, owner=owner, actor=actor, body=body_sha256
-        )
-    except (IntegrityError, QuotaExceeded):
-        # The same request, sent twice at once: the other one was first, and has the key, and maybe
-        # the last of a quota.
-        known = _submitted_before(submission, owner, body_sha256)
-        if known is None:
-            raise
-        return known
+    with only_once(owner, key) as creation:
+        if creation.found is not None:
+            return _submitted_before(creation.found)
+        cluster = _store(cluster_id, submission, checked, blobs, owner=owner, actor=actor)
+        creation.made = cluster.pk
     return SubmittedCluster(cluster, checked.warnings, is_new=True)
 
 
@@ -131,10 +118,6 @@ def submission_warnings(cluster: Cluster) -> list[Finding]:
 
 def _check_request(submission: ClusterSubmission) -> None:
     findings = []
-    key = submission.idempotency_key
-    if key is not None and not 0 < len(key) <= _MOST_KEY_CHARACTERS:
-        message = f"must have from 1 to {_MOST_KEY_CHARACTERS} characters"
-        findings.append(Finding(message, field="idempotency_key"))
     for name in submission.files:
         try:
             if checked_path(name, field="file") != name:
@@ -146,41 +129,17 @@ def _check_request(submission: ClusterSubmission) -> None:
         raise InvalidInput(findings)
 
 
-def _body_sha256(submission: ClusterSubmission) -> str:
-    """Hash of all that was sent."""
-    given = {
-        "description": submission.description,
-        "options": submission.options,
-        "files": {name: _stream_sha256(each) for name, each in sorted(submission.files.items())},
-    }
-    text = json.dumps(given, sort_keys=True, default=str)
-    return hashlib.sha256(text.encode(errors="surrogateescape")).hexdigest()
-
-
-def _stream_sha256(stream: BinaryIO) -> str:
-    stream.seek(0)
-    digest = hashlib.sha256()
-    while chunk := stream.read(_CHUNK_BYTES):
-        digest.update(chunk)
-    return digest.hexdigest()
-
-
-def _submitted_before(
-    submission: ClusterSubmission, owner: User, body_sha256: str
-) -> SubmittedCluster | None:
-    key = submission.idempotency_key
-    if key is None:
+def _key_of(submission: ClusterSubmission) -> RequestKey | None:
+    if submission.idempotency_key is None:
         return None
-    known = Cluster.objects.filter(
-        owner=owner, idempotency_key=key, created_at__gt=timezone.now() - KEY_LIFETIME
-    ).first()
-    if known is None:
-        return None
-    if known.body_sha256 != body_sha256:
-        raise Conflict(
-            f"The idempotency key was used for cluster {known.pk}, which was submitted with "
-            "another content."
-        )
+    given = {"description": submission.description, "options": submission.options}
+    return RequestKey(
+        MadeKind.CLUSTER, submission.idempotency_key, content_sha256(given, submission.files)
+    )
+
+
+def _submitted_before(cluster_id: int) -> SubmittedCluster:
+    known = Cluster.objects.get(pk=cluster_id)
     return SubmittedCluster(known, submission_warnings(known), is_new=False)
 
 
@@ -202,7 +161,6 @@ def _store(
     *,
     owner: User,
     actor: Actor,
-    body: str,
 ) -> Cluster:
     options, now = checked.options, timezone.now()
     check_quota(
@@ -212,9 +170,6 @@ def _store(
         clusters=1,
         size_bytes=sum(blob.size_bytes for blob in blobs.values()),
     )
-    if submission.idempotency_key is not None:
-        old = Cluster.objects.filter(owner=owner, idempotency_key=submission.idempotency_key)
-        old.filter(created_at__lte=now - KEY_LIFETIME).update(idempotency_key=None)
     cluster = Cluster.objects.create(
         id=cluster_id,
         name=options.name or default_name(checked.description),
@@ -231,8 +186,6 @@ def _store(
         max_materialize=options.max_materialize,
         deadline=options.deadline,
         look_at=None if checked.is_eager else now,
-        idempotency_key=submission.idempotency_key,
-        body_sha256=body,
         created_at=now,
     )
     _store_tables(cluster, checked.tables, blobs)

@@ -103,8 +103,6 @@ class Cluster(models.Model):
         related_name="reruns",
         help_text="The cluster whose failed rows it runs again.",
     )
-    idempotency_key = models.CharField(max_length=128, null=True, blank=True)
-    body_sha256 = models.CharField(max_length=64, blank=True, db_default="")
     created_at = models.DateTimeField(db_default=Now())
 
     class Meta:
@@ -123,9 +121,6 @@ class Cluster(models.Model):
             ),
         ]
         constraints = [
-            models.UniqueConstraint(
-                fields=["owner", "idempotency_key"], name="cluster_submitted_once"
-            ),
             models.CheckConstraint(
                 condition=Q(state__in=ClusterState.values), name="cluster_state_known"
             ),

@@ -97,7 +97,7 @@ def _begin(owner: User, log: Path, options: dict[str, Any]) -> int:
         allow_events=options["allow_events"],
         time_zone=options["time_zone"],
     )
-    return follow_run(request, owner=owner, actor=Actor.person(owner), now=timezone.now()).pk
+    return follow_run(request, owner=owner, actor=Actor.person(owner), now=timezone.now()).dag.pk
 
 
 def _read(log: Path, offset: int, *, must_exist: bool) -> bytes:

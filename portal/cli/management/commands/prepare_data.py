@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from django.contrib.staticfiles.management.commands import collectstatic
 from django.core.management import call_command
 from django.core.management.base import BaseCommand
 from django.core.management.commands import migrate
@@ -16,12 +15,12 @@ from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
 
 from portal.cli.state_directory import StateDirectory
+from portal.cli.static_collection import collect_static_files
 from portal.cli.steps import Steps
 from portal.embedded.private import make_private_folder, write_private
 
-#: Migrations and files are many and quick: one of so many is told, and the last migration.
+#: Migrations are many and quick: one of so many is told, and the last one.
 _MIGRATIONS_A_STEP = 10
-_FILES_A_STEP = 100
 
 
 class Command(BaseCommand):
@@ -32,7 +31,7 @@ class Command(BaseCommand):
         make_private_folder(place.run)
         steps = Steps(place)
         call_command(_Migrate(steps.tell), interactive=False, verbosity=options["verbosity"])
-        call_command(_Collect(steps.tell), interactive=False, verbosity=0)
+        collect_static_files(steps.tell)
         write_private(place.is_migrated, "")
         steps.tell("tables and static files are up to date")
 
@@ -52,18 +51,3 @@ class _Migrate(migrate.Command):
             self._done += 1
             if self._done % _MIGRATIONS_A_STEP == 0 or self._done == self._total:
                 self._tell(f"migrations applied: {self._done} of {self._total}")
-
-
-class _Collect(collectstatic.Command):
-    """Tells of the static files that were copied, named by their content and compressed."""
-
-    def __init__(self, tell: Callable[[str], None]) -> None:
-        super().__init__()
-        self._tell, self._done = tell, 0
-
-    def log(self, msg: str, level: int = 2) -> None:
-        super().log(msg, level)
-        # A file has a line when it is copied, and one when it is compressed.
-        self._done += 1
-        if self._done % _FILES_A_STEP == 0:
-            self._tell(f"static files collected: {self._done} so far")

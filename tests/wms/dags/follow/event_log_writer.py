@@ -35,7 +35,7 @@ def follow(owner: User, text: str | None = None, *, name: str = "case.dag", **mo
         files = {name: text}
     streams = {path: io.BytesIO(content.encode()) for path, content in files.items()}
     request = FollowRequest((name,), streams, f"{name}.nodes.log", **more)
-    return follow_run(request, owner=owner, actor=Actor.person(owner), now=NOW)
+    return follow_run(request, owner=owner, actor=Actor.person(owner), now=NOW).dag
 
 
 def take(dag: Dag, data: bytes, offset: int = 0, actor: Actor | None = None) -> LogProgress:
