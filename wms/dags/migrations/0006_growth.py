@@ -6,7 +6,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("dags", "0004_gates"),
+        ("dags", "0005_idempotency_keys"),
     ]
 
     operations = [
