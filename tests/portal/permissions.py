@@ -99,6 +99,7 @@ GET = {
     "api:schedule-runs": READ,
     "api:schedule-*": POSTED_TO,
     "api:dag-rescue": POSTED_TO,
+    "api:dag-grow": POSTED_TO,
     "api:dag-nodes-*": POSTED_TO,
     "api:placement-remove": POSTED_TO,
     "api:placement-credential": POSTED_TO,
