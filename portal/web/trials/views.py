@@ -147,8 +147,9 @@ def _findings(report: dict[str, Any], name: str) -> list[Any]:
 @page
 def stop_trial(request: HttpRequest, trial_id: int) -> HttpResponse:
     """Stop a trial. Whoever had to log in again comes here by GET, and is led to the trial."""
-    trial = find_trial(request.user, trial_id)
     if request.method == "POST":
-        services.stop_trial(trial.pk, actor=Actor.person(request.user))
-        messages.success(request, f"Trial {trial.pk} is stopped.")
-    return redirect("web:trial", trial_id=trial.pk)
+        services.stop_trial(trial_id, actor=Actor.person(request.user))
+        messages.success(request, f"Trial {trial_id} is stopped.")
+    else:
+        find_trial(request.user, trial_id)
+    return redirect("web:trial", trial_id=trial_id)
