@@ -180,7 +180,8 @@ POST = {
     "web:campaign-deadline": STEER,
     "api:schedules": SUBMIT,
     "api:schedule-resume": "Lffcccc",  # the schedule is active
-    "api:schedule-*": STEER,
+    "api:schedule-pause": STEER,
+    "api:schedule-remove": STEER,
     "web:steer-schedule": STEER,
     "api:dag-rescue": "Lffcccc",  # the DAG has not ended
     "api:dag-limits": STEER,

@@ -56,6 +56,7 @@ def _of_dags(user: User, dags: QuerySet[Dag], since: datetime | None) -> Counter
     latest = Failure.objects.filter(
         owner_id__in=owners, at__gte=since, dag_id__in=dags.order_by().values("pk")
     )
-    ids = Counter(latest.order_by("-at").values_list("group_id", flat=True)[:MAX_READ])
-    groups = visible_groups(user).filter(pk__in=list(ids))
-    return Counter({group: ids[group.pk] for group in groups})
+    chosen = latest.order_by("-at")[:MAX_READ]
+    counts = Counter(chosen.values_list("group_id", flat=True))
+    groups = visible_groups(user).filter(pk__in=chosen.values("group"))
+    return Counter({group: counts[group.pk] for group in groups if counts[group.pk]})

@@ -80,7 +80,7 @@ def find_campaign(user: User, name: str, *, now: datetime) -> Campaign:
     [sums] = [each for each in sums_of(dags, clusters, prefix=label) if each.label == label]
     progress = progress_of(dags, clusters)
     window = window_of(progress.begun_at, now)
-    ends = recent_ends(dags, clusters, window=window, now=now) if progress.left else []
+    ends = recent_ends(dags, clusters, window=window, now=now)
     found = forecast(total=progress.total, left=progress.left, ends=ends, window=window, now=now)
     deadline = deadline_of(user, name)
     return Campaign(

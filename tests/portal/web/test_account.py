@@ -13,6 +13,7 @@ from django.utils import timezone
 
 from portal.personal.services import save_filter
 from tests import factories
+from tests.portal.furnishing import schedules
 from tests.portal.web.markup import text_of
 from tests.wms.notices.hearing import happens, hears, told
 from wms.accounting.frontends import DEFAULT_KEY
@@ -29,6 +30,7 @@ from wms.notices import services
 from wms.notices.messages import path_of
 from wms.notices.models import Channel, Delivery, Notice, SubjectKind, Subscription
 from wms.pilots.lifecycle import apply as apply_to_pilots
+from wms.schedules.models import Schedule
 
 # Wrong passwords are counted there.
 pytestmark = pytest.mark.usefixtures("own_cache")
@@ -344,12 +346,14 @@ def test_paths_of_all_kinds_of_notices_lead_somewhere(
     site, dag = factories.site(), factories.dag(people.alice)
     apply_to_pilots("abort", [factories.queued_pilot().pk], actor=factories.SYSTEM, reason="lost")
     grouping.run_cycle(timezone.now())
+    schedules(people.alice, dag, 1)
     ids = {
         SubjectKind.DAG: dag.pk,
         SubjectKind.SITE: site.name,
         SubjectKind.FRONTEND: DEFAULT_KEY,
         SubjectKind.FAILURES: FailureGroup.objects.get().pk,
         SubjectKind.JOB: factories.job(people.alice).pk,
+        SubjectKind.SCHEDULE: Schedule.objects.latest("pk").pk,
     }
 
     for kind in SubjectKind:
