@@ -213,7 +213,7 @@ class _Reader:
 
     def _fault(self, name: str, message: str) -> None:
         given = self._given(name) or ""
-        line = line_of(self._text, given) if given else 1 if self._file else None
+        line = line_of(self._text, given) if given else 1
         self.findings.append(Finding(message, self._file, line, field=given or name))
 
     def _value(self, name: str, *, is_needed: bool = False) -> object:

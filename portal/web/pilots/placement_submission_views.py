@@ -38,7 +38,7 @@ class PlacementsForm(forms.Form):
         strip=False,
         max_length=MAX_TEXT_BYTES,
         widget=forms.Textarea(
-            attrs={"class": "form-control code", "rows": 14, "spellcheck": "false"}
+            attrs={"class": "form-control mono", "rows": 14, "spellcheck": "false"}
         ),
     )
     group = forms.CharField(

@@ -153,6 +153,14 @@ def test_text_that_is_no_row_of_ads_is_refused(text):
     assert len(faults(text)) == 1
 
 
+def test_an_attribute_that_is_missing_is_told_with_the_line_of_its_ad():
+    with pytest.raises(InvalidInput) as caught:
+        parse_requests(f'{GOOD}\n[ dap_type = "stage" ]')
+
+    [fault] = caught.value.findings
+    assert (fault.field, fault.line) == ("src_url", 8)
+
+
 def test_checksums_of_three_kinds_are_told_apart():
     [spec] = parse_requests(
         '[dap_type = "transfer"; src_url = "file:a"; dest_url = "file:b"; '
