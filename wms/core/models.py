@@ -63,6 +63,7 @@ class MadeKind(models.TextChoices):
     DAG = "dag", "DAG"
     FOLLOWED_DAG = "followed-dag", "followed DAG"
     CLUSTER = "cluster", "cluster"
+    PLACEMENT = "placement", "placement request"
 
 
 class IdempotencyKey(models.Model):

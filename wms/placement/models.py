@@ -81,8 +81,6 @@ class PlacementRequest(models.Model):
         max_length=16, blank=True, help_text="Which inbox hears of the request's end."
     )
     topic_key = models.BigIntegerField(default=0)
-    idempotency_key = models.CharField(max_length=128, null=True, blank=True)
-    body_sha256 = models.CharField(max_length=64, blank=True, default="", db_default="")
     created_at = models.DateTimeField(db_default=Now())
     ended_at = models.DateTimeField(null=True)
 
@@ -109,9 +107,6 @@ class PlacementRequest(models.Model):
             ),
             models.CheckConstraint(
                 condition=models.Q(kind__in=RequestKind.values), name="placement_kind_known"
-            ),
-            models.UniqueConstraint(
-                fields=["owner", "idempotency_key"], name="placement_submitted_once"
             ),
             models.CheckConstraint(
                 condition=~models.Q(state__in=["processing", "completed"])

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Collection
 from dataclasses import dataclass
-from datetime import timedelta
 from typing import Final
 
-from django.db import IntegrityError, transaction
-from django.utils import timezone
+from django.db import transaction
 
 from wms.accounting.services import group_for
 from wms.accounting.walls import within_reach
 from wms.core.actors import Actor
 from wms.core.audit import record_action, record_actions
-from wms.core.errors import Conflict, Finding, InvalidInput, NotFound
-from wms.core.models import Role, User
+from wms.core.errors import InvalidInput, NotFound
+from wms.core.idempotency import RequestKey, content_sha256, made_before, only_once
+from wms.core.models import MadeKind, Role, User
 from wms.core.policy import require_role
 from wms.core.transitions import Applied
 from wms.jobs.operations import create_workspace
@@ -29,9 +27,6 @@ from wms.placement.request_ad import RequestSpec, parse_requests
 
 #: A text of requests is no larger.
 MAX_TEXT_BYTES: Final = 8 * 1024 * 1024
-#: So long the same key gives the same requests.
-KEY_LIFETIME: Final = timedelta(hours=24)
-_MOST_KEY_CHARACTERS = 128
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,36 +57,36 @@ def submit_requests(
     """Store the requests of a text, all or none, and have them carried out.
 
     They belong to the owner and, if told, to one of the owner's groups. The same `idempotency_key`
-    and text give the requests that were stored first, for `KEY_LIFETIME`. Raises NotPermitted,
+    and text give the requests that were stored first, for a day. Raises NotPermitted,
     Conflict for another text under that key, and InvalidInput with every fault.
     """
     require_role(actor, Role.USER, "submit placement requests")
-    if idempotency_key is not None and not 0 < len(idempotency_key) <= _MOST_KEY_CHARACTERS:
-        message = f"must have from 1 to {_MOST_KEY_CHARACTERS} characters"
-        raise InvalidInput([Finding(message, field="idempotency_key")])
-    body_sha256 = hashlib.sha256(f"{group}\0{text}".encode(errors="replace")).hexdigest()
-    known = _submitted_before(idempotency_key, owner, body_sha256)
+    key = _key_of(text, group, idempotency_key)
+    known = made_before(owner, key)
     if known is not None:
-        return known
+        return _submitted_before(known)
     check_requests(text)
-    try:
-        ids = _store(text, actor, owner, group, idempotency_key, body_sha256)
-    except IntegrityError:
-        # The same request, sent twice at once: the other one was first.
-        known = _submitted_before(idempotency_key, owner, body_sha256)
-        if known is None:
-            raise
-        return known
+    with only_once(owner, key) as creation:
+        if creation.found is not None:
+            return _submitted_before(creation.found)
+        ids = _store(text, actor, owner, group)
+        creation.made = ids[0]
     return SubmittedRequests(ids, is_new=True)
 
 
+def _key_of(text: str, group: str, key: str | None) -> RequestKey | None:
+    if key is None:
+        return None
+    return RequestKey(MadeKind.PLACEMENT, key, content_sha256({"text": text, "group": group}, {}))
+
+
+def _submitted_before(leader_id: int) -> SubmittedRequests:
+    followers = PlacementRequest.objects.filter(leader=leader_id).order_by("pk")
+    return SubmittedRequests([leader_id, *followers.values_list("pk", flat=True)], is_new=False)
+
+
 @transaction.atomic
-def _store(
-    text: str, actor: Actor, owner: User, group: str, key: str | None, body_sha256: str
-) -> list[int]:
-    if key is not None:
-        old = PlacementRequest.objects.filter(owner=owner, idempotency_key=key)
-        old.filter(created_at__lte=timezone.now() - KEY_LIFETIME).update(idempotency_key=None)
+def _store(text: str, actor: Actor, owner: User, group: str) -> list[int]:
     owner_group = group_for(owner, group).name if group else ""
     ids = submission.submit_requests(
         text,
@@ -101,8 +96,6 @@ def _store(
         topic="",
         topic_key=0,
         actor=actor,
-        idempotency_key=key,
-        body_sha256=body_sha256,
     )
     record_action(
         "submit placement requests",
@@ -111,23 +104,6 @@ def _store(
         facts={"requests": len(ids)},
     )
     return ids
-
-
-def _submitted_before(key: str | None, owner: User, body_sha256: str) -> SubmittedRequests | None:
-    if key is None:
-        return None
-    leader = PlacementRequest.objects.filter(
-        owner=owner, idempotency_key=key, created_at__gt=timezone.now() - KEY_LIFETIME
-    ).first()
-    if leader is None:
-        return None
-    if leader.body_sha256 != body_sha256:
-        raise Conflict(
-            f"The idempotency key was used for placement request {leader.pk}, which was submitted "
-            "with another content."
-        )
-    followers = leader.followers.order_by("pk").values_list("pk", flat=True)
-    return SubmittedRequests([leader.pk, *followers], is_new=False)
 
 
 @transaction.atomic

@@ -56,8 +56,6 @@ def submit_requests(
     topic_key: int,
     max_attempts: int = MAX_ATTEMPTS,
     actor: Actor,
-    idempotency_key: str | None = None,
-    body_sha256: str = "",
 ) -> list[int]:
     """Store the requests of a text and have them carried out; their ids, the leader's first.
 
@@ -83,7 +81,6 @@ def submit_requests(
     if faults:
         raise InvalidInput(faults)
     leader, *followers = requests
-    leader.idempotency_key, leader.body_sha256 = idempotency_key, body_sha256
     leader.save()
     for request in followers:
         request.leader = leader

@@ -5,15 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from django.db.models import QuerySet
+from django.urls import reverse
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import OpenApiParameter, extend_schema
-from rest_framework import status
+from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from portal.api.actions import ActionView
 from portal.api.base import ListView, caller, refusals
+from portal.api.idempotency import IDEMPOTENCY_KEY, created, sent_key
 from portal.api.parsing import StorableJson
 from portal.api.placements.shapes import (
     PlacementDetailSerializer,
@@ -33,14 +34,6 @@ from wms.dags.reading.node_selectors import nodes_of_requests
 from wms.placement.models import PlacementRequest
 from wms.placement.selectors import find_request, listed_requests
 from wms.placement.services import MAX_TEXT_BYTES, check_requests, submit_requests
-
-_IDEMPOTENCY_KEY = OpenApiParameter(
-    "Idempotency-Key",
-    OpenApiTypes.STR,
-    OpenApiParameter.HEADER,
-    description="The same key and body give the same requests for 24 hours, with status 200; "
-    "another body is refused (409).",
-)
 
 
 class RequestText(TextBody):
@@ -67,7 +60,7 @@ class PlacementList(ListView):
     @extend_schema(
         operation_id="placements_submit",
         summary="Submit requests to place data; all of them, or none",
-        parameters=[_IDEMPOTENCY_KEY],
+        parameters=[IDEMPOTENCY_KEY],
         request={
             "application/json": PlacementSubmissionSerializer,
             "text/plain": OpenApiTypes.STR,
@@ -95,10 +88,10 @@ class PlacementList(ListView):
                 actor=Actor.person(user),
                 owner=user,
                 group=given["group"],
-                idempotency_key=request.headers.get("Idempotency-Key"),
+                idempotency_key=sent_key(request),
             )
-        code = status.HTTP_201_CREATED if done.is_new else status.HTTP_200_OK
-        return Response({"ids": done.ids, "count": len(done.ids)}, status=code)
+        at = reverse("api:placement", args=[done.ids[0]])
+        return created({"ids": done.ids, "count": len(done.ids)}, at=at, is_new=done.is_new)
 
 
 class PlacementDetail(APIView):

@@ -203,17 +203,6 @@ def test_a_process_that_is_killed_in_between_has_submitted_nothing(
     assert Dag.objects.count() == 1
 
 
-def test_a_dag_that_is_there_under_the_key_of_a_time_is_not_submitted_again(alice: User) -> None:
-    schedule = make(alice)
-    submitting.run_cycle(MONDAY)
-    ScheduleRun.objects.all().delete()
-    Schedule.objects.update(next_at=MONDAY)
-    submitting.run_cycle(MONDAY)
-
-    assert Dag.objects.count() == 1
-    assert schedule.runs.get().dag == Dag.objects.get()
-
-
 @pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 def test_many_processes_at_once_submit_a_time_once() -> None:

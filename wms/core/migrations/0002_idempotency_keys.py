@@ -26,6 +26,7 @@ class Migration(migrations.Migration):
                             ("dag", "DAG"),
                             ("followed-dag", "followed DAG"),
                             ("cluster", "cluster"),
+                            ("placement", "placement request"),
                         ],
                         max_length=16,
                     ),

@@ -85,11 +85,6 @@ class Migration(migrations.Migration):
         ),
         migrations.AddField(
             model_name="placementrequest",
-            name="body_sha256",
-            field=models.CharField(blank=True, db_default="", default="", max_length=64),
-        ),
-        migrations.AddField(
-            model_name="placementrequest",
             name="duration_s",
             field=models.BigIntegerField(help_text="Of an allocation.", null=True),
         ),
@@ -113,11 +108,6 @@ class Migration(migrations.Migration):
                 help_text="Where space is allocated.",
                 max_length=255,
             ),
-        ),
-        migrations.AddField(
-            model_name="placementrequest",
-            name="idempotency_key",
-            field=models.CharField(blank=True, max_length=128, null=True),
         ),
         migrations.AddField(
             model_name="placementrequest",
@@ -179,12 +169,6 @@ class Migration(migrations.Migration):
                     ("kind__in", ["transfer", "allocate", "release", "stage", "remove"])
                 ),
                 name="placement_kind_known",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="placementrequest",
-            constraint=models.UniqueConstraint(
-                fields=("owner", "idempotency_key"), name="placement_submitted_once"
             ),
         ),
         migrations.AddField(
