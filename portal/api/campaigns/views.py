@@ -18,6 +18,14 @@ from wms.core.errors import InvalidInput
 from wms.core.labels import MAX_LABEL_LENGTH, label_of_campaign
 
 
+_CAMPAIGN = OpenApiParameter(
+    "campaign",
+    {"type": "string", "pattern": f"^[^\\s,]{{1,{MAX_LABEL_LENGTH}}}$"},
+    OpenApiParameter.PATH,
+    description="What stands behind `campaign=` in the label.",
+)
+
+
 class LabelList(APIView):
     """Sums by label."""
 
@@ -57,6 +65,7 @@ class CampaignDetail(APIView):
 
     @extend_schema(
         operation_id="campaigns_retrieve",
+        parameters=[_CAMPAIGN],
         responses={200: shapes.CampaignSerializer, **refusals(404)},
     )
     def get(self, request: Request, campaign: str) -> Response:
@@ -70,6 +79,7 @@ class CampaignDeadlineView(APIView):
 
     @extend_schema(
         operation_id="campaigns_deadline",
+        parameters=[_CAMPAIGN],
         summary="Set the deadline of a campaign",
         request=shapes.DeadlineSerializer,
         responses={200: shapes.CampaignSerializer, **refusals(400, 403, 404)},

@@ -59,5 +59,5 @@ def test_a_placement_request_that_is_too_large_is_refused(alice, workspace):
     dag = Dag.objects.create(name="a.dag", owner=alice, workspace=workspace)
     node = Node.objects.create(dag=dag, name="A", ordinal=0, features={"source": "d/file"})
 
-    with pytest.raises(InvalidInput, match="at most 1048576"):
+    with pytest.raises(InvalidInput, match=f"at most {nodes_without_jobs.MAX_REQUEST_BYTES}"):
         nodes_without_jobs._request_text(dag, node)

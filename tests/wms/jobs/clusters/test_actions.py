@@ -62,4 +62,4 @@ def test_only_owners_and_shifters_are_offered_anything(
     assert not CLUSTERS.possible_on_page(charlie, cluster)
     assert CLUSTERS.permitted(charlie, {alice.pk, charlie.pk}) == {charlie.pk}
     names = [action.name for action in CLUSTERS.possible_on_page(sam, cluster)]
-    assert names == ["hold", "prioritise", "change", "limits", "remove"]
+    assert names == ["hold", "prioritise", "change", "limits", "label", "remove"]
