@@ -13,6 +13,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 from django.conf import settings
+from django.test import override_settings
 from django.utils import timezone
 
 from matching.task_queues.needs import Needs
@@ -163,7 +164,7 @@ SUBDAG EXTERNAL calibrate calibrate.dag
 DATA fetch {
 dap_type = "transfer"
 src_url = "file:///runs/2026/zmumu-00417.root"
-dest_url = "file:///zmumu-00417.root"
+dest_url = "file:zmumu-00417.root"
 }
 JOB merge job.sub
 FINAL report job.sub
@@ -202,8 +203,10 @@ def _rich(owner: User) -> Dag:
         description_name="tails.sub",
         options={"max_jobs": 20},
     )
-    dag = submit_dag(submission, owner=owner, actor=Actor.person(owner))
-    factories.turn()
+    placement = settings.PILOTAGE["PLACEMENT"] | {"ROOTS": ["/runs"]}
+    with override_settings(PILOTAGE=settings.PILOTAGE | {"PLACEMENT": placement}):
+        dag = submit_dag(submission, owner=owner, actor=Actor.person(owner))
+        factories.turn()
     taken = scripts.take_run(timezone.now())
     assert taken is not None
     scripts.start_run(taken.run_id, taken.lease, now=timezone.now())

@@ -75,8 +75,7 @@ class Production:
         self.working_area, self.export_area = base / "site" / "work", base / "site" / "export"
         shutil.copytree(folder, self.files, ignore=shutil.ignore_patterns("__pycache__"))
         self.sandboxes.mkdir()
-        (dag,) = self.files.glob("*.dag")
-        self.nodes = read_nodes(dag, dag_id=dag_id)
+        self.nodes = read_nodes(self.files / "montecarlo.dag", dag_id=dag_id)
         for node in self.nodes.values():
             if "events" in node.macros:
                 node.macros["events"] = str(events)

@@ -10,7 +10,7 @@ from django.conf import settings
 
 def test_the_documented_settings_are_those_that_are_read() -> None:
     root = Path(settings.BASE_DIR)
-    readers = ("portal/settings.py", "portal/cli/listening.py")
+    readers = ("portal/settings.py", "portal/cli/listening.py", "portal/cli/supervision.py")
     source = "".join((root / path).read_text(encoding="utf-8") for path in readers)
     document = (root / "docs/reference/settings.md").read_text(encoding="utf-8")
 

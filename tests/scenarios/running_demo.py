@@ -17,6 +17,8 @@ from typing import Any
 
 from portal.cli.client import Client, Unreachable
 from portal.cli.state_directory import BASE, StateDirectory
+from portal.embedded.ports import kept_ports
+from portal.embedded.private import make_private_folder
 
 #: What tests.servers sets for the tests' own servers; a demo starts its own.
 FOREIGN = (
@@ -88,10 +90,22 @@ class RunningDemo:
         return found
 
 
+def keep_a_port(var: Path) -> None:
+    """Choose a port of its own for a portal that will be disturbed.
+
+    The usual one is taken by any portal that starts while the web server of this one is away.
+    """
+    place = StateDirectory(var)
+    make_private_folder(place.var)
+    make_private_folder(place.run)
+    kept_ports(place.run / "ports.json", ("web", "postgres"), {})
+
+
 @contextmanager
 def running_demo(var: Path, *arguments: str, **settings: str) -> Iterator[RunningDemo]:
     """A demo on the folder `var`; it is ended with the block if it has not ended before."""
     environment = {name: v for name, v in os.environ.items() if name not in FOREIGN}
+    keep_a_port(var)
     with (var / "demo.out").open("w") as out:
         process = subprocess.Popen(
             [sys.executable, BASE / "manage.py", "demo", *arguments],

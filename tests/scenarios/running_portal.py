@@ -20,7 +20,7 @@ from portal.cli.client import Client, Unreachable
 from portal.cli.demo_site import OPERATOR
 from portal.cli.state_directory import BASE, StateDirectory
 from tests.scenarios.pages import Pages
-from tests.scenarios.running_demo import FOREIGN
+from tests.scenarios.running_demo import FOREIGN, keep_a_port
 from tests.scenarios.supervised import kill_program
 
 _SET_UP = """
@@ -90,6 +90,7 @@ def running_portal(
     os.environ.clear()
     os.environ.update(environment | settings | {"PILOTAGE_VAR": str(var)})
     try:
+        keep_a_port(var)
         place = StateDirectory(var)
         with ChildPortal(place) as portal:
             token = _set_up({"site": site, "queues": queues})

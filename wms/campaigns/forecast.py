@@ -1,7 +1,7 @@
 """Forecast of the end of a campaign from the rates at which its pieces ended lately.
 
-Pure: no clock, no database. A piece is a node of a DAG, or a job of a cluster. The formula, and what
-it assumes, are told in docs/how-to/run-a-campaign.md.
+Pure: no clock, no database. A piece is a node of a DAG, or a job of a cluster. The formula is in
+docs/how-to/run-a-campaign.md, with what it assumes.
 """
 
 from __future__ import annotations

@@ -17,7 +17,6 @@ from wms.core.actors import Actor
 from wms.core.errors import InvalidInput
 from wms.core.labels import MAX_LABEL_LENGTH, label_of_campaign
 
-
 _CAMPAIGN = OpenApiParameter(
     "campaign",
     {"type": "string", "pattern": f"^[^\\s,]{{1,{MAX_LABEL_LENGTH}}}$"},

@@ -46,7 +46,7 @@ def test_a_whole_submission_is_read() -> None:
 def test_a_placement_that_nothing_transfers_is_refused_with_its_line() -> None:
     dag = checked(
         'DATA D d.stork\nDATA E {\n dap_type = "transfer";\n src_url = "file:a";\n'
-        ' dest_url = "srm://h/b";\n alt_protocols = "file-file, http-file";\n}\n',
+        ' dest_url = "srm://h/b";\n alt_protocols = "file-file, gsiftp-file";\n}\n',
         {"d.stork": REQUEST.replace("file:", "gsiftp:", 1)},
     )
     line = next(n for n, each in enumerate(REQUEST.split("\n"), 1) if "src_url" in each)
