@@ -51,7 +51,7 @@ def drawing_of(dag: Dag) -> Drawing:
 
 
 def _stamp(dag: Dag) -> str:
-    """What stands for a DAG beside its id, until it grows: ids begin anew in another database."""
+    """Name of a DAG's drawing until it grows: ids alone begin anew in another database."""
     return f"{dag.created_at.isoformat()}:{dag.node_count}"
 
 

@@ -77,7 +77,7 @@ class Kubernetes:
             end(self.folder / f"{name}.pid", self.folder, number=signal.SIGKILL)
 
     def evict(self, pilot: str) -> None:
-        """Let the node end a pilot's pod as one that is short of memory does."""
+        """End of a pilot's pod as by a node that is short of memory."""
         (self.folder / "evict" / pilot).touch()
 
     def new_namespace(self, name: str) -> Path:

@@ -44,7 +44,7 @@ EXPIRY = 10_000
 
 
 class Fake:
-    """What is behind the HTTP server."""
+    """State behind the HTTP server."""
 
     def __init__(self, store: Store, admin_token: str) -> None:
         self.store = store
@@ -159,7 +159,7 @@ class Fake:
         raise Denied(404, "NotFound", "the server could not find the requested resource")
 
     def _log(self, pod: Thing, query: dict[str, str]) -> Callable[[], str]:
-        """What fetches a log from the node, without the lock."""
+        """Function that fetches a log from the node, without the lock."""
         containers = {each["name"] for each in pod["spec"]["containers"]}
         if query.get("container") not in {None, *containers}:
             raise Denied(400, "BadRequest", f"container {query['container']} is not valid")

@@ -105,7 +105,7 @@ class Store:
         self._write()
 
     def count_quotas(self) -> None:
-        """Tell each quota what is used of it."""
+        """Use of each quota, written into its status."""
         for key, quota in list(self._things.items()):
             if key[0] == "resourcequotas":
                 hard = quota["spec"]["hard"]
@@ -124,7 +124,7 @@ class Store:
                 self.remove(key)
 
     def used(self, namespace: str, word: str) -> int:
-        """How much there is of what a quota counts."""
+        """Number of objects that a quota counts."""
         return len(self.all_of(_COUNTED[word], namespace))
 
     def _check_quota(self, resource: str, namespace: str) -> None:
@@ -151,7 +151,7 @@ class Store:
 
 
 def merged(old: Any, patch: Any) -> Any:
-    """What a JSON merge patch (RFC 7386) makes of something."""
+    """Result of a JSON merge patch (RFC 7386)."""
     if not isinstance(patch, dict):
         return copy.deepcopy(patch)
     new = dict(copy.deepcopy(old)) if isinstance(old, dict) else {}

@@ -12,7 +12,7 @@ from wms.campaigns.selectors import Campaign
 
 
 class LabelSumSerializer(serializers.Serializer[Any]):
-    """What carries a label, as far as you may see it."""
+    """Sums of what carries a label, as far as you may see it."""
 
     label = serializers.CharField()
     dags = serializers.IntegerField(help_text="Without those inside of others.")

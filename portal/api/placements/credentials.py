@@ -40,7 +40,7 @@ class PlacementCredentialSerializer(serializers.ModelSerializer[PlacementCredent
 
 
 class NewPlacementCredentialSerializer(StrictSerializer, serializers.Serializer[Any]):
-    """What is set for an endpoint: user and password, or a token."""
+    """Credential that is set for an endpoint: user and password, or a token."""
 
     endpoint = serializers.CharField(
         max_length=300, help_text="Such as davs://storage.example.org:8443."

@@ -87,7 +87,7 @@ class ScheduleRunList(ListView):
     serializer_class = shapes.ScheduleRunSerializer
 
     def get_queryset(self) -> QuerySet[ScheduleRun]:
-        """Those that are kept."""
+        """Runs that are kept, of the times that came."""
         found = selectors.find_schedule(caller(self.request), self.kwargs["schedule_id"])
         return selectors.runs_of(found)
 

@@ -70,7 +70,7 @@ class GrowthForm(ReasonForm):
     )
 
     def asked(self, request: HttpRequest) -> GrowthRequest:
-        """What is to be added. A file that was sent counts, and not what was typed.
+        """Fragment that is to be added. A file that was sent counts, and not what was typed.
 
         Raises InvalidInput with every fault.
         """
@@ -99,7 +99,7 @@ class GrowthForm(ReasonForm):
 
 @dataclass(frozen=True, slots=True)
 class _Outcome:
-    """What came of a form: the fragment if it was checked, or what was refused."""
+    """Outcome of a form: the fragment if it was checked, or what was refused."""
 
     asked: GrowthRequest | None = None
     checked: Fragment | None = None
