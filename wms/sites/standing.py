@@ -7,7 +7,7 @@ word, and all queues with whether pilots may be sent to each.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -21,13 +21,18 @@ from wms.sites.states import SiteState
 from wms.sites.throttling import PERIOD
 
 
+#: A downtime is near from so long before its start.
+_NEAR = timedelta(hours=12)
+
+
 @dataclass(frozen=True, slots=True)
 class Standing:
     """Whether a site takes new DAGs.
 
     `kind` is empty for a site that does; else one of disabled, no queue, banned, draining,
     downtime, expired, throttled. `reason` goes on after "the site is ...". `allowance` is how many
-    new matches its failures still leave it in this period; None means no bound.
+    new matches its failures still leave it in this period; None means no bound. `near_downtime` is
+    the first that is under way or begins within half a day.
     """
 
     site_id: int
@@ -35,6 +40,7 @@ class Standing:
     kind: str = ""
     reason: str = ""
     allowance: float | None = None
+    near_downtime: Downtime | None = None
 
 
 def standings(now: datetime) -> dict[int, Standing]:
@@ -101,8 +107,8 @@ def standings_among(sites: Iterable[Site], now: datetime) -> dict[int, Standing]
     return {site.pk: standing_under(site, downtimes.get(site.pk, ()), now) for site in sites}
 
 
-def standing_under(site: Site, downtimes: Iterable[Downtime], now: datetime) -> Standing:
-    """Standing of a site read by `with_standing_facts`, under its planned downtimes."""
+def standing_under(site: Site, downtimes: Sequence[Downtime], now: datetime) -> Standing:
+    """Standing of a site read by `with_standing_facts`, under its planned downtimes by start."""
     allowance = _allowance(site)
     kind, reason = (
         _configured(site)
@@ -112,7 +118,8 @@ def standing_under(site: Site, downtimes: Iterable[Downtime], now: datetime) -> 
         or _throttled(site, allowance)
         or ("", "")
     )
-    return Standing(site.pk, site.name, kind, reason, allowance)
+    near = next((each for each in downtimes if each.start <= now + _NEAR), None)
+    return Standing(site.pk, site.name, kind, reason, allowance, near)
 
 
 def _configured(site: Site) -> tuple[str, str] | None:

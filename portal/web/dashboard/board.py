@@ -18,7 +18,12 @@ from portal.lists.filters import DagFilter, PilotFilter
 from portal.lists.job_filter import JobFilter
 from portal.shared.site_lines import SiteLine
 from portal.shared.site_strip import strip_lines
-from portal.web.dashboard.needs_attention import AttentionItem, attention_items_of, attention_rows
+from portal.web.dashboard.needs_attention import (
+    AttentionItem,
+    attention_items_of,
+    attention_rows,
+    in_turns,
+)
 from portal.web.templatetags.pilotage import about
 from wms.core.database.counting import Count, count_each
 from wms.core.models import Role, User
@@ -41,6 +46,8 @@ from wms.pilots.states import PilotState
 #: Most lines of a kind on the board; the linked lists have all.
 _LINES = 8
 _SITES = 12
+#: DAGs in need that are read: those that need the same are one line.
+_NEEDY = 200
 _CAUSES = 5
 _GATES = 20
 _ALARMING = frozenset({"held", "failed", "stalled"})
@@ -100,9 +107,23 @@ class Board:
         return f"&{urlencode({'owner': self.owner})}" if self.owner else ""
 
     @property
+    def first_items(self) -> list[AttentionItem]:
+        """Attention items that are shown at once, so that the counts stay in sight."""
+        return in_turns(self.attention_items, _LINES)
+
+    @property
+    def further_items(self) -> list[AttentionItem]:
+        """Attention items that are folded in."""
+        shown = {item.mark for item in self.first_items}
+        return [item for item in self.attention_items if item.mark not in shown]
+
+    @property
     def first_sites(self) -> list[SiteLine]:
-        """First sites, those that take no DAG in front."""
-        return sorted(self.sites, key=lambda line: line.state == "enabled")[:_SITES]
+        """First sites: those that take no DAG, then those with a downtime near, then the others."""
+        return sorted(
+            self.sites,
+            key=lambda line: (line.state == "enabled", line.standing.near_downtime is None),
+        )[:_SITES]
 
     @property
     def sick_loops(self) -> list[LoopStatus]:
@@ -126,7 +147,9 @@ def board_of(user: User, *, now: datetime, scope: Scope, window: Window) -> Boar
     owner = user.get_username() if is_mine else ""
     dags, jobs = _of(listed_dags(user), user, scope), _of(visible_jobs(user), user, scope)
     counts = _counts(user, dags, jobs, now)
-    needy, running = attention_and_running(dags, now=now, limit=_LINES)
+    needy, running = attention_and_running(
+        dags, now=now, needy_limit=_NEEDY, running_limit=_LINES
+    )
     sites, loops = strip_lines(user, now=now), loop_statuses(now=now)
     attention_items = attention_items_of(
         dags=needy,

@@ -1,14 +1,15 @@
 """Attention items of the dashboard: what needs a person, and the link to act on it.
 
-DAGs without a site, held or failing; held jobs; sites, downtimes, queues, node checks and control
-loops in trouble.
+DAGs failing, held or without a site; held jobs; sites, queues, node checks and control loops in
+trouble. Downtimes are planned: they stand with the sites.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from itertools import zip_longest
 from typing import Any
 
 from django.db.models import (
@@ -42,12 +43,9 @@ from wms.jobs.states import JobState
 from wms.pilots.credentials.selectors import ending_credentials
 from wms.pilots.pressure.selectors import contacts_backing_off, requests_without_pilots
 from wms.pilots.program.checks import failed_checks_since
-from wms.sites.selectors import downtimes_from
 
 #: Lines of one kind; the list behind them has them all.
 MOST_OF_A_KIND = 6
-#: Time before its start or end from which a downtime is an item.
-_SOON = timedelta(hours=12)
 _CHECKS_SINCE = timedelta(hours=1)
 _UNWANTED = frozenset({"late", "expired", "throttled"})
 _WHY = 400
@@ -91,15 +89,27 @@ def attention_items_of(
         of_rows.setdefault(row[0], []).append(_of_row(row, held_jobs, owner))
     return [
         *_of_loops(loops),
-        *map(_of_dag, dags),
+        *_of_dags(dags, owner),
         *of_rows.get("held", ()),
         *_of_sites(sites),
         *of_rows.get("demand", ()),
         *of_rows.get("backoff", ()),
         *of_rows.get("credential", ()),
         *of_rows.get("check", ()),
-        *of_rows.get("downtime", ()),
     ]
+
+
+def in_turns(items: Sequence[AttentionItem], most: int) -> list[AttentionItem]:
+    """At most so many items in their order, taken in turns from the things that they are about.
+
+    So many DAGs in trouble do not hide that a site is, too.
+    """
+    by_thing: dict[str, list[int]] = {}
+    for place, item in enumerate(items):
+        by_thing.setdefault(item.thing, []).append(place)
+    turns = zip_longest(*by_thing.values())
+    places = [place for turn in turns for place in turn if place is not None]
+    return [items[place] for place in sorted(places[:most])]
 
 
 def _of_loops(loops: Sequence[LoopStatus]) -> list[AttentionItem]:
@@ -124,6 +134,34 @@ def _of_loops(loops: Sequence[LoopStatus]) -> list[AttentionItem]:
         for loop in loops
         if loop.health in words
     ]
+
+
+def _of_dags(dags: Iterable[Dag], owner: str) -> list[AttentionItem]:
+    """Items of DAGs in their order; those of one state that say the same are one item."""
+    alike: dict[tuple[str, str], list[Dag]] = {}
+    for dag in dags:
+        alike.setdefault((dag.state, _why_dag(dag)), []).append(dag)
+    return [
+        _of_dag(same[0]) if len(same) == 1 else _of_alike(same, owner) for same in alike.values()
+    ]
+
+
+def _of_alike(dags: Sequence[Dag], owner: str) -> AttentionItem:
+    """One item for DAGs that need the same for the same reason."""
+    first = _of_dag(dags[0])
+    query = {"attention": "true", "state": dags[0].state, **({"owner": owner} if owner else {})}
+    listed = f"{reverse('web:dags')}?{urlencode(query)}"
+    owners = sorted({dag.owner.username for dag in dags})
+    return replace(
+        first,
+        thing="DAG",
+        name=f"{len(dags)} DAGs",
+        address=listed,
+        act="Show them",
+        act_address=listed,
+        since=min(dag.state_since for dag in dags),
+        beside=f"of {owners[0]}" if len(owners) == 1 else f"of {len(owners)} people",
+    )
 
 
 def _of_dag(dag: Dag) -> AttentionItem:
@@ -201,7 +239,7 @@ def attention_rows(
     parts = [_held(jobs)]
     if is_whole:
         parts += [_demand(user, now), _backing_off(user, now), _credentials(user, now)]
-        parts += [_checks(user, now), _downtimes(now)]
+        parts.append(_checks(user, now))
     return list(parts[0].union(*parts[1:], all=True) if len(parts) > 1 else parts[0])
 
 
@@ -272,15 +310,6 @@ def _checks(user: User, now: datetime) -> QuerySet[Any]:
     )  # fmt: skip
 
 
-def _downtimes(now: datetime) -> QuerySet[Any]:
-    soon = now + _SOON
-    near = downtimes_from(now).filter(Q(start__gt=now, start__lte=soon) | Q(end__lte=soon))
-    return _as(
-        "downtime", near, number=F("pk"), site=F("site__name"), name=Cast("end", TextField()),
-        since=F("start"), why=F("reason"),
-    )  # fmt: skip
-
-
 def _credential_item(
     number: int, site: str, name: str, ends: datetime, frontend: str
 ) -> AttentionItem:
@@ -313,16 +342,10 @@ def _of_row(row: tuple[Any, ...], held_jobs: str, owner: str) -> AttentionItem:
         )  # fmt: skip
     if kind == "credential":
         return _credential_item(number, site, name, since, why)
-    if kind == "check":
-        return AttentionItem(
-            "failed", "check", "check fails", "Check", f"{name} at {site}", page,
-            f"needy-check-{number}", f"{count} in the last hour: {why or 'no reason given'}",
-            "Site", f"{page}#failed-checks-title", since,
-        )  # fmt: skip
     return AttentionItem(
-        "downtime", "site", "", "Site", site, page, f"needy-downtime-{number}", why,
-        "Downtimes", page, since,
-        beside="downtime until", until=datetime.fromisoformat(name),
+        "failed", "check", "check fails", "Check", f"{name} at {site}", page,
+        f"needy-check-{number}", f"{count} in the last hour: {why or 'no reason given'}",
+        "Site", f"{page}#failed-checks-title", since,
     )  # fmt: skip
 
 

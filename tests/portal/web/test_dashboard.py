@@ -128,18 +128,62 @@ def test_what_is_wrong_with_sites_and_queues_is_told_to_who_looks_after_them(peo
             pilot=worker, key=f"disk{number}", name="disk", is_ok=False, reason="3 GB free",
             seconds=1.0,
         )  # fmt: skip
-    add_downtime(
-        site.name, start=now + timedelta(hours=1), end=now + timedelta(hours=9), reason="new disks",
-        actor=factories.SYSTEM, now=now,
-    )  # fmt: skip
-
     found = {item.thing + " " + item.name: item for item in board(people.sam).attention_items}
 
     assert found["Queue long of UW"].why.endswith("no route to host")
     assert found["Check disk at UW"].why.endswith("3 GB free")
-    assert found["Site UW"].why == "new disks" or "ad" in found["Site UW"].why
-    assert any(item.why == "new disks" for item in board(people.sam).attention_items)
+    assert found["Site UW"].state == "late"
     assert not board(people.alice, show="mine").attention_items
+
+
+def test_a_planned_downtime_is_told_with_its_site_and_alarms_nobody(people: Any) -> None:
+    now = timezone.now()
+    for name, hours in (("CERN", 13), ("UW", 1)):
+        factories.site(name)
+        add_downtime(
+            name, start=now + timedelta(hours=hours), end=now + timedelta(hours=20),
+            reason="new disks", actor=factories.SYSTEM, now=now,
+        )  # fmt: skip
+
+    shown = board(people.sam)
+
+    near = {line.name: line.standing.near_downtime for line in shown.first_sites}
+    assert near["CERN"] is None
+    assert near["UW"].reason == "new disks"
+    assert {item.state for item in shown.attention_items} <= {"late"}
+
+
+@pytest.mark.slow
+def test_the_worst_dags_come_first_and_those_that_say_the_same_are_one_line(people: Any) -> None:
+    held = [factories.dag(people.alice).pk for _ in range(9)]
+    hold_dags(held, actor=Actor.person(people.alice), reason="disk full")
+    little, much = (factories.running_dag(people.bob, node_count=3) for _ in range(2))
+    Dag.objects.filter(pk=little.pk).update(failed_count=1)
+    Dag.objects.filter(pk=much.pk).update(failed_count=1, futile_count=2)
+
+    shown = board(people.sam)
+    dags = [item for item in shown.attention_items if item.thing == "DAG"]
+
+    assert [item.mark for item in dags[:2]] == [f"needy-{much.pk}", f"needy-{little.pk}"]
+    assert [(item.name, item.why, item.state) for item in dags[2:]] == [
+        ("9 DAGs", "disk full", "held")
+    ]
+    listing = as_user(people.sam).get(dags[2].address).context["listing"]
+    assert listing.chosen_total.value == 9
+
+
+@pytest.mark.slow
+def test_many_dags_in_trouble_do_not_hide_a_site_that_is(people: Any) -> None:
+    for number in range(12):
+        dag = factories.dag(people.alice)
+        hold_dags([dag.pk], actor=factories.SYSTEM, reason=f"reason {number}")
+    factories.site("CERN")
+
+    shown = board(people.sam)
+
+    things = [item.thing for item in shown.first_items]
+    assert things == ["DAG"] * 7 + ["Site"]
+    assert len(shown.first_items) + len(shown.further_items) == len(shown.attention_items) == 13
 
 
 @pytest.mark.slow
@@ -190,7 +234,10 @@ def test_the_failed_nodes_of_a_failing_dag_are_what_its_link_shows(people: Any) 
 
 
 @pytest.mark.slow
-def test_all_dags_that_need_somebody_are_those_of_the_list(people: Any) -> None:
+def test_all_dags_that_need_somebody_are_those_of_the_list(
+    people: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("portal.web.dashboard.board._NEEDY", 8)
     held = [factories.dag(people.alice, node_count=1).pk for _ in range(9)]
     hold_dags(held, actor=factories.SYSTEM, reason="wait")
 

@@ -16,14 +16,18 @@ from django.contrib.postgres.expressions import ArraySubquery
 from django.db.models import (
     BigIntegerField,
     BooleanField,
+    Case,
     Count,
     ExpressionWrapper,
+    F,
+    IntegerField,
     JSONField,
     OuterRef,
     Prefetch,
     Q,
     QuerySet,
     Value,
+    When,
 )
 
 from matching.negotiation.unmatched_reasons import Kind
@@ -47,6 +51,15 @@ _LIST_COLUMNS = (
     "skipped_count", "submitted_count", "ready_count", "status", "exit_code", "root_id",
     "parent_node_id", "created_at", "ended_at", "labels", "priority",
 )  # fmt: skip
+#: DAGs that lose work come before those that wait for a person, and those before idle ones.
+_SEVERITY = Case(
+    When(state__in=[DagState.RUNNING, DagState.FAILED], then=0),
+    When(state=DagState.HELD, then=1),
+    default=2,
+    output_field=IntegerField(),
+)
+_AFFECTED = F("failed_count") + F("futile_count")
+_BY_SEVERITY = ("severity", "-affected", "state_since", "-pk")
 #: Related rows on a DAG's page.
 DETAILS = ("owner", "site", "workspace", "accounting_group", "parent_node__dag", "previous_run")
 #: States of jobs that are shown instead of `submitted`.
@@ -124,17 +137,25 @@ def _needs_attention(now: datetime) -> Q:
 
 
 def attention_and_running(
-    dags: QuerySet[Dag], *, now: datetime, limit: int
+    dags: QuerySet[Dag], *, now: datetime, needy_limit: int, running_limit: int
 ) -> tuple[list[Dag], list[Dag]]:
-    """The latest DAGs that need attention, and the latest running ones. One query."""
+    """DAGs that need attention, the most severe first, and the latest running ones. One query.
+
+    Failing and failed DAGs come before held ones, and those before idle ones; of one severity
+    those with most nodes that failed or cannot run come first, then those in need for longest.
+    """
     plain, needs = dags.order_by().select_related(None), _needs_attention(now)
-    needy = plain.filter(needs).order_by("-state_since", "-pk").values("pk")[:limit]
-    running = plain.filter(state=DagState.RUNNING).order_by("-pk").values("pk")[:limit]
-    annotated = dags.annotate(is_needy=ExpressionWrapper(needs, BooleanField()))
-    chosen = annotated.filter(Q(pk__in=needy) | Q(pk__in=running)).order_by("-state_since", "-pk")
+    ranked = plain.filter(needs).annotate(severity=_SEVERITY, affected=_AFFECTED)
+    needy = ranked.order_by(*_BY_SEVERITY).values("pk")[:needy_limit]
+    running = plain.filter(state=DagState.RUNNING).order_by("-pk").values("pk")[:running_limit]
+    annotated = dags.annotate(
+        is_needy=ExpressionWrapper(needs, BooleanField()), severity=_SEVERITY, affected=_AFFECTED
+    )
+    chosen = annotated.filter(Q(pk__in=needy) | Q(pk__in=running)).order_by(*_BY_SEVERITY)
     of_needy: list[Dag] = [dag for dag in chosen if dag.is_needy]
     of_running: list[Dag] = [dag for dag in chosen if dag.state == DagState.RUNNING]
-    return of_needy[:limit], sorted(of_running, key=lambda dag: -dag.pk)[:limit]
+    latest = sorted(of_running, key=lambda dag: -dag.pk)
+    return of_needy[:needy_limit], latest[:running_limit]
 
 
 def detailed_dags(user: User) -> QuerySet[Dag]:
