@@ -26,8 +26,8 @@ _WINDOWS = [(window.value, window.label) for window in Window]
 class FailureFilter(ListFilter):
     """Groups of failures by what they say, where and when they happened, and what was decided.
 
-    `within` and `site` also choose which of their failures are counted, of those that the user of
-    the request may see.
+    `within`, `site` and `dag` also choose which of their failures are counted, of those that the
+    user of the request may see.
     """
 
     text = Texts(label="Message contains")
@@ -37,6 +37,9 @@ class FailureFilter(ListFilter):
     site = filters.CharFilter(method="keep_all", max_length=64, label="Site")
     within = filters.ChoiceFilter(
         choices=_WINDOWS, method="keep_all", label="Time", empty_label=None
+    )
+    dag = filters.NumberFilter(
+        method="keep_all", min_value=1, max_value=2**63 - 1, label="Number of the DAG"
     )
     first = Moments(field_name="first_seen", label="First seen")
     last = Moments(field_name="last_seen", label="Last seen")
@@ -61,19 +64,27 @@ class FailureFilter(ListFilter):
         """Name of the one site that is counted, or empty."""
         return str(self.form.cleaned_data.get("site") or "")
 
+    @property
+    def of_dag(self) -> int | None:
+        """Id of the one DAG whose failures are counted; None for all."""
+        value = self.form.cleaned_data.get("dag")
+        return None if value is None else int(value)
+
     def keep_all(
-        self, queryset: QuerySet[FailureGroup], name: str, value: str
+        self, queryset: QuerySet[FailureGroup], name: str, value: Any
     ) -> QuerySet[FailureGroup]:
-        """Rows unchanged: time and site are applied together, when bins are counted."""
+        """Rows unchanged: time, site and DAG are applied together, when failures are counted."""
         return queryset
 
     def _passing(self, queryset: QuerySet[Any], *, leaving: Collection[str]) -> QuerySet[Any]:
         user: User = self.request.user
-        failed = groups_that_failed(user, self.window, now=self.now, site=self.at_site)
+        failed = groups_that_failed(
+            user, self.window, now=self.now, site=self.at_site, dag_id=self.of_dag
+        )
         return super()._passing(queryset, leaving=leaving).filter(pk__in=failed)
 
     def at_any_time(self, *leaving: str) -> QuerySet[FailureGroup]:
-        """Groups that pass every filter except time and site, for counting bins."""
+        """Groups that pass every filter except time, site and DAG, for counting failures."""
         return super()._passing(self.queryset.all(), leaving=frozenset(leaving))
 
 

@@ -123,3 +123,17 @@ def _deadlines(user: User, names: Sequence[str]) -> dict[str, CampaignDeadline]:
 
 def _set_within(walls: Walls) -> Q:
     return walls.of_users("set_by")
+
+
+def forecast_of_dag(dag: Dag, *, now: datetime) -> Forecast:
+    """Forecast of the end of one DAG, by the nodes of it that were done lately. Two queries."""
+    dags, clusters = Dag.objects.filter(pk=dag.pk), Cluster.objects.none()
+    progress = progress_of(dags, clusters)
+    window = window_of(dag.matched_at or progress.begun_at, now)
+    return forecast(
+        total=progress.total,
+        left=progress.left,
+        ends=recent_ends(dags, clusters, window=window, now=now),
+        window=window,
+        now=now,
+    )

@@ -108,6 +108,11 @@ class Failure(models.Model):
             models.Index(fields=["group", "id"], name="failure_by_group"),
             models.Index(fields=["group", "subject_id"], name="failure_by_group_and_subject"),
             models.Index(fields=["owner_id", "at"], name="failure_by_owner"),
+            models.Index(
+                fields=["dag_id", "group"],
+                condition=models.Q(dag_id__isnull=False),
+                name="failure_by_dag",
+            ),
             models.Index(fields=["rules_version", "id"], name="failure_by_rules"),
         ]
 

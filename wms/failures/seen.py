@@ -49,6 +49,17 @@ def seen_failures(user: User) -> QuerySet[Failure] | None:
     return Failure.objects.filter(failures_within(user, walls)).order_by()
 
 
+def rows_to_count(user: User, dag_id: int | None) -> QuerySet[Failure] | None:
+    """The failures that are counted one by one, those of one DAG if it is named.
+
+    None where bins have the counts: of the failures of all DAGs, for who sees all.
+    """
+    seen = seen_failures(user)
+    if dag_id is None:
+        return seen
+    return (Failure.objects.order_by() if seen is None else seen).filter(dag_id=dag_id)
+
+
 def counts_by_group(failures: QuerySet[Failure]) -> dict[int, int]:
     """Number of failures by the ids of their groups. One query."""
     return dict(failures.values_list("group_id").annotate(Count("pk")))

@@ -14,6 +14,7 @@ from functools import partial
 from typing import Any
 
 from django.db.models import Case, Count, F, Q, QuerySet, Sum, When
+from django.utils import timezone
 
 from wms.accounting.walls import seen_by
 from wms.core.errors import NotFound
@@ -27,7 +28,14 @@ from wms.failures.models import (
     FailureGroupEvent,
     Kind,
 )
-from wms.failures.seen import as_seen, counts_by_group, counts_by_hour, groups_within, seen_failures
+from wms.failures.seen import (
+    as_seen,
+    counts_by_group,
+    counts_by_hour,
+    groups_within,
+    rows_to_count,
+    seen_failures,
+)
 from wms.jobs.lifecycle import FAILURES
 from wms.jobs.models import JobEvent
 
@@ -92,10 +100,10 @@ def find_group(user: User, group_id: int) -> FailureGroup:
 
 
 def groups_that_failed(
-    user: User, window: Window, *, now: datetime, site: str = ""
+    user: User, window: Window, *, now: datetime, site: str = "", dag_id: int | None = None
 ) -> QuerySet[Any, Any]:
     """The ids of groups with failures in a window that the user may see, for a filter."""
-    seen = seen_failures(user)
+    seen = rows_to_count(user, dag_id)
     if seen is None:
         return bins_in(window, now=now, site=site).values("group")
     return _in_window(seen, window, now, site).values("group")
@@ -138,12 +146,13 @@ def failures_in(
     group_id: int,
     site: str = "",
     owner_id: int | None = None,
+    dag_id: int | None = None,
 ) -> QuerySet[Failure]:
     """The visible failures of a group in a window, latest first: those that are counted.
 
-    With an owner only those of what is theirs.
+    With an owner or a DAG only those of what is theirs.
     """
-    seen = seen_failures(user)
+    seen = rows_to_count(user, dag_id)
     every = Failure.objects.all() if seen is None else seen
     chosen = _in_window(every.filter(group=group_id), window, now, site)
     theirs = chosen if owner_id is None else chosen.filter(owner_id=owner_id)
@@ -166,12 +175,13 @@ def counted_groups(
     now: datetime,
     site: str,
     limit: int,
+    dag_id: int | None = None,
 ) -> list[CountedGroup]:
-    """The groups with the most visible failures in the window, most first.
+    """The groups with the most visible failures in the window, of a DAG if named, most first.
 
-    One query, or three for who does not see all.
+    One query, or three for one DAG and for who does not see all.
     """
-    seen = seen_failures(user)
+    seen = rows_to_count(user, dag_id)
     if seen is not None:
         return _counted_as_seen(user, groups, _in_window(seen, window, now, site), limit)
     chosen = groups.filter(**_of_window(window, now, site, prefix="bins__"))
@@ -191,6 +201,14 @@ def _counted_as_seen(
     hits = [CountedGroup(group, counts[group.pk]) for group in found]
     hits.sort(key=lambda hit: (hit.count, hit.group.last_seen, hit.group.pk), reverse=True)
     return hits[:limit]
+
+
+def causes_in_dag(user: User, dag_id: int, *, limit: int) -> list[CountedGroup]:
+    """The groups with the most failures in a DAG so far, most first. Three queries at most."""
+    return counted_groups(
+        user, visible_groups(user), Window.ALL, now=timezone.now(), site="", limit=limit,
+        dag_id=dag_id,
+    )  # fmt: skip
 
 
 def own_groups(user: User, window: Window, *, now: datetime, limit: int) -> list[CountedGroup]:
@@ -236,12 +254,18 @@ class Trend:
 
 
 def trends_of(
-    user: User, group_ids: Collection[int], *, now: datetime, site: str = "", hours: int = 24
+    user: User,
+    group_ids: Collection[int],
+    *,
+    now: datetime,
+    site: str = "",
+    dag_id: int | None = None,
+    hours: int = 24,
 ) -> dict[int, Trend]:
     """Trends of the visible failures of these groups in the last hours. One query."""
     last = start_of(Span.HOUR, now)
     first = last - timedelta(hours=hours - 1)
-    seen = seen_failures(user)
+    seen = rows_to_count(user, dag_id)
     rows: Iterable[tuple[int, datetime, int]]
     if seen is None:
         at_site = {"span": Span.SITE_HOUR, "site_name": site} if site else {"span": Span.HOUR}
@@ -287,6 +311,7 @@ def matrix_of(
     *,
     now: datetime,
     site: str = "",
+    dag_id: int | None = None,
     columns: int = 8,
     most_rows: int = 20,
 ) -> Matrix:
@@ -298,7 +323,7 @@ def matrix_of(
     shown = [hit for hit in counted if 100 * hit.count >= total][:columns]
     places = {hit.group.pk: place for place, hit in enumerate(shown)}
     column = Case(When(group__in=list(places), then=F("group_id")), default=None)
-    seen, cells = seen_failures(user), defaultdict[str, Counter[int | None]](Counter)
+    seen, cells = rows_to_count(user, dag_id), defaultdict[str, Counter[int | None]](Counter)
     rows: QuerySet[Any, Any]
     if seen is None:
         bins = bins_in(window, now=now, site=site, at_sites=True).filter(group__in=groups)
@@ -328,15 +353,23 @@ def _site_row(site: str, cells: Mapping[int | None, int], columns: int) -> SiteR
 
 
 def total_at_sites(
-    user: User, group: FailureGroup, window: Window, *, now: datetime, owner_id: int | None = None
+    user: User,
+    group: FailureGroup,
+    window: Window,
+    *,
+    now: datetime,
+    owner_id: int | None = None,
+    dag_id: int | None = None,
 ) -> list[tuple[str, int]]:
-    """Visible failures of a group by site, most first; of an owner's objects if given."""
+    """Visible failures of a group by site, most first; of an owner's objects or a DAG if given."""
     counts: Any
-    if owner_id is None and seen_failures(user) is None:
+    if owner_id is None and rows_to_count(user, dag_id) is None:
         bins = bins_in(window, now=now, at_sites=True).filter(group=group).order_by()
         counts = bins.values_list("site_name").annotate(Sum("count"))
     else:
-        own = failures_in(user, window, now=now, group_id=group.pk, owner_id=owner_id).order_by()
+        own = failures_in(
+            user, window, now=now, group_id=group.pk, owner_id=owner_id, dag_id=dag_id
+        ).order_by()
         counts = own.values_list("site_name").annotate(Count("pk"))
     return sorted(counts, key=lambda pair: (-pair[1], pair[0]))
 

@@ -20,7 +20,6 @@ from wms.sites.selectors import downtimes_from, enabled_queues
 from wms.sites.states import SiteState
 from wms.sites.throttling import PERIOD
 
-
 #: A downtime is near from so long before its start.
 _NEAR = timedelta(hours=12)
 

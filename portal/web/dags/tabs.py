@@ -15,6 +15,7 @@ from portal.web.dags.run_facts import facts_of, records_of
 from portal.web.graph.level_map import level_map
 from portal.web.lists.paging import page_of
 from portal.web.shared.downloads import is_picture
+from wms.campaigns.selectors import forecast_of_dag
 from wms.dags.negotiation.rematch import rematch_forecast
 from wms.dags.reading.node_selectors import script_runs_of_dag
 from wms.dags.reading.run_selectors import rescues_of, resume_points_of
@@ -25,12 +26,14 @@ from wms.dags.reading.selectors import (
     dag_event_lines,
     files_of,
 )
-from wms.dags.states import NodeState
+from wms.dags.states import DagState, NodeState
+from wms.failures.selectors import causes_in_dag
 
 _EVENTS_SHOWN = 100
 _LATEST_EVENTS = 10
 _FILES_SHOWN = 300
 _PICTURES_SHOWN = 12
+_CAUSES_SHOWN = 5
 _SCRIPTS_SHOWN = 100
 
 
@@ -41,7 +44,7 @@ def counts_of_marks(read: DagReading) -> NodeCounts:
 
 def overview_tab(request: HttpRequest, read: DagReading) -> Mapping[str, Any]:
     """Overview: facts, limits, inner DAGs, pictures and latest events."""
-    dag, levels = read.dag, read.levels
+    dag, levels, now = read.dag, read.levels, timezone.now()
     present = {node.state for level in levels.rows for node in level} if levels else ()
     events = dag_event_lines(dag, limit=_LATEST_EVENTS)
     newest = files_of(dag).filter(attempt__isnull=False).order_by("-modified_at", "path")
@@ -49,7 +52,9 @@ def overview_tab(request: HttpRequest, read: DagReading) -> Mapping[str, Any]:
         "levels": levels.rows if levels else (),
         "map": None if levels else level_map(drawing_of(dag), read.states.codes),
         "states_drawn": [state for state in BADGES if state in present],
-        "outlook": rematch_forecast(dag, read.policy, now=timezone.now()),
+        "causes": causes_in_dag(request.user, dag.pk, limit=_CAUSES_SHOWN),
+        "forecast": forecast_of_dag(dag, now=now) if dag.state == DagState.RUNNING else None,
+        "outlook": rematch_forecast(dag, read.policy, now=now),
         "pictures": _pictures(newest[:_FILES_SHOWN]),
         "events": events,
         **facts_of(dag, read.limits),

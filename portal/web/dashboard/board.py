@@ -147,9 +147,7 @@ def board_of(user: User, *, now: datetime, scope: Scope, window: Window) -> Boar
     owner = user.get_username() if is_mine else ""
     dags, jobs = _of(listed_dags(user), user, scope), _of(visible_jobs(user), user, scope)
     counts = _counts(user, dags, jobs, now)
-    needy, running = attention_and_running(
-        dags, now=now, needy_limit=_NEEDY, running_limit=_LINES
-    )
+    needy, running = attention_and_running(dags, now=now, needy_limit=_NEEDY, running_limit=_LINES)
     sites, loops = strip_lines(user, now=now), loop_statuses(now=now)
     attention_items = attention_items_of(
         dags=needy,

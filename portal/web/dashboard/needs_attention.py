@@ -21,7 +21,6 @@ from django.db.models import (
     IntegerField,
     Max,
     Min,
-    Q,
     QuerySet,
     TextField,
     Value,
@@ -168,7 +167,6 @@ def _of_dag(dag: Dag) -> AttentionItem:
     page = reverse("web:dag", args=[dag.pk])
     is_idle, is_failing = dag.state == DagState.IDLE, dag.state == DagState.RUNNING
     state = "unmatched" if is_idle else "failing" if is_failing else dag.state
-    acts = {DagState.HELD: "Release", DagState.FAILED: "Rescue", DagState.HALTED: "Release"}
     beside = f"of {dag.owner.username}" + (f" at {dag.site.name}" if dag.site else "")
     return AttentionItem(
         state=state,
@@ -179,7 +177,7 @@ def _of_dag(dag: Dag) -> AttentionItem:
         address=page,
         mark=f"needy-{dag.pk}",
         why=_why_dag(dag),
-        act="Explain" if is_idle else "Failed nodes" if is_failing else acts[DagState(dag.state)],
+        act=_act_of(dag),
         act_address=_act_on(dag, page),
         since=dag.state_since,
         beside=beside,
@@ -196,11 +194,23 @@ def _why_dag(dag: Dag) -> str:
     return dag.state_reason
 
 
+def _act_of(dag: Dag) -> str:
+    if dag.state == DagState.IDLE:
+        return "Explain"
+    if dag.state == DagState.RUNNING:
+        return "Failed nodes"
+    if dag.state == DagState.FAILED:
+        return "Retry failed" if dag.failed_count else "New run"
+    return "Release"
+
+
 def _act_on(dag: Dag, page: str) -> str:
     if dag.state == DagState.IDLE:
         return f"{reverse('web:explain')}?dag={dag.pk}"
     if dag.state == DagState.RUNNING:
         return f"{page}?tab=nodes&nodes=failed"
+    if dag.state == DagState.FAILED and dag.failed_count:
+        return f"{reverse('web:steer-nodes', args=[dag.pk, 'retry'])}?state=failed"
     if dag.state == DagState.FAILED:
         return reverse("web:rescue", args=[dag.pk])
     return page

@@ -68,6 +68,8 @@ _COLUMNS = (
 )
 _LINES = 25
 _SITES = 15
+#: Parameters that choose which failures of a group are counted.
+_CHOOSING = ("within", "site", "dag")
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,20 +107,25 @@ def _filter_of(request: HttpRequest, query: Mapping[str, str], now: datetime) ->
 
 
 def _listed(request: HttpRequest, list_filter: FailureFilter, now: datetime) -> dict[str, object]:
-    window, site = list_filter.window, list_filter.at_site
+    window, site, dag_id = list_filter.window, list_filter.at_site, list_filter.of_dag
     user = request.user
     found = counted_groups(
-        user, list_filter.at_any_time("state"), window, now=now, site=site, limit=_COUNTED + 1
-    )
+        user, list_filter.at_any_time("state"), window, now=now, site=site, limit=_COUNTED + 1,
+        dag_id=dag_id,
+    )  # fmt: skip
     counts = Counter(hit.group.state for hit in found[:_COUNTED])
     wanted = list_filter.form.cleaned_data["state"]
     hits = [hit for hit in found if _passes(hit.group.state, wanted)]
     shown = _in_order(hits, list_filter.order)[:_GROUPS]
-    matrix = matrix_of(user, hits, list_filter.at_any_time(), window, now=now, site=site)
+    matrix = matrix_of(
+        user, hits, list_filter.at_any_time(), window, now=now, site=site, dag_id=dag_id
+    )
+    trends = trends_of(user, [hit.group.pk for hit in shown], now=now, site=site, dag_id=dag_id)
     return {
         "window": window,
         "since": window.since(now),
         "site": site,
+        "dag_id": dag_id,
         "facets": _facets(request, counts, wanted),
         "all_query": _query(request, state=None),
         "total": sum(counts.values()),
@@ -129,9 +136,7 @@ def _listed(request: HttpRequest, list_filter: FailureFilter, now: datetime) -> 
         "order": list_filter.order,
         "heads": heads_of(_COLUMNS, list_filter, request.GET),
         "sorts": choices_of(list_filter, request.GET),
-        "lines": lines_of(
-            shown, trends_of(user, [hit.group.pk for hit in shown], now=now, site=site)
-        ),
+        "lines": lines_of(shown, trends),
         "matrix": matrix,
         "cells": cells_of(matrix, request.GET),
         "ways": {each.value: _query(request, within=each.value) for each in Window},
@@ -176,20 +181,21 @@ class GroupFilter:
     site: str = ""
     owner: str = ""
     owner_id: int | None = None
+    dag_id: int | None = None
     fault: str = ""
 
 
 def _view_of(request: HttpRequest, now: datetime) -> GroupFilter:
-    query = {name: request.GET[name] for name in ("within", "site") if name in request.GET}
+    query = {name: request.GET[name] for name in _CHOOSING if name in request.GET}
     list_filter = _filter_of(request, query, now)
     if not list_filter.is_valid():
-        return GroupFilter(fault="This time or site cannot be read.")
+        return GroupFilter(fault="This time, site or DAG cannot be read.")
     owner = request.GET.get("owner", "")
     owner_id = user_ids([owner]).get(owner) if owner else None
     if owner and owner_id is None:
         return GroupFilter(fault=f"There is no user {owner[:100]}.")
     window = list_filter.window if "within" in query else Window.ALL
-    return GroupFilter(window, list_filter.at_site, owner, owner_id)
+    return GroupFilter(window, list_filter.at_site, owner, owner_id, list_filter.of_dag)
 
 
 @require_safe
@@ -208,13 +214,12 @@ def _show(
 ) -> HttpResponse:
     now, user = timezone.now(), request.user
     view = _view_of(request, now)
-    at_sites = total_at_sites(user, group, view.window, now=now, owner_id=view.owner_id)
+    whose = {"owner_id": view.owner_id, "dag_id": view.dag_id}
+    at_sites = total_at_sites(user, group, view.window, now=now, **whose)
     chosen = sum(count for name, count in at_sites if view.site in ("", name))
-    failures = failures_in(
-        user, view.window, now=now, group_id=group.pk, site=view.site, owner_id=view.owner_id
-    )
+    failures = failures_in(user, view.window, now=now, group_id=group.pk, site=view.site, **whose)
     rows = page_of(failures, request.GET, page_size=_LINES)
-    trend = trends_of(user, [group.pk], now=now, site=view.site)[group.pk]
+    trend = trends_of(user, [group.pk], now=now, site=view.site, dag_id=view.dag_id)[group.pk]
     context = {
         "group": group,
         "view": view,
