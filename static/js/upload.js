@@ -44,8 +44,28 @@
     const words = [...parts].map((part) => part.textContent.trim()).join(": ");
     tell(words || `The server answered with error ${event.detail.xhr.status}.`);
   });
-  for (const failure of ["htmx:sendError", "htmx:timeout"]) {
-    form.addEventListener(failure, () => tell("No answer from the server. Send it again: it is stored once."));
+  // What was found in the files before says nothing about those that are sent now.
+  form.addEventListener("htmx:beforeRequest", () => findings.replaceChildren());
+  form.addEventListener("htmx:timeout", () => tell("No answer from the server. Send it again: it is stored once."));
+  form.addEventListener("htmx:sendError", async () => {
+    const changed = await changedFiles();
+    for (const field of changed) field.value = "";
+    for (const field of changed) field.dispatchEvent(new Event("change"));
+    const names = changed.map((field) => form.querySelector(`label[for=${field.id}]`).textContent.trim());
+    if (names.length === 0) tell("No answer from the server. Send it again: it is stored once.");
+    else tell(`Nothing was sent: files changed on your disk after you chose them. Choose again: ${names.join(", ")}.`);
+  });
+
+  // A browser does not send a file that has changed since it was chosen, and cannot read it anew.
+  async function changedFiles() {
+    const found = [];
+    for (const field of form.querySelectorAll("input[type=file]")) {
+      for (const file of field.files) {
+        const isReadable = await file.slice(0, 1).arrayBuffer().then(() => true, () => false);
+        if (!isReadable && !found.includes(field)) found.push(field);
+      }
+    }
+    return found;
   }
   for (const told of form.querySelectorAll("[data-chosen]")) watch(told);
 })();

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from django.conf import settings
 from django.urls import reverse
 from playwright.sync_api import Page, expect
 from pytest_django.live_server_helper import LiveServer
@@ -63,10 +64,45 @@ def test_a_faulty_dag_is_refused_with_its_line_and_a_mended_one_is_taken(
     assert not Dag.objects.exists()
 
     dag.write_text('JOB A job.sub\nVARS A number="1"\n')
+    page.get_by_role("button", name="Check and submit").click()
+    # The browser refuses to send a file that changed after it was chosen.
+    expect(page.locator("#findings [role=alert]")).to_contain_text("Choose again: DAG file")
+    expect(fault).to_have_count(0)
+    complaints.found.clear()
+
     page.get_by_label("DAG file").set_input_files(dag)
     page.get_by_role("button", name="Check and submit").click()
     expect(page.get_by_role("heading", level=1)).to_contain_text("diamond")
     assert Dag.objects.get().name == "diamond"
+
+
+@pytest.mark.parametrize("way", ["script", "plain"])
+def test_what_was_typed_stands_there_again_when_the_login_had_ended(
+    page: Page, live_server: LiveServer, login: Login, complaints: Complaints, way: str
+) -> None:
+    people = factories.people()
+    login(people.alice)
+    dag = factories.dag(people.alice)
+    if way == "script":
+        page.goto(live_server.url + reverse("web:submit"))
+        typed, button = page.get_by_label("Labels"), "Only check"
+    else:
+        page.goto(live_server.url + reverse("web:dag", args=[dag.pk]))
+        page.locator("#steering summary", has_text="Hold").click()
+        form = page.locator("#steering form", has=page.get_by_role("button", name="Hold"))
+        typed, button = form.get_by_label("Reason"), "Hold"
+    typed.fill("campaign=mc27")
+    page.context.clear_cookies(name=settings.SESSION_COOKIE_NAME)
+    page.get_by_role("button", name=button).click()
+
+    page.get_by_label("User name").fill("alice")
+    page.get_by_label("Password").fill(factories.PASSWORD)
+    page.get_by_role("button", name="Log in").click()
+
+    expect(page.locator("#typed-kept")).to_be_visible()
+    expect(typed).to_have_value("campaign=mc27")
+    page.reload()
+    expect(page.locator("#typed-kept")).to_have_count(0)
 
 
 def test_a_shifter_holds_and_releases_a_dag_with_the_keyboard_and_the_reason_is_kept(
