@@ -10,12 +10,19 @@ from functools import cache, partial
 from typing import Any
 
 from django.contrib.auth.backends import ModelBackend
+from django.db.models import QuerySet
 from django.http import HttpRequest
 
 from portal.middleware.login_throttle import throttled_check
 from wms.accounting.walls import with_groups
 from wms.core.models import User
 from wms.notices.selectors import count_unread, with_unread
+
+
+@cache
+def _users_of_requests() -> QuerySet[User]:
+    """Users with all of that. Made once: to make it takes longer than to ask for a user."""
+    return with_groups(with_unread(User.objects.select_related("preferences")))
 
 
 class WithPreferences(ModelBackend):
@@ -44,8 +51,7 @@ class WithPreferences(ModelBackend):
 
     def get_user(self, user_id: int) -> User | None:
         """The user of a session, unless the account is switched off."""
-        users = with_groups(with_unread(User.objects.select_related("preferences")))
-        user = users.filter(pk=user_id).first()
+        user = _users_of_requests().filter(pk=user_id).first()
         if user is None or not self.user_can_authenticate(user):
             return None
         # Only whole pages ask, and walls make it a long query.

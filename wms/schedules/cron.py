@@ -98,22 +98,19 @@ def zone_named(name: str) -> ZoneInfo:
 
 def next_time(cron: Cron, zone: ZoneInfo, after: datetime) -> datetime | None:
     """First time behind this moment, in UTC; None where there is none in eight years."""
-    first = (after - timedelta(days=1)).astimezone(zone).date()
-    for number in range(_MOST_DAYS):
-        day = first + timedelta(days=number)
-        if cron.allows(day):
-            found = min((at for at in _times_of(cron, zone, day) if at > after), default=None)
-            if found is not None:
-                return found
-    return None
+    return next(next_times(cron, zone, after), None)
 
 
 def next_times(cron: Cron, zone: ZoneInfo, after: datetime) -> Iterator[datetime]:
-    """All times behind this moment, one after the other."""
-    at = next_time(cron, zone, after)
-    while at is not None:
-        yield at
-        at = next_time(cron, zone, at)
+    """All times behind this moment in UTC, one after the other, until none comes in eight years."""
+    day, days_without = (after - timedelta(days=1)).astimezone(zone).date(), 0
+    while days_without < _MOST_DAYS:
+        days_without += 1
+        for at in sorted({*_times_of(cron, zone, day)}) if cron.allows(day) else ():
+            if at > after:
+                after, days_without = at, 0
+                yield at
+        day += timedelta(days=1)
 
 
 def _times_of(cron: Cron, zone: ZoneInfo, day: date) -> Iterator[datetime]:
