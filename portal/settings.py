@@ -68,6 +68,7 @@ MIDDLEWARE = [
     "portal.middleware.login_throttle.LoginThrottle",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
+    "portal.middleware.compression.CompressedPages",
     "portal.middleware.storable_requests.StorableAddresses",
     "portal.middleware.limits.PrivateAnswers",
     "django.contrib.sessions.middleware.SessionMiddleware",

@@ -72,7 +72,7 @@ def send_part(request: Request, log: Log) -> HttpResponse:
     query = _PlaceSerializer(data=request.query_params)
     query.is_valid(raise_exception=True)
     place = query.validated_data
-    if request.headers.get("If-None-Match") == log.etag:
+    if log.is_known_by(request.headers.get("If-None-Match")):
         return HttpResponseNotModified(headers={"ETag": log.etag})
     size_bytes = log.text.size_bytes
     if "offset" in place:

@@ -66,6 +66,10 @@ class Log:
         """ETag of the log, the same while it is unchanged."""
         return f'"{self.text.size_bytes}-{int(self.is_growing)}"'
 
+    def is_known_by(self, if_none_match: str | None) -> bool:
+        """Whether a client has the log as it is, by the header If-None-Match."""
+        return (if_none_match or "").removeprefix("W/") == self.etag
+
 
 def counting_time() -> Deadline:
     """Deadline until which a request may count lines."""

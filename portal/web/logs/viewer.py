@@ -255,7 +255,7 @@ def _part(request: HttpRequest, log: Log, log_query: LogQuery) -> HttpResponse:
     """
     if request.GET.get("count"):
         return _numbered(log, log_query)
-    if request.headers.get("If-None-Match") == log.etag:
+    if log.is_known_by(request.headers.get("If-None-Match")):
         return HttpResponseNotModified(headers={"ETag": log.etag})
     size_bytes = log.text.size_bytes
     is_far = log_query.start is None or not 0 <= size_bytes - log_query.start <= WINDOW_BYTES
