@@ -32,9 +32,10 @@
 
   function update() {
     if (document.hidden) return;
-    for (const element of document.querySelectorAll("time.since")) {
+    for (const element of document.querySelectorAll("time.since, time.at")) {
       const text = relative(Math.round((Date.now() - Date.parse(element.dateTime)) / 1000));
-      if (element.textContent !== text) element.textContent = text;
+      if (element.classList.contains("at")) element.title = text;
+      else if (element.textContent !== text) element.textContent = text;
     }
   }
 

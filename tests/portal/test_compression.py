@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import gzip
+from datetime import timedelta
 from types import SimpleNamespace
 
 import pytest
+import time_machine
 from django.test import Client
 from django.urls import reverse
+from django.utils import timezone
 
 from tests import factories
 
@@ -50,6 +53,21 @@ def test_an_unchanged_part_of_a_page_is_known_by_its_weak_etag(
     assert first["Content-Encoding"] == "gzip"
     assert first["ETag"].startswith("W/")
     assert again.status_code == 304
+
+
+def test_a_list_in_which_only_time_has_passed_is_not_sent_again(
+    people: SimpleNamespace, sam: Client
+) -> None:
+    factories.job(people.alice)
+    part = {"HTTP_HX_REQUEST": "true", "HTTP_HX_TARGET": "live"}
+    first = sam.get(reverse("web:jobs"), **part)
+
+    with time_machine.travel(timezone.now() + timedelta(seconds=90), tick=False):
+        again = sam.get(reverse("web:jobs"), **part, HTTP_IF_NONE_MATCH=first["ETag"])
+    factories.job(people.alice)
+    changed = sam.get(reverse("web:jobs"), **part, HTTP_IF_NONE_MATCH=first["ETag"])
+
+    assert (again.status_code, changed.status_code) == (304, 200)
 
 
 def test_what_is_streamed_goes_out_as_it_is(people: SimpleNamespace, sam: Client) -> None:

@@ -35,8 +35,13 @@ LIVE_TARGET = "live"
 REFRESH_S = 5
 #: Its header in which the server asks for another pace than the page began with.
 REFRESH_HEADER = "X-Refresh-Every"
-#: Parts of a page that vary per rendering without a change of meaning.
-_VARYING = re.compile(rb"<input[^<>]* data-varying>")
+#: Parts of a page that vary per rendering without a change of meaning: signatures, and how long ago
+#: something was, which a script of the page keeps true.
+_VARYING = re.compile(
+    rb"<input[^<>]* data-varying>"
+    rb'|(?<=<time class="at" )title="[^"]*"'
+    rb'|(<time class="since"[^>]*>)[^<]*'
+)
 
 
 def page(view: View) -> View:
@@ -124,8 +129,9 @@ def render_page(
 
 
 def _etag(content: bytes) -> str:
-    """ETag of the page without values that vary per rendering, such as signatures."""
-    return f'"{hashlib.sha256(_VARYING.sub(b"", content)).hexdigest()[:32]}"'
+    """ETag of the page without what varies per rendering."""
+    lasting = _VARYING.sub(rb"\1", content)
+    return f'"{hashlib.sha256(lasting).hexdigest()[:32]}"'
 
 
 def is_part(request: HttpRequest) -> bool:

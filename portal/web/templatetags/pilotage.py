@@ -153,9 +153,9 @@ def at(moment: datetime | None) -> SafeString | str:
     if moment is None:
         return ""
     return format_html(
-        '<time class="at" datetime="{}" title="{}">{} <span class="zone">{}</span></time>',
-        moment.astimezone(UTC).isoformat(timespec="seconds"),
+        '<time class="at" title="{}" datetime="{}">{} <span class="zone">{}</span></time>',
         _relative(moment, timezone.now()),
+        moment.astimezone(UTC).isoformat(timespec="seconds"),
         *in_words(moment),
     )
 
