@@ -66,11 +66,11 @@ def _line_sentence(drawn: Drawn, line: DrawnLine) -> str:
 
 
 def _when(drawn: Drawn, line: DrawnLine) -> str:
-    """Whether the last value is of now, of the end of the range, or of before a gap."""
+    """Whether the last value is of the latest bin, of the end of the range, or before a gap."""
     if all(value is None for value in _main(line)[-2:]):
         return "when there was one last"
     is_live = drawn.window.now - drawn.window.until < timedelta(seconds=drawn.resolution.step_s)
-    return "now" if is_live else "at the end"
+    return f"in the last {drawn.bin_words}" if is_live else "at the end"
 
 
 def trend_of(values: Sequence[float]) -> str:
