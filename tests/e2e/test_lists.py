@@ -114,3 +114,18 @@ def test_times_are_those_of_the_browser_when_that_is_wanted(
     expect(moment).to_contain_text("GMT+9")
     assert there.locator("#live-stamp").inner_text().endswith("GMT+9")
     context.close()
+
+
+def test_a_line_of_a_list_is_at_most_two_lines_of_text_high(
+    page: Page, live_server: LiveServer, made: Production, login: Login, complaints: Complaints
+) -> None:
+    login(made.people.olga)
+    page.set_viewport_size({"width": 1440, "height": 900})
+    for name in ("web:dags", "web:jobs", "web:task-queues", "web:audit"):
+        page.goto(live_server.url + reverse(name))
+        heights = page.locator("#live table.data tbody tr").evaluate_all(
+            "(rows) => rows.map((row) => row.getBoundingClientRect().height)"
+        )
+
+        assert heights
+        assert max(heights) <= 40, name
