@@ -191,6 +191,7 @@ class SiteAdmin(OwnSitesAdmin):
             actor=actor_of(request),
             reason=form.said_reason,
             administrators=form.cleaned_data.get("administrators"),
+            is_proven=False,
         )
 
     def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:

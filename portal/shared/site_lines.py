@@ -6,13 +6,14 @@ Also their order, their pages, and the number of matches bound to a site.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
 from portal.lists.sorting import Border, Order
 from wms.core.models import User
 from wms.dags.negotiation.requests import loads_by_site
+from wms.pilots.pressure.selectors import unanswered_sites
 from wms.pilots.selectors import live_pilots_by_queue
 from wms.pilots.states import PilotState
 from wms.sites.ads import Load
@@ -23,7 +24,7 @@ from wms.sites.standing import Standing, standings_among, status_of, with_standi
 
 @dataclass(frozen=True, slots=True)
 class SiteLine:
-    """Site with its current load and standing."""
+    """Site with its current load and standing; `is_unanswered` where no queue of it answers."""
 
     site: Site
     load: Load
@@ -32,6 +33,7 @@ class SiteLine:
     stalled_pilots: int
     has_live_ad: bool
     standing: Standing
+    is_unanswered: bool = False
 
     @property
     def name(self) -> str:
@@ -63,12 +65,15 @@ def matched_at(site: Site, load: Load) -> int:
 
 
 def site_lines(user: User, *, now: datetime) -> list[SiteLine]:
-    """All sites with their DAGs and pilots of this moment: five queries."""
-    loads, pilots = loads_by_site(), live_pilots_by_queue()
+    """All sites with their DAGs and pilots of this moment: six queries."""
+    loads, pilots, unanswered = loads_by_site(), live_pilots_by_queue(), unanswered_sites(now)
     sites = list(with_standing_facts(listed_sites(user)))
     standing = standings_among(sites, now)
     return [
-        _site_line(site, loads.get(site.pk, Load()), pilots, standing[site.pk], now)
+        replace(
+            _site_line(site, loads.get(site.pk, Load()), pilots, standing[site.pk], now),
+            is_unanswered=site.pk in unanswered,
+        )
         for site in sites
     ]
 

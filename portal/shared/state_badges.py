@@ -42,7 +42,7 @@ BADGES = {
     "paused": _PAUSED, "overlap": _OFF, "missed": _LATE, "not-submitted": _BAD,
     "futile": _OFF, "removed": _OFF, "killed": _OFF, "aborted": _OFF, "not_run": _OFF,
     "disabled": _OFF, "banned": _OFF, "no queue": _OFF,
-    "draining": _PAUSED, "downtime": _PAUSED,
+    "draining": _PAUSED, "downtime": _PAUSED, "commissioning": _NEXT,
     "expired": _LATE, "throttled": _LATE,
     "requests": _WAIT, "matches": _GOOD, "seconds": _NEXT,
     "planned": _WAIT, "over": _OFF, "cancelled": _OFF,

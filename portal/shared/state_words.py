@@ -224,15 +224,17 @@ _SITE = Entity(
     kind="site",
     title="Site",
     states=sites.SiteState,
-    first=sites.SiteState.OPEN,
+    first=sites.SiteState.COMMISSIONING,
     terminal=frozenset(),
     transitions=sites.TRANSITIONS,
     state_meanings={
+        "commissioning": "takes no DAG until a pilot has called in from it or somebody opens it",
         "open": "takes DAGs and pilots, unless something else speaks against it",
         "draining": "takes no new DAG; those bound to it go on and get pilots",
         "banned": "takes no new DAG and no pilot; what runs there goes on",
     },
     event_meanings={
+        "commission": "a pilot has called in from it, or a person opens it before",
         "ban": "a person gives it nothing new",
         "drain": "a person gives it no new DAG",
         "unban": "a person opens it again",

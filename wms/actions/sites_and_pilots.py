@@ -45,7 +45,7 @@ from wms.sites.models import Site, SiteEvent
 from wms.sites.policy import may_steer as may_steer_site
 from wms.sites.policy import steerable_sites
 from wms.sites.selectors import visible_sites
-from wms.sites.services import ban_site, drain_site, unban_site
+from wms.sites.services import ban_site, commission_site, drain_site, unban_site
 from wms.sites.states import TRANSITIONS
 
 _FEW = 50
@@ -75,6 +75,25 @@ PILOTS = Kind(
     group_label="Site",
     effects=_effects_of_pilots,
     actions=actions(
+        Action(
+            "commission",
+            "Open",
+            [of_state(TRANSITIONS["commission"].sources)],
+            one_as_seen(commission_site),
+            page=OnPage(
+                "The site takes DAGs from now on, although no pilot has called in from it yet.",
+                "is open",
+            ),
+            api=InApi(
+                "Open a new site before a pilot has called in from it",
+                "Open it; needs a reason. Else it opens by itself when its first pilot calls in.",
+            ),
+            bulk=InBulk(
+                "The sites take DAGs, although no pilot has called in from them yet.",
+                one_by_one(Site, "name", commission_site),
+                _FEW,
+            ),
+        ),
         Action(
             "drain",
             "Drain",

@@ -13,6 +13,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import partial
 from typing import Any
 
 from django.db import IntegrityError, models, transaction
@@ -40,7 +41,8 @@ from wms.sites.policy import require_configuring_some
 from wms.sites.services import save_queue, save_site
 
 _SAVERS: Mapping[str, Callable[..., Any]] = {
-    SITE.word: save_site,
+    # What works elsewhere has to show that it works here.
+    SITE.word: partial(save_site, is_proven=False),
     QUEUE.word: save_queue,
     RUNNING_LIMIT.word: save_limit,
     PILOT_LIMIT.word: save_pilot_limit,

@@ -19,7 +19,7 @@ from wms.sites.selectors import visible_downtimes, visible_sites
 MOST = 40
 #: Events of a site: people closed or opened it, or it was configured.
 _SITE_EVENTS = {
-    "ban": "banned", "drain": "draining", "unban": "open again",
+    "commission": "open", "ban": "banned", "drain": "draining", "unban": "open again",
     "create": "configured anew", "change": "configuration changed",
 }  # fmt: skip
 #: What concerns everybody in what is configured for all sites. Who did it, and the values, are in
@@ -132,7 +132,7 @@ def _annotation(
     if kind == "downtime":
         return Annotation("downtime", at, until, f"{place}: downtime{suffix}")
     if kind in _SITE_EVENTS:
-        is_state = kind in ("ban", "drain", "unban")
+        is_state = kind in ("commission", "ban", "drain", "unban")
         return Annotation(
             "state" if is_state else "configuration",
             at,

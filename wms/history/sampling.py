@@ -36,7 +36,8 @@ _ENTITIES: tuple[tuple[str, type[models.Model], type[models.TextChoices]], ...] 
 )
 #: How sites stand, of those that take work first.
 SITE_STATES = (
-    "enabled", "draining", "banned", "downtime", "expired", "throttled", "no queue", "disabled",
+    "enabled", "commissioning", "draining", "banned", "downtime", "expired", "throttled",
+    "no queue", "disabled",
 )  # fmt: skip
 #: What a live pilot counts as, at its site.
 _QUANTITIES = dict.fromkeys(PENDING, "queued") | {PilotState.RUNNING.value: "running"}

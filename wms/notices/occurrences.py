@@ -245,6 +245,7 @@ _SITE_NEWS: Mapping[str, tuple[Notice.Kind, str]] = {
     "ban": (_KIND.BANNED, "is banned"),
     "drain": (_KIND.DRAINING, "is draining"),
     "unban": (_KIND.OPENED, "is open again"),
+    "commission": (_KIND.OPENED, "is open"),
     "suspect": (_KIND.SUSPECTED, "has a worker node that fails jobs"),
     "clear": (_KIND.CLEARED, "has a worker node that is suspected no longer"),
 }

@@ -26,6 +26,7 @@ from wms.sites.models import Queue, Site, SiteEvent
 from wms.sites.policy import refuse_reserved, require_configuring, require_steering
 from wms.sites.queue_validation import check_queue
 from wms.sites.selectors import find_site
+from wms.sites.states import SiteState
 
 _Row = TypeVar("_Row", bound=models.Model)
 #: Columns that change by `ban_site` and its like, and by `settle_fence`, only.
@@ -123,6 +124,23 @@ def configure_site(
     return site
 
 
+def commission_site(name: str, *, actor: Actor, reason: str, seen: str = "") -> Site:
+    """Open a new site before a pilot has called in from it.
+
+    Raises NotFound, NotPermitted, ReasonRequired, and Conflict when it is not commissioning.
+    """
+    return _steer("commission", name, actor=actor, reason=reason, seen=seen)
+
+
+def commission_by_pilot(site: Site, *, actor: Actor) -> None:
+    """Open a site that is commissioning, now that a pilot has called in from it."""
+    if site.state == SiteState.COMMISSIONING:
+        reason = "a pilot has called in from it"
+        lifecycle.SITES.apply(
+            "commission", [site.pk], actor=actor, reason=reason, state_by=actor.name
+        )
+
+
 def ban_site(name: str, *, actor: Actor, reason: str, seen: str = "") -> Site:
     """Give the site nothing new: no DAG, no pilot. What runs there goes on.
 
@@ -205,12 +223,17 @@ def save_site(
     actor: Actor,
     reason: str = "",
     administrators: Collection[User] | None = None,
+    is_proven: bool = True,
 ) -> None:
     """Check and store a site, and who administers it where that is given.
 
-    Raises NotPermitted or InvalidInput.
+    A new one that is not proven is commissioning until a pilot calls in from it. Raises
+    NotPermitted or InvalidInput.
     """
     require_configuring(actor, "configure sites", site if site.pk else None)
+    if site.pk is None and not is_proven:
+        site.state, site.state_by = SiteState.COMMISSIONING, actor.name
+        site.state_reason = "no pilot has called in from it yet"
     # Browsers send text fields with the line ends of Windows: that alone is no change.
     site.environment = "\n".join(site.environment.splitlines())
     site.attributes = "\n".join(site.attributes.splitlines())

@@ -28,10 +28,10 @@ _NEAR = timedelta(hours=12)
 class Standing:
     """Whether a site takes new DAGs.
 
-    `kind` is empty for a site that does; else one of disabled, no queue, banned, draining,
-    downtime, expired, throttled. `reason` goes on after "the site is ...". `allowance` is how many
-    new matches its failures still leave it in this period; None means no bound. `near_downtime` is
-    the first that is under way or begins within half a day.
+    `kind` is empty for a site that does; else one of disabled, no queue, commissioning,
+    banned, draining, downtime, expired, throttled. `reason` goes on after "the site is ...".
+    `allowance` is how many new matches its failures still leave it in this period; None means no
+    bound. `near_downtime` is the first that is under way or begins within half a day.
     """
 
     site_id: int
@@ -49,8 +49,8 @@ def standings(now: datetime) -> dict[int, Standing]:
 
 #: The words for sites as a whole: what keeps DAGs from them, or that nothing does.
 STANDING_WORDS = (
-    "enabled", "late", "throttled", "downtime", "draining", "banned", "expired", "no queue",
-    "disabled",
+    "enabled", "late", "throttled", "downtime", "commissioning", "draining", "banned", "expired",
+    "no queue", "disabled",
 )  # fmt: skip
 
 

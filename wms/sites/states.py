@@ -1,4 +1,4 @@
-"""States of sites as people set them (open, draining, banned), and transitions between them."""
+"""States of sites (commissioning, open, draining, banned), and transitions between them."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from wms.core.transitions import Transition, TransitionTable
 
 
 class SiteState(models.TextChoices):
-    """States of a site: open, draining or banned."""
+    """States of a site: commissioning until it has shown that it works, then as people set it."""
 
+    COMMISSIONING = "commissioning", "commissioning"
     OPEN = "open", "open"
     DRAINING = "draining", "draining"
     BANNED = "banned", "banned"
@@ -21,7 +22,8 @@ def _step(*sources: SiteState, to: SiteState) -> Transition:
 
 _S = SiteState
 TRANSITIONS: TransitionTable = {
-    "ban": _step(_S.OPEN, _S.DRAINING, to=_S.BANNED),
+    "commission": _step(_S.COMMISSIONING, to=_S.OPEN),
+    "ban": _step(_S.COMMISSIONING, _S.OPEN, _S.DRAINING, to=_S.BANNED),
     "drain": _step(_S.OPEN, _S.BANNED, to=_S.DRAINING),
     "unban": _step(_S.DRAINING, _S.BANNED, to=_S.OPEN),
 }

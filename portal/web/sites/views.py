@@ -28,7 +28,7 @@ from wms.dags.negotiation.requests import load_at
 from wms.dags.reading.selectors import listed_dags
 from wms.dags.states import DAG_ACTIVE
 from wms.pilots.monitoring.suspects import as_seen, suspects_at
-from wms.pilots.pressure.selectors import queue_statuses
+from wms.pilots.pressure.selectors import queue_statuses, unanswered_sites
 from wms.pilots.program.checks import FAILURES_TOLD_FOR, failed_checks_at
 from wms.pilots.selectors import listed_pilots
 from wms.pilots.states import ALIVE
@@ -74,6 +74,7 @@ def show_site(request: HttpRequest, name: str, *, refused: Refused | None = None
         "advertisement": getattr(site, "advertisement", None),
         "throttle": getattr(site, "throttle", None),
         "standing": standing_under(site, downtimes, now),
+        "is_unanswered": site.pk in unanswered_sites(now),
         "downtimes": downtimes[:_LINES],
         "downtimes_cut": len(downtimes) > _LINES,
         "offers": _offers(request, site, refused),

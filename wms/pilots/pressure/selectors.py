@@ -263,6 +263,14 @@ def contacts_backing_off(user: User, now: datetime) -> QuerySet[ElementContact]:
     return _contacts_of(user, backing_off(now))
 
 
+def unanswered_sites(now: datetime) -> set[int]:
+    """Ids of the sites of which no queue that is switched on answers now. One query."""
+    silent = Exists(backing_off(now).filter(queue=OuterRef("pk")))
+    queues = Queue.objects.filter(is_enabled=True).order_by().values("site")
+    counted = queues.annotate(every=Count("pk"), failing=Count("pk", filter=silent))
+    return set(counted.filter(every=F("failing")).values_list("site", flat=True))
+
+
 def _contacts_of(user: User, contacts: QuerySet[ElementContact]) -> QuerySet[ElementContact]:
     """Those by the queues' own logins, and by credentials of the user's frontends."""
 

@@ -38,6 +38,7 @@ from wms.pilots.states import TERMINAL, TOKEN_GRACE
 from wms.sites.fence_settling import settle_fence
 from wms.sites.models import Queue, Site
 from wms.sites.payload_accounts import accounts_of
+from wms.sites.services import commission_by_pilot
 
 #: Reasons for which pilots end by themselves; the last two are failures.
 ENDS = ("idle", "drained", "lifetime", "terminated", "preempted", "unfit", "error")
@@ -122,6 +123,7 @@ def register_pilot(
         )
         if not applied.changed:
             raise NotAuthenticated
+        commission_by_pilot(pilot.queue.site, actor=pilot_actor(pilot))
     return _terms(pilot)
 
 
