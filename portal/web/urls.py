@@ -38,6 +38,7 @@ from portal.web.pilots import views as pilots
 from portal.web.records import efficiency_views as efficiency
 from portal.web.records import views as audit
 from portal.web.schedules import views as schedules
+from portal.web.search import views as search
 from portal.web.sites import downtime_import_views as downtime_imports
 from portal.web.sites import downtime_views as downtimes
 from portal.web.sites import queue_views as queues
@@ -56,6 +57,7 @@ urlpatterns = [
     ),
     path("logout/", LogoutView.as_view(), name="logout"),
     path("", dashboard.dashboard, name="dashboard"),
+    path("search/", search.search, name="search"),
     path("dags/", lists.dag_list, name="dags"),
     path("dags/submit/", submission.submit, name="submit"),
     path("dags/<int8:dag_id>/", dags.dag_page, name="dag"),

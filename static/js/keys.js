@@ -1,9 +1,10 @@
-// `?` and the link in the menu show which keys there are. Without this script the link leads to the
-// page of help, where they stand too.
+// `/` goes to the search over everything; `?` and the link in the menu show which keys there are.
+// Without this script the link leads to the page of help, where they stand too.
 (function () {
   "use strict";
   const dialog = document.getElementById("keys-dialog");
   const link = document.getElementById("show-keys");
+  const search = document.getElementById("search-everything");
   if (!dialog || !dialog.showModal) return;
   const hasKeys = document.documentElement.dataset.shortcuts !== "off";
 
@@ -14,8 +15,14 @@
 
   if (link) link.addEventListener("click", show);
   document.addEventListener("keydown", (event) => {
-    if (!hasKeys || event.key !== "?" || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (!hasKeys || event.ctrlKey || event.metaKey || event.altKey) return;
     if (event.target.matches("input:not([type=checkbox]), textarea, select, [contenteditable]")) return;
-    show(event);
+    if (event.key === "?") show(event);
+    if (event.key !== "/" || !search) return;
+    event.preventDefault();
+    const rail = search.closest(".rail");
+    if (rail && !search.offsetParent) document.getElementById("rail-toggle").click();
+    search.focus();
+    search.select();
   });
 })();

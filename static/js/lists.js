@@ -1,4 +1,4 @@
-// Lists: `/` goes to the search, `j` and `k` to the next and the previous line, and a form leaves
+// Lists: `f` goes to the search, `j` and `k` to the next and the previous line, and a form leaves
 // empty fields out of the address. Without this script lists work the same, by links and Tab.
 (function () {
   "use strict";
@@ -23,7 +23,7 @@
 
   document.addEventListener("keydown", (event) => {
     if (!hasKeys || event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return;
-    if (event.key === "/") {
+    if (event.key === "f") {
       const search = document.querySelector("[data-search]");
       if (!search) return;
       event.preventDefault();

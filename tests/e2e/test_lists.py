@@ -31,7 +31,7 @@ def dags(
 def test_a_list_is_searched_and_walked_through_by_keyboard(
     dags: Page, complaints: Complaints
 ) -> None:
-    dags.keyboard.press("/")
+    dags.keyboard.press("f")
     expect(dags.get_by_role("searchbox")).to_be_focused()
 
     dags.keyboard.type(".")
@@ -54,7 +54,7 @@ def test_single_keys_do_nothing_for_who_switched_them_off(
     Preferences.objects.create(user=made.people.olga, has_shortcuts=False)
     dags.reload()
 
-    dags.keyboard.press("/")
+    dags.keyboard.press("f")
 
     expect(dags.get_by_role("searchbox")).not_to_be_focused()
 

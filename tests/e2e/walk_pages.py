@@ -172,6 +172,7 @@ def pages_of(made: Production) -> dict[str, str]:
         "log-script": reverse("web:script-log", args=[made.rich.pk, script.pk]),
         "log-file": reverse("web:dag-file-log", args=[made.rich.pk, "tails.dag"]),
         **account_pages(made),
+        "search": reverse("web:search") + "?q=t",
         "help": reverse("web:help"),
         "help-states": reverse("web:help-states"),
         "refusal": reverse("web:dag", args=[0]),

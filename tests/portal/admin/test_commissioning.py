@@ -22,7 +22,15 @@ from wms.sites.models import Queue, Site, SiteEvent
 from wms.sites.services import commission_site
 from wms.sites.standing import standing_of
 
-_DOCUMENT = "format: pilotage-sites\nversion: 1\nsites:\n- name: {}\n  queues:\n  - name: short\n    element: host\n"
+_DOCUMENT = """\
+format: pilotage-sites
+version: 1
+sites:
+- name: {}
+  queues:
+  - name: short
+    element: host
+"""
 
 
 def _new_site(olga: Client) -> Site:
