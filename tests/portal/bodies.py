@@ -132,6 +132,7 @@ BODIES: dict[str, Callable[[], dict[str, Any]]] = {
     "web:error-rule": lambda: _rule_form("Changed"),
     "api:site-ban": lambda: {"reason": "look"},
     "api:site-drain": lambda: {"reason": "look"},
+    "api:site-commission": lambda: {"reason": "look"},
     "api:site-unban": lambda: {"reason": "look"},
     "api:site-downtimes": lambda: {
         "start": "2100-01-01T00:00:00Z",

@@ -109,6 +109,7 @@ GET = {
     "api:dag-rematch": "Lmmmmmm",
     "api:site-ban": POSTED_TO,
     "api:site-drain": POSTED_TO,
+    "api:site-commission": POSTED_TO,
     "api:site-unban": POSTED_TO,
     "api:suspected-node-clear": POSTED_TO,
     "api:job-kill": POSTED_TO,
@@ -208,6 +209,7 @@ POST = {
     "api:shared-limits": OPERATE,
     "api:site-ban": SHIFT,
     "api:site-drain": SHIFT,
+    "api:site-commission": "Lfffccc",  # the site is open
     "api:site-unban": "Lfffccc",  # the site is open
     "api:job-kill": "Lffcccc",  # the job has ended
     "api:job-peek": "Lffcccc",

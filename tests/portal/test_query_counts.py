@@ -60,6 +60,7 @@ EXEMPT = {
     "api:dag-rematch": "is posted to",
     "api:site-ban": "is posted to",
     "api:site-drain": "is posted to",
+    "api:site-commission": "is posted to",
     "api:site-unban": "is posted to",
     "api:jobs-check": "is posted to",
     "api:cluster-hold": "is posted to",

@@ -69,6 +69,7 @@ POST = {
     "api:sites-yaml": "bb",  # neither a dry run nor a token
     "api:site-ban": "fo",
     "api:site-drain": "fo",
+    "api:site-commission": "fc",
     "api:site-unban": "fc",
     "api:site-downtimes": "fo",
     "api:ads": "fo",

@@ -76,25 +76,6 @@ PILOTS = Kind(
     effects=_effects_of_pilots,
     actions=actions(
         Action(
-            "commission",
-            "Open",
-            [of_state(TRANSITIONS["commission"].sources)],
-            one_as_seen(commission_site),
-            page=OnPage(
-                "The site takes DAGs from now on, although no pilot has called in from it yet.",
-                "is open",
-            ),
-            api=InApi(
-                "Open a new site before a pilot has called in from it",
-                "Open it; needs a reason. Else it opens by itself when its first pilot calls in.",
-            ),
-            bulk=InBulk(
-                "The sites take DAGs, although no pilot has called in from them yet.",
-                one_by_one(Site, "name", commission_site),
-                _FEW,
-            ),
-        ),
-        Action(
             "drain",
             "Drain",
             [
@@ -185,6 +166,25 @@ SITES = Kind(
     group_label="Site",
     effects=_effects_on_sites,
     actions=actions(
+        Action(
+            "commission",
+            "Open",
+            [of_state(TRANSITIONS["commission"].sources)],
+            one_as_seen(commission_site),
+            page=OnPage(
+                "The site takes DAGs from now on, although no pilot has called in from it yet.",
+                "is open",
+            ),
+            api=InApi(
+                "Open a new site before a pilot has called in from it",
+                "Open it; needs a reason. Else it opens by itself when its first pilot calls in.",
+            ),
+            bulk=InBulk(
+                "The sites take DAGs, although no pilot has called in from them yet.",
+                one_by_one(Site, "name", commission_site),
+                _FEW,
+            ),
+        ),
         Action(
             "drain",
             "Drain",

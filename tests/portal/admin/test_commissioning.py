@@ -96,3 +96,18 @@ def test_a_site_of_which_no_queue_answers_is_not_told_as_open(people: SimpleName
         [line] = site_lines(people.sam, now=now + timedelta(seconds=1))
 
         assert line.is_unanswered == (number == 2)
+
+
+def test_the_page_of_a_new_site_offers_to_open_it(olga: Client, people: SimpleNamespace) -> None:
+    site = _new_site(olga)
+    address = reverse("web:site", args=[site.name])
+    assert "commission" in {offer.action.name for offer in olga.get(address).context["offers"]}
+
+    olga.post(
+        reverse("web:steer-site", args=[site.name, "commission"]),
+        {"reason": "it worked elsewhere", "seen": "commissioning"},
+    )
+
+    site.refresh_from_db()
+    assert site.state == "open"
+    assert "commission" not in {offer.action.name for offer in olga.get(address).context["offers"]}
