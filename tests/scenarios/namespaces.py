@@ -1,7 +1,7 @@
-"""Network namespaces of two hosts, with a wire between them that can be cut, and TLS on one side.
+"""Network namespaces of two hosts, with a wire between them that can be cut, and TLS on both sides.
 
-The test reaches both by wires of its own. Nothing leads from the frontend to the factory: it has no
-route to the address at which the factory listens.
+The test reaches both by wires of its own. Nothing leads from the frontend to the factory's portal:
+it has no route to the address at which that listens, but for TLS, where the factory is called.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import shutil
 import ssl
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +20,9 @@ from portal.cli.state_directory import BASE
 
 #: What the frontend is called by the factory and by its pilots.
 FRONTEND, TLS_PORT = "10.213.0.1", 8443
+#: What the factory is called by the frontend, where it is called.
+FACTORY = "10.213.0.2"
+ADDRESSES = {"frontend": FRONTEND, "factory": FACTORY}
 #: Where the test reaches both; the frontend knows nothing of the factory's wire.
 SEEN = {"frontend": "10.213.1.2", "factory": "10.213.2.2"}
 
@@ -76,17 +79,18 @@ class Hosts:
 
 
 @contextmanager
-def two_hosts(folder: Path) -> Iterator[Hosts]:
-    """Both namespaces, wired; TLS ends at the frontend's port, behind which its portal listens."""
+def two_hosts(folder: Path, called: Collection[str] = ("frontend",)) -> Iterator[Hosts]:
+    """Both namespaces, wired; TLS ends at the ports of those that are called, before the portal."""
     certificate = _certificate(folder)
     hosts = Hosts(str(os.getpid()), certificate.parent / "trusted")
     programs: list[subprocess.Popen[bytes]] = []
     try:
         _wire(hosts)
-        relay = [sys.executable, "-m", "tests.scenarios.namespaces", str(certificate)]
-        programs.append(
-            subprocess.Popen(hosts.inside("frontend", *relay), cwd=BASE, stdin=subprocess.DEVNULL)
-        )
+        for host in called:
+            relay = [sys.executable, "-m", "tests.scenarios.namespaces", str(certificate), host]
+            programs.append(
+                subprocess.Popen(hosts.inside(host, *relay), cwd=BASE, stdin=subprocess.DEVNULL)
+            )
         yield hosts
     finally:
         for program in programs:
@@ -110,13 +114,13 @@ def _wire(hosts: Hosts) -> None:
     frontend, factory = hosts.name("frontend"), hosts.name("factory")
     _ip("link", "add", "peer", "netns", frontend, "type", "veth",
         "peer", "name", "peer", "netns", factory)  # fmt: skip
-    for name, address in ((frontend, FRONTEND), (factory, "10.213.0.2")):
+    for name, address in ((frontend, FRONTEND), (factory, FACTORY)):
         _ip("-n", name, "addr", "add", f"{address}/24", "dev", "peer")
         _ip("-n", name, "link", "set", "peer", "up")
 
 
 def _certificate(folder: Path) -> Path:
-    """The frontend's certificate with its key, of an authority that is made for it."""
+    """The certificate of both with its key, of an authority that is made for it."""
     trusted = folder / "trusted"
     trusted.mkdir()
 
@@ -130,7 +134,7 @@ def _certificate(folder: Path) -> Path:
     openssl("req", "-x509", *new, "-days", "2", "-subj", "/CN=authority of the test",
             "-keyout", "ca.key", "-out", "ca.pem")  # fmt: skip
     openssl("req", *new, "-subj", f"/CN={FRONTEND}", "-keyout", "key.pem", "-out", "asked.pem")
-    (folder / "names").write_text(f"subjectAltName=IP:{FRONTEND}\n")
+    (folder / "names").write_text(f"subjectAltName=IP:{FRONTEND},IP:{FACTORY}\n")
     openssl("x509", "-req", "-in", "asked.pem", "-CA", "ca.pem", "-CAkey", "ca.key", "-days", "2",
             "-CAcreateserial", "-extfile", "names", "-out", "cert.pem")  # fmt: skip
     both = folder / "both.pem"
@@ -141,8 +145,8 @@ def _certificate(folder: Path) -> Path:
     return both
 
 
-def relay(certificate: str) -> None:
-    """End TLS at the frontend's port, and pass all on to the portal behind it."""
+def relay(certificate: str, host: str) -> None:
+    """End TLS at the port of a host, and pass all on to the portal behind it."""
     import asyncio
 
     async def pump(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
@@ -155,7 +159,7 @@ def relay(certificate: str) -> None:
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            to_portal = await asyncio.open_connection(SEEN["frontend"], 8000)
+            to_portal = await asyncio.open_connection(SEEN[host], 8000)
         except OSError:
             writer.close()
             return
@@ -164,11 +168,11 @@ def relay(certificate: str) -> None:
     async def listen() -> None:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(certificate)
-        server = await asyncio.start_server(serve, FRONTEND, TLS_PORT, ssl=context)
+        server = await asyncio.start_server(serve, ADDRESSES[host], TLS_PORT, ssl=context)
         await server.serve_forever()
 
     asyncio.run(listen())
 
 
 if __name__ == "__main__":
-    relay(sys.argv[1])
+    relay(sys.argv[1], sys.argv[2])

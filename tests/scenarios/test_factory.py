@@ -1,7 +1,8 @@
 """Two installations, each on a host of its own: one has the jobs, the other submits the pilots.
 
-The factory calls the frontend over TLS and is reached by nobody. The wire between them is cut, and
-the factory is killed with all its programs; no job is lost, and none is run twice.
+Over TLS the factory calls the frontend and is reached by nobody, or calls nobody and is reached by the
+frontend. The wire between them is cut, and the factory is killed with all its programs; no job is
+lost, and none is run twice.
 """
 
 from __future__ import annotations
@@ -26,7 +27,16 @@ from django.utils import timezone
 
 from portal.cli.client import Client, Part, Unreachable
 from portal.cli.state_directory import BASE
-from tests.scenarios.namespaces import FRONTEND, SEEN, TLS_PORT, Hosts, two_hosts, why_not
+from tests.scenarios.namespaces import (
+    ADDRESSES,
+    FACTORY,
+    FRONTEND,
+    SEEN,
+    TLS_PORT,
+    Hosts,
+    two_hosts,
+    why_not,
+)
 from tests.scenarios.running_demo import FOREIGN, wait_for
 
 pytestmark = [pytest.mark.scenario, pytest.mark.slow, pytest.mark.apart]
@@ -55,7 +65,7 @@ _SET_UP = {
     "frontend": """
 from wms.factories.models import RemoteFactory
 from wms.factories.services import create_factory
-token = create_factory(RemoteFactory(name="north"), actor=actor)
+token = create_factory(RemoteFactory(name="north", **json.loads(sys.argv[1])), actor=actor)
 configure_site(SiteSpec(name="lab"), [QueueSpec(
     name="main", element="factory", settings={"factory": "north", "entry": "grid/main"},
     max_pilots=4, max_queued_pilots=4, attenuation=1.0, memory_mb=100, wall_time_s=3600,
@@ -65,6 +75,7 @@ configure_site(SiteSpec(name="lab"), [QueueSpec(
     "factory": """
 from wms.accounting.frontends import save_frontend
 from wms.accounting.models import Frontend
+from wms.pilots.factories.callers import renew_caller_token
 from wms.pilots.factories.services import save_remote_frontend
 from wms.pilots.factory_models import RemoteFrontend
 from wms.sites.frontends.models import FrontendEntry
@@ -76,15 +87,21 @@ configure_site(SiteSpec(name="grid"), [QueueSpec(
 south = Frontend(name="south")
 save_frontend(south, actor=actor)
 save_entry(FrontendEntry(frontend=south, queue=Queue.objects.get()), actor=actor)
-save_remote_frontend(
-    RemoteFrontend(frontend=south, url=sys.argv[1], factory_name="north"), actor=actor
-)
+remote = RemoteFrontend(frontend=south, **json.loads(sys.argv[1]))
+save_remote_frontend(remote, actor=actor)
+if remote.is_caller:
+    token = renew_caller_token(remote, actor=actor, reason="the first one")
 """,
 }
 _END = """
 operator = prepare_operator(StateDirectory.from_environment(), actor=actor)
 print(json.dumps([operator.token, token]))
 """
+
+
+_OTHER = {"factory": "frontend", "frontend": "factory"}
+#: What the other side calls them.
+_CALLED = {"factory": "north", "frontend": "south"}
 
 
 class Installation:
@@ -96,9 +113,10 @@ class Installation:
         own = {
             "PILOTAGE_VAR": str(var),
             "PILOTAGE_LISTEN": f"{SEEN[host]}:8000",
-            "PILOTAGE_ALLOWED_HOSTS": f"{SEEN[host]},{FRONTEND},127.0.0.1",
+            "PILOTAGE_ALLOWED_HOSTS": f"{SEEN[host]},{ADDRESSES[host]},127.0.0.1",
             "PILOTAGE_PUBLIC_URL": url if host == "frontend" else f"http://{SEEN[host]}:8000",
             "PILOTAGE_FRONTEND_TOKENS_DIR": str(var / "tokens"),
+            "PILOTAGE_FACTORY_TOKENS_DIR": str(var / "tokens"),
         }
         ours = {name: value for name, value in os.environ.items() if name not in FOREIGN}
         self.environment = ours | QUICK | own
@@ -129,10 +147,10 @@ class Installation:
     def _said(self) -> str:
         return (self.var / "up.out").read_text()
 
-    def set_up(self) -> str:
-        """Configure the installation; return the token that its factory is given."""
+    def set_up(self, address: Mapping[str, str]) -> str:
+        """Configure the installation, with the other's address if it calls; return its token."""
         code = _BEGIN + _SET_UP[self.host] + _END
-        command = [sys.executable, "-c", code, f"https://{FRONTEND}:{TLS_PORT}"]
+        command = [sys.executable, "-c", code, json.dumps(address)]
         done = subprocess.run(
             self.hosts.inside(self.host, *command), cwd=BASE, capture_output=True, text=True,
             check=False, env=self.environment | {"DJANGO_SETTINGS_MODULE": "portal.settings"},
@@ -181,8 +199,9 @@ class Installation:
 
 
 @contextmanager
-def _both(folder: Path) -> Iterator[tuple[Hosts, Installation, Installation]]:
-    with two_hosts(folder) as hosts:
+def _both(folder: Path, caller: str) -> Iterator[tuple[Hosts, Installation, Installation]]:
+    # Pilots call in at the frontend, whoever calls whom of the two.
+    with two_hosts(folder, {"frontend", _OTHER[caller]}) as hosts:
         made = {}
         for host in SEEN:
             (folder / host).mkdir()
@@ -192,10 +211,13 @@ def _both(folder: Path) -> Iterator[tuple[Hosts, Installation, Installation]]:
                 each.start()
             for each in made.values():
                 each.await_answer()
-            token = made["frontend"].set_up()
-            (folder / "factory/tokens").mkdir()
-            (folder / "factory/tokens/south").write_text(token)
-            made["factory"].set_up()
+            (folder / caller / "tokens").mkdir()
+            called = _OTHER[caller]
+            token = made[called].set_up({})
+            (folder / caller / "tokens" / _CALLED[called]).write_text(token)
+            url = f"https://{ADDRESSES[called]}:{TLS_PORT}"
+            own_name = "factory_name" if caller == "factory" else "frontend_name"
+            made[caller].set_up({"url": url, own_name: _CALLED[caller]})
             yield hosts, made["frontend"], made["factory"]
         finally:
             for each in made.values():
@@ -242,11 +264,15 @@ def _ad(frontend: Installation) -> Mapping[str, Any]:
     return dict(entries[0]["facts"])
 
 
-def test_a_factory_behind_a_firewall_runs_the_jobs_of_another_installation(folder: Path) -> None:
+@pytest.mark.parametrize("caller", ["factory", "frontend"])
+def test_a_factory_behind_a_firewall_runs_the_jobs_of_another_installation(
+    folder: Path, caller: str
+) -> None:
     if reason := why_not():
         pytest.skip(reason)
-    with _both(folder) as (hosts, frontend, factory):
+    with _both(folder, caller) as (hosts, frontend, factory):
         assert not hosts.reaches("frontend", SEEN["factory"], 8000)
+        assert hosts.reaches("frontend", FACTORY, TLS_PORT) == (caller == "frontend")
         assert hosts.reaches("factory", FRONTEND, TLS_PORT)
         dag = _submit(frontend, folder)
         wait_for("two pilots run, others wait", lambda: (
