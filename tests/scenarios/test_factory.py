@@ -1,8 +1,8 @@
 """Two installations, each on a host of its own: one has the jobs, the other submits the pilots.
 
-Over TLS the factory calls the frontend and is reached by nobody, or calls nobody and is reached by the
-frontend. The wire between them is cut, and the factory is killed with all its programs; no job is
-lost, and none is run twice.
+Over TLS the factory calls the frontend and is reached by nobody, or calls nobody and is reached by
+the frontend. The wire between them is cut, and the factory is killed with all its programs; no job
+is lost, and none is run twice.
 """
 
 from __future__ import annotations
