@@ -1,7 +1,7 @@
-"""Network namespaces of two hosts, with a wire between them that can be cut, and TLS on both sides.
+"""Network namespaces of two hosts, with a wire between them that can be cut, and TLS on one side.
 
-The test reaches both by wires of its own. Nothing leads from the frontend to the factory's portal:
-it has no route to the address at which that listens, but for TLS, where the factory is called.
+The test reaches both by wires of its own. Nothing leads from the frontend to the factory: it has no
+route to the address at which the factory listens, until a port for TLS is opened there.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import shutil
 import ssl
 import subprocess
 import sys
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +20,7 @@ from portal.cli.state_directory import BASE
 
 #: What the frontend is called by the factory and by its pilots.
 FRONTEND, TLS_PORT = "10.213.0.1", 8443
-#: What the factory is called by the frontend, where it is called.
+#: What the frontend calls the factory, once it may.
 FACTORY = "10.213.0.2"
 ADDRESSES = {"frontend": FRONTEND, "factory": FACTORY}
 #: Where the test reaches both; the frontend knows nothing of the factory's wire.
@@ -54,6 +54,9 @@ class Hosts:
 
     tag: str
     authorities: Path
+    certificate: Path
+    #: Programs that end with the hosts.
+    programs: list[subprocess.Popen[bytes]]
 
     def inside(self, host: str, *command: str) -> list[str]:
         """The command as it runs on a host, where only the authority of the test is trusted."""
@@ -62,6 +65,13 @@ class Hosts:
 
     def name(self, host: str) -> str:
         return f"{host}-{self.tag}"
+
+    def open(self, host: str) -> None:
+        """Let TLS end at a port of a host, behind which its portal listens."""
+        relay = [sys.executable, "-m", "tests.scenarios.namespaces", str(self.certificate), host]
+        self.programs.append(
+            subprocess.Popen(self.inside(host, *relay), cwd=BASE, stdin=subprocess.DEVNULL)
+        )
 
     def cut(self) -> None:
         """Cut the wire between frontend and factory."""
@@ -79,21 +89,16 @@ class Hosts:
 
 
 @contextmanager
-def two_hosts(folder: Path, called: Collection[str] = ("frontend",)) -> Iterator[Hosts]:
-    """Both namespaces, wired; TLS ends at the ports of those that are called, before the portal."""
+def two_hosts(folder: Path) -> Iterator[Hosts]:
+    """Both namespaces, wired; TLS ends at the frontend's port, behind which its portal listens."""
     certificate = _certificate(folder)
-    hosts = Hosts(str(os.getpid()), certificate.parent / "trusted")
-    programs: list[subprocess.Popen[bytes]] = []
+    hosts = Hosts(str(os.getpid()), certificate.parent / "trusted", certificate, [])
     try:
         _wire(hosts)
-        for host in called:
-            relay = [sys.executable, "-m", "tests.scenarios.namespaces", str(certificate), host]
-            programs.append(
-                subprocess.Popen(hosts.inside(host, *relay), cwd=BASE, stdin=subprocess.DEVNULL)
-            )
+        hosts.open("frontend")
         yield hosts
     finally:
-        for program in programs:
+        for program in hosts.programs:
             program.terminate()
             program.wait(timeout=30)
         for host in SEEN:

@@ -1,8 +1,8 @@
 """Two installations, each on a host of its own: one has the jobs, the other submits the pilots.
 
-Over TLS the factory calls the frontend and is reached by nobody, or calls nobody and is reached by
-the frontend. The wire between them is cut, and the factory is killed with all its programs; no job
-is lost, and none is run twice.
+The factory calls the frontend over TLS and is reached by nobody. The wire between them is cut; then
+the direction is turned round, so that the factory calls nobody, and it is killed with all its
+programs. No job is lost, and none is run twice.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -65,7 +65,7 @@ _SET_UP = {
     "frontend": """
 from wms.factories.models import RemoteFactory
 from wms.factories.services import create_factory
-token = create_factory(RemoteFactory(name="north", **json.loads(sys.argv[1])), actor=actor)
+token = create_factory(RemoteFactory(name="north"), actor=actor)
 configure_site(SiteSpec(name="lab"), [QueueSpec(
     name="main", element="factory", settings={"factory": "north", "entry": "grid/main"},
     max_pilots=4, max_queued_pilots=4, attenuation=1.0, memory_mb=100, wall_time_s=3600,
@@ -75,7 +75,6 @@ configure_site(SiteSpec(name="lab"), [QueueSpec(
     "factory": """
 from wms.accounting.frontends import save_frontend
 from wms.accounting.models import Frontend
-from wms.pilots.factories.callers import renew_caller_token
 from wms.pilots.factories.services import save_remote_frontend
 from wms.pilots.factory_models import RemoteFrontend
 from wms.sites.frontends.models import FrontendEntry
@@ -87,21 +86,33 @@ configure_site(SiteSpec(name="grid"), [QueueSpec(
 south = Frontend(name="south")
 save_frontend(south, actor=actor)
 save_entry(FrontendEntry(frontend=south, queue=Queue.objects.get()), actor=actor)
-remote = RemoteFrontend(frontend=south, **json.loads(sys.argv[1]))
+save_remote_frontend(
+    RemoteFrontend(frontend=south, url=sys.argv[1], factory_name="north"), actor=actor
+)
+""",
+}
+_TURN_ROUND = {
+    "factory": """
+from wms.pilots.factories.callers import renew_caller_token
+from wms.pilots.factories.services import save_remote_frontend
+from wms.pilots.factory_models import RemoteFrontend
+remote = RemoteFrontend.objects.get()
+remote.url = remote.factory_name = ""
 save_remote_frontend(remote, actor=actor)
-if remote.is_caller:
-    token = renew_caller_token(remote, actor=actor, reason="the first one")
+token = renew_caller_token(remote, actor=actor, reason="it calls now")
+""",
+    "frontend": """
+from wms.factories.models import RemoteFactory
+from wms.factories.services import save_factory
+factory = RemoteFactory.objects.get()
+factory.url, factory.frontend_name = sys.argv[1], "south"
+save_factory(factory, actor=actor)
 """,
 }
 _END = """
 operator = prepare_operator(StateDirectory.from_environment(), actor=actor)
 print(json.dumps([operator.token, token]))
 """
-
-
-_OTHER = {"factory": "frontend", "frontend": "factory"}
-#: What the other side calls them.
-_CALLED = {"factory": "north", "frontend": "south"}
 
 
 class Installation:
@@ -147,10 +158,10 @@ class Installation:
     def _said(self) -> str:
         return (self.var / "up.out").read_text()
 
-    def set_up(self, address: Mapping[str, str]) -> str:
-        """Configure the installation, with the other's address if it calls; return its token."""
-        code = _BEGIN + _SET_UP[self.host] + _END
-        command = [sys.executable, "-c", code, json.dumps(address)]
+    def set_up(self, how: Mapping[str, str], address: str = "") -> str:
+        """Configure the installation; return the token that the other one is given to call it."""
+        code = _BEGIN + how[self.host] + _END
+        command = [sys.executable, "-c", code, f"https://{address}:{TLS_PORT}"]
         done = subprocess.run(
             self.hosts.inside(self.host, *command), cwd=BASE, capture_output=True, text=True,
             check=False, env=self.environment | {"DJANGO_SETTINGS_MODULE": "portal.settings"},
@@ -199,9 +210,8 @@ class Installation:
 
 
 @contextmanager
-def _both(folder: Path, caller: str) -> Iterator[tuple[Hosts, Installation, Installation]]:
-    # Pilots call in at the frontend, whoever calls whom of the two.
-    with two_hosts(folder, {"frontend", _OTHER[caller]}) as hosts:
+def _both(folder: Path) -> Iterator[tuple[Hosts, Installation, Installation]]:
+    with two_hosts(folder) as hosts:
         made = {}
         for host in SEEN:
             (folder / host).mkdir()
@@ -211,13 +221,11 @@ def _both(folder: Path, caller: str) -> Iterator[tuple[Hosts, Installation, Inst
                 each.start()
             for each in made.values():
                 each.await_answer()
-            (folder / caller / "tokens").mkdir()
-            called = _OTHER[caller]
-            token = made[called].set_up({})
-            (folder / caller / "tokens" / _CALLED[called]).write_text(token)
-            url = f"https://{ADDRESSES[called]}:{TLS_PORT}"
-            own_name = "factory_name" if caller == "factory" else "frontend_name"
-            made[caller].set_up({"url": url, own_name: _CALLED[caller]})
+            for each in made.values():
+                (each.var / "tokens").mkdir()
+            token = made["frontend"].set_up(_SET_UP)
+            (folder / "factory/tokens/south").write_text(token)
+            made["factory"].set_up(_SET_UP, FRONTEND)
             yield hosts, made["frontend"], made["factory"]
         finally:
             for each in made.values():
@@ -259,20 +267,31 @@ def _is_over(factory: Installation) -> bool:
     return bool(until) and datetime.fromisoformat(until) + timedelta(seconds=6) < timezone.now()
 
 
+def _answered_at(factory: Installation) -> datetime:
+    """When the frontend was last in touch with the factory, by a call of either."""
+    told = factory.get("remote-frontends/south/").get("answered_at")
+    return datetime.fromisoformat(told) if told else datetime.min.replace(tzinfo=UTC)
+
+
 def _ad(frontend: Installation) -> Mapping[str, Any]:
     entries = frontend.get("remote-factories/north/").get("entries") or [{"facts": {}}]
     return dict(entries[0]["facts"])
 
 
-@pytest.mark.parametrize("caller", ["factory", "frontend"])
-def test_a_factory_behind_a_firewall_runs_the_jobs_of_another_installation(
-    folder: Path, caller: str
-) -> None:
+def _turn_round(hosts: Hosts, frontend: Installation, factory: Installation) -> None:
+    """From now on the frontend calls the factory."""
+    hosts.open("factory")
+    token = factory.set_up(_TURN_ROUND)
+    (frontend.var / "tokens/north").write_text(token)
+    frontend.set_up(_TURN_ROUND, FACTORY)
+
+
+def test_a_factory_behind_a_firewall_runs_the_jobs_of_another_installation(folder: Path) -> None:
     if reason := why_not():
         pytest.skip(reason)
-    with _both(folder, caller) as (hosts, frontend, factory):
+    with _both(folder) as (hosts, frontend, factory):
         assert not hosts.reaches("frontend", SEEN["factory"], 8000)
-        assert hosts.reaches("frontend", FACTORY, TLS_PORT) == (caller == "frontend")
+        assert not hosts.reaches("frontend", FACTORY, TLS_PORT)
         assert hosts.reaches("factory", FRONTEND, TLS_PORT)
         dag = _submit(frontend, folder)
         wait_for("two pilots run, others wait", lambda: (
@@ -292,7 +311,10 @@ def test_a_factory_behind_a_firewall_runs_the_jobs_of_another_installation(
         hosts.mend()
         wait_for("new pilots are ordered", lambda: frontend.pilots()["aborted"] >= 2, timeout_s=60)
 
-        # The factory is away, with all that it was about to do.
+        # The factory calls no more, is called, and is away with all that it was about to do.
+        _turn_round(hosts, frontend, factory)
+        turned_at = timezone.now()
+        wait_for("orders are brought", lambda: _answered_at(factory) > turned_at, timeout_s=60)
         factory.kill()
         factory.start()
         factory.await_answer()

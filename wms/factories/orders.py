@@ -1,6 +1,6 @@
 """Orders of pilots: placed in batches, cancelled, forgotten; what a factory has told of them.
 
-What an order is about travels with the factory's next call; nothing here waits for that. The
+What an order is about travels with the next exchange; nothing here waits for that. The
 secrets of pilots are kept sealed, until the factory has confirmed their orders.
 """
 
