@@ -304,6 +304,7 @@ CELERY_TASK_ROUTES = {
     "wms.pilots.serve_queue": {"queue": "elements"},
     "wms.pilots.attend_queue": {"queue": "elements"},
     "wms.pilots.call_frontend": {"queue": "elements"},
+    "wms.pilots.call_factory": {"queue": "elements"},
     # And those who listen outside of the portal.
     "wms.notices.send": {"queue": "elements"},
 }
@@ -375,6 +376,7 @@ PILOTAGE = {
     "FRONTEND_TOKENS_DIR": env.text(
         "PILOTAGE_FRONTEND_TOKENS_DIR", str(VAR_DIR / "frontend-tokens")
     ),
+    "FACTORY_TOKENS_DIR": env.text("PILOTAGE_FACTORY_TOKENS_DIR", str(VAR_DIR / "factory-tokens")),
     "TRIAL_LIMIT_S": env.number("PILOTAGE_TRIAL_LIMIT_S", 300),
     "TRIAL_MEMORY_MB": env.number("PILOTAGE_TRIAL_MEMORY_MB", 4096),
     "TRIAL_COMMAND": [sys.executable, "-m", "portal.cli.trial_program"],

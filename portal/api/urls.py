@@ -295,6 +295,11 @@ urlpatterns = [
         remote_frontends.RemoteFrontendDetail.as_view(),
         name="remote-frontend",
     ),
+    re_path(
+        f"^remote-frontends/{_FRONTEND}/token/$",
+        remote_frontends.RemoteFrontendToken.as_view(),
+        name="remote-frontend-token",
+    ),
     path("quotas/", quotas.QuotaList.as_view(), name="quotas"),
     path("quotas/<int8:quota_id>/", quotas.QuotaDetail.as_view(), name="quota"),
     path("my-quotas/", quotas.OwnQuotas.as_view(), name="my-quotas"),

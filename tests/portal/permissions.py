@@ -65,7 +65,8 @@ GET = {
     "web:change-channel": NO_GET,
     "api:notices-read": POSTED_TO,
     "api:remote-factory-token": POSTED_TO,
-    "factory_api:exchange": NO_GET,
+    "api:remote-frontend-token": POSTED_TO,
+    "factory_api:*": NO_GET,
     "api:subscription": POSTED_TO,
     "web:new-downtime": SHIFT,
     "web:import-downtimes": SHIFT,
@@ -230,6 +231,7 @@ POST = {
     "api:remote-factories": OPERATE,
     "api:remote-factory-token": "Lffffbb",  # without a reason
     "api:remote-frontends": OPERATE,
+    "api:remote-frontend-token": "Lnnnfbb",  # without a reason
     "api:frontends": OPERATE,
     "api:frontend-entries": OPERATE,
     "api:explain": READ,
@@ -310,7 +312,7 @@ POST = {
     "admin:dags_matchmakingpolicy_change": OPERATE,
     "admin:taskqueues_taskqueuepolicy_change": OPERATE,
     "admin:taskqueues_taskqueue_change": NOBODY,
-    "factory_api:exchange": "LLLLLLL",
+    "factory_api:*": "LLLLLLL",
     "admin:factories_remotefactory_add": OPERATE,
     "admin:factories_remotefactory_change": OPERATE,
     "admin:factories_remotefactory_delete": OPERATE,
@@ -359,6 +361,7 @@ DELETE = {
     "api:remote-factory": OPERATE,
     "api:remote-factory-token": "Lffffbb",  # without a reason
     "api:remote-frontend": WALLED_OFF,
+    "api:remote-frontend-token": "Lnnnfbb",  # without a reason
     "api:frontend": WALLED_OFF,
     "api:frontend-entry": WALLED_OFF,
     "api:running-limit": OPERATE,

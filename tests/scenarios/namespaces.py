@@ -1,7 +1,7 @@
 """Network namespaces of two hosts, with a wire between them that can be cut, and TLS on one side.
 
 The test reaches both by wires of its own. Nothing leads from the frontend to the factory: it has no
-route to the address at which the factory listens.
+route to the address at which the factory listens, until a port for TLS is opened there.
 """
 
 from __future__ import annotations
@@ -20,6 +20,9 @@ from portal.cli.state_directory import BASE
 
 #: What the frontend is called by the factory and by its pilots.
 FRONTEND, TLS_PORT = "10.213.0.1", 8443
+#: What the frontend calls the factory, once it may.
+FACTORY = "10.213.0.2"
+ADDRESSES = {"frontend": FRONTEND, "factory": FACTORY}
 #: Where the test reaches both; the frontend knows nothing of the factory's wire.
 SEEN = {"frontend": "10.213.1.2", "factory": "10.213.2.2"}
 
@@ -51,6 +54,9 @@ class Hosts:
 
     tag: str
     authorities: Path
+    certificate: Path
+    #: Programs that end with the hosts.
+    programs: list[subprocess.Popen[bytes]]
 
     def inside(self, host: str, *command: str) -> list[str]:
         """The command as it runs on a host, where only the authority of the test is trusted."""
@@ -59,6 +65,13 @@ class Hosts:
 
     def name(self, host: str) -> str:
         return f"{host}-{self.tag}"
+
+    def open(self, host: str) -> None:
+        """Let TLS end at a port of a host, behind which its portal listens."""
+        relay = [sys.executable, "-m", "tests.scenarios.namespaces", str(self.certificate), host]
+        self.programs.append(
+            subprocess.Popen(self.inside(host, *relay), cwd=BASE, stdin=subprocess.DEVNULL)
+        )
 
     def cut(self) -> None:
         """Cut the wire between frontend and factory."""
@@ -79,17 +92,13 @@ class Hosts:
 def two_hosts(folder: Path) -> Iterator[Hosts]:
     """Both namespaces, wired; TLS ends at the frontend's port, behind which its portal listens."""
     certificate = _certificate(folder)
-    hosts = Hosts(str(os.getpid()), certificate.parent / "trusted")
-    programs: list[subprocess.Popen[bytes]] = []
+    hosts = Hosts(str(os.getpid()), certificate.parent / "trusted", certificate, [])
     try:
         _wire(hosts)
-        relay = [sys.executable, "-m", "tests.scenarios.namespaces", str(certificate)]
-        programs.append(
-            subprocess.Popen(hosts.inside("frontend", *relay), cwd=BASE, stdin=subprocess.DEVNULL)
-        )
+        hosts.open("frontend")
         yield hosts
     finally:
-        for program in programs:
+        for program in hosts.programs:
             program.terminate()
             program.wait(timeout=30)
         for host in SEEN:
@@ -110,13 +119,13 @@ def _wire(hosts: Hosts) -> None:
     frontend, factory = hosts.name("frontend"), hosts.name("factory")
     _ip("link", "add", "peer", "netns", frontend, "type", "veth",
         "peer", "name", "peer", "netns", factory)  # fmt: skip
-    for name, address in ((frontend, FRONTEND), (factory, "10.213.0.2")):
+    for name, address in ((frontend, FRONTEND), (factory, FACTORY)):
         _ip("-n", name, "addr", "add", f"{address}/24", "dev", "peer")
         _ip("-n", name, "link", "set", "peer", "up")
 
 
 def _certificate(folder: Path) -> Path:
-    """The frontend's certificate with its key, of an authority that is made for it."""
+    """The certificate of both with its key, of an authority that is made for it."""
     trusted = folder / "trusted"
     trusted.mkdir()
 
@@ -130,7 +139,7 @@ def _certificate(folder: Path) -> Path:
     openssl("req", "-x509", *new, "-days", "2", "-subj", "/CN=authority of the test",
             "-keyout", "ca.key", "-out", "ca.pem")  # fmt: skip
     openssl("req", *new, "-subj", f"/CN={FRONTEND}", "-keyout", "key.pem", "-out", "asked.pem")
-    (folder / "names").write_text(f"subjectAltName=IP:{FRONTEND}\n")
+    (folder / "names").write_text(f"subjectAltName=IP:{FRONTEND},IP:{FACTORY}\n")
     openssl("x509", "-req", "-in", "asked.pem", "-CA", "ca.pem", "-CAkey", "ca.key", "-days", "2",
             "-CAcreateserial", "-extfile", "names", "-out", "cert.pem")  # fmt: skip
     both = folder / "both.pem"
@@ -141,8 +150,8 @@ def _certificate(folder: Path) -> Path:
     return both
 
 
-def relay(certificate: str) -> None:
-    """End TLS at the frontend's port, and pass all on to the portal behind it."""
+def relay(certificate: str, host: str) -> None:
+    """End TLS at the port of a host, and pass all on to the portal behind it."""
     import asyncio
 
     async def pump(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
@@ -155,7 +164,7 @@ def relay(certificate: str) -> None:
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            to_portal = await asyncio.open_connection(SEEN["frontend"], 8000)
+            to_portal = await asyncio.open_connection(SEEN[host], 8000)
         except OSError:
             writer.close()
             return
@@ -164,11 +173,11 @@ def relay(certificate: str) -> None:
     async def listen() -> None:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(certificate)
-        server = await asyncio.start_server(serve, FRONTEND, TLS_PORT, ssl=context)
+        server = await asyncio.start_server(serve, ADDRESSES[host], TLS_PORT, ssl=context)
         await server.serve_forever()
 
     asyncio.run(listen())
 
 
 if __name__ == "__main__":
-    relay(sys.argv[1])
+    relay(sys.argv[1], sys.argv[2])

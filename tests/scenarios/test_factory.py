@@ -1,7 +1,8 @@
 """Two installations, each on a host of its own: one has the jobs, the other submits the pilots.
 
-The factory calls the frontend over TLS and is reached by nobody. The wire between them is cut, and
-the factory is killed with all its programs; no job is lost, and none is run twice.
+The factory calls the frontend over TLS and is reached by nobody. The wire between them is cut; then
+the direction is turned round, so that the factory calls nobody, and it is killed with all its
+programs. No job is lost, and none is run twice.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,16 @@ from django.utils import timezone
 
 from portal.cli.client import Client, Part, Unreachable
 from portal.cli.state_directory import BASE
-from tests.scenarios.namespaces import FRONTEND, SEEN, TLS_PORT, Hosts, two_hosts, why_not
+from tests.scenarios.namespaces import (
+    ADDRESSES,
+    FACTORY,
+    FRONTEND,
+    SEEN,
+    TLS_PORT,
+    Hosts,
+    two_hosts,
+    why_not,
+)
 from tests.scenarios.running_demo import FOREIGN, wait_for
 
 pytestmark = [pytest.mark.scenario, pytest.mark.slow, pytest.mark.apart]
@@ -81,6 +91,24 @@ save_remote_frontend(
 )
 """,
 }
+_TURN_ROUND = {
+    "factory": """
+from wms.pilots.factories.callers import renew_caller_token
+from wms.pilots.factories.services import save_remote_frontend
+from wms.pilots.factory_models import RemoteFrontend
+remote = RemoteFrontend.objects.get()
+remote.url = remote.factory_name = ""
+save_remote_frontend(remote, actor=actor)
+token = renew_caller_token(remote, actor=actor, reason="it calls now")
+""",
+    "frontend": """
+from wms.factories.models import RemoteFactory
+from wms.factories.services import save_factory
+factory = RemoteFactory.objects.get()
+factory.url, factory.frontend_name = sys.argv[1], "south"
+save_factory(factory, actor=actor)
+""",
+}
 _END = """
 operator = prepare_operator(StateDirectory.from_environment(), actor=actor)
 print(json.dumps([operator.token, token]))
@@ -96,9 +124,10 @@ class Installation:
         own = {
             "PILOTAGE_VAR": str(var),
             "PILOTAGE_LISTEN": f"{SEEN[host]}:8000",
-            "PILOTAGE_ALLOWED_HOSTS": f"{SEEN[host]},{FRONTEND},127.0.0.1",
+            "PILOTAGE_ALLOWED_HOSTS": f"{SEEN[host]},{ADDRESSES[host]},127.0.0.1",
             "PILOTAGE_PUBLIC_URL": url if host == "frontend" else f"http://{SEEN[host]}:8000",
             "PILOTAGE_FRONTEND_TOKENS_DIR": str(var / "tokens"),
+            "PILOTAGE_FACTORY_TOKENS_DIR": str(var / "tokens"),
         }
         ours = {name: value for name, value in os.environ.items() if name not in FOREIGN}
         self.environment = ours | QUICK | own
@@ -129,10 +158,10 @@ class Installation:
     def _said(self) -> str:
         return (self.var / "up.out").read_text()
 
-    def set_up(self) -> str:
-        """Configure the installation; return the token that its factory is given."""
-        code = _BEGIN + _SET_UP[self.host] + _END
-        command = [sys.executable, "-c", code, f"https://{FRONTEND}:{TLS_PORT}"]
+    def set_up(self, how: Mapping[str, str], address: str = "") -> str:
+        """Configure the installation; return the token that the other one is given to call it."""
+        code = _BEGIN + how[self.host] + _END
+        command = [sys.executable, "-c", code, f"https://{address}:{TLS_PORT}"]
         done = subprocess.run(
             self.hosts.inside(self.host, *command), cwd=BASE, capture_output=True, text=True,
             check=False, env=self.environment | {"DJANGO_SETTINGS_MODULE": "portal.settings"},
@@ -192,10 +221,11 @@ def _both(folder: Path) -> Iterator[tuple[Hosts, Installation, Installation]]:
                 each.start()
             for each in made.values():
                 each.await_answer()
-            token = made["frontend"].set_up()
-            (folder / "factory/tokens").mkdir()
+            for each in made.values():
+                (each.var / "tokens").mkdir()
+            token = made["frontend"].set_up(_SET_UP)
             (folder / "factory/tokens/south").write_text(token)
-            made["factory"].set_up()
+            made["factory"].set_up(_SET_UP, FRONTEND)
             yield hosts, made["frontend"], made["factory"]
         finally:
             for each in made.values():
@@ -237,9 +267,23 @@ def _is_over(factory: Installation) -> bool:
     return bool(until) and datetime.fromisoformat(until) + timedelta(seconds=6) < timezone.now()
 
 
+def _answered_at(factory: Installation) -> datetime:
+    """When the frontend was last in touch with the factory, by a call of either."""
+    told = factory.get("remote-frontends/south/").get("answered_at")
+    return datetime.fromisoformat(told) if told else datetime.min.replace(tzinfo=UTC)
+
+
 def _ad(frontend: Installation) -> Mapping[str, Any]:
     entries = frontend.get("remote-factories/north/").get("entries") or [{"facts": {}}]
     return dict(entries[0]["facts"])
+
+
+def _turn_round(hosts: Hosts, frontend: Installation, factory: Installation) -> None:
+    """From now on the frontend calls the factory."""
+    hosts.open("factory")
+    token = factory.set_up(_TURN_ROUND)
+    (frontend.var / "tokens/north").write_text(token)
+    frontend.set_up(_TURN_ROUND, FACTORY)
 
 
 def test_a_factory_behind_a_firewall_runs_the_jobs_of_another_installation(folder: Path) -> None:
@@ -247,6 +291,7 @@ def test_a_factory_behind_a_firewall_runs_the_jobs_of_another_installation(folde
         pytest.skip(reason)
     with _both(folder) as (hosts, frontend, factory):
         assert not hosts.reaches("frontend", SEEN["factory"], 8000)
+        assert not hosts.reaches("frontend", FACTORY, TLS_PORT)
         assert hosts.reaches("factory", FRONTEND, TLS_PORT)
         dag = _submit(frontend, folder)
         wait_for("two pilots run, others wait", lambda: (
@@ -266,7 +311,10 @@ def test_a_factory_behind_a_firewall_runs_the_jobs_of_another_installation(folde
         hosts.mend()
         wait_for("new pilots are ordered", lambda: frontend.pilots()["aborted"] >= 2, timeout_s=60)
 
-        # The factory is away, with all that it was about to do.
+        # The factory calls no more, is called, and is away with all that it was about to do.
+        _turn_round(hosts, frontend, factory)
+        turned_at = timezone.now()
+        wait_for("orders are brought", lambda: _answered_at(factory) > turned_at, timeout_s=60)
         factory.kill()
         factory.start()
         factory.await_answer()

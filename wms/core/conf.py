@@ -44,6 +44,7 @@ class Conf:
     factory_lease_s: float
     factory_stale_s: float
     frontend_tokens_dir: Path
+    factory_tokens_dir: Path
     trial_limit_s: float
     trial_memory_mb: float
     trial_command: tuple[str, ...]
@@ -88,6 +89,7 @@ def conf() -> Conf:
         factory_lease_s=float(raw["FACTORY_LEASE_S"]),
         factory_stale_s=float(raw["FACTORY_STALE_S"]),
         frontend_tokens_dir=Path(raw["FRONTEND_TOKENS_DIR"]),
+        factory_tokens_dir=Path(raw["FACTORY_TOKENS_DIR"]),
         trial_limit_s=float(raw["TRIAL_LIMIT_S"]),
         trial_memory_mb=float(raw["TRIAL_MEMORY_MB"]),
         trial_command=tuple(raw["TRIAL_COMMAND"]),

@@ -1,7 +1,9 @@
 """Messages between a factory and the installation it submits for: values, and their JSON.
 
-A factory calls with a `Report` and is answered with `Orders`. Both are bounded, and read strictly:
-a fault raises InvalidInput with its field, and nothing of the message counts.
+A factory calls with a `Report` and is answered with `Orders`. Where the frontend is the one to
+call, it asks for the report with a `Question` and brings the orders by a second call; both name
+the turn. All are bounded, and read strictly: a fault raises InvalidInput with its field, and
+nothing of the message counts.
 """
 
 from __future__ import annotations
@@ -16,7 +18,8 @@ from wms.core.errors import InvalidInput
 from wms.factories.states import TOLD
 
 VERSION = 1
-#: Bytes of a report, and of an answer.
+#: Bytes of a question, a report, and orders.
+MOST_QUESTION_BYTES = 16 * 1024
 MOST_REPORT_BYTES = 2 * 1024 * 1024
 MOST_ORDERS_BYTES = 4 * 1024 * 1024
 #: Items of one message; what is more travels with the next.
@@ -122,9 +125,17 @@ class Orders:
     asked: Sequence[UUID] = ()
 
 
-def as_json(message: Report | Orders) -> dict[str, Any]:
-    """The message as JSON knows it; ids are texts."""
-    return {"version": VERSION, **_plain(asdict(message))}
+@dataclass(frozen=True, slots=True)
+class Question:
+    """Question of a frontend that calls: it asks the factory for its report."""
+
+    instance: UUID
+
+
+def as_json(message: Report | Orders | Question, *, turn: UUID | None = None) -> dict[str, Any]:
+    """The message as JSON knows it; ids are texts. With `turn` where the frontend calls."""
+    named = {} if turn is None else {"turn": str(turn)}
+    return {"version": VERSION, **named, **_plain(asdict(message))}
 
 
 def _plain(value: Any) -> Any:
@@ -157,6 +168,18 @@ def orders_of(data: object) -> Orders:
         reader.uuids("cancelled"),
         reader.uuids("asked"),
     )
+
+
+def question_of(data: object) -> Question:
+    """The question in a JSON document. Raises InvalidInput."""
+    reader = _Reader(data)
+    reader.version()
+    return Question(reader.uuid("instance"))
+
+
+def turn_of(data: object) -> UUID:
+    """The turn that a report or orders name, where the frontend calls. Raises InvalidInput."""
+    return _Reader(data).uuid("turn")
 
 
 def _ad(reader: _Reader) -> EntryAd:

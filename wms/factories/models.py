@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import uuid
+
+from django.contrib.postgres.functions import RandomUUID
 from django.core.validators import RegexValidator
 from django.db import models
 from django.db.models import Q, Value
@@ -10,10 +13,20 @@ from django.db.models.functions import Now
 _NAME = RegexValidator(
     r"\A[A-Za-z0-9][A-Za-z0-9_.-]*\Z", "Use letters, digits, points, hyphens and underscores."
 )
+#: Address of another installation.
+INSTALLATION_URL = RegexValidator(
+    r"\Ahttps?://[A-Za-z0-9.-]+(:[0-9]{1,5})?(/[A-Za-z0-9._~/-]*)?\Z",
+    "Use https://HOST, https://HOST:PORT or either with a path; without account and query.",
+)
 
 
 class RemoteFactory(models.Model):
-    """Another installation of Pilotage, which submits pilots for this one to queues of its own."""
+    """Another installation of Pilotage, which submits pilots for this one to queues of its own.
+
+    One of the two calls the other: the factory with the token that is made here or, where there is
+    an address, this installation with the factory's token, which is a file then. `token_sha256` is
+    of either.
+    """
 
     name = models.CharField(max_length=64, unique=True, validators=[_NAME])
     description = models.TextField(blank=True, help_text="Who runs it, and whom to ask.")
@@ -28,16 +41,49 @@ class RemoteFactory(models.Model):
         db_default=Value([], models.JSONField()),
         help_text="Names of the sites whose queues it may serve; none: all.",
     )
+    url = models.CharField(
+        max_length=200,
+        blank=True,
+        default="",
+        db_default="",
+        validators=[INSTALLATION_URL],
+        help_text="Address of its portal, as https://HOST, where this installation calls it; "
+        "empty: it calls this one.",
+    )
+    frontend_name = models.CharField(
+        max_length=64,
+        blank=True,
+        default="",
+        db_default="",
+        validators=[_NAME],
+        help_text="What it calls this installation; with an address only.",
+    )
     token_sha256 = models.CharField(max_length=64, blank=True, default="", db_default="")
     token_at = models.DateTimeField(null=True, blank=True, help_text="When its token was made.")
     instance = models.UUIDField(
-        null=True, blank=True, help_text="The installation that called with this token first."
+        null=True, blank=True, help_text="The installation that was heard with this token first."
+    )
+    caller = models.UUIDField(
+        default=uuid.uuid4,
+        db_default=RandomUUID(),
+        editable=False,
+        help_text="What this installation tells of itself where it calls.",
     )
     seen_at = models.DateTimeField(null=True, blank=True, help_text="When it was heard last.")
     refused_at = models.DateTimeField(
         null=True, blank=True, help_text="When a call was refused last."
     )
     refused_reason = models.TextField(blank=True, default="", db_default="")
+    called_at = models.DateTimeField(
+        null=True, blank=True, help_text="When this installation called it last."
+    )
+    failures = models.PositiveIntegerField(
+        default=0, db_default=0, blank=True, help_text="Calls in a row without an answer."
+    )
+    next_at = models.DateTimeField(null=True, blank=True, help_text="It is not called before.")
+    error = models.TextField(
+        blank=True, default="", db_default="", help_text="Why the last call of it failed."
+    )
 
     class Meta:
         verbose_name_plural = "remote factories"

@@ -1,7 +1,7 @@
 """Orders of pilots: placed in batches, cancelled, forgotten; what a factory has told of them.
 
-What an order is about travels with the factory's next call; nothing here waits for that. The
-secrets of pilots are kept sealed, until the factory has confirmed their orders.
+What an order is about travels with the next exchange; nothing here waits for that. The secrets
+of pilots are kept sealed, until the factory has confirmed their orders.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from wms.factories.states import ENDED, OrderState
 
 #: Orders of one factory that have not ended, at most: what a call looks through.
 MOST_OPEN = 20_000
-NOT_FETCHED = "the factory did not fetch the order in time"
-TAKEN_BACK = "taken back before the factory fetched it"
+NOT_FETCHED = "the order did not reach the factory in time"
+TAKEN_BACK = "taken back before it reached the factory"
 
 
 class OrderRefused(Exception):
@@ -136,7 +136,7 @@ def told_states(factory: str, ids: Collection[str], now: datetime) -> dict[str, 
 def _told(order: PilotOrder) -> ToldState:
     state = OrderState(order.state)
     if state == OrderState.NEW:
-        return ToldState(OrderState.QUEUED, "waits for the factory to fetch the order")
+        return ToldState(OrderState.QUEUED, "waits for the next exchange with the factory")
     return ToldState(state, order.reason, order.node, order.exit_code)
 
 

@@ -5,9 +5,6 @@ What people do is permitted and audited. A token is shown once, and stored as a 
 
 from __future__ import annotations
 
-import hashlib
-import hmac
-import secrets
 from datetime import datetime, timedelta
 from uuid import UUID
 
@@ -27,12 +24,12 @@ from wms.core.errors import Conflict, InvalidInput, NotAuthenticated, NotPermitt
 from wms.core.models import Role
 from wms.core.policy import require_role
 from wms.factories.models import RemoteFactory
+from wms.factories.tokens import digest, is_token, new_token
 
 _CONFIGURE = "configure remote factories"
 _NOTED_EVERY = timedelta(seconds=10)
 _LONGEST_NAME = 64
-_TOKEN_BYTES = 32
-_CONFIGURED = ("name", "description", "is_enabled", "sites")
+_CONFIGURED = ("name", "description", "is_enabled", "sites", "url", "frontend_name")
 
 
 def check_factory(factory: RemoteFactory) -> None:
@@ -47,18 +44,25 @@ def check_factory(factory: RemoteFactory) -> None:
         isinstance(name, str) and 0 < len(name) <= _LONGEST_NAME for name in names
     ):
         raise InvalidInput.of("must be a JSON list of names of sites", field="sites")
+    if factory.url and not factory.frontend_name:
+        message = "is needed where this installation calls: what the factory calls it"
+        raise InvalidInput.of(message, field="frontend_name")
+    if factory.frontend_name and not factory.url:
+        message = "says nothing where the factory calls: leave it empty, or give the address"
+        raise InvalidInput.of(message, field="frontend_name")
 
 
 @transaction.atomic
 def create_factory(factory: RemoteFactory, *, actor: Actor, reason: str = "") -> str:
     """Check and store a new factory; return its token, which nobody can read again.
 
-    Raises NotPermitted or InvalidInput.
+    There is none for one that this installation calls. Raises NotPermitted or InvalidInput.
     """
     require_role(actor, Role.OPERATOR, _CONFIGURE)
     check_factory(factory)
-    token = secrets.token_urlsafe(_TOKEN_BYTES)
-    factory.token_sha256, factory.token_at = _digest(token), timezone.now()
+    token = "" if factory.url else new_token()
+    if token:
+        factory.token_sha256, factory.token_at = digest(token), timezone.now()
     save_audited(factory, target=target_of(factory), actor=actor, reason=reason, fields=_CONFIGURED)
     return token
 
@@ -67,24 +71,37 @@ def create_factory(factory: RemoteFactory, *, actor: Actor, reason: str = "") ->
 def save_factory(factory: RemoteFactory, *, actor: Actor, reason: str = "") -> None:
     """Check and store changes of a factory, its token left out.
 
-    Raises NotPermitted or InvalidInput.
+    One that this installation calls is called within seconds. Raises NotPermitted or InvalidInput.
     """
     require_role(actor, Role.OPERATOR, _CONFIGURE)
     check_factory(factory)
+    rows = RemoteFactory.objects.filter(pk=factory.pk)
+    was_called = rows.exclude(url="").exists()
     save_audited(factory, target=target_of(factory), actor=actor, reason=reason, fields=_CONFIGURED)
+    # Whatever went wrong before may be mended now.
+    rows.update(next_at=None)
+    if was_called != bool(factory.url):
+        # The token of one direction is worth nothing in the other.
+        rows.update(token_sha256="", token_at=None, failures=0, error="")
 
 
 @transaction.atomic
 def renew_token(factory: RemoteFactory, *, actor: Actor, reason: str) -> str:
     """A new token, which nobody can read again; the old one is worth nothing from now on.
 
-    Whoever calls with it first is the factory from then on. Raises NotPermitted, ReasonRequired.
+    Whoever calls with it first is the factory from then on. Raises NotPermitted, ReasonRequired,
+    and Conflict for one that this installation calls.
     """
     require_role(actor, Role.OPERATOR, _CONFIGURE)
     if not reason:
         raise ReasonRequired(event="new token")
-    token = secrets.token_urlsafe(_TOKEN_BYTES)
-    _set_token(factory, _digest(token), "renew token of remote factory", actor, reason)
+    if factory.url:
+        raise Conflict(
+            f"This installation calls the factory {factory.name}: its token is made there, and is "
+            "a file here."
+        )
+    token = new_token()
+    _set_token(factory, digest(token), "renew token of remote factory", actor, reason)
     return token
 
 
@@ -97,10 +114,10 @@ def revoke_token(factory: RemoteFactory, *, actor: Actor, reason: str) -> None:
     _set_token(factory, "", "revoke token of remote factory", actor, reason)
 
 
-def _set_token(factory: RemoteFactory, digest: str, action: str, actor: Actor, reason: str) -> None:
+def _set_token(factory: RemoteFactory, stored: str, action: str, actor: Actor, reason: str) -> None:
     row = RemoteFactory.objects.select_for_update().get(pk=factory.pk)
-    row.token_sha256, row.instance = digest, None
-    row.token_at = timezone.now() if digest else None
+    row.token_sha256, row.instance = stored, None
+    row.token_at = timezone.now() if stored else None
     row.save(update_fields=["token_sha256", "instance", "token_at"])
     record_action(action, target=target_of(factory), actor=actor, reason=reason)
 
@@ -129,25 +146,33 @@ def target_of(factory: RemoteFactory) -> str:
     return f"remote factory {factory.name}"
 
 
-def key_secret(token: str) -> str:
-    """What of a token both sides know, and nobody else: secrets are sealed under it."""
-    return _digest(token)
-
-
 def authenticate_factory(name: str, token: str, *, now: datetime) -> RemoteFactory:
     """The factory of this name and token. Raises NotAuthenticated; a wrong token is noted."""
     factory = RemoteFactory.objects.filter(name=name[:_LONGEST_NAME]).first()
     if factory is None:
         raise NotAuthenticated
-    if not factory.token_sha256 or not hmac.compare_digest(factory.token_sha256, _digest(token)):
+    what = ""
+    if factory.url:
+        what = "this installation calls it, and not the other way round"
+    elif not is_token(token, factory.token_sha256):
         what = "its token is wrong" if factory.token_sha256 else "its token is revoked"
+    if what:
         note_refusal(factory, f"a call in its name was refused: {what}", now)
         raise NotAuthenticated
     return factory
 
 
+def use_token(factory: RemoteFactory, token: str) -> None:
+    """Note the token with which a factory is called; with a new one any installation may answer."""
+    stored = digest(token)
+    if factory.token_sha256 != stored:
+        factory.token_sha256, factory.instance = stored, None
+        factory.token_at = timezone.now()
+        factory.save(update_fields=["token_sha256", "instance", "token_at"])
+
+
 def admit_factory(factory: RemoteFactory, instance: UUID, now: datetime) -> None:
-    """Let a factory that was authenticated in; the first installation to call is the only one.
+    """Believe a factory that was authenticated; the first installation heard is the only one.
 
     Raises NotPermitted while it is switched off, and Conflict for another installation with its
     token: two that carry out the same orders would double all pilots.
@@ -159,9 +184,10 @@ def admit_factory(factory: RemoteFactory, instance: UUID, now: datetime) -> None
     free = Q(instance=None) | Q(instance=instance)
     admitted = RemoteFactory.objects.filter(free, pk=factory.pk)
     if not admitted.update(instance=instance, seen_at=now):
+        does = f"answers at {factory.url}" if factory.url else "calls"
         reason = (
-            f"another installation calls as the factory {factory.name}: give it a name of its own, "
-            "or renew the token"
+            f"another installation {does} as the factory {factory.name}: give it a name of its "
+            "own, or renew the token"
         )
         note_refusal(factory, reason, now)
         raise Conflict(reason)
@@ -173,8 +199,3 @@ def note_refusal(factory: RemoteFactory, reason: str, now: datetime) -> None:
     RemoteFactory.objects.filter(pk=factory.pk).exclude(lately).update(
         refused_at=now, refused_reason=reason
     )
-
-
-def _digest(token: str) -> str:
-    # It has 256 random bits, so a plain hash is enough: there is nothing to guess.
-    return hashlib.sha256(token.encode()).hexdigest()

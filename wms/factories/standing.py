@@ -24,7 +24,8 @@ class Standings:
         if row is None:
             return f"there is no factory {factory}"
         if row.seen_at is None:
-            return f"the factory {factory} has never called"
+            never = f"never answered{_error_of(row)}" if row.url else "never called"
+            return f"the factory {factory} has {never}"
         if is_stale(row, self.now):
             age_s = (self.now - row.seen_at).total_seconds()
             refused = ""
@@ -32,7 +33,7 @@ class Standings:
                 refused = f"; its last call was refused: {row.refused_reason}"
             return (
                 f"the factory {factory} was heard last at {row.seen_at:%Y-%m-%d %H:%M:%S} UTC, "
-                f"{age_s:.0f} s ago{refused}"
+                f"{age_s:.0f} s ago{refused or _error_of(row)}"
             )
         return ""
 
@@ -54,6 +55,11 @@ class Standings:
         if not ad.is_open:
             return f"the factory {factory} says of the entry {entry}: {ad.reason}"
         return ""
+
+
+def _error_of(factory: RemoteFactory) -> str:
+    """Why the last call of a factory failed, to be added to what is said of its silence."""
+    return f"; the last call of it failed: {factory.error}" if factory.error else ""
 
 
 def is_stale(factory: RemoteFactory, now: datetime) -> bool:

@@ -6,16 +6,13 @@ import uuid
 
 from django.core.validators import RegexValidator
 from django.db import models
-from django.db.models import Q
+from django.db.models import Q, Value
 from django.db.models.functions import Now
 
 from wms.accounting.models import Frontend
+from wms.factories.models import INSTALLATION_URL
 from wms.sites.models import Queue
 
-_URL = RegexValidator(
-    r"\Ahttps?://[A-Za-z0-9.-]+(:[0-9]{1,5})?(/[A-Za-z0-9._~/-]*)?\Z",
-    "Use https://HOST, https://HOST:PORT or either with a path; without account and query.",
-)
 _NAME = RegexValidator(
     r"\A[A-Za-z0-9][A-Za-z0-9_.-]*\Z", "Use letters, digits, points, hyphens and underscores."
 )
@@ -24,7 +21,9 @@ _NAME = RegexValidator(
 class RemoteFrontend(models.Model):
     """Another installation of Pilotage, which has the jobs; this one submits pilots for it.
 
-    It is a frontend here, whose entries, shares and limits are those of any other one.
+    It is a frontend here, whose entries, shares and limits are those of any other one. One of the
+    two calls the other: this installation where there is an address, with the frontend's token;
+    else the frontend, with the token that is made here.
     """
 
     frontend = models.OneToOneField(
@@ -34,15 +33,24 @@ class RemoteFrontend(models.Model):
         help_text="What it is here: its entries say where it may have pilots.",
     )
     url = models.CharField(
-        max_length=200, validators=[_URL], help_text="Address of its portal, as https://HOST."
+        max_length=200,
+        blank=True,
+        default="",
+        validators=[INSTALLATION_URL],
+        help_text="Address of its portal, as https://HOST, where this installation calls it; "
+        "empty: it calls this one.",
     )
     factory_name = models.CharField(
-        max_length=64, validators=[_NAME], help_text="What it calls this installation."
+        max_length=64,
+        blank=True,
+        default="",
+        validators=[_NAME],
+        help_text="What it calls this installation; with an address only.",
     )
     is_enabled = models.BooleanField(
         default=True,
         db_default=True,
-        help_text="One that is off is not called; what waits for it is taken back.",
+        help_text="One that is off is not called or answered; what waits for it is taken back.",
     )
     instance = models.UUIDField(default=uuid.uuid4, help_text="What this installation tells of it.")
     called_at = models.DateTimeField(null=True, blank=True)
@@ -60,12 +68,36 @@ class RemoteFrontend(models.Model):
     refused = models.JSONField(
         default=dict, blank=True, help_text="Entries of ours that it does not use, with the reason."
     )
+    token_sha256 = models.CharField(max_length=64, blank=True, default="", db_default="")
+    token_at = models.DateTimeField(
+        null=True, blank=True, help_text="When its token was made, where it calls."
+    )
+    caller = models.UUIDField(
+        null=True, blank=True, help_text="The installation that called with this token first."
+    )
+    refused_at = models.DateTimeField(
+        null=True, blank=True, help_text="When a call of it was refused last."
+    )
+    refused_reason = models.TextField(blank=True, default="", db_default="")
+    turn = models.UUIDField(null=True, blank=True, help_text="Its call that brings no orders yet.")
+    turn_at = models.DateTimeField(null=True, blank=True)
+    turn_told = models.JSONField(
+        default=dict,
+        blank=True,
+        db_default=Value({}, models.JSONField()),
+        help_text="States that the report of this turn told, by the order's id.",
+    )
 
     class Meta:
         ordering = ["frontend__name"]
 
     def __str__(self) -> str:
-        return f"{self.frontend.name} at {self.url}"
+        return f"{self.frontend.name} at {self.url}" if self.url else self.frontend.name
+
+    @property
+    def is_caller(self) -> bool:
+        """Whether the frontend calls this installation, and not the other way round."""
+        return not self.url
 
 
 class RemoteBatch(models.Model):

@@ -1,8 +1,8 @@
 """Celery tasks of pilots: control loops, and tasks for one queue (submitter, batch poller)
-or one remote frontend.
+or one remote frontend or factory.
 
-The loops are director, monitor, calls of remote frontends, suspected nodes, and accounting, which
-also removes old logs and check results.
+The loops are director, monitor, calls of remote frontends and factories, suspected nodes, and
+accounting, which also removes old logs and check results.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from celery import shared_task
 from django.utils import timezone
 
 from wms.core import loops
-from wms.pilots.factories import turns
+from wms.pilots.factories import calling, turns
 from wms.pilots.monitoring import accounting, batch_poller, monitor, suspects
 from wms.pilots.pressure import director, submitter
 from wms.pilots.program import checks
@@ -101,7 +101,7 @@ def poll_queue(queue_id: int) -> None:
 
 @shared_task(name=FACTORY.task, soft_time_limit=55, time_limit=60)
 def call_frontends() -> None:
-    """Call the remote frontends; a missed run delays their orders until the next."""
+    """Call remote frontends and factories; a missed run delays orders until the next."""
     loops.run(FACTORY)
 
 
@@ -109,6 +109,12 @@ def call_frontends() -> None:
 def call_frontend(remote_id: int) -> None:
     """Call one remote frontend; a missed run delays its orders until the next cycle."""
     turns.call_frontend(remote_id, timezone.now())
+
+
+@shared_task(name=calling.CALL_FACTORY_TASK, soft_time_limit=240, time_limit=270)
+def call_factory(factory_id: int) -> None:
+    """Call one remote factory; a missed run delays its orders until the next cycle."""
+    calling.call_factory(factory_id, timezone.now())
 
 
 @shared_task(name=ACCOUNTANT.task, soft_time_limit=50, time_limit=60)

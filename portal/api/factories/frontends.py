@@ -10,13 +10,16 @@ from rest_framework import serializers, status
 from rest_framework.generics import RetrieveAPIView
 from rest_framework.request import Request
 from rest_framework.response import Response
+from rest_framework.views import APIView
 
 from portal.api.base import WHY, ListView, caller, refusals, why_of
+from portal.api.factories.views import TokenSerializer
 from portal.api.frontends.fields import FrontendField
 from portal.api.shapes import StrictSerializer, TextsByNameField
 from wms.accounting.models import Frontend
 from wms.core.actors import Actor
-from wms.pilots.factories.selectors import visible_remote_frontends
+from wms.pilots.factories.callers import renew_caller_token, revoke_caller_token
+from wms.pilots.factories.selectors import find_remote_frontend, visible_remote_frontends
 from wms.pilots.factories.services import delete_remote_frontend, save_remote_frontend
 from wms.pilots.factory_models import RemoteFrontend
 
@@ -25,10 +28,14 @@ class RemoteFrontendSerializer(StrictSerializer, serializers.ModelSerializer[Rem
     """Remote frontend: another installation, which has the jobs of a frontend."""
 
     frontend = FrontendField("name", queryset=Frontend.objects.all())
-    url = serializers.CharField(max_length=200, help_text="Address of its portal.")
+    url = serializers.CharField(
+        max_length=200, required=False, allow_blank=True, default="",
+        help_text="Address of its portal, where this installation calls it; empty: it calls.",
+    )  # fmt: skip
     factory_name = serializers.CharField(
-        max_length=64, help_text="What it calls this installation."
-    )
+        max_length=64, required=False, allow_blank=True, default="",
+        help_text="What it calls this installation; with an address only.",
+    )  # fmt: skip
     is_enabled = serializers.BooleanField(required=False, default=True)
     refused = TextsByNameField(
         read_only=True, help_text="Entries of ours that it does not use, with the reason."
@@ -38,10 +45,12 @@ class RemoteFrontendSerializer(StrictSerializer, serializers.ModelSerializer[Rem
         model = RemoteFrontend
         fields = [
             "frontend", "url", "factory_name", "is_enabled", "called_at", "answered_at",
-            "lease_until", "failures", "next_at", "error", "refused",
+            "lease_until", "failures", "next_at", "error", "refused", "token_at", "refused_at",
+            "refused_reason",
         ]  # fmt: skip
         read_only_fields = [
-            "called_at", "answered_at", "lease_until", "failures", "next_at", "error",
+            "called_at", "answered_at", "lease_until", "failures", "next_at", "error", "token_at",
+            "refused_at", "refused_reason",
         ]  # fmt: skip
         # The domain tells what is wrong with the whole, with its field.
         validators: list[Any] = []
@@ -63,7 +72,10 @@ class RemoteFrontendList(ListView):
         responses={201: RemoteFrontendSerializer, **refusals(400, 403)},
     )
     def post(self, request: Request) -> Response:
-        """It is called within seconds; its token is a file on this side."""
+        """One with an address is called within seconds, with a token that is a file on this side.
+
+        One that calls needs a token, which is made next.
+        """
         body = RemoteFrontendSerializer(data=request.data)
         body.is_valid(raise_exception=True)
         remote = RemoteFrontend(**body.validated_data)
@@ -109,4 +121,31 @@ class RemoteFrontendDetail(RetrieveAPIView[RemoteFrontend]):
         delete_remote_frontend(
             self.get_object(), actor=Actor.person(caller(request)), reason=why_of(request)
         )
+        return Response(status=status.HTTP_204_NO_CONTENT)
+
+
+class RemoteFrontendToken(APIView):
+    """Token of a remote frontend that calls, made anew or revoked."""
+
+    @extend_schema(
+        summary="Make a new token of a remote frontend",
+        parameters=[WHY],
+        request=None,
+        responses={200: TokenSerializer, **refusals(400, 403, 404, 409)},
+    )
+    def post(self, request: Request, frontend: str) -> Response:
+        """The old one is worth nothing from now on. It needs a reason."""
+        row = find_remote_frontend(caller(request), frontend)
+        token = renew_caller_token(row, actor=Actor.person(caller(request)), reason=why_of(request))
+        return Response(TokenSerializer({"token": token}).data)
+
+    @extend_schema(
+        summary="Revoke the token of a remote frontend",
+        parameters=[WHY],
+        responses={204: None, **refusals(400, 403, 404)},
+    )
+    def delete(self, request: Request, frontend: str) -> Response:
+        """Its calls are refused from now on. It needs a reason."""
+        row = find_remote_frontend(caller(request), frontend)
+        revoke_caller_token(row, actor=Actor.person(caller(request)), reason=why_of(request))
         return Response(status=status.HTTP_204_NO_CONTENT)

@@ -43,6 +43,14 @@ class FactorySerializer(StrictSerializer, serializers.ModelSerializer[RemoteFact
         max_length=10_000, allow_blank=True, required=False, default=""
     )
     is_enabled = serializers.BooleanField(required=False, default=True)
+    url = serializers.CharField(
+        max_length=200, required=False, allow_blank=True, default="",
+        help_text="Address of its portal, where this installation calls it; empty: it calls.",
+    )  # fmt: skip
+    frontend_name = serializers.CharField(
+        max_length=64, required=False, allow_blank=True, default="",
+        help_text="What it calls this installation; with an address only.",
+    )  # fmt: skip
     sites = serializers.ListField(
         child=serializers.CharField(max_length=64), required=False, default=list, max_length=1000,
         help_text="Names of the sites that it may serve; none: all.",
@@ -52,16 +60,20 @@ class FactorySerializer(StrictSerializer, serializers.ModelSerializer[RemoteFact
     class Meta:
         model = RemoteFactory
         fields = [
-            "name", "description", "is_enabled", "sites", "token_at", "seen_at", "refused_at",
-            "refused_reason", "entries",
+            "name", "description", "is_enabled", "url", "frontend_name", "sites", "token_at",
+            "seen_at", "refused_at", "refused_reason", "called_at", "failures", "next_at", "error",
+            "entries",
         ]  # fmt: skip
-        read_only_fields = ["token_at", "seen_at", "refused_at", "refused_reason"]
+        read_only_fields = [
+            "token_at", "seen_at", "refused_at", "refused_reason", "called_at", "failures",
+            "next_at", "error",
+        ]  # fmt: skip
         # The domain tells what is wrong with the whole, with its field.
         extra_kwargs = {"name": {"validators": []}}
 
 
 class TokenSerializer(serializers.Serializer[Any]):
-    """Token of a factory, told this once."""
+    """Token of one who calls, told this once."""
 
     token = serializers.CharField()
 
@@ -70,7 +82,7 @@ class NewFactorySerializer(serializers.Serializer[Any]):
     """A factory that was made, with its token, which is told this once."""
 
     factory = FactorySerializer()
-    token = serializers.CharField()
+    token = serializers.CharField(help_text="Empty where this installation calls the factory.")
 
 
 class FactoryList(ListView):
@@ -146,7 +158,7 @@ class FactoryToken(APIView):
         summary="Make a new token of a remote factory",
         parameters=[WHY],
         request=None,
-        responses={200: TokenSerializer, **refusals(400, 403, 404)},
+        responses={200: TokenSerializer, **refusals(400, 403, 404, 409)},
     )
     def post(self, request: Request, factory: str) -> Response:
         """The old one is worth nothing from now on. It needs a reason."""

@@ -6,11 +6,13 @@ Also hides the pilot's memory, and tells the server why a pilot never registers.
 from __future__ import annotations
 
 import ctypes
+import functools
 import json
 import logging
 import os
 import signal
 import sys
+import threading
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -26,6 +28,9 @@ from .session.pilot_config import BadManifest, read_config
 LAST_RESORT_S = 9
 UNFIT_RETRY_S = 60.0
 _PR_SET_DUMPABLE = 4
+_TERMINATIONS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+#: A signal that nobody else sends, ignored where it has no handler, with a number above those.
+_LAST_OF_ALL = signal.SIGURG
 
 log = logging.getLogger("pilot")
 
@@ -40,7 +45,7 @@ def main() -> int:
     given = _read_given()
     os.umask(0o077)
     control = Control()
-    _listen_to_signals(control)
+    listen_to_signals(control)
     work_dir = Path(given["work_dir"])
     log_to(work_dir / LOG_FILE)
     try:
@@ -81,7 +86,9 @@ def _hide_memory() -> None:
         ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
 
 
-def _listen_to_signals(control: Control) -> None:
+def listen_to_signals(control: Control) -> None:
+    """Install the handlers of signals, which ask the pilot to end; for the main thread."""
+
     def on_terminate(number: int, frame: FrameType | None) -> None:
         if not control.is_terminated:
             signal.alarm(LAST_RESORT_S)
@@ -93,9 +100,16 @@ def _listen_to_signals(control: Control) -> None:
     def on_alarm(number: int, frame: FrameType | None) -> None:
         raise OutOfTime
 
+    def on_ring(number: int, frame: FrameType | None) -> None:
+        control.note_handled()
+
     signal.signal(signal.SIGALRM, on_alarm)
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+    for number in _TERMINATIONS:
         signal.signal(number, on_terminate)
+    signal.signal(_LAST_OF_ALL, on_ring)
+    main_thread = threading.main_thread().ident
+    assert main_thread is not None
+    control.ring = functools.partial(signal.pthread_kill, main_thread, _LAST_OF_ALL)
 
 
 if __name__ == "__main__":

@@ -17,6 +17,8 @@ from collections.abc import Callable, Iterator
 
 #: From a termination signal to the last message; batch systems kill soon after asking.
 GOODBYE_S = 6.0
+#: Longest wait for the main thread to handle the signals that have come; it may look up an address.
+_HANDLED_S = 2.0
 
 Attempt = tuple[int, int]
 
@@ -75,6 +77,11 @@ class Control:
         self._spare: list[Waker] = []
         self._lock = threading.Lock()
         self._connection: socket.socket | None = None
+        #: Sends the main thread a signal whose handler calls `note_handled`.
+        self.ring: Callable[[], None] | None = None
+        self._ring_waker = Waker()
+        self._rung = self._handled = 0
+        self._ring_lock = threading.Lock()
 
     @property
     def is_ending(self) -> bool:
@@ -96,6 +103,27 @@ class Control:
     def is_terminated(self) -> bool:
         """True once somebody on this node asked the pilot to end."""
         return self.terminated_at is not None
+
+    def heed_signals(self) -> None:
+        """Return when signals that have reached this process are handled.
+
+        Handlers run in the main thread, as soon as the interpreter gets to it: that may be later
+        than another thread learns what the same signal has done to a payload. They run in the order
+        of their numbers, so one more signal of a high number is handled after all that had come.
+        """
+        if self.ring is None:
+            return
+        with self._ring_lock:
+            self._rung += 1
+            until = self.clock() + _HANDLED_S
+            self.ring()
+            while self._handled != self._rung and self.clock() < until:
+                self._ring_waker.wait(until - self.clock())
+
+    def note_handled(self) -> None:
+        """Note that all signals before the one of `ring` are handled; called by its handler."""
+        self._handled = self._rung
+        self._ring_waker.wake()
 
     def terminate(self) -> None:
         """End soon; called by the signal handler."""

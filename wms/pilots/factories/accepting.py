@@ -5,14 +5,14 @@ What is to be taken back is marked here, and carried out by `carrying`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from uuid import UUID
 
 from django.db import transaction
 
 from wms.factories.messages import NewBatch, NewPilot, Orders
-from wms.pilots.factories.reports import Told, entries_of, note_told
+from wms.pilots.factories.reports import entries_of, note_told
 from wms.pilots.factory_models import RemoteBatch, RemoteFrontend, RemoteOrder
 from wms.sites.models import Queue
 
@@ -26,11 +26,11 @@ _ENDING_S = 60
 
 @transaction.atomic
 def accept_orders(
-    remote: RemoteFrontend, orders: Orders, told: Sequence[Told], *, called_at: datetime
+    remote: RemoteFrontend, orders: Orders, told: Mapping[int, str], *, called_at: datetime
 ) -> int:
-    """Store what a frontend answered to a call, and that it has what it was told.
+    """Store what a frontend made of a report, and that it has the states that this one told.
 
-    Returns how many pilots were ordered anew. The lease counts from the call on, by our clock.
+    Returns how many pilots were ordered anew. The lease counts from the report on, by our clock.
     """
     row = RemoteFrontend.objects.select_for_update().get(pk=remote.pk)
     note_told(told)

@@ -1,4 +1,6 @@
-"""Answers to the calls of remote factories: what they report is stored, orders are handed out.
+"""Answers to the reports of remote factories: what they say is stored, orders are handed out.
+
+A factory calls with its report, or is asked for it (`calling`): what follows is the same.
 
 Repeating a call changes nothing: an order is sent until the factory has told of its pilot, and what
 it tells of an ended pilot is believed once.
@@ -28,9 +30,10 @@ from wms.factories.messages import (
 from wms.factories.models import FactoryEntry, OrderBatch, PilotOrder, RemoteFactory
 from wms.factories.orders import expire_unsent, order_key
 from wms.factories.sealing import BrokenSeal, key_of, seal, unseal
-from wms.factories.services import admit_factory, authenticate_factory, key_secret
+from wms.factories.services import admit_factory, authenticate_factory
 from wms.factories.standing import is_stale
 from wms.factories.states import ENDED, OrderState
+from wms.factories.tokens import digest
 from wms.pilots.monitoring.batch_poller import POLL_TASK
 from wms.pilots.pressure.backoff import Kind
 from wms.pilots.pressure_models import ElementContact
@@ -44,12 +47,20 @@ _NOT_READABLE = "its secret cannot be read any more: the secret key of the porta
 
 
 def answer_factory(name: str, token: str, report: Report, now: datetime) -> Orders:
-    """Store the report of a factory, and answer with what it is to do.
+    """Store the report of a factory that calls, and answer with what it is to do.
 
     Raises NotAuthenticated, NotPermitted where it is switched off, and Conflict where another
     installation has its token.
     """
-    factory = authenticate_factory(name, token, now=now)
+    return answer_report(authenticate_factory(name, token, now=now), token, report, now)
+
+
+def answer_report(factory: RemoteFactory, token: str, report: Report, now: datetime) -> Orders:
+    """Store the report of a factory; return what it is to do, with secrets sealed by the token.
+
+    Raises NotPermitted where it is switched off, and Conflict where another installation has its
+    token.
+    """
     was_stale = is_stale(factory, now)
     admit_factory(factory, report.instance, now)
     with transaction.atomic():
@@ -63,7 +74,7 @@ def answer_factory(name: str, token: str, report: Report, now: datetime) -> Orde
         orders = Orders(
             lease_s=conf().factory_lease_s,
             refused=refused,
-            batches=_new_batches(factory, used, key_of(key_secret(token), purpose="pilots"), now),
+            batches=_new_batches(factory, used, key_of(digest(token), purpose="pilots"), now),
             cancelled=[*_cancelled(factory), *unknown[: _MOST_CANCELLED // 2]],
             asked=_asked(factory, now),
         )

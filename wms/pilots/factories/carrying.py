@@ -19,8 +19,9 @@ from django.db.models import Q
 from wms.core.actors import Actor
 from wms.core.database.locks import advisory_lock
 from wms.elements.protocol import BatchState, Element
+from wms.factories.orders import order_key
 from wms.factories.sealing import BrokenSeal, key_of, unseal
-from wms.factories.services import key_secret
+from wms.factories.tokens import digest
 from wms.pilots import lifecycle
 from wms.pilots.credentials.choice import element_with
 from wms.pilots.factories.calls import token_of
@@ -36,7 +37,7 @@ _ACTOR = Actor.system("factory")
 _NOT_RENEWED = "the request is over: its frontend has not renewed it since {since:%H:%M:%S} UTC"
 _SWITCHED_OFF = "the factory has switched this frontend off"
 _TAKEN_BACK = "taken back by its frontend"
-_UNREADABLE = "its secret cannot be opened: the token is another one by now"
+_UNREADABLE = "its secret cannot be opened: the token or the portal's key is another one now"
 
 
 def take_waiting(
@@ -48,7 +49,7 @@ def take_waiting(
     their secrets.
     Raises CallFailed where the token that opens the secrets is missing.
     """
-    key = key_of(key_secret(token_of(remote)), purpose="pilots")
+    key = _key_for(remote)
     with transaction.atomic():
         orders = _locked_orders(remote, queue, count)
         opened: list[tuple[RemoteOrder, str]] = []
@@ -76,6 +77,13 @@ def take_waiting(
         taken = [order for order, _ in opened]
         RemoteOrder.objects.bulk_update(taken, ["pilot", "state", "sealed"])
     return (orders[0].batch if orders else None), pilots, [secret for _, secret in opened]
+
+
+def _key_for(remote: RemoteFrontend) -> bytes:
+    """Key under which the secrets of a frontend's pilots are kept: our own, or its token's."""
+    if remote.is_caller:
+        return order_key()
+    return key_of(digest(token_of(remote)), purpose="pilots")
 
 
 def _locked_orders(remote: RemoteFrontend, queue: Queue, count: int) -> list[RemoteOrder]:

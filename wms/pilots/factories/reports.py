@@ -18,6 +18,7 @@ from wms.factories.messages import (
     MOST_REPORT_BYTES,
     EntryAd,
     PilotWord,
+    Report,
 )
 from wms.factories.states import ENDED, OrderState
 from wms.pilots.credentials.choice import Choices
@@ -81,6 +82,13 @@ def _state_of(order: RemoteOrder) -> tuple[OrderState, str]:
     return _ENDED_WORDS[PilotState(pilot.state)], pilot.state_reason
 
 
+def report_to(remote: RemoteFrontend, now: datetime) -> tuple[Report, dict[int, str]]:
+    """The report to a frontend, and the states that it tells, by the order's id."""
+    told = words_to_tell(remote)
+    report = Report(remote.instance, ads_of(remote, now), [each.word for each in told])
+    return report, {each.pk: each.word.state for each in told}
+
+
 def words_to_tell(remote: RemoteFrontend) -> list[Told]:
     """What the frontend was not told yet, the oldest orders first; as much as one call takes."""
     room = _MOST_BYTES_OF_WORDS
@@ -99,13 +107,12 @@ def words_to_tell(remote: RemoteFrontend) -> list[Told]:
     return found
 
 
-def note_told(told: Sequence[Told]) -> None:
-    """Note that the frontend has what it was told; an order whose end it knows is settled."""
-    orders = RemoteOrder.objects.in_bulk([each.pk for each in told])
-    for each in told:
-        order = orders[each.pk]
-        order.told = each.word.state
-        order.is_settled = each.word.state in ENDED
+def note_told(told: Mapping[int, str]) -> None:
+    """Note the states that the frontend was told; an order whose end it knows is settled."""
+    orders = RemoteOrder.objects.in_bulk(list(told))
+    for pk, order in orders.items():
+        order.told = told[pk]
+        order.is_settled = order.told in ENDED
     RemoteOrder.objects.bulk_update(orders.values(), ["told", "is_settled"], batch_size=1000)
     # By itself: of those that go on a poll may be keeping a log at this moment.
     settled = [pk for pk, order in orders.items() if order.is_settled]

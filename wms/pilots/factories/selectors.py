@@ -23,9 +23,17 @@ def remote_reasons(now: datetime) -> dict[int, str]:
     """
     remotes = RemoteFrontend.objects.select_related("frontend")
     return {
-        remote.frontend_id: over_since(remote, now) or remote.error or _NOTHING
+        remote.frontend_id: over_since(remote, now) or remote.error or _refusal(remote) or _NOTHING
         for remote in remotes
     }
+
+
+def _refusal(remote: RemoteFrontend) -> str:
+    """Why the last call of a frontend that calls by itself was refused; empty where it was not."""
+    if remote.refused_at is None:
+        return ""
+    is_past = remote.called_at is not None and remote.called_at >= remote.refused_at
+    return "" if is_past else remote.refused_reason
 
 
 def waiting_orders() -> dict[EntryKey, int]:

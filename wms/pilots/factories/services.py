@@ -13,7 +13,8 @@ from wms.core.models import Role
 from wms.core.policy import require_role
 from wms.pilots.factory_models import RemoteFrontend
 
-_CONFIGURE = "configure remote frontends"
+#: Right that changes of remote frontends need.
+CONFIGURE = "configure remote frontends"
 
 
 def check_remote_frontend(remote: RemoteFrontend) -> None:
@@ -22,6 +23,12 @@ def check_remote_frontend(remote: RemoteFrontend) -> None:
     if AccountingGroup.objects.filter(frontend=remote.frontend_id).exists():
         message = "groups of this installation belong to it: its jobs are not elsewhere"
         raise InvalidInput.of(message, field="frontend")
+    if remote.url and not remote.factory_name:
+        message = "is needed where this installation calls: what the frontend calls it"
+        raise InvalidInput.of(message, field="factory_name")
+    if remote.factory_name and not remote.url:
+        message = "says nothing where the frontend calls: leave it empty, or give the address"
+        raise InvalidInput.of(message, field="factory_name")
     stored = RemoteFrontend.objects.filter(pk=remote.pk).first() if remote.pk else None
     if stored is not None and stored.frontend_id != remote.frontend_id:
         raise InvalidInput.of("its orders are those of this frontend", field="frontend")
@@ -36,16 +43,22 @@ def check_group_frontend(group: AccountingGroup) -> None:
 
 @transaction.atomic
 def save_remote_frontend(remote: RemoteFrontend, *, actor: Actor, reason: str = "") -> None:
-    """Check and store a remote frontend; it is called within seconds, if it is switched on.
+    """Check and store a remote frontend; one with an address is called within seconds.
 
     Raises NotPermitted or InvalidInput.
     """
-    require_role(actor, Role.OPERATOR, _CONFIGURE)
+    require_role(actor, Role.OPERATOR, CONFIGURE)
     check_remote_frontend(remote)
     fields = ("frontend_id", "url", "factory_name", "is_enabled")
     save_audited(remote, target=target_of(remote), actor=actor, reason=reason, fields=fields)
+    rows = RemoteFrontend.objects.filter(pk=remote.pk)
     # Whatever went wrong before may be mended now.
-    RemoteFrontend.objects.filter(pk=remote.pk).update(next_at=None)
+    rows.update(next_at=None)
+    if remote.is_caller:
+        # Of calls that are not made any more.
+        rows.update(failures=0, error="")
+    else:
+        rows.update(token_sha256="", token_at=None, caller=None, turn=None)
 
 
 def check_remote_deletion(remote: RemoteFrontend) -> None:
@@ -60,7 +73,7 @@ def check_remote_deletion(remote: RemoteFrontend) -> None:
 @transaction.atomic
 def delete_remote_frontend(remote: RemoteFrontend, *, actor: Actor, reason: str = "") -> None:
     """Delete a remote frontend that has no orders. Raises NotPermitted or Conflict."""
-    require_role(actor, Role.OPERATOR, _CONFIGURE)
+    require_role(actor, Role.OPERATOR, CONFIGURE)
     RemoteFrontend.objects.select_for_update().filter(pk=remote.pk).first()
     check_remote_deletion(remote)
     record_action("delete remote frontend", target=target_of(remote), actor=actor, reason=reason)

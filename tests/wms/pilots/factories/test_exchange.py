@@ -5,19 +5,18 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
-from uuid import UUID, uuid4
+from uuid import uuid4
 
 import pytest
 from django.test import Client
-from django.utils import timezone
 from hypothesis import HealthCheck, Phase, given, settings, strategies
 
 from tests.factories import SYSTEM
 from tests.wms.pilots.directing import direct, poll, reasons_of
-from tests.wms.pilots.factories.installations import Line, exchange, install, post
+from tests.wms.pilots.factories.installations import Line, Two, begin, install, post, secrets_of
 from tests.wms.pilots.fake_element import FakeElement
 from wms.accounting.models import AccountingGroup, Frontend
 from wms.accounting.services import save_group
@@ -49,7 +48,7 @@ from wms.pilots.factories import turns
 from wms.pilots.factories.accepting import accept_orders
 from wms.pilots.factories.reports import words_to_tell
 from wms.pilots.factories.services import delete_remote_frontend
-from wms.pilots.factory_models import RemoteFrontend, RemoteOrder
+from wms.pilots.factory_models import RemoteOrder
 from wms.pilots.models import Pilot
 from wms.pilots.pressure.remover import cancel_pending
 from wms.pilots.pressure_models import ElementContact
@@ -61,34 +60,6 @@ from wms.sites.models import Queue
 from wms.sites.services import QueueSpec, SiteSpec, configure_site
 
 pytestmark = pytest.mark.django_db
-
-
-class Two:
-    """Both installations, the line between them, and their clock."""
-
-    def __init__(self, here: Queue, there: Queue, remote: RemoteFrontend, line: Line) -> None:
-        self.here, self.there, self.remote, self.line = here, there, remote, line
-        self.now = timezone.now()
-
-    def pass_time(self, seconds: float) -> datetime:
-        self.now += timedelta(seconds=seconds)
-        return self.now
-
-    def exchange(self) -> bool:
-        return exchange(self.remote, self.pass_time(1))
-
-    def run(self, rounds: int = 2) -> None:
-        """Rounds of all loops of both."""
-        for _ in range(rounds):
-            direct(self.pass_time(1))
-            self.exchange()
-            direct(self.pass_time(1))
-            poll(self.pass_time(6))
-            self.exchange()
-            poll(self.pass_time(6))
-
-    def states(self, queue: Queue) -> Counter[str]:
-        return Counter(Pilot.objects.filter(queue=queue).values_list("state", flat=True))
 
 
 @pytest.fixture
@@ -106,21 +77,6 @@ def two(make_queue, olga: User, line: Line, tmp_path: Path, settings: Any, monke
     monkeypatch.setattr("django.utils.timezone.now", lambda: made.now)
     made.exchange()
     return made
-
-
-def begin(element: FakeElement, state: BatchState = BatchState.RUNNING, code: int = 0) -> None:
-    """Run, or end, all pilots of the factory's batch system."""
-    element.states |= {
-        each: PilotState(state, exit_code=code)
-        for each, was in element.states.items()
-        if was.state not in (BatchState.CANCELLED, BatchState.DONE)
-    }
-
-
-def secrets_of(element: FakeElement) -> list[tuple[UUID, str]]:
-    """Ids and secrets that the pilots of the batch system were given."""
-    words = [word for batch in element.secrets.values() for word in batch]
-    return [(UUID(word.partition(":")[0]), word.partition(":")[2]) for word in words]
 
 
 @pytest.mark.slow
@@ -419,7 +375,7 @@ def test_an_order_for_what_is_not_its_frontends_is_returned_and_others_go_on(
     wrong = [order("site-o/main"), order("no/where"), order("site-x/main", cores=10**6)]
     orders = Orders(900, batches=[*wrong, order("site-x/main")])
 
-    assert accept_orders(two.remote, orders, [], called_at=two.now) == 1
+    assert accept_orders(two.remote, orders, {}, called_at=two.now) == 1
 
     told = {each.word.uuid: each.word for each in words_to_tell(two.remote)}
     for batch, why in zip(wrong, ("site-o/main", "no/where", "1000000 cores"), strict=True):
@@ -428,7 +384,7 @@ def test_an_order_for_what_is_not_its_frontends_is_returned_and_others_go_on(
     assert RemoteOrder.objects.filter(state=RemoteOrder.State.WAITING).count() == 1
     # What a frontend does not use of ours stands on its page.
     unused = Orders(900, refused={"site-x/main": "no queue here has this entry"})
-    accept_orders(two.remote, unused, [], called_at=two.now)
+    accept_orders(two.remote, unused, {}, called_at=two.now)
     olga = Client()
     olga.force_login(User.objects.get(username="olga"))
     assert "no queue here has this entry" in olga.get("/frontends/south/").content.decode()

@@ -29,7 +29,7 @@ from .meter import Meter, next_measurement_s
 #: The grace from the polite signal to the hard one when the pilot itself has to go.
 GOODBYE_GRACE_S = 3.0
 #: A batch system signals all processes of a slot, one after another: longest time between a
-#: payload's end by such a signal and the pilot's own signal.
+#: payload's end by such a signal, or its supervisor's, and the pilot's own signal.
 SIGNAL_SPREAD_S = 2.0
 
 #: Initiators of a stop, in the protocol's words.
@@ -121,6 +121,8 @@ def run_payload(
 ) -> Outcome:
     """Run a payload to its end, or until a limit, a kill command or the pilot's own end.
 
+    An end of its own is believed only where no signal has come to the pilot by then.
+
     A small supervisor process stands between pilot and payload: it ends all that the payload has
     started, also what left its process group and its parents, and does so too when the pilot dies.
     When this returns, nothing of the payload runs. The calling thread has `waker` for itself.
@@ -138,8 +140,9 @@ def run_payload(
     finally:
         watch.end()
     answer = watch.answer()
-    if not stop.reason and _is_terminated(answer, plan):
-        stop = watch.await_own_signal()
+    if not stop.reason:
+        was_signalled = answer.get("is_signalled", False) or _is_terminated(answer, plan)
+        stop = watch.stop_of_slot(was_signalled)
     return _outcome(answer, stop, plan, meter, control.clock() - started)
 
 
@@ -235,13 +238,16 @@ class _Watch:
                 self._on_peek()
         if stop.reason:
             self._stop()
-            return stop
-        # Whatever the payload has made of the signal that ended the pilot: it may be half done.
-        return self._stop_of_pilot()
+        return stop
 
-    def await_own_signal(self) -> StopRequest:
-        """Reason of the payload's end, if the signal that ended it reaches the pilot too."""
-        until = self._control.clock() + SIGNAL_SPREAD_S
+    def stop_of_slot(self, was_signalled: bool) -> StopRequest:
+        """Reason of the payload's end, if the pilot was sent a signal to end, too.
+
+        Whatever the payload has made of that signal: it may be half done. With `was_signalled` the
+        payload or its supervisor had one, and the pilot's own may follow.
+        """
+        self._control.heed_signals()
+        until = self._control.clock() + (SIGNAL_SPREAD_S if was_signalled else 0.0)
         while not self._control.is_terminated and self._control.clock() < until:
             self._sleep(until)
         return self._stop_of_pilot()

@@ -39,7 +39,8 @@ _SHORT_PAUSE_S = 0.005
 _LONG_PAUSE_S = 0.2
 _LAST_WORD_S = 1.0
 _MOST_DESCRIPTORS = 64
-_SENT_TO_ALL = ("SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2")
+_TERMINATIONS = ("SIGTERM", "SIGINT", "SIGHUP")
+_SENT_TO_ALL = (*_TERMINATIONS, "SIGQUIT", "SIGUSR1", "SIGUSR2")
 
 
 def main() -> None:
@@ -95,6 +96,7 @@ def _supervise() -> None:
     orders = _Orders()
     order = marshal.loads(orders.first())
     wake_up = _wake_up_on_children()
+    signals = _note_terminations()
     for descriptor in order["descriptors"]:
         os.set_inheritable(descriptor, False)
     try:
@@ -105,7 +107,11 @@ def _supervise() -> None:
         status = _Supervision(order, orders, leader, wake_up).to_the_end()
         # What the fence's programs had to say has been sent: they have ended.
         attendant.join(_LAST_WORD_S)
-        answer = {"status": status, "is_inside": attendant.is_inside}
+        answer = {
+            "status": status,
+            "is_inside": attendant.is_inside,
+            "is_signalled": bool(signals),
+        }
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     answer.update(
         cpu_s=used.ru_utime + used.ru_stime,
@@ -126,6 +132,18 @@ def _wake_up_on_children() -> int:
     signal.signal(signal.SIGCHLD, lambda *_: None)
     signal.set_wakeup_fd(writer)
     return reader
+
+
+def _note_terminations() -> list[int]:
+    """List to which the signals to end that come to this process are added.
+
+    They change nothing here. But who sends them to this process sends them to all of the slot: the
+    pilot does not take its payload's end for the end of the work then.
+    """
+    noted: list[int] = []
+    for name in _TERMINATIONS:
+        signal.signal(getattr(signal, name), lambda number, _: noted.append(number))
+    return noted
 
 
 class _Orders:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from wms.pilots.agent.control import Control
+from wms.pilots.agent.control import Control, Waker
 from wms.pilots.agent.fence.base import Fence
 from wms.pilots.agent.files.job_directories import JobDirectories
 from wms.pilots.agent.payload.execution import Outcome, run_payload
@@ -29,11 +29,13 @@ def run(
     script: str,
     *,
     control: Control | None = None,
+    waker: Waker | None = None,
     cgroup: str = "",
     **limits: float | None,
 ) -> Outcome:
     """Run a script without a fence, in the folder `sandbox` of the directory."""
     control = control or Control()
+    own = control.add_attempt(ATTEMPT)
     bounds = Limits(**{"wall_s": 60.0, **limits})
     directories = JobDirectories(directory)
     directories.make()
@@ -46,7 +48,7 @@ def run(
         meter=Meter(enclosure, [directory / "stdout", directory / "stderr"], bounds),
         attempt=ATTEMPT,
         control=control,
-        waker=control.add_attempt(ATTEMPT),
+        waker=waker or own,
         cgroup=cgroup,
     )
 
@@ -115,6 +117,53 @@ def test_a_payload_may_end_in_good_order_after_the_polite_signal(tmp_path: Path)
     assert outcome.exit_code == 5
     assert (tmp_path / "stdout").read_text() == "saved\n"
     assert outcome.reason
+
+
+def test_an_end_is_not_believed_while_a_signal_to_the_pilot_waits_for_its_handler(
+    tmp_path: Path,
+) -> None:
+    control = Control()
+
+    def handle() -> None:
+        control.preempt()
+        control.note_handled()
+
+    control.ring = handle
+
+    outcome = run(tmp_path, "exit 0", control=control)
+
+    assert (outcome.exit_code, outcome.stopped_by) == (0, "preemption")
+
+
+class LateSignal(Waker):
+    """Waker of an attempt whose pilot gets its signal after the payload has ended."""
+
+    def __init__(self, control: Control) -> None:
+        super().__init__()
+        self._control, self._has_ended = control, False
+
+    def wake(self) -> None:
+        """The payload has ended."""
+        self._has_ended = True
+        super().wake()
+
+    def wait(self, timeout_s: float | None) -> None:
+        if self._has_ended:
+            self._control.preempt()
+        super().wait(timeout_s)
+
+
+@pytest.mark.parametrize("name", ["TERM", "INT", "HUP"])
+def test_a_signal_that_reaches_the_supervisor_first_is_awaited_by_the_pilot(
+    tmp_path: Path, name: str
+) -> None:
+    control = Control()
+
+    outcome = run(
+        tmp_path, f"kill -s {name} $PPID; exit 0", control=control, waker=LateSignal(control)
+    )
+
+    assert (outcome.exit_code, outcome.stopped_by) == (0, "preemption")
 
 
 def test_a_payload_that_ignores_the_polite_signal_is_killed(tmp_path: Path) -> None:

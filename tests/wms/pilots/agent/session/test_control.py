@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import resource
+import signal
 import socket
 import threading
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.wms.pilots.agent.conftest import wait_until
+from wms.pilots.agent.__main__ import listen_to_signals
 from wms.pilots.agent.control import Control, Waker
 from wms.pilots.agent.server.client import Client
 from wms.pilots.agent.server.log_upload import LogUploader
@@ -40,6 +42,37 @@ def test_a_bell_is_heard_in_a_pilot_that_has_very_many_files_open(many_open_file
 
     waker.wait(None)
     waker.wait(0.0)
+
+
+@pytest.fixture
+def handlers_afterwards() -> Iterator[None]:
+    """Handlers of signals as they were, after the test."""
+    numbers = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGALRM, signal.SIGURG)
+    before = {number: signal.getsignal(number) for number in numbers}
+    yield
+    signal.alarm(0)
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGINT", "SIGHUP"])
+def test_a_signal_that_has_come_is_heeded_by_any_thread_that_asks(
+    handlers_afterwards: None, name: str
+) -> None:
+    control = Control()
+    listen_to_signals(control)
+    seen: list[bool] = []
+
+    def look() -> None:
+        os.kill(os.getpid(), getattr(signal, name))
+        control.heed_signals()
+        seen.append(control.is_terminated)
+
+    thread = threading.Thread(target=look)
+    thread.start()
+    thread.join()
+
+    assert (seen, control.is_preempted) == ([True], name != "SIGINT")
 
 
 def test_a_heartbeat_that_goes_wrong_is_not_the_last_one(tmp_path: Path) -> None:
