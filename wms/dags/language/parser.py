@@ -16,7 +16,7 @@ from functools import partial
 from typing import NamedTuple
 
 from matching.negotiation.deadline import Deadline
-from wms.dags.language import (
+from wms.dags.language.commands import (
     arcs,
     conditions,
     gates,

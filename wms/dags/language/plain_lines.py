@@ -14,14 +14,14 @@ from functools import lru_cache
 from sys import intern
 from typing import NamedTuple
 
+from wms.dags.language.commands.nodes import RESERVED
+from wms.dags.language.commands.variables import checked_key
 from wms.dags.language.faults import Fault
 from wms.dags.language.lexer import Stretch
-from wms.dags.language.nodes import RESERVED
 from wms.dags.language.parse_state import Cursor, Scope
 from wms.dags.language.plain_values import MOST_LINES, PlainLines
 from wms.dags.language.size_limits import MAX_NAME_LENGTH
 from wms.dags.language.spec import NodeSpec
-from wms.dags.language.variables import checked_key
 from wms.dags.states import NodeKind
 
 #: Lines with many parents and children make more of them than are kept as numbers of Python's.

@@ -16,8 +16,8 @@ from matching.task_queues.needs import CPU_SEGMENTS_S, Needs
 from wms.core.conf import conf
 from wms.core.errors import Finding, InvalidInput
 from wms.core.models import User
+from wms.dags.language.commands.growth import fragment_faults
 from wms.dags.language.faults import deadline_message, finding_order
-from wms.dags.language.growth import fragment_faults
 from wms.dags.language.origin import TOP, Origin
 from wms.dags.language.parser import parse_dag
 from wms.dags.language.plain_values import texts_of
