@@ -62,7 +62,7 @@ def change_schedule(
         raise ReasonRequired("change")
     if schedule.state in TERMINAL:
         raise Conflict(f"Schedule {schedule.pk} is {schedule.state}: it cannot be changed.")
-    given = {
+    given: dict[str, Any] = {
         "name": name, "cron": None if cron is None else " ".join(cron.split()),
         "time_zone": time_zone, "allows_overlap": allows_overlap, "grace_s": grace_s,
         "kept_runs": kept_runs,
