@@ -120,9 +120,15 @@ def _database(url: str) -> dict[str, object]:
             # With the time for the broker, health is known within five seconds.
             "connect_timeout": 3,
             "prepare_threshold": 5,
+            # Both ends give up a peer that is gone without a word, a host that was cut off for
+            # example, after a minute. By default the server kept what it has locked for two hours.
+            "keepalives_idle": 30,
+            "keepalives_interval": 10,
+            "keepalives_count": 3,
             # Of disks that seek in no time, and of data that is mostly in memory: by default the
             # planner would rather read a whole table than a thousand rows by their index.
-            "options": "-c random_page_cost=1.1",
+            "options": "-c random_page_cost=1.1 -c tcp_keepalives_idle=30"
+            " -c tcp_keepalives_interval=10 -c tcp_keepalives_count=3",
         },
     }
 

@@ -41,7 +41,7 @@ BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-c
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Let conformance cases come from another file, a load last longer, and pictures be kept."""
+    """Let conformance cases come from another file, loads last longer, and pictures be kept."""
     parser.addoption(
         "--pressure-cases",
         metavar="FILE",
@@ -49,6 +49,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     parser.addoption(
         "--load-seconds", type=int, default=90, help="how long collaborations share their sites"
+    )
+    parser.addoption(
+        "--engine-seconds", type=int, default=20, help="how long engines are killed and cut off"
     )
     parser.addoption(
         "--pictures", action="store_true", help="keep what pages look like in var/screenshots"

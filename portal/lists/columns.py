@@ -285,6 +285,24 @@ BULK_COLUMNS: Sequence[Column] = (
     Column("ended", "Ended", _one("ended_at"), is_usual=False),
     Column("reason", "Why", _one("reason")),
 )
+TRIAL_COLUMNS: Sequence[Column] = (
+    Column("trial", "Trial", {**_one("pk", "id"), **_one("dag_files", "files")}, is_fixed=True),
+    Column("kind", "What", _one("kind")),
+    Column("state", "State", _one("state")),
+    Column(
+        "result",
+        "Result",
+        {
+            **_one("exit_code"),
+            **_one("node_count", "nodes"),
+            **_one("ended_count", "ended_nodes"),
+            **_one("state_reason", "reason"),
+        },
+    ),
+    Column("owner", "Owner", _one("owner.username", "owner")),
+    Column("created", "Asked for", _one("created_at", "created")),
+    Column("ended", "Ended", _one("ended_at", "ended"), is_usual=False),
+)
 DOWNTIME_COLUMNS: Sequence[Column] = (
     Column("site", "Site", {**_one("pk", "id"), **_one("site.name", "site")}, is_fixed=True),
     Column("state", "State", _one("state")),

@@ -30,6 +30,7 @@ from portal.lists.filters import (
     TaskQueueFilter,
 )
 from portal.lists.job_filter import JobFilter
+from portal.lists.trial_filter import TrialFilter
 from portal.shared.site_lines import in_order, site_lines
 from wms.bulk.selectors import visible_operations
 from wms.bulk.states import BulkState
@@ -40,6 +41,8 @@ from wms.dags.reading.dag_jobs import dag_of_outer_job
 from wms.dags.reading.node_selectors import nodes_of_requests
 from wms.dags.reading.selectors import listed_dags, nodes_of_jobs
 from wms.dags.states import DagState
+from wms.dags.trials.selectors import listed_trials
+from wms.dags.trials.states import TrialState
 from wms.jobs.clusters.selectors import listed_clusters
 from wms.jobs.clusters.states import ClusterState
 from wms.jobs.models import Attempt, Job
@@ -307,6 +310,20 @@ LISTS = {
             groups=(
                 GroupBy("action", "Action", F("action")),
                 GroupBy("actor", "Actor", F("actor")),
+            ),
+        ),
+        ListSpec(
+            name="trials",
+            title="Trials",
+            noun="trial",
+            filter_class=TrialFilter,
+            rows=listed_trials,
+            columns=of.TRIAL_COLUMNS,
+            search="file",
+            states=TrialState.values,
+            groups=(
+                GroupBy("kind", "What", F("kind")),
+                GroupBy("owner", "Owner", F("owner__username")),
             ),
         ),
         ListSpec(

@@ -98,6 +98,7 @@ urlpatterns = [
     path("clusters/<int8:cluster_id>/steer/<slug:event>/", clusters.steer, name="steer-cluster"),
     path("schedules/", schedules.schedule_list, name="schedules"),
     path("schedules/<int8:schedule_id>/", schedules.schedule_page, name="schedule"),
+    path("schedules/<int8:schedule_id>/change/", schedules.change, name="change-schedule"),
     path(
         "schedules/<int8:schedule_id>/steer/<slug:event>/", schedules.steer, name="steer-schedule"
     ),

@@ -109,6 +109,7 @@ def pages_of(made: Production) -> dict[str, str]:
         "campaign-without-deadline": reverse("web:campaign", args=["data26"]),
         "schedules": reverse("web:schedules"),
         "schedule": reverse("web:schedule", args=[schedule.pk]),
+        "change-schedule": reverse("web:change-schedule", args=[schedule.pk]),
         "submit-placements": reverse("web:submit-placements"),
         "clusters": reverse("web:clusters"),
         "clusters-none": reverse("web:clusters") + "?label=nothing",

@@ -87,6 +87,8 @@ BODIES: dict[str, Callable[[], dict[str, Any]]] = {
     "api:campaign-deadline": lambda: {"reason": "look", "deadline": "2100-01-01T00:00:00Z"},
     "web:campaign-deadline": lambda: {"reason": "look", "deadline": "2100-01-01T00:00"},
     "api:schedules": lambda: {**_dag_parts("file"), "name": "new", "cron": "0 6 * * mon"},
+    "api:schedule-change": lambda: {"reason": "look", "cron": "0 7 * * mon"},
+    "web:change-schedule": lambda: {"reason": "look", "cron": "0 7 * * mon"},
     "api:schedule-pause": lambda: {"reason": "look"},
     "api:schedule-resume": lambda: {"reason": "look"},
     "api:schedule-remove": lambda: {"reason": "look"},

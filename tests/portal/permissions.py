@@ -44,6 +44,7 @@ GET = {
     "web:steer": READ,  # leads to the DAG and changes nothing
     "web:dag-limits": STEER,
     "web:dag-grow": STEER,
+    "web:change-schedule": STEER,
     "web:steer-nodes": STEER,
     "web:graph-changes": "Lbbbbbb",  # asked without naming a version
     "web:remove-placement": READ,  # leads to the request and changes nothing
@@ -183,6 +184,8 @@ POST = {
     "api:schedules": SUBMIT,
     "api:schedule-resume": "Lffcccc",  # the schedule is active
     "api:schedule-pause": STEER,
+    "api:schedule-change": STEER,
+    "web:change-schedule": STEER,
     "api:schedule-remove": STEER,
     "web:steer-schedule": STEER,
     "api:dag-rescue": "Lffcccc",  # the DAG has not ended

@@ -48,3 +48,15 @@ def test_a_connection_whose_session_was_ended_is_replaced_before_the_first_query
 def test_a_connection_that_lives_is_not_asked() -> None:
     assert carried_out_by(cursors_rows) == ["SELECT"]
     assert connection.health_check_done
+
+
+def test_the_server_gives_up_a_peer_that_is_gone_without_a_word() -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT current_setting('tcp_keepalives_idle')::int +"
+            " current_setting('tcp_keepalives_interval')::int *"
+            " current_setting('tcp_keepalives_count')::int"
+        )
+        [seconds] = cursor.fetchone()
+
+    assert seconds == 60

@@ -40,6 +40,7 @@ EXEMPT = {
     "api:cluster-label": "is posted to",
     "api:campaign-deadline": "is posted to",
     "web:campaign-deadline": "is posted to",
+    "api:schedule-change": "is posted to",
     "api:schedule-pause": "is posted to",
     "api:schedule-resume": "is posted to",
     "api:schedule-remove": "is posted to",

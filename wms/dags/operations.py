@@ -20,10 +20,10 @@ from wms.core.loops import wake_loop
 from wms.core.statemachine import Increment
 from wms.core.transitions import Applied
 from wms.dags import lifecycle
-from wms.dags.engine.node_clusters import cluster_jobs
 from wms.dags.engine.node_work import write_work
-from wms.dags.engine.nodes_without_jobs import inner_dags
 from wms.dags.engine.round import Round, move_in_each
+from wms.dags.engine.settling.node_clusters import cluster_jobs
+from wms.dags.engine.submitting.nodes_without_jobs import inner_dags
 from wms.dags.models import Dag, LeftCluster, MatchRecord, Node, NodeWork
 from wms.dags.reading.dag_jobs import jobs_of
 from wms.dags.states import DagCause, NodeCause, NodeState

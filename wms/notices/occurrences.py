@@ -14,7 +14,7 @@ from datetime import datetime
 from django.db.models import Max
 
 from wms.core.models import InboxEntry
-from wms.dags.engine.tolerance import tolerated_count
+from wms.dags.engine.settling.tolerance import tolerated_count
 from wms.dags.lifecycle import GATE_TOPIC
 from wms.dags.lifecycle import NOTIFICATION_TOPIC as DAG_TOPIC
 from wms.dags.models import Dag, DagEvent

@@ -16,7 +16,7 @@ from wms.schedules.models import Schedule
 
 
 def may_steer(user: User, schedule: Schedule) -> bool:
-    """Whether the user may pause, resume or remove this schedule."""
+    """Whether the user may change, pause, resume or remove this schedule."""
     if has_role(user, Role.SHIFTER):
         return True
     return has_role(user, Role.USER) and schedule.owner_id == user.pk

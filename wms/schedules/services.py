@@ -58,7 +58,7 @@ def create_schedule(
     every fault; then nothing was stored.
     """
     require_role(actor, Role.USER, "make schedules")
-    faults = _faults_of(terms)
+    faults = faults_of(terms)
     if submission.idempotency_key is not None:
         faults.append(Finding("a schedule takes none", field="idempotency_key"))
     if faults:
@@ -118,7 +118,8 @@ def _store(submission: DagSubmission, terms: ScheduleTerms, *, owner: User, grou
         raise Conflict(f"{owner} has a schedule {terms.name!r} already.") from error
 
 
-def _faults_of(terms: ScheduleTerms) -> list[Finding]:
+def faults_of(terms: ScheduleTerms) -> list[Finding]:
+    """Faults of the terms of a schedule, by field."""
     faults = []
     if not 1 <= len(terms.name) <= 128 or _CONTROL.search(terms.name) or not terms.name.strip():
         faults.append(Finding("must be a text of 1 to 128 characters", field="name"))

@@ -22,7 +22,7 @@ from portal.api.shapes import (
     ProblemSerializer,
     TextsByNameField,
 )
-from wms.dags.engine.tolerance import tolerated_count
+from wms.dags.engine.settling.tolerance import tolerated_count
 from wms.dags.models import Dag, DagEvent, MatchRecord, Rescue
 from wms.dags.reading.accepting_sites import accepting_sites
 from wms.dags.states import Binding

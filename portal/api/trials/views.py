@@ -16,6 +16,7 @@ from portal.api.base import WHY, ListView, caller, refusals, why_of
 from portal.api.dags.submissions import ORIGIN_FIELDS, check_parts, sent_origin, sent_truth
 from portal.api.trials import shapes
 from portal.api.uploads import TakesFiles
+from portal.lists.trial_filter import TrialFilter
 from portal.middleware.uploads import uploads
 from portal.shared.dag_submissions import SubmissionParts, read_options, submission_of
 from wms.core.actors import Actor
@@ -39,6 +40,7 @@ class TrialList(ListView):
 
     queryset = Trial.objects.none()
     serializer_class = shapes.TrialSerializer
+    filterset_class = TrialFilter
 
     def get_queryset(self) -> QuerySet[Trial]:
         """Return the trials that the caller may see."""

@@ -13,6 +13,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 
 from portal.middleware.uploads import keeps_names
 from portal.shared.dag_submissions import submission_of
+from portal.web.lists.listing import show_list
 from portal.web.shared.findings import SHOWN, quoted
 from portal.web.shared.pages import page, render_page
 from portal.web.trials.forms import TrialForm, dag_id_of, read_trial_form
@@ -25,12 +26,10 @@ from wms.dags.models import Trial
 from wms.dags.reading.selectors import find_dag
 from wms.dags.trials import services
 from wms.dags.trials.policy import may_stop
-from wms.dags.trials.selectors import find_trial, listed_trials
+from wms.dags.trials.selectors import find_trial
 from wms.dags.trials.services import TrialRequest
 from wms.dags.trials.states import ACTIVE, TrialKind, TrialState
 
-#: The list has the latest; those that have ended are forgotten after a week.
-_LISTED = 100
 #: So much of a report is shown; the API has it whole.
 _REPORT_CHARACTERS = 100_000
 #: How often the page of a trial asks for news while it goes on, and when it has ended.
@@ -41,13 +40,7 @@ _WORKING_S, _ENDED_S = 2, 60
 @page
 def trial_list(request: HttpRequest) -> HttpResponse:
     """Trials that the user may see, latest first."""
-    context = {
-        "trials": list(listed_trials(request.user)[:_LISTED]),
-        "most": _LISTED,
-        "sees_all": has_role(request.user, Role.SHIFTER),
-        "may_try": has_role(request.user, Role.USER),
-    }
-    return render_page(request, "trials", context)
+    return show_list(request, "trials", may_try=has_role(request.user, Role.USER))
 
 
 @keeps_names

@@ -104,3 +104,44 @@ def test_pages_make_show_and_steer_a_schedule(people: SimpleNamespace) -> None:
     faulty = {**form, "cron": "x", "dag": SimpleUploadedFile("weekly.dag", b"JOB A job.sub\n")}
     faulty["files"] = [SimpleUploadedFile(name, content) for name, content in FILES.items()]
     assert "five fields" in browser.post("/dags/submit/", faulty).content.decode()
+
+
+def test_the_terms_that_are_given_are_changed(alice: APIClient) -> None:
+    made = alice.post(URL, _form()).json()
+
+    def change(**given: Any) -> Any:
+        return alice.post(f"{URL}{made['id']}/change/", {"reason": "why", **given}, format="json")
+
+    told = change(cron="0 7 * * tue", allows_overlap=True).json()
+
+    assert (told["cron"], told["allows_overlap"]) == ("0 7 * * tue", True)
+    assert (told["name"], told["time_zone"]) == ("weekly", "Europe/Zurich")
+    assert told["next_at"] != made["next_at"]
+    assert change(cron="x").json()["findings"][0]["field"] == "cron"
+    assert change().status_code == 400
+    alice.post(f"{URL}{made['id']}/remove/", {"reason": "why"}, format="json")
+    assert change(kept_runs=3).status_code == 409
+
+
+def test_a_page_changes_a_schedule_that_is_as_it_was_shown(
+    alice: APIClient, people: SimpleNamespace
+) -> None:
+    number = alice.post(URL, _form()).json()["id"]
+    browser, address = Client(), f"/schedules/{number}/change/"
+    browser.force_login(people.alice)
+    shown = browser.get(address)
+    given = {
+        "seen": shown.context["form"].version, "reason": "why", "name": "weekly",
+        "cron": "0 7 * * tue", "time_zone": "Europe/Zurich", "allows_overlap": "false",
+        "grace_s": "3600", "kept_runs": "100",
+    }  # fmt: skip
+
+    faulty = browser.post(address, {**given, "grace_s": "1"})
+    changed = browser.post(address, given, follow=True)
+    stale = browser.post(address, {**given, "cron": "0 8 * * tue"})
+
+    assert faulty.status_code == 400
+    assert changed.redirect_chain[-1][0] == f"/schedules/{number}/"
+    assert stale.status_code == 409
+    assert Schedule.objects.get().cron == "0 7 * * tue"
+    assert "0 7 * * tue" in stale.content.decode()

@@ -109,3 +109,33 @@ def test_a_trial_is_stopped_once_and_a_fifth_is_refused(alice: Client) -> None:
     trial.refresh_from_db()
     assert trial.state == "stopped"
     assert alice.post(NEW, _sent()).status_code == 302
+
+
+def test_the_list_of_trials_is_filtered_sorted_and_paged(alice: Client, people) -> None:
+    made = [
+        Trial(
+            owner=people.alice,
+            kind=kind,
+            request={"dag_files": [name]},
+            archive=f"{name}-{number}",
+            size_bytes=1,
+        )
+        for number in range(40)
+        for kind, name in (("check", "weekly.dag"), ("dry_run", "other.dag"))
+    ]
+    Trial.objects.bulk_create(made)
+    address = reverse("web:trials")
+
+    whole, found = alice.get(address), alice.get(f"{address}?file=WEEK&kind=check&state=waiting")
+    none = alice.get(f"{address}?exit=1")
+    faulty = alice.get(f"{address}?state=lost")
+
+    assert len(whole.context["listing"].lines) == 50
+    assert whole.context["listing"].page.older
+    lines = found.context["listing"].lines
+    assert {(each.kind, each.dag_files[0]) for each in lines} == {("check", "weekly.dag")}
+    assert len(lines) == 40
+    assert not none.context["listing"].lines
+    assert faulty.context["listing"].form.errors
+    exported = alice.get("/api/v1/lists/trials.json?file=other")
+    assert len(json.loads(b"".join(exported.streaming_content))["lines"]) == 40

@@ -22,8 +22,8 @@ from wms.core.actors import Actor
 from wms.core.errors import InvalidInput
 from wms.core.models import InboxEntry, User
 from wms.dags.engine import cycle as engine
-from wms.dags.engine import job_factory, submitting
 from wms.dags.engine.shared_rounds import Together
+from wms.dags.engine.submitting import job_factory, ready_nodes
 from wms.dags.models import Dag
 from wms.dags.negotiation import cycle as negotiation
 from wms.dags.services.dags import release_dags
@@ -159,7 +159,7 @@ def test_a_fault_of_ours_holds_the_dag_and_the_others_go_on(
 def test_a_very_wide_dag_is_submitted_in_rounds_that_end_in_time(
     submit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(submitting, "BATCH", 4)
+    monkeypatch.setattr(ready_nodes, "BATCH", 4)
     dag = submit("\n".join(f"JOB N{n} step.sub" for n in range(10)))
     negotiation.run_cycle(NOW)
     counts = []
@@ -235,7 +235,7 @@ def test_a_dag_with_much_to_submit_takes_turns_with_the_others(
     wide = submit("\n".join(f"JOB N{n} step.sub" for n in range(5)))
     others = [submit(NODE), submit(NODE)]
     negotiation.run_cycle(NOW)
-    monkeypatch.setattr(submitting, "BATCH", 1)
+    monkeypatch.setattr(ready_nodes, "BATCH", 1)
     turns, really = [], engine.advance
 
     def advance_noted(dag_id: int, *, now: datetime) -> engine.Advance:
@@ -300,7 +300,7 @@ def test_a_dag_whose_jobs_wait_with_too_many_different_needs_is_held_until_fewer
     submit, alice: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(job_factory, "MAX_DIFFERENT_NEEDS", 3)
-    monkeypatch.setattr(submitting, "BATCH", 2)
+    monkeypatch.setattr(ready_nodes, "BATCH", 2)
     text = "\n".join(f'JOB N{n} step.sub\nVARS N{n} mb="{n}"' for n in range(6))
     step = "executable = /bin/true\nrequest_memory = $$(Nothing:$(mb))"
     dag, other = match(submit(text, files={"step.sub": step})), submit(NODE)

@@ -17,7 +17,7 @@ from tests.wms.dags.driving import (
 )
 from wms.core.actors import Actor
 from wms.dags.engine import cycle as engine
-from wms.dags.engine.nodes_without_jobs import MAX_DEPTH
+from wms.dags.engine.submitting.nodes_without_jobs import MAX_DEPTH
 from wms.dags.models import Dag, Node, Rescue
 from wms.dags.services.dags import (
     halt_dags,

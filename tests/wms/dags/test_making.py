@@ -7,9 +7,9 @@ from collections.abc import Mapping
 import pytest
 
 from tests.wms.dags.driving import advance, claim_of, end, match, states
-from wms.dags.engine import job_factory
-from wms.dags.engine.job_factory import Fault, make_specs
-from wms.dags.engine.throttles import ready_nodes
+from wms.dags.engine.submitting import job_factory
+from wms.dags.engine.submitting.job_factory import Fault, make_specs
+from wms.dags.engine.submitting.throttles import ready_nodes
 from wms.dags.models import Dag, Node
 from wms.dags.states import NodeCause
 from wms.jobs.content.blobs import store_bytes

@@ -235,7 +235,7 @@ def test_two_hundred_thousand_nodes_are_checked() -> None:
             f"N{n}",
             NodeKind.JOB,
             "a.sub",
-            location,
+            *location,
             variables={
                 "seed": Variable("seed", str(n), location),
                 "x": Variable("x", "y", location),
@@ -271,7 +271,7 @@ def test_a_command_that_uses_itself_again_and_again_does_not_grow_without_bounds
 
 def test_the_check_ends_when_the_time_is_up_and_tells_how_far_it_came() -> None:
     dag = parse_dag(["a.dag"], {"a.dag": "\n".join(f"JOB N{n} a.sub" for n in range(100))}.get)
-    files = {"a.sub": parse_submit_file(PLAIN, file="a.sub")}
+    files = {"a.sub": parse_submit_file("executable = /a\noutput = $(JOB)\nqueue", file="a.sub")}
     seconds = count()
 
     (finding,), _ = run(dag, files, (), deadline=Deadline(lambda: next(seconds), 20))

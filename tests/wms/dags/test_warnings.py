@@ -10,7 +10,7 @@ from matching.task_queues.needs import Needs
 from wms.core.errors import InvalidInput
 from wms.dags.language.parser import parse_dag
 from wms.dags.language.size_limits import MAX_FINDINGS
-from wms.dags.language.spec import DagSpec, NodeSpec, SourceLocation
+from wms.dags.language.spec import DagSpec, NodeSpec
 from wms.dags.models import Dag
 from wms.dags.states import NodeKind
 from wms.dags.submission.description_warnings import dag_warnings
@@ -33,7 +33,7 @@ def needs_with(tags: list[str], count: int) -> list[tuple[Needs, NodeSpec]]:
     return [
         (
             Needs("alice", memory_mb=number, tags=tuple(tags)),
-            NodeSpec(f"N{number}", NodeKind.JOB, "a.sub", SourceLocation("a.dag", 1)),
+            NodeSpec(f"N{number}", NodeKind.JOB, "a.sub", "a.dag", 1),
         )
         for number in range(count)
     ]

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from wms.core.errors import InvalidInput
-from wms.dags.engine import nodes_without_jobs
+from wms.dags.engine.submitting import nodes_without_jobs
 from wms.dags.models import Dag, Node
 from wms.dags.rescue import rescue_files
 from wms.dags.submission import workspaces

@@ -23,19 +23,19 @@ from django.db.models import Min
 
 from wms.core.models import InboxEntry
 from wms.dags import lifecycle, operations
-from wms.dags.engine.ending import (
+from wms.dags.engine.gates import due_gates
+from wms.dags.engine.inbox import MOST_ENTRIES, InboxBatch, outcomes_of_batch, take_batch
+from wms.dags.engine.round import ENGINE, Round
+from wms.dags.engine.settling.ending import (
     begin_ending,
     ending_now,
     ending_of_abort,
     go_on_ending,
 )
-from wms.dags.engine.gates import due_gates
-from wms.dags.engine.inbox import MOST_ENTRIES, InboxBatch, outcomes_of_batch, take_batch
-from wms.dags.engine.round import ENGINE, Round
-from wms.dags.engine.settling import may_begin, settle
+from wms.dags.engine.settling.settle import may_begin, settle
 from wms.dags.engine.shared_rounds import MOST_DAGS, Together, advance_together
-from wms.dags.engine.starting import start_waiting
-from wms.dags.engine.submitting import submit_ready
+from wms.dags.engine.submitting.ready_nodes import submit_ready
+from wms.dags.engine.submitting.starting import start_waiting
 from wms.dags.engine.timers import fire_timers
 from wms.dags.growth.ends import FragmentsTakeLong
 from wms.dags.models import Dag

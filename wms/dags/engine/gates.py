@@ -15,10 +15,10 @@ from django.db.models import Max
 
 from wms.core.inbox import announce
 from wms.core.models import InboxEntry
-from wms.dags.engine.decisions import Attempt, after_job
 from wms.dags.engine.node_features import features_of
 from wms.dags.engine.node_work import work_of, write_work
 from wms.dags.engine.round import NodeOutcome, Round
+from wms.dags.engine.settling.decisions import Attempt, after_job
 from wms.dags.language.spec import GateSpec
 from wms.dags.lifecycle import GATE_TOPIC
 from wms.dags.models import Node, NodeEvent, NodeTimer

@@ -18,18 +18,18 @@ from django.db.models import QuerySet
 from wms.core.database.statements import whole_numbers
 from wms.core.models import InboxEntry
 from wms.dags import lifecycle
-from wms.dags.engine.decisions import JOB_REMOVED, after_job, after_post, after_pre
-from wms.dags.engine.node_clusters import (
+from wms.dags.engine.node_features import features_of
+from wms.dags.engine.node_work import work_of, write_work
+from wms.dags.engine.round import NodeOutcome, Round, nodes_by_id
+from wms.dags.engine.settling.decisions import JOB_REMOVED, after_job, after_post, after_pre
+from wms.dags.engine.settling.node_clusters import (
     ClusterEnds,
     NodeJobEvent,
     note_ends,
     note_holds,
     note_updates,
 )
-from wms.dags.engine.node_features import features_of
-from wms.dags.engine.node_work import work_of, write_work
-from wms.dags.engine.round import NodeOutcome, Round, nodes_by_id
-from wms.dags.engine.settling import PlainEnds, attempt_of, begin, settle_plain
+from wms.dags.engine.settling.settle import PlainEnds, attempt_of, begin, settle_plain
 from wms.dags.engine.sql import READ_ENTRIES, READ_JOB_EVENTS, TAKE_ENTRIES
 from wms.dags.models import Dag, Node, ScriptRun
 from wms.dags.scripts.run_requests import defer_delay_s, request_deferred_run

@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import Any
 
+from wms.dags.language.plain_values import texts_of
 from wms.dags.language.spec import (
     AbortRule,
     GateSpec,
@@ -100,12 +101,7 @@ def features_row(spec: NodeSpec, *, keeps_source: bool) -> dict[str, Any] | None
         row["gate"] = _gate_row(spec.gate)
     elif keeps_source or spec.kind in (NodeKind.SUBDAG, NodeKind.DATA):
         row["source"] = spec.source
-    if spec.variables:
-        row["appended"] = {
-            name: variable.value
-            for name, variable in spec.variables.items()
-            if variable.is_appended
-        }
+    _, row["appended"] = texts_of(spec.variables)
     return {
         name: value
         for name, value in row.items()
@@ -173,7 +169,7 @@ def _is_usual(spec: NodeSpec) -> bool:
         and spec.time_limits is None
         and spec.pre_skip is None
         and spec.save_point is None
-        and not any(variable.is_appended for variable in (spec.variables or {}).values())
+        and not texts_of(spec.variables)[1]
     )
 
 

@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from wms.core.transitions import TransitionTable
-from wms.dags.engine.tolerance import FACT, tolerated_by_category
+from wms.dags.engine.settling.tolerance import FACT, tolerated_by_category
 from wms.dags.growth.records import GROW_EVENT
 from wms.dags.growth.replay import growth_faults
 from wms.dags.joins.replay import join_faults

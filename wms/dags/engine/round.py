@@ -19,7 +19,7 @@ from django.db import connection
 
 from wms.core.actors import Actor
 from wms.dags.engine import sql, transitions
-from wms.dags.engine.decisions import Decision
+from wms.dags.engine.settling.decisions import Decision
 from wms.dags.language.spec import RunOptions
 from wms.dags.models import Dag, Node
 from wms.dags.states import NodeKind

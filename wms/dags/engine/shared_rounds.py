@@ -20,15 +20,15 @@ from django.db.models import F, Q
 from wms.core.loops import wake_loop
 from wms.dags import lifecycle
 from wms.dags.engine import transitions
-from wms.dags.engine.ending import end_completed
 from wms.dags.engine.inbox import take_plain_news
-from wms.dags.engine.job_factory import LIMIT_S, Fault, make_specs
 from wms.dags.engine.node_work import not_provisioned
 from wms.dags.engine.round import COUNTERS, ENGINE, Round, rounds_of
-from wms.dags.engine.settling import begin, settle
-from wms.dags.engine.submission_reads import SubmissionReads
-from wms.dags.engine.submitting import STARTERS, Submitted, has_more_before
-from wms.dags.engine.throttles import (
+from wms.dags.engine.settling.ending import end_completed
+from wms.dags.engine.settling.settle import begin, settle
+from wms.dags.engine.submitting.job_factory import LIMIT_S, Fault, make_specs
+from wms.dags.engine.submitting.ready_nodes import STARTERS, Submitted, has_more_before
+from wms.dags.engine.submitting.submission_reads import SubmissionReads
+from wms.dags.engine.submitting.throttles import (
     LimitsInUse,
     ReadyNode,
     capacity_under,

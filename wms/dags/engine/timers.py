@@ -16,11 +16,11 @@ from django.db.models import F, Min, Q, QuerySet
 
 from wms.core.idling import SOON_S
 from wms.dags import lifecycle
-from wms.dags.engine.ending import stop_inner
-from wms.dags.engine.node_clusters import cluster_jobs
 from wms.dags.engine.node_work import inner_of_nodes, requests_of_nodes
 from wms.dags.engine.round import Round
-from wms.dags.engine.throttles import dags_waiting_for_capacity
+from wms.dags.engine.settling.ending import stop_inner
+from wms.dags.engine.settling.node_clusters import cluster_jobs
+from wms.dags.engine.submitting.throttles import dags_waiting_for_capacity
 from wms.dags.models import Dag, Node, NodeTimer, ScriptRun
 from wms.dags.scripts.run_requests import dags_with_due_scripts
 from wms.dags.states import DAG_TERMINAL, DagState, NodeState

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NamedTuple
 
-from wms.dags.engine.decisions import JOB_REMOVED, NO_CODE
+from wms.dags.engine.settling.decisions import JOB_REMOVED, NO_CODE
 from wms.dags.exports.state_changes import (
     ChangeOrder,
     DagChange,

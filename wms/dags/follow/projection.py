@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from wms.dags.engine.decisions import (
+from wms.dags.engine.node_features import Features
+from wms.dags.engine.settling.decisions import (
     JOB_REMOVED,
     NO_CODE,
     Attempt,
@@ -19,7 +20,6 @@ from wms.dags.engine.decisions import (
     after_job,
     after_post,
 )
-from wms.dags.engine.node_features import Features
 from wms.dags.follow import event_log
 from wms.dags.follow.bad_events import EventAction, EventCounts, EventKind, check_event
 from wms.dags.follow.event_log import LogEvent

@@ -9,8 +9,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
 from wms.core.statemachine import Increment
-from wms.dags.engine.decisions import Decision
-from wms.dags.engine.ending import (
+from wms.dags.engine.round import Round
+from wms.dags.engine.settling.decisions import Decision
+from wms.dags.engine.settling.ending import (
     Ending,
     begin_ending,
     ending_now,
@@ -18,8 +19,7 @@ from wms.dags.engine.ending import (
     note_ending,
     noted_ending,
 )
-from wms.dags.engine.round import Round
-from wms.dags.engine.settling import finish
+from wms.dags.engine.settling.settle import finish
 from wms.dags.follow.projection import NodeStep
 from wms.dags.models import Edge, Node
 from wms.dags.states import (

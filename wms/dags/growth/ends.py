@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from wms.core.errors import PilotageError
-from wms.dags.engine.decisions import Attempt, Next, after_failed_growth
 from wms.dags.engine.node_features import features_of
 from wms.dags.engine.round import NodeOutcome, Round
+from wms.dags.engine.settling.decisions import Attempt, Next, after_failed_growth
 from wms.dags.growth.fragments import read_fragment
 from wms.dags.growth.insertion import Place, arcs_to_hand_over, insert_fragment
 from wms.dags.growth.passes import insert_passes, pass_faults, passes_to_come

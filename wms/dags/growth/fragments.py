@@ -17,7 +17,7 @@ from wms.core.conf import conf
 from wms.core.errors import Finding, InvalidInput
 from wms.core.models import User
 from wms.dags.growth.records import room_fault
-from wms.dags.language.growth import COPY_MARK, copy_path
+from wms.dags.language.commands.growth import COPY_MARK, copy_path
 from wms.dags.language.origin import Origin
 from wms.dags.language.size_limits import MAX_FINDINGS, MAX_FRAGMENTS
 from wms.dags.language.spec import DagSpec

@@ -20,7 +20,7 @@ from wms.dags.engine.round import NodeOutcome, Round
 from wms.dags.growth.records import Insertion, next_ordinal, record_insertions, room_fault
 from wms.dags.growth.sql import HAND_OVER_ARCS, HAND_OVER_CONDITIONS
 from wms.dags.joins.conditions import ParentEnd, Verdict, verdict_of
-from wms.dags.language.growth import PASS_VARIABLE, first_name, pass_name
+from wms.dags.language.commands.growth import PASS_VARIABLE, first_name, pass_name
 from wms.dags.language.spec import Repeat
 from wms.dags.models import Edge, Growth, Join, Node, NodeWork
 from wms.dags.states import GrowthKind, NodeKind

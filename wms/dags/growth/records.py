@@ -15,7 +15,7 @@ from django.db.models import Count, Max
 from wms.core.actors import Actor
 from wms.core.conf import conf
 from wms.dags.engine.round import Round
-from wms.dags.language.success import tolerated_among
+from wms.dags.language.commands.success import tolerated_among
 from wms.dags.models import Dag, DagEvent, Growth, Node
 from wms.dags.states import GrowthKind
 

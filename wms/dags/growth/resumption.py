@@ -17,8 +17,8 @@ from wms.core.errors import Finding
 from wms.core.models import User
 from wms.dags.growth.fragments import check_fragment, leaves_of, roots_of
 from wms.dags.growth.records import Insertion, write_insertions
+from wms.dags.language.commands.growth import next_pass
 from wms.dags.language.graph_shape import find_cycle, graph_of
-from wms.dags.language.growth import next_pass
 from wms.dags.language.origin import Origin
 from wms.dags.language.size_limits import MAX_FINDINGS
 from wms.dags.language.spec import (

@@ -15,10 +15,10 @@ from typing import Any
 from matching.ads.ad_cost import check_cost
 from matching.ads.classads import AdError, build_ad, literal_values, parse_lines
 from wms.core.errors import PilotageError
-from wms.dags.engine.decisions import Next
 from wms.dags.engine.node_features import features_of
 from wms.dags.engine.node_work import work_of
 from wms.dags.engine.round import NodeOutcome, Round
+from wms.dags.engine.settling.decisions import Next
 from wms.dags.models import Condition, Node
 from wms.dags.states import NodeState
 from wms.dags.submission.workspaces import read_file

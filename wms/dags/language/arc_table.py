@@ -60,11 +60,14 @@ class ArcTable:
             self.keys.extend([start | end for end in ends])
         self.lines.extend(array("I", [location.line]) * count)
 
-    def add_all(self, pairs: Sequence[tuple[int, int]], lines: Sequence[int], file: str) -> bool:
+    def add_all(
+        self, parents: Sequence[int], children: Sequence[int], lines: Sequence[int], file: str
+    ) -> bool:
         """Add strong arcs, each with its line. False, without any change, if they are too many."""
-        if len(self.keys) + len(pairs) > self.max_arcs:
+        if len(self.keys) + len(parents) > self.max_arcs:
             return False
-        self._prepare(len(pairs), file)
+        self._prepare(len(parents), file)
+        pairs = zip(parents, children, strict=True)
         self.keys.extend([parent << _PARENT_BITS | child << 1 for parent, child in pairs])
         self.lines.extend(lines)
         return True

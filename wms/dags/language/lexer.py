@@ -9,8 +9,10 @@ Source: DagLexer::next and DagParser::getnextline (HTCondor 25.14, dag_parser.cp
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from bisect import bisect_right
+from collections.abc import Callable, Iterable
 from operator import methodcaller
+from typing import NamedTuple
 
 from wms.dags.language.faults import Fault
 
@@ -102,8 +104,23 @@ def _split_head(text: str) -> list[str]:
     return _GAP.split(stripped, maxsplit=1) if stripped else []
 
 
+class Stretch(NamedTuple):
+    """Lines that stand together: the index of the first, their number, and where they are in the
+    text, which begins with the end of the line before.
+    """
+
+    at: int
+    length: int
+    start: int
+    end: int
+
+
 class SourceText:
-    """Lines of one file. A line is emptied when it has been read, so that it is read only once."""
+    """Lines of one file. A line is emptied when it has been read, so that it is read only once.
+
+    `lines` are there when the text is split. Stretches that may be read as a whole stay unsplit,
+    and empty, until one of their lines is looked at: lines take several times the memory of text.
+    """
 
     def __init__(self, text: str, file: str) -> None:
         self.file = file
@@ -113,7 +130,47 @@ class SourceText:
         #: The first word of a text and the rest of it, if there is a rest; empty for none.
         self.head: Callable[[str], list[str]] = _SPLIT_HEAD if self.is_plain else _split_head
         self.has_joins = re.search(r"\\[ \t\r]*(?:\n|\Z)", text) is not None
-        self.lines = text.split("\n")
+        self.lines: list[str] = []
+        self._unsplit: dict[int, Stretch] = {}
+        self._starts: list[int] = []
+
+    @property
+    def line_count(self) -> int:
+        """Number of lines, also of a text that is not split."""
+        return self.text.count("\n") + 1
+
+    def split(self, unsplit: Iterable[Stretch] = ()) -> None:
+        """Split the text into `lines`, without these stretches, which are in the text's order."""
+        self.lines = lines = []
+        text, position = self.text, 0
+        for each in unsplit:
+            self._unsplit[each.at] = each
+            self._starts.append(each.at)
+            if position <= each.start:
+                lines += text[position : each.start].split("\n")
+            lines += [""] * each.length
+            position = each.end + 1
+        if position <= len(text):
+            lines += text[position:].split("\n")
+
+    def take_stretch(self, at: int) -> bool:
+        """Whether the stretch that begins at a line is unsplit; if so, it counts as read."""
+        return self._unsplit.pop(at, None) is not None
+
+    def split_stretch(self, stretch: Stretch) -> None:
+        """Split a stretch into lines, to be read one by one."""
+        at, length, start, end = stretch
+        self.lines[at : at + length] = self.text[start + 1 : end].split("\n")
+
+    def _line(self, at: int) -> str:
+        """A line, which is split now if it was not."""
+        if not self.lines[at] and self._unsplit:
+            start = self._starts[max(0, bisect_right(self._starts, at) - 1)]
+            stretch = self._unsplit.get(start)
+            if stretch is not None and start <= at < start + stretch.length:
+                del self._unsplit[start]
+                self.split_stretch(stretch)
+        return self.lines[at]
 
     def words(self, rest: str) -> list[str]:
         """Words of a part of a line. Raises Fault for an open quote."""
@@ -128,7 +185,7 @@ class SourceText:
         while line.endswith("\\"):
             parts.append(line[:-1])
             at += 1
-            while at < len(self.lines) and is_passed_over(self.lines[at]):
+            while at < len(self.lines) and is_passed_over(self._line(at)):
                 self.lines[at] = ""
                 at += 1
             if at == len(self.lines):
@@ -145,7 +202,7 @@ class SourceText:
         None if there is no such line; all lines after `at` are emptied then.
         """
         for end in range(at + 1, len(self.lines)):
-            line = self.lines[end].strip(BLANKS)
+            line = self._line(end).strip(BLANKS)
             rest = line[len(closing) :]
             if line.startswith(closing) and (not rest or rest[0] in BLANKS):
                 text = "\n".join(self.lines[at + 1 : end])

@@ -183,6 +183,10 @@ class ParseState:
                 raise DagTooLarge(f"the text of a DAG has at most {limit} bytes in all its files")
         return self._texts[path]
 
+    def forget_texts(self) -> None:
+        """Free the memory of the texts, when all files are read."""
+        self._texts.clear()
+
     def path(self, directory: str, name: str) -> str:
         """Path of the file called `name` in a directory.
 

@@ -16,7 +16,7 @@ from functools import partial
 from typing import NamedTuple
 
 from matching.negotiation.deadline import Deadline
-from wms.dags.language import (
+from wms.dags.language.commands import (
     arcs,
     conditions,
     gates,
@@ -113,6 +113,7 @@ def parse_dag(
     with _garbage_collection_paused():
         with suppress(ReadingStopped):
             _read_dag_files(state, depth=int(is_fragment))
+        state.forget_texts()
         spec.arcs = state.arcs.distinct()
         spec.statistics = graph_statistics(spec, len(state.special))
     conditions.check_joins(state)
@@ -190,41 +191,48 @@ class _Entries(dict[str, _Entry]):
 
 def _read_lines(cursor: Cursor, entries: _Entries) -> None:
     """Read a file in its scope, in two passes. Raises ReadingStopped."""
-    if len(cursor.source.lines) > MAX_LINES:
+    if cursor.source.line_count > MAX_LINES:
         cursor.line = MAX_LINES
         _record_fault(cursor, DagTooLarge(f"a file has at most {MAX_LINES} lines"))
+    runs = _runs(cursor)
+    cursor.source.split(run.stretch for run in runs)
     left: list[_Entry | None] = [None] * len(cursor.source.lines)
-    runs = _first_pass(cursor, entries, left)
+    runs = _first_pass(cursor, entries, left, runs)
     _second_pass(cursor, entries, left, runs)
 
 
-def _first_pass(cursor: Cursor, entries: _Entries, left: list[_Entry | None]) -> list[PlainRun]:
-    """Run the commands of the first pass, and note those of the second in `left`, with the words
-    in `lines`. Return the runs of plain lines that the second pass is to read.
-    """
-    lines = cursor.source.lines
-    runs, at = [], 0
+def _runs(cursor: Cursor) -> list[PlainRun]:
+    """Runs of plain lines in the text."""
+    runs = []
     for run in plain_runs(cursor.source.text):
-        _first_pass_of(cursor, entries, left, range(at, run.at))
-        at = run.at
-        if not lines[at]:
-            # A line before has taken it, and perhaps all others, for its own.
-            continue
-        _check_time(cursor, at)
-        if not run.is_of_first_pass:
-            runs.append(run)
-        elif read_run(cursor, run):
-            _empty(lines, run)
-        else:
-            continue
-        at += run.length
-    _first_pass_of(cursor, entries, left, range(at, len(lines)))
+        _check_time(cursor, run.at)
+        runs.append(run)
     return runs
 
 
-def _empty(lines: list[str], run: PlainRun) -> None:
-    """Free the memory of lines that are done for what is made of the next ones."""
-    lines[run.at : run.at + run.length] = [""] * run.length
+def _first_pass(
+    cursor: Cursor, entries: _Entries, left: list[_Entry | None], runs: Sequence[PlainRun]
+) -> list[PlainRun]:
+    """Run the commands of the first pass, and note those of the second in `left`, with the words
+    in `lines`. Return the runs of plain lines that the second pass is to read.
+    """
+    source = cursor.source
+    later, at = [], 0
+    for run in runs:
+        _first_pass_of(cursor, entries, left, range(at, run.at))
+        at = run.at
+        if not source.take_stretch(at):
+            # A line before has looked at it, and perhaps taken it and others for its own.
+            continue
+        _check_time(cursor, at)
+        if not run.is_of_first_pass:
+            later.append(run)
+        elif not read_run(cursor, run):
+            source.split_stretch(run.stretch)
+            continue
+        at += run.length
+    _first_pass_of(cursor, entries, left, range(at, len(source.lines)))
+    return later
 
 
 def _first_pass_of(
@@ -271,9 +279,9 @@ def _second_pass(
         at = run.at
         _check_time(cursor, at)
         if read_run(cursor, run):
-            _empty(lines, run)
             at += run.length
         else:
+            cursor.source.split_stretch(run.stretch)
             _first_pass_of(cursor, entries, left, run.lines)
     _second_pass_of(cursor, left, range(at, len(lines)))
 

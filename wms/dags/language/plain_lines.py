@@ -14,16 +14,16 @@ from functools import lru_cache
 from sys import intern
 from typing import NamedTuple
 
+from wms.dags.language.commands.nodes import RESERVED
+from wms.dags.language.commands.variables import checked_key
 from wms.dags.language.faults import Fault
-from wms.dags.language.nodes import RESERVED
+from wms.dags.language.lexer import Stretch
 from wms.dags.language.parse_state import Cursor, Scope
+from wms.dags.language.plain_values import MOST_LINES, PlainLines
 from wms.dags.language.size_limits import MAX_NAME_LENGTH
-from wms.dags.language.spec import NodeSpec, SourceLocation, Variable
-from wms.dags.language.variables import checked_key
+from wms.dags.language.spec import NodeSpec
 from wms.dags.states import NodeKind
 
-#: In between the time is looked at, and the lines of one fault are read again one by one.
-_MOST_LINES = 1024
 #: Lines with many parents and children make more of them than are kept as numbers of Python's.
 _MOST_ARCS = 100_000
 #: For these a pattern is made.
@@ -43,7 +43,7 @@ _PARENT = rf"PARENT((?:{_GAP}(?!CHILD[ \t]){_WORD})++){_GAP}CHILD((?:{_GAP}{_WOR
 def _run_of(line: str) -> str:
     """Pattern of a run of these lines, behind the end of the line before it."""
     line = re.sub(r"\((?!\?)", "(?:", line)
-    return rf"{line}(?:\n{line}){{0,{_MOST_LINES - 1}}}+"
+    return rf"{line}(?:\n{line}){{0,{MOST_LINES - 1}}}+"
 
 
 _RUN = re.compile(rf"\n(?:(?P<JOB>{_run_of(_JOB)})|(?P<VARS>{_run_of(_VARS)})|{_run_of(_PARENT)})")
@@ -54,16 +54,25 @@ _KEY = re.compile(r'([A-Za-z0-9_.+]+)="[^"]*"')
 
 
 class PlainRun(NamedTuple):
-    """Lines of one command: the index of the first, their number, and where they are in the text.
-
-    The text begins with the end of the line before.
-    """
+    """Lines of one command: their place in the text, the index of the first, and their number."""
 
     command: str
-    at: int
-    length: int
-    start: int
-    end: int
+    stretch: Stretch
+
+    @property
+    def at(self) -> int:
+        """Index of the first line."""
+        return self.stretch.at
+
+    @property
+    def length(self) -> int:
+        """Number of the lines."""
+        return self.stretch.length
+
+    @property
+    def span(self) -> tuple[int, int]:
+        """Where the lines begin and end in the text."""
+        return self.stretch.start, self.stretch.end
 
     @property
     def lines(self) -> range:
@@ -84,7 +93,7 @@ def plain_runs(text: str) -> Iterator[PlainRun]:
         at += text.count("\n", position, start)
         count = text.count("\n", start, end)
         if count >= _LEAST_LINES:
-            yield PlainRun(match.lastgroup or "PARENT", at + 1, count, start, end)
+            yield PlainRun(match.lastgroup or "PARENT", Stretch(at + 1, count, start, end))
         at += count
         position = end
 
@@ -96,7 +105,7 @@ def read_run(cursor: Cursor, run: PlainRun) -> bool:
 
 def _read_jobs(cursor: Cursor, run: PlainRun) -> bool:
     state, scope = cursor.state, cursor.scope
-    pairs = _JOB_LINE.findall(cursor.source.text, run.start, run.end)
+    pairs = _JOB_LINE.findall(cursor.source.text, *run.span)
     given = dict(pairs)
     first = len(state.specs)
     if (
@@ -110,7 +119,7 @@ def _read_jobs(cursor: Cursor, run: PlainRun) -> bool:
     file, prefix, directory = cursor.file, scope.prefix, scope.directory
     kind = NodeKind.JOB
     specs = [
-        NodeSpec(prefix + name, kind, intern(source), SourceLocation(file, line), directory)
+        NodeSpec(prefix + name, kind, intern(source), file, line, directory)
         for line, (name, source) in enumerate(pairs, run.at + 1)
     ]
     state.specs += specs
@@ -126,27 +135,24 @@ def _names_of(scope: Scope) -> tuple[Mapping[str, object], ...]:
 def _read_variables(cursor: Cursor, run: PlainRun) -> bool:
     """Lines that all set the same variables, of nodes that have had none."""
     text, state = cursor.source.text, cursor.state
-    if text.find("$$", run.start, run.end) >= 0:
+    start, end = run.span
+    if text.find("$$", start, end) >= 0:
         return False
-    sample = _VARS_LINE.match(text, run.start)
+    sample = _VARS_LINE.match(text, start)
     names = _KEY.findall(sample[1]) if sample is not None else []
     keys = _checked_keys(names)
     if not keys:
         return False
-    rows = _lines_with(tuple(names)).findall(text, run.start, run.end)
+    rows = _lines_with(tuple(names)).findall(text, start, end)
     positions = [cursor.scope.names.get(row[0]) for row in rows]
     if len(rows) < run.length or len({*positions} - {None}) < run.length:
         return False
     nodes = [state.specs[at] for at in positions if at is not None]
     if any(node.variables is not None for node in nodes):
         return False
-    file = cursor.file
-    for line, (node, (_, *values)) in enumerate(zip(nodes, rows, strict=True), run.at + 1):
-        location = SourceLocation(file, line)
-        node.variables = {
-            lowered: Variable(key, value, location)
-            for (key, lowered), value in zip(keys, values, strict=True)
-        }
+    lines = PlainLines(cursor.file, run.at + 1, keys, [row[1:] for row in rows])
+    for node, values in zip(nodes, lines, strict=True):
+        node.variables = values
     return True
 
 
@@ -170,27 +176,29 @@ def _lines_with(names: tuple[str, ...]) -> re.Pattern[str]:
 
 def _read_arcs(cursor: Cursor, run: PlainRun) -> bool:
     names = cursor.scope.names
-    keys: list[tuple[int, int]] = []
+    starts: list[int] = []
+    ends: list[int] = []
     lines: list[int] = []
     room = _MOST_ARCS
-    found = _PARENT_LINE.findall(cursor.source.text, run.start, run.end)
+    found = _PARENT_LINE.findall(cursor.source.text, *run.span)
     try:
         for line, (above, below) in enumerate(found, run.at + 1):
-            parents = [names[name] for name in above.split()]
-            children = [names[name] for name in below.split()]
-            if len(parents) > 1 and len({*parents}) < len(parents):
+            parents, children = above.split(), below.split()
+            count = len(parents) * len(children)
+            room -= count
+            if room < 0 or (count > 1 and _has_repeated(parents, children)):
                 return False
-            if len(children) > 1 and len({*children}) < len(children):
-                return False
-            room -= len(parents) * len(children)
-            if room < 0:
-                return False
-            pairs = [(parent, child) for parent in parents for child in children]
-            keys += pairs
-            lines += [line] * len(pairs)
+            for name in parents:
+                starts += [names[name]] * len(children)
+            ends += [names[name] for name in children] * len(parents)
+            lines += [line] * count
     except KeyError:
         return False
-    return cursor.state.arcs.add_all(keys, lines, cursor.file)
+    return cursor.state.arcs.add_all(starts, ends, lines, cursor.file)
+
+
+def _has_repeated(parents: Sequence[str], children: Sequence[str]) -> bool:
+    return len({*parents}) < len(parents) or len({*children}) < len(children)
 
 
 _READERS: dict[str, Callable[[Cursor, PlainRun], bool]] = {

@@ -15,10 +15,10 @@ from django.db import connection
 from django.db.models import Count, Q, QuerySet
 
 from wms.dags.engine.gates import is_waiting
-from wms.dags.engine.node_clusters import cluster_jobs
 from wms.dags.engine.node_work import not_provisioned, work_of
 from wms.dags.engine.round import options_of
-from wms.dags.engine.throttles import Capacity, capacity_under, limits_of
+from wms.dags.engine.settling.node_clusters import cluster_jobs
+from wms.dags.engine.submitting.throttles import Capacity, capacity_under, limits_of
 from wms.dags.joins.selectors import join_of
 from wms.dags.models import Condition, Dag, Edge, Join, Node, ScriptRun, SharedLimit
 from wms.dags.reading.sql import FIND_FAILED_ANCESTORS

@@ -13,8 +13,8 @@ from datetime import datetime
 from django.db.models import Q, QuerySet
 
 from wms.dags.engine.round import options_of
-from wms.dags.engine.throttles import limits_of
-from wms.dags.engine.tolerance import room_of, tolerated_by_category
+from wms.dags.engine.settling.tolerance import room_of, tolerated_by_category
+from wms.dags.engine.submitting.throttles import limits_of
 from wms.dags.language.spec import RunOptions
 from wms.dags.models import Dag, Rescue, SharedLimit
 from wms.dags.reading.sql import FIND_OUTER_DAGS

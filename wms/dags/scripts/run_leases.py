@@ -18,7 +18,7 @@ from django.db.models import Q, QuerySet
 
 from wms.core.inbox import announce
 from wms.core.models import InboxEntry
-from wms.dags.engine.decisions import JOB_REMOVED, NO_CODE
+from wms.dags.engine.settling.decisions import JOB_REMOVED, NO_CODE
 from wms.dags.lifecycle import SCRIPT_TOPIC
 from wms.dags.models import ScriptRun
 from wms.dags.scripts.publishing import NO_CHANGES, Changes, publish

@@ -16,10 +16,10 @@ from django.db import transaction
 from django.db.models import Count, Q, QuerySet
 
 from wms.core.loops import wake
-from wms.dags.engine.decisions import JOB_REMOVED, NO_CODE
 from wms.dags.engine.node_features import Script, features_of
 from wms.dags.engine.node_work import work_of
 from wms.dags.engine.round import Round
+from wms.dags.engine.settling.decisions import JOB_REMOVED, NO_CODE
 from wms.dags.joins.selectors import has_failed
 from wms.dags.models import Dag, Node, ScriptRun
 from wms.dags.scripts.macros import JobEnds, expand_arguments

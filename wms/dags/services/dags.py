@@ -18,9 +18,9 @@ from wms.core.audit import record_actions
 from wms.core.errors import Conflict, Finding, InvalidInput, NotFound, ReasonRequired
 from wms.core.transitions import Applied
 from wms.dags import lifecycle
-from wms.dags.engine.ending import begin_ending, ending_of_removal
-from wms.dags.engine.nodes_without_jobs import inner_dags
 from wms.dags.engine.round import Round
+from wms.dags.engine.settling.ending import begin_ending, ending_of_removal
+from wms.dags.engine.submitting.nodes_without_jobs import inner_dags
 from wms.dags.engine.timers import put_off_timers
 from wms.dags.models import Dag, MatchRecord, Node
 from wms.dags.operations import hold, take_back

@@ -17,10 +17,10 @@ from wms.core.models import Role
 from wms.core.policy import require_role
 from wms.core.transitions import Applied
 from wms.dags import lifecycle
-from wms.dags.engine.ending import begin_ending, ending_of_abort
 from wms.dags.engine.gates import forget_times, gate_of, is_waiting, outcome_of_gate
 from wms.dags.engine.round import Round
-from wms.dags.engine.settling import abort_among, carry_out
+from wms.dags.engine.settling.ending import begin_ending, ending_of_abort
+from wms.dags.engine.settling.settle import abort_among, carry_out
 from wms.dags.models import Dag, Node
 from wms.dags.policy import require_decision
 from wms.dags.services.dags import lock_in_reach

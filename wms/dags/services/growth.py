@@ -18,7 +18,7 @@ from wms.dags import lifecycle
 from wms.dags.engine.round import Round
 from wms.dags.growth.fragments import Fragment, fragment_of
 from wms.dags.growth.insertion import Following, Place, insert_fragment
-from wms.dags.language.growth import copy_fault
+from wms.dags.language.commands.growth import copy_fault
 from wms.dags.models import Dag, Node
 from wms.dags.services.dags import locked_dags
 from wms.dags.services.sql import FIND_WITH_DESCENDANTS

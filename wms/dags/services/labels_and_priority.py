@@ -15,7 +15,7 @@ from wms.core.audit import record_actions
 from wms.core.errors import InvalidInput, ReasonRequired
 from wms.core.labels import changed_labels, check_change
 from wms.core.transitions import Applied
-from wms.dags.engine.nodes_without_jobs import inner_dags
+from wms.dags.engine.submitting.nodes_without_jobs import inner_dags
 from wms.dags.models import Dag
 from wms.dags.priorities import checked_priority
 from wms.dags.reading.dag_jobs import jobs_of

@@ -19,11 +19,11 @@ from wms.core.audit import record_action
 from wms.core.errors import Conflict, Finding, InvalidInput, ReasonRequired
 from wms.core.transitions import Applied
 from wms.dags import lifecycle
-from wms.dags.engine.node_clusters import note_provisioned
 from wms.dags.engine.node_work import write_work
 from wms.dags.engine.round import Round
-from wms.dags.engine.settling import finish
-from wms.dags.engine.tolerance import fail_nodes, forget_tolerated
+from wms.dags.engine.settling.node_clusters import note_provisioned
+from wms.dags.engine.settling.settle import finish
+from wms.dags.engine.settling.tolerance import fail_nodes, forget_tolerated
 from wms.dags.joins.conditions import evaluate_conditions, forget_conditions
 from wms.dags.joins.deciding import reconsider
 from wms.dags.language.size_limits import MAX_RETRIES, MAX_VARIABLES

@@ -16,10 +16,11 @@ from matching.task_queues.needs import CPU_SEGMENTS_S, Needs
 from wms.core.conf import conf
 from wms.core.errors import Finding, InvalidInput
 from wms.core.models import User
+from wms.dags.language.commands.growth import fragment_faults
 from wms.dags.language.faults import deadline_message, finding_order
-from wms.dags.language.growth import fragment_faults
 from wms.dags.language.origin import TOP, Origin
 from wms.dags.language.parser import parse_dag
+from wms.dags.language.plain_values import texts_of
 from wms.dags.language.size_limits import MAX_FINDINGS, SizeLimits
 from wms.dags.language.spec import DagSpec, NodeSpec, SourceLocation
 from wms.dags.states import Binding, NodeKind, ScriptKind
@@ -333,12 +334,7 @@ def _check_requests(
 
 
 def _node_values(node: NodeSpec) -> NodeValues:
-    given = list((node.variables or {}).values())
-    return NodeValues(
-        node.name,
-        {each.name: each.value for each in given if not each.is_appended},
-        {each.name: each.value for each in given if each.is_appended},
-    )
+    return NodeValues(node.name, *texts_of(node.variables, as_written=True))
 
 
 def _check_nodes(

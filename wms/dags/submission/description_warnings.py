@@ -102,14 +102,15 @@ def _variable_warnings(dag: DagSpec) -> Iterator[Finding]:
     """Warnings about attributes in VARS without a meaning, at their first location."""
     seen: set[str] = set()
     for node in dag.nodes.values():
-        for name, variable in (node.variables or {}).items():
+        variables = node.variables or {}
+        for name in variables:
             if name[0] != "+" or name in seen:
                 continue
             if len(seen) >= _MOST_NAMES:
                 return
             seen.add(name)
-            if message := _attribute_warning(variable.name[1:]):
-                yield Finding(message, *variable.location)
+            if message := _attribute_warning(variables[name].name[1:]):
+                yield Finding(message, *variables[name].location)
 
 
 def _file_warnings(submit_file: SubmitFile) -> Iterator[Finding]:

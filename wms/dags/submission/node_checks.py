@@ -15,11 +15,13 @@ from matching.negotiation.deadline import Deadline
 from matching.task_queues.needs import Needs
 from wms.core.errors import Finding
 from wms.dags.language.faults import deadline_message
+from wms.dags.language.plain_values import texts_of
 from wms.dags.language.size_limits import MAX_FINDINGS
 from wms.dags.language.spec import DagSpec, NodeSpec
 from wms.dags.states import NodeKind
 from wms.dags.submission.command_locations import command_text, location_of_command
 from wms.dags.submission.description_warnings import dag_warnings
+from wms.dags.submission.like_nodes import LikeNodes
 from wms.dags.submission.time_warnings import LongestDurations, time_warnings
 from wms.jobs.description.needs import MAX_DIFFERENT_NEEDS
 from wms.jobs.description.rendering import CannotRender, Identity, NodeContext, Renderer
@@ -130,6 +132,7 @@ class _Checker:
         self._deadline = deadline
         self._renderers: dict[str, Renderer | None] = {}
         self._last: tuple[Needs | None, list[NodeSpec]] = (None, [])
+        self._like_nodes = LikeNodes()
 
     @property
     def is_full(self) -> bool:
@@ -138,6 +141,13 @@ class _Checker:
 
     def check(self, node: NodeSpec) -> None:
         """Add the faults, the needs and the files of a node."""
+        like = self._like_nodes.nodes_with_needs_of(node)
+        if like is not None:
+            like.append(node)
+        else:
+            self._check_by_itself(node)
+
+    def _check_by_itself(self, node: NodeSpec) -> None:
         source = node.source
         is_first = source not in self._renderers
         if is_first:
@@ -158,11 +168,11 @@ class _Checker:
             self.all_outputs_known = False
             self._add_fault(error, node)
             return
-        try:
-            if node.retry is not None and node.retry.changes:
-                self._check_changes(node, renderer)
-        except CannotRender as error:
-            self._add_fault(error, node)
+        if node.retry is not None and node.retry.changes:
+            self._check_changes(node, renderer)
+        elif self._like_nodes.is_new_kind(node):
+            is_like_others = renderer.only_arguments_vary(context)
+            self._like_nodes.add(node, self._last[1] if is_like_others else None)
 
     def _renderer(self, submit_file: SubmitFile) -> Renderer | None:
         if submit_file.findings:
@@ -185,6 +195,13 @@ class _Checker:
             self.faults.append(Finding(message, *node.location))
 
     def _check_changes(self, node: NodeSpec, renderer: Renderer) -> None:
+        """Add a fault if a change of RETRY does not fit the description."""
+        try:
+            self._refuse_changes(node, renderer)
+        except CannotRender as error:
+            self._add_fault(error, node)
+
+    def _refuse_changes(self, node: NodeSpec, renderer: Renderer) -> None:
         """Raise CannotRender if a change of RETRY does not fit the description."""
         retry = node.retry
         assert retry is not None
@@ -222,15 +239,7 @@ class _Checker:
 def _context(node: NodeSpec, retry_number: int = 0) -> NodeContext:
     """The node before its first run, as a check needs it."""
     changes = node.retry.changes if node.retry is not None else ()
-    if not node.variables:
-        return NodeContext(node.name, 0, retry_number, directory=node.directory, changes=changes)
-    variables: dict[str, str] = {}
-    appended: dict[str, str] = {}
-    for name, variable in node.variables.items():
-        if variable.is_appended:
-            appended[name] = variable.value
-        else:
-            variables[name] = variable.value
+    variables, appended = texts_of(node.variables)
     return NodeContext(
         node.name,
         0,

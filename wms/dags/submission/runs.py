@@ -28,10 +28,10 @@ from wms.dags.growth.resumption import (
     grow_from_rescue,
     record_resumed,
 )
+from wms.dags.language.commands.success import most_tolerated
 from wms.dags.language.origin import TOP, Origin
 from wms.dags.language.size_limits import MAX_DATA_ATTEMPTS, MAX_RESCUES
 from wms.dags.language.spec import DagSpec, RunOptions
-from wms.dags.language.success import most_tolerated
 from wms.dags.lifecycle import NEGOTIATE_TASK
 from wms.dags.models import Dag, DagEvent, Node
 from wms.dags.rescue.names import rescue_stem

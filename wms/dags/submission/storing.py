@@ -19,6 +19,7 @@ from wms.dags.engine import transitions
 from wms.dags.engine.node_features import features_row
 from wms.dags.engine.node_work import begins_plain
 from wms.dags.joins.storing import JoinPlan, KeptOutcomes, plan_joins, store_joins
+from wms.dags.language.plain_values import texts_of
 from wms.dags.language.spec import DagSpec, NodeSpec, TimeLimits
 from wms.dags.models import Dag, SubmitDescription
 from wms.dags.states import COUNTED_KINDS, NodeKind
@@ -136,10 +137,8 @@ def _node_row(
     node: NodeSpec, descriptions: Mapping[str, int], rescued: tuple[int, int | None] | None
 ) -> _Row:
     description = descriptions.get(node.source)
-    variables = "{}"
-    if node.variables:
-        given = {v.name: v.value for v in node.variables.values() if not v.is_appended}
-        variables = json.dumps(given) if given else "{}"
+    given, _ = texts_of(node.variables, as_written=True)
+    variables = json.dumps(given) if given else "{}"
     features = features_row(node, keeps_source=description is None)
     max_retries = node.retry.count if node.retry is not None else 0
     if rescued is not None:

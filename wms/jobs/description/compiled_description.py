@@ -47,7 +47,7 @@ from wms.jobs.description.renderer_inputs import (
     Identity,
     SiteValues,
 )
-from wms.jobs.description.templates import Fill, Filler, Values, filler, slot_of
+from wms.jobs.description.templates import Fill, Filler, Values, filler, is_verbatim, slot_of
 from wms.jobs.models.descriptions import DEFAULTS
 
 #: Names whose values differ among the jobs of a node.
@@ -66,6 +66,8 @@ class _CommandText:
     fixed: str | None
     fill: Fill | None
     names: frozenset[str]
+    #: The values of a node stand in it as they are.
+    is_verbatim: bool = False
 
     def get(self, values: Values, budget: Budget) -> str | None:
         """Text for a node with these values."""
@@ -129,6 +131,14 @@ class CompiledDescription:
         self._match_values = {}
         has_varying_needs = any(t.fill for t in (*self._needed, *self._needed_attributes.values()))
         self._needs = None if has_varying_needs else self._read_needs({}, {}, budget)
+        varying_commands = {text.name for _, texts in self._varying for text in texts if text.fill}
+        #: Whether jobs differ in their arguments alone, in which values stand as they are.
+        self.only_arguments_vary = (
+            self._needs is not None
+            and not self._destinations
+            and varying_commands <= {"arguments"}
+            and all(self._commands[name].is_verbatim for name in varying_commands)
+        )
         every = (*self._commands.values(), *attributes.values())
         #: The names of all values that nodes may give it.
         self.names = frozenset().union(*(text.names for text in every))
@@ -230,7 +240,7 @@ class CompiledDescription:
         is_fixed = all(isinstance(part, str) for part in template)
         if is_fixed and not self._depends_on_job(name, "".join(map(str, template))):
             return _CommandText(name, text_of_node({}, budget), None, names)
-        return _CommandText(name, None, text_of_node, names)
+        return _CommandText(name, None, text_of_node, names, is_verbatim(template))
 
     def _depends_on_job(self, name: str, text: str) -> bool:
         """Whether a text without macros may mean something else for another job."""

@@ -22,6 +22,7 @@ from wms.jobs.description.compiled_description import CompiledDescription
 from wms.jobs.description.job_ad import GIVEN, PARENTS, RETRY, depends_on_job_or_parents
 from wms.jobs.description.job_fields import checked_length
 from wms.jobs.description.job_paths import JobPaths
+from wms.jobs.description.needs import is_need
 from wms.jobs.description.queue_statement import MAX_JOBS, BadQueue, Files
 from wms.jobs.description.renderer_inputs import CannotRender, CommandSet, Identity, SiteValues
 from wms.jobs.description.retry_changes import changes_for_retry
@@ -167,6 +168,18 @@ class Renderer:
                     yield fields
         except (BadQueue, MacroError) as error:
             raise CannotRender(str(error)) from error
+
+    def only_arguments_vary(self, context: NodeContext) -> bool:
+        """Whether nodes with values for the names of this one have jobs that differ in their
+        arguments alone, where the values stand as they are.
+
+        Raises CannotRender.
+        """
+        if len(self._stages) != 1 or not self._stages[0].queue.is_single:
+            return False
+        node = self._node(context)
+        has_needs = any(map(is_need, (*node.attributes, *node.appended_attributes)))
+        return not has_needs and self._compiled_for(0, node).only_arguments_vary
 
     def _add_jobs(
         self,

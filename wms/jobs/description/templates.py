@@ -12,6 +12,8 @@ Values: TypeAlias = Mapping[str, str]
 Filler: TypeAlias = Callable[[Values, Budget], str]
 #: The same; None is a text that is not known yet.
 Fill: TypeAlias = Callable[[Values, Budget], str | None]
+#: Larger ones may exceed limits with one node's values and not with another's.
+_MOST_PARTS, _MOST_CHARACTERS = 100, 8 * 1024
 
 
 def slot_of(name: str) -> Template:
@@ -47,3 +49,16 @@ def _is_plain(part: Slot | Call) -> TypeGuard[Slot]:
     if isinstance(part, Call) or not isinstance(part.name, str) or part.takes_empty:
         return False
     return all(isinstance(each, str) for each in part.default)
+
+
+def is_verbatim(template: Template) -> bool:
+    """Whether a template of a usual size is a text without references to the site, in which values
+    stand as they are.
+    """
+    texts = [part for part in template if isinstance(part, str)]
+    return (
+        len(template) <= _MOST_PARTS
+        and sum(map(len, texts)) <= _MOST_CHARACTERS
+        and not any("$" in text for text in texts)
+        and all(isinstance(part, str) or _is_plain(part) for part in template)
+    )

@@ -23,8 +23,6 @@ from wms.dags.simulation.options import Trigger
 from wms.dags.simulation.testbed import SimulationTestbed, create_testbed
 from wms.dags.states import NodeKind
 
-#: Commands whose cases stand in files of their own, with crashes of their own.
-_OF_OTHERS = {"REPEAT", "EXPAND"}
 _WITH_JOBS = (NodeKind.JOB, NodeKind.FINAL)
 #: What is expected of a case whatever the order in which its nodes end.
 _STATES = ("dag_state", "dag_status", "exit_code", "nodes")
@@ -51,7 +49,7 @@ def _additions(case: Case) -> set[str]:
 def _extensions() -> list[Case]:
     files = sorted(FOLDER.glob("*.json"))
     every = [case for path in files for case in read_cases(path.read_text("utf-8"), file=path.name)]
-    return [case for case in every if (_additions(case) - _OF_OTHERS)]
+    return [case for case in every if _additions(case)]
 
 
 EXTENSIONS = _extensions()

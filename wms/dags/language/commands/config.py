@@ -67,6 +67,7 @@ _MOST_STRICT = 3
 def read_config(text: str, file: str, state: ParseState) -> None:
     """Read the settings of a file into the options of the run; collect its faults and warnings."""
     source = SourceText(text, file)
+    source.split()
     for at, raw in enumerate(source.lines):
         if not raw.strip() or is_comment(raw):
             continue

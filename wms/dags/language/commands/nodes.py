@@ -172,7 +172,7 @@ def add_node(cursor: Cursor, name: str, kind: NodeKind, source: str, directory: 
     at = len(state.specs)
     if at >= state.limits.max_nodes:
         raise DagTooLarge(f"a DAG has at most {state.limits.max_nodes} nodes")
-    node = NodeSpec(full_name, kind, source, SourceLocation(cursor.file, cursor.line), directory)
+    node = NodeSpec(full_name, kind, source, cursor.file, cursor.line, directory)
     state.specs.append(node)
     state.spec.nodes[full_name] = node
     if kind is _JOB or kind in _GRAPH_KINDS:

@@ -12,7 +12,7 @@ from tests.wms.dags.language.parsing import (
     warnings,
     well_read,
 )
-from wms.dags.language.config import OPTIONS
+from wms.dags.language.commands.config import OPTIONS
 from wms.dags.language.parser import parse_dag
 from wms.dags.language.spec import RunOptions
 from wms.dags.states import ScriptKind

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from matching.ads.classads import AdError, parse_expression
 from matching.descriptions.environments import BadEnvironment, parse_environment
-from wms.dags.language.config import read_config
+from wms.dags.language.commands.config import read_config
 from wms.dags.language.faults import Fault
 from wms.dags.language.lexer import keyword
 from wms.dags.language.numbers import LARGEST, whole

@@ -17,14 +17,14 @@ from wms.core.loops import wake_loop
 from wms.core.statemachine import Increment, OwnValues, Sent
 from wms.dags import lifecycle, operations
 from wms.dags.engine import transitions
-from wms.dags.engine.decisions import after_failed_submit
-from wms.dags.engine.job_factory import LIMIT_S, Fault, make_specs
 from wms.dags.engine.node_features import features_of
 from wms.dags.engine.node_work import not_provisioned, write_work
-from wms.dags.engine.nodes_without_jobs import start_inner, start_request
 from wms.dags.engine.round import NodeOutcome, Round, nodes_by_id
-from wms.dags.engine.settling import attempt_of, begin
-from wms.dags.engine.throttles import ReadyNode, capacity_of, ready_nodes, take_ready
+from wms.dags.engine.settling.decisions import after_failed_submit
+from wms.dags.engine.settling.settle import attempt_of, begin
+from wms.dags.engine.submitting.job_factory import LIMIT_S, Fault, make_specs
+from wms.dags.engine.submitting.nodes_without_jobs import start_inner, start_request
+from wms.dags.engine.submitting.throttles import ReadyNode, capacity_of, ready_nodes, take_ready
 from wms.dags.models import MatchRecord, Node, NodeTimer, NodeWork
 from wms.dags.services.policies import matchmaking_policy
 from wms.dags.states import COUNTED_KINDS, DagCause, NodeCause, NodeKind, NodeState, ScriptKind

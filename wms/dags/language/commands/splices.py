@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from wms.dags.language.commands.nodes import check_name, directory_below
 from wms.dags.language.faults import Fault
 from wms.dags.language.lexer import SourceText, keyword
-from wms.dags.language.nodes import check_name, directory_below
 from wms.dags.language.numbers import whole
 from wms.dags.language.parse_state import Cursor, Scope, Splice
 from wms.dags.states import COUNTED_KINDS

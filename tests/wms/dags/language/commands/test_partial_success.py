@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.wms.dags.language.parsing import fault_locations, read, warning_locations, well_read
+from wms.dags.language.commands.success import judge, most_tolerated
 from wms.dags.language.spec import GateSpec, GroupTolerance, Retry, SourceLocation, Tolerance
-from wms.dags.language.success import judge, most_tolerated
 from wms.dags.states import NodeKind
 
 AT_SIX = datetime(2026, 12, 1, 6, 0, tzinfo=UTC)

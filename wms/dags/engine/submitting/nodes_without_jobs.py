@@ -11,12 +11,12 @@ from dataclasses import replace
 from matching.descriptions.substitution import OwnAttributes
 from wms.core.errors import InvalidInput, PilotageError
 from wms.dags import lifecycle
-from wms.dags.engine.decisions import after_failed_submit
-from wms.dags.engine.job_factory import site_evaluator
 from wms.dags.engine.node_features import features_of
 from wms.dags.engine.node_work import work_of, write_work
 from wms.dags.engine.round import NodeOutcome, Round
-from wms.dags.engine.settling import attempt_of
+from wms.dags.engine.settling.decisions import after_failed_submit
+from wms.dags.engine.settling.settle import attempt_of
+from wms.dags.engine.submitting.job_factory import site_evaluator
 from wms.dags.lifecycle import DATA_TOPIC
 from wms.dags.models import Dag, Node
 from wms.dags.rescue.rescue_files import Resumption

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from wms.dags import lifecycle
 from wms.dags.engine.node_work import work_of
-from wms.dags.engine.nodes_without_jobs import go_on_at_site
 from wms.dags.engine.round import NodeOutcome, Round
-from wms.dags.engine.settling import begin
+from wms.dags.engine.settling.settle import begin
+from wms.dags.engine.submitting.nodes_without_jobs import go_on_at_site
 from wms.dags.joins.deciding import decide_unmet
 from wms.dags.models import Node
 from wms.dags.states import COUNTED_KINDS, NodeKind, NodeState

@@ -13,12 +13,12 @@ from dataclasses import dataclass, field
 
 from wms.core.statemachine import Increment
 from wms.dags import lifecycle
-from wms.dags.engine.decisions import Attempt, Next, after_job
 from wms.dags.engine.gates import begin_gates
 from wms.dags.engine.node_features import Features, features_of
 from wms.dags.engine.node_work import work_of
 from wms.dags.engine.round import NodeOutcome, Round, nodes_by_id
-from wms.dags.engine.tolerance import fail_nodes
+from wms.dags.engine.settling.decisions import Attempt, Next, after_job
+from wms.dags.engine.settling.tolerance import fail_nodes
 from wms.dags.growth.ends import grow_after
 from wms.dags.joins.deciding import follow_ends
 from wms.dags.joins.outcomes import facts_of_outcomes

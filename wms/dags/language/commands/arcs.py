@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wms.dags.language.conditions import add_conditions, check_condition, split_condition
+from wms.dags.language.commands.conditions import add_conditions, check_condition, split_condition
 from wms.dags.language.faults import ConsequentFault, Fault
 from wms.dags.language.lexer import keyword, split_blanks
 from wms.dags.language.parse_state import Cursor

@@ -15,11 +15,16 @@ from matching.descriptions.substitution import Evaluator
 from matching.negotiation.unmatched_reasons import grouped_reasons
 from matching.task_queues.needs import Needs
 from matching.task_queues.requirements import offer_refusal
-from wms.dags.engine.earlier_attempts import avoided_hosts, avoided_sites
 from wms.dags.engine.node_features import PLAIN, Features, features_of
-from wms.dags.engine.submission_reads import SubmissionReads
-from wms.dags.engine.throttles import ReadyNode
-from wms.dags.engine.workspace_texts import LateDescriptions, NoDescription, Parents, WorkspaceFiles
+from wms.dags.engine.submitting.earlier_attempts import avoided_hosts, avoided_sites
+from wms.dags.engine.submitting.submission_reads import SubmissionReads
+from wms.dags.engine.submitting.throttles import ReadyNode
+from wms.dags.engine.submitting.workspace_texts import (
+    LateDescriptions,
+    NoDescription,
+    Parents,
+    WorkspaceFiles,
+)
 from wms.dags.models import Dag
 from wms.dags.negotiation.requests import requests_of
 from wms.dags.reading.dag_jobs import jobs_of

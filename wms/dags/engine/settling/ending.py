@@ -17,11 +17,11 @@ from django.db.models import Q
 from wms.core.inbox import announce
 from wms.core.models import InboxEntry
 from wms.dags import lifecycle
-from wms.dags.engine.node_clusters import cluster_jobs
 from wms.dags.engine.node_work import not_provisioned, requests_of_nodes
-from wms.dags.engine.nodes_without_jobs import inner_dags
 from wms.dags.engine.round import NodeOutcome, Round
-from wms.dags.engine.tolerance import judge_failures
+from wms.dags.engine.settling.node_clusters import cluster_jobs
+from wms.dags.engine.settling.tolerance import judge_failures
+from wms.dags.engine.submitting.nodes_without_jobs import inner_dags
 from wms.dags.joins.deciding import follow_ends
 from wms.dags.joins.selectors import has_failed, unhandled_failures
 from wms.dags.lifecycle import INNER_TOPIC

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.wms.dags.language.parsing import faults, values_of, well_read
-from wms.dags.language.growth import copy_path, first_name, next_pass, pass_name
+from wms.dags.language.commands.growth import copy_path, first_name, next_pass, pass_name
 from wms.dags.language.parser import parse_dag
 from wms.dags.language.spec import Expansion, Repeat
 

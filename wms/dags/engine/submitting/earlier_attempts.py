@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 from matching.task_queues.rescheduling import Avoids, with_host
 from wms.core.conf import conf
-from wms.dags.engine.throttles import ReadyNode
+from wms.dags.engine.submitting.throttles import ReadyNode
 from wms.dags.models import Dag, NodeEvent
 from wms.jobs.binding.scopes import sites_of
 from wms.jobs.models import Attempt, Job

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from django.db.models import Exists, OuterRef, Q
 
 from matching.task_queues.resources import Resource
-from wms.dags.engine.throttles import ReadyNode
+from wms.dags.engine.submitting.throttles import ReadyNode
 from wms.dags.models import SubmitDescription
 from wms.jobs.models import WorkspaceFile
 from wms.sites.models import Site

@@ -13,7 +13,7 @@ from dataclasses import replace
 from itertools import islice
 
 from wms.core.errors import Finding, InvalidInput
-from wms.dags.language.conditions import check_condition
+from wms.dags.language.commands.conditions import check_condition
 from wms.dags.language.faults import Fault, ReadingStopped
 from wms.dags.language.lexer import unquote
 from wms.dags.language.numbers import whole

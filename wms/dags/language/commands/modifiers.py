@@ -10,13 +10,13 @@ import posixpath
 import re
 from typing import Literal
 
+from wms.dags.language.commands.success import category_tolerance, is_of_category
 from wms.dags.language.faults import Fault
 from wms.dags.language.lexer import keyword, unquote
 from wms.dags.language.numbers import LARGEST, exit_code, whole
 from wms.dags.language.parse_state import Cursor
 from wms.dags.language.size_limits import MAX_NAME_LENGTH, MAX_RETRIES
 from wms.dags.language.spec import AbortRule, Retry, TimeLimits, Tolerance
-from wms.dags.language.success import category_tolerance, is_of_category
 from wms.dags.rescue.names import aside_fault
 
 _CHANGE = re.compile(r"(\+?[A-Za-z_][A-Za-z0-9_.]*)(\*?=)(.+)\Z", re.DOTALL)

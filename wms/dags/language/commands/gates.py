@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from wms.core.models import Role
+from wms.dags.language.commands.nodes import add_node, check_name
 from wms.dags.language.faults import Fault
 from wms.dags.language.lexer import keyword
-from wms.dags.language.nodes import add_node, check_name
 from wms.dags.language.parse_state import Cursor
 from wms.dags.language.spec import GateSpec
 from wms.dags.states import NodeKind

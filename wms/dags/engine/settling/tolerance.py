@@ -18,7 +18,7 @@ from wms.dags.engine import transitions
 from wms.dags.engine.node_work import write_work
 from wms.dags.engine.round import Round
 from wms.dags.joins.selectors import unhandled_failures
-from wms.dags.language.success import judge
+from wms.dags.language.commands.success import judge
 from wms.dags.models import Dag, Node, NodeWork
 from wms.dags.states import COUNTED_KINDS, NODE_TRANSITIONS, NodeState
 

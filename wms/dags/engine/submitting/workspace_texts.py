@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 
 from wms.core.errors import PilotageError
-from wms.dags.engine.throttles import ReadyNode
+from wms.dags.engine.submitting.throttles import ReadyNode
 from wms.dags.models import Dag, Edge
 from wms.jobs.content.blobs import open_blob
 from wms.jobs.description.submit_file import SubmitFile, parse_submit_file

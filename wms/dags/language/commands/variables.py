@@ -70,7 +70,7 @@ def _read_simple_line(cursor: Cursor, rest: str) -> bool:
     if node.variables is None:
         node.variables = given
     elif node.variables.keys().isdisjoint(given):
-        node.variables.update(given)
+        changeable_variables(node).update(given)
     else:
         return False
     return True
@@ -142,14 +142,21 @@ def checked_key(key: str) -> Key:
 
 def _set_variable(cursor: Cursor, node: NodeSpec, lowered: str, variable: Variable) -> None:
     """Set a variable of a node. Appended values override prepended ones."""
-    if node.variables is None:
-        node.variables = {}
-    earlier = node.variables.get(lowered)
-    if earlier is None and len(node.variables) >= MAX_VARIABLES:
+    variables = changeable_variables(node)
+    earlier = variables.get(lowered)
+    if earlier is None and len(variables) >= MAX_VARIABLES:
         raise Fault(f"a node has at most {MAX_VARIABLES} variables")
     if earlier is not None and earlier.location not in cursor.state.all_nodes_locations:
         again = "" if earlier.name == variable.name else f" as {earlier.name}"
         first = cursor.text_of(earlier.location)
         cursor.warn(f"{variable.name} was given{again} in {first}: the last one counts")
     if earlier is None or variable.is_appended or not earlier.is_appended:
-        node.variables[lowered] = variable
+        variables[lowered] = variable
+
+
+def changeable_variables(node: NodeSpec) -> dict[str, Variable]:
+    """Variables of a node, as a dictionary of its own that may be changed."""
+    variables = node.variables
+    if not isinstance(variables, dict):
+        variables = node.variables = dict(variables or {})
+    return variables

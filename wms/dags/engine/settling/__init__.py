@@ -1,0 +1,1 @@
+"""Ends of nodes and DAGs, decided and carried out."""
