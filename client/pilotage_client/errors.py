@@ -38,6 +38,11 @@ class UsageError(PilotageError):
     code = "usage"
 
 
+def why_of(error: OSError | UnicodeDecodeError) -> str:
+    """Reason why a file cannot be read, for people."""
+    return error.strerror or str(error) if isinstance(error, OSError) else "it is no text in UTF-8"
+
+
 class NoProfile(UsageError):
     """Nobody has told which portal, or with which token."""
 

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from .errors import NoProfile, UsageError
+from .errors import NoProfile, UsageError, why_of
 
 URL_VARIABLE = "PILOTAGE_URL"
 TOKEN_VARIABLE = "PILOTAGE_TOKEN"
@@ -122,7 +122,7 @@ def _token(given: str, kept: Profile, *, is_own: bool) -> tuple[str, str]:
         try:
             return Path(path).read_text(encoding="utf-8").strip(), path
         except (OSError, UnicodeDecodeError) as error:
-            raise UsageError(f"{path} with the token cannot be read: {error}.") from None
+            raise UsageError(f"{path} with the token cannot be read: {why_of(error)}.") from None
     return (kept.token, kept.source) if is_own else ("", "")
 
 
@@ -151,7 +151,7 @@ def _content() -> dict[str, Any]:
     except FileNotFoundError:
         return {}
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path} cannot be read: {error}.") from None
+        raise UsageError(f"{path} cannot be read: {why_of(error)}.") from None
     if path.stat().st_mode & 0o077 and "token" in text:
         raise UsageError(
             f"Others may read {path}, which has a token: `chmod 600 {path}`, and make a new "

@@ -7,7 +7,7 @@ from argparse import Namespace
 from urllib.parse import urlsplit
 
 from ..client import Client
-from ..errors import NoProfile, PilotageError, UsageError
+from ..errors import NoProfile, PilotageError, UsageError, why_of
 from ..profiles import Profile, checked_url, config_file, find_profile, forget_token, save_profile
 from .printing import say, say_json, tell
 
@@ -108,7 +108,7 @@ def _read_token(options: Namespace, url: str) -> str:
             with open(options.token_file, encoding="utf-8") as file:
                 text = file.read()
         except (OSError, UnicodeDecodeError) as error:
-            raise UsageError(f"{options.token_file} cannot be read: {error}.") from None
+            raise UsageError(f"{options.token_file} cannot be read: {why_of(error)}.") from None
     elif sys.stdin.isatty():
         from getpass import getpass
 

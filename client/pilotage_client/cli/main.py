@@ -24,7 +24,7 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
 
-from ..errors import PilotageError, Problem
+from ..errors import PilotageError, Problem, UsageError, why_of
 from .parser import parser
 from .printing import tell
 
@@ -76,13 +76,11 @@ def _run(options: Namespace) -> int:
 def _token_of(options: Namespace) -> str:
     if not options.token_file:
         return ""
-    from ..errors import UsageError
-
     try:
         with open(options.token_file, encoding="utf-8") as file:
             return file.read().strip()
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{options.token_file} cannot be read: {error}.") from None
+        raise UsageError(f"{options.token_file} cannot be read: {why_of(error)}.") from None
 
 
 def _split(arguments: list[str]) -> tuple[list[str], list[str]]:

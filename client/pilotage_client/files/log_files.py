@@ -12,7 +12,7 @@ import os
 import zlib
 from contextlib import suppress
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, cast
 
 PACKED = ".gz"
 _CHUNK_BYTES = 1024 * 1024
@@ -78,7 +78,7 @@ class LogFiles:
 
 
 def _opened(path: Path) -> BinaryIO:
-    return gzip.open(path) if path.suffix == PACKED else path.open("rb")
+    return cast(BinaryIO, gzip.open(path)) if path.suffix == PACKED else path.open("rb")
 
 
 def _key(path: Path, stat: os.stat_result) -> _Key:
