@@ -88,7 +88,7 @@ class Problem(PilotageError):
     """A refusal by the portal, as it tells it (RFC 9457)."""
 
     def __init__(self, document: Mapping[str, Any], answer: Answer) -> None:
-        self.status = answer.status
+        self.status, self.url = answer.status, answer.url
         self.type = str(document.get("type") or _NO_TYPE)
         self.title = str(document.get("title") or "")
         self.detail = str(document.get("detail") or self.title or f"status {answer.status}")
@@ -138,6 +138,12 @@ class NotFound(Problem):
     """There is no such object, or one may not see it."""
 
     exit_code = 5
+
+    def __str__(self) -> str:
+        """The reason, and which object was asked for if that does not tell it."""
+        if any(character.isdigit() for character in self.detail):
+            return self.detail
+        return f"{self.detail.rstrip('.')}: {self.url.partition('/api/v1/')[2]}"
 
 
 class Conflict(Problem):

@@ -29,7 +29,7 @@ def login(options: Namespace) -> int:
     if options.json:
         say_json({"user": user, "url": profile.url, "profile": profile.name, "file": str(path)})
     else:
-        say(f"{user} at {profile.url}, kept as profile {profile.name} in {path}")
+        say(f"{user or 'Logged in'} at {profile.url}, kept as profile {profile.name} in {path}")
     return 0
 
 
@@ -61,7 +61,8 @@ def token(client: Client, options: Namespace) -> int:
         say_json(facts)
     else:
         for name, value in facts.items():
-            say(f"{name:8} {value}")
+            if value:
+                say(f"{name:8} {value}")
     return 0
 
 

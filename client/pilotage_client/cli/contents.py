@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ..client import Client
-from ..errors import PilotageError, UsageError
+from ..errors import NotFound, PilotageError, UsageError
 from ..files.sinks import FileSink, place_below
 from ..flows.contents import file_path
 from ..model import LogPart
@@ -25,6 +25,7 @@ from .targets import Target, target
 _PAUSE_S, _PEEK_S = 1.0, 5.0
 _PIECE_BYTES = 1024 * 1024
 _NOTHING = 1
+_NODE_ENDS = frozenset({"done", "failed", "futile", "skipped"})
 Part = Callable[..., LogPart]
 
 
@@ -35,15 +36,29 @@ def tail(client: Client, options: Namespace) -> int:
     if named.kind == "pilot":
         path, job = file_path("pilots", named.name, "log"), 0
     else:
-        job = _job_of(client, named)
+        job = _job_of(client, named, waits=options.follow)
         path = file_path("jobs", job, stream)
     more = {"attempt": options.attempt} if job else {}
-    part = client.log_part(path, tail=min(options.bytes, _PIECE_BYTES), **more)
+    part = _first_part(client, path, job, options, more)
     sys.stdout.write(part.text)
     sys.stdout.flush()
     if options.follow:
         _follow(client, path, part, job, more)
     return 0
+
+
+def _first_part(
+    client: Client, path: str, job: int, options: Namespace, more: Mapping[str, Any]
+) -> LogPart:
+    """The end of a log; one that is followed may begin later, unless its job has ended."""
+    while True:
+        has_ended = not (options.follow and job) or client.job(job).has_ended
+        try:
+            return client.log_part(path, tail=min(options.bytes, _PIECE_BYTES), **more)
+        except NotFound:
+            if has_ended:
+                raise
+        time.sleep(_PAUSE_S)
 
 
 def _follow(client: Client, path: str, part: LogPart, job: int, more: Mapping[str, Any]) -> None:
@@ -65,13 +80,17 @@ def _follow(client: Client, path: str, part: LogPart, job: int, more: Mapping[st
         sys.stdout.flush()
 
 
-def _job_of(client: Client, named: Target) -> int:
+def _job_of(client: Client, named: Target, *, waits: bool) -> int:
+    """Number of a job, or of the latest one of a node; of one that has none yet if it `waits`."""
     if named.kind == "job":
         return named.id
-    job = client.node(named.id, named.name)["job"]
-    if job is None:
-        raise UsageError(f"{named.text} has no job yet.")
-    return int(job)
+    while True:
+        node = client.node(named.id, named.name)
+        if node["job"] is not None:
+            return int(node["job"])
+        if not waits or node["state"] in _NODE_ENDS:
+            raise UsageError(f"{named.text} is {node['state']} and has no job.")
+        time.sleep(_PAUSE_S)
 
 
 def fetch(client: Client, options: Namespace) -> int:

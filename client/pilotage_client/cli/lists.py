@@ -174,8 +174,8 @@ def _filters(client: Client, options: Namespace, usual: Mapping[str, Any]) -> di
     found: dict[str, Any] = dict(usual)
     if options.owner:
         found["owner"] = options.owner
-    elif not options.all_owners:
-        found["owner"] = client.username()
+    elif not options.all_owners and (own := client.username()):
+        found["owner"] = own
     if getattr(options, "since", None):
         found["since"] = options.since
     return {**found, **_pairs(options.filter)}

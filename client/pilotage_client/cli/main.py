@@ -26,7 +26,7 @@ from typing import Any
 
 from ..errors import PilotageError, Problem, UsageError, why_of
 from .parser import parser
-from .printing import tell
+from .printing import here, tell
 
 _INTERRUPTED = 130
 _NO_VERDICT = 2
@@ -98,10 +98,12 @@ def _tell_error(error: PilotageError, options: Namespace) -> None:
         say_json(dict(error.document))
     found = error.findings if isinstance(error, Problem) else ()
     for finding in found:
-        tell(str(finding))
-    # With one finding the detail says the same once more.
-    if len(found) != 1:
+        tell(str(here(finding, options)))
+    # The detail may say the same once more.
+    if not any(finding.message in str(error) for finding in found):
         tell(f"pilotage: {error}")
+    elif len(found) > 1:
+        tell(f"pilotage: {len(found)} faults; nothing was changed.")
 
 
 def _tell_skew(skew_s: float) -> None:

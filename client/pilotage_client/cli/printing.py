@@ -10,9 +10,14 @@ import sys
 from argparse import Namespace
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
+from ..model import Finding, time_of
 from .constraints import constraint, field_of
+
+if TYPE_CHECKING:
+    from ..files.found import DagFiles
 
 _STYLES = {
     "completed": "green", "done": "green", "running": "cyan", "failed": "red", "held": "yellow",
@@ -40,6 +45,12 @@ def say_json(value: Any) -> None:
     say(json.dumps(value, indent=2, ensure_ascii=False))
 
 
+def here(finding: Finding, options: Namespace) -> Finding:
+    """Finding with the path that its file has on this host, if it is one of those sent."""
+    sent: DagFiles | None = getattr(options, "sent", None)
+    return replace(finding, file=sent.here(finding.file)) if sent and finding.file else finding
+
+
 def is_terminal() -> bool:
     """Whether a person reads what is printed."""
     return sys.stdout.isatty()
@@ -65,8 +76,6 @@ def print_rows(rows: Sequence[Row], columns: Sequence[Column], options: Namespac
 
 def short_time(text: str | None) -> str:
     """Time of the API, to the minute and in this host's zone."""
-    from ..model import time_of
-
     found = time_of(text)
     return f"{found.astimezone():%Y-%m-%d %H:%M}" if found else ""
 

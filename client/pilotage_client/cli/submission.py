@@ -13,7 +13,7 @@ from ..errors import UsageError
 from ..files.dag_scan import is_dag_text
 from ..files.found import DagFiles, JobFiles, dag_files, job_files
 from ..model import Check, Cluster, Dag, Finding
-from .printing import say, say_json, tell, upload_bar
+from .printing import here, say, say_json, tell, upload_bar
 
 _FAULTY = 1
 _NO_VERDICT = 2
@@ -24,7 +24,6 @@ def submit(client: Client, options: Namespace) -> int:
     run: Any
     if _is_dag(options):
         found = _dag_files(options)
-        _tell_notices(found.notices)
         texts = {
             "options": json.dumps(_values(options.option)) if options.option else "",
             "labels": ",".join(options.label),
@@ -49,7 +48,7 @@ def submit(client: Client, options: Namespace) -> int:
                 text, files, options=_job_options(options), key=options.key, progress=progress
             )
         name, page = f"c{run.id}", f"clusters/{run.id}/"
-    _tell_findings(run.submitted.warnings, "warning")
+    _tell_findings(run.submitted.warnings, "warning", options)
     if not options.wait:
         _say_submitted(run.submitted, name, f"{client.profile.url}/{page}", options)
         return 0
@@ -68,12 +67,11 @@ def check(client: Client, options: Namespace) -> int:
         return _trial(client, options, "check", _check_texts(options))
     else:
         sent = _dag_files(options)
-        _tell_notices(sent.notices)
         found = client.check_dag(sent, description=options.description)
     if options.json:
         say_json(found.raw)
     else:
-        _say_check(found)
+        _say_check(found, options)
     return 0 if found.is_faultless else _FAULTY
 
 
@@ -89,7 +87,6 @@ def simulate(client: Client, options: Namespace) -> int:
 
 def _trial(client: Client, options: Namespace, kind: str, texts: Mapping[str, str]) -> int:
     found = _dag_files(options)
-    _tell_notices(found.notices)
     ended = client.trial(kind, found, texts)
     if ended["state"] != "done":
         tell(f"pilotage: the trial is {ended['state']}: {ended['state_reason']}")
@@ -119,7 +116,7 @@ def _is_dag(options: Namespace) -> bool:
 
 
 def _dag_files(options: Namespace) -> DagFiles:
-    return dag_files(
+    options.sent = dag_files(
         options.files,
         more=options.file,
         directory=options.directory,
@@ -127,6 +124,9 @@ def _dag_files(options: Namespace) -> DagFiles:
         uses_dag_dir=options.usedagdir,
         is_afresh=getattr(options, "afresh", False),
     )
+    _tell_notices(options.sent.notices)
+    found: DagFiles = options.sent
+    return found
 
 
 def _jobs(options: Namespace) -> tuple[str, JobFiles]:
@@ -184,10 +184,10 @@ def _read(path: Path) -> str:
         raise UsageError(f"{path} cannot be read: {error.strerror}.") from None
 
 
-def _say_check(found: Check) -> None:
+def _say_check(found: Check, options: Namespace) -> None:
     for fault in found.findings:
-        say(str(fault))
-    for warning in found.warnings:
+        say(str(here(fault, options)))
+    for warning in (here(each, options) for each in found.warnings):
         say(
             f"{warning.place}: warning: {warning.message}"
             if warning.place
@@ -218,7 +218,7 @@ def _tell_notices(notices: Sequence[str]) -> None:
         tell(notice)
 
 
-def _tell_findings(findings: Sequence[Finding], kind: str) -> None:
-    for found in findings:
+def _tell_findings(findings: Sequence[Finding], kind: str, options: Namespace) -> None:
+    for found in (here(each, options) for each in findings):
         place = f"{found.place}: " if found.place else ""
         tell(f"{place}{kind}: {found.message}")

@@ -102,6 +102,8 @@ def _chosen(client: Client, options: Namespace) -> dict[str, list[int]]:
         named = [target(text, "dag", "cluster") for text in options.targets]
         return {kind: [each.id for each in named if each.kind == kind] for kind in _ACTIVE}
     owner = client.username()
+    if not owner:
+        raise UsageError("This portal does not tell who you are: name what is to be watched.")
     return {
         "dag": [dag.id for dag in client.dags(owner=owner, state=_ACTIVE["dag"])],
         "cluster": [c.id for c in client.clusters(owner=owner, state=_ACTIVE["cluster"])],

@@ -42,6 +42,10 @@ class DagFiles:
     texts: Collection[str]
     notices: Sequence[str]
 
+    def here(self, name: str) -> str:
+        """Path of a file on this host, from where one is; the name itself if it is none of them."""
+        return os.path.relpath(self.files[name]) if name in self.files else name
+
     @property
     def size_bytes(self) -> int:
         """Size of all files."""
@@ -135,6 +139,9 @@ class _Search:
         """Add the files that a description names for the jobs of its queue statements."""
         for values in self._rows(description.queues, folder):
             for name, is_program in description.names({**macros, **values}):
+                if os.path.normpath(name).startswith(".."):
+                    # The portal refuses it, wherever it lies, and tells so.
+                    continue
                 if is_program:
                     self.program(name, folder)
                 else:

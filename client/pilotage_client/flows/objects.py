@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar, Union
 
-from ..errors import NoAnswer, NoSuchNode, TimedOut
+from ..errors import NoAnswer, NoSuchNode, NotFound, TimedOut
 from ..model import Cluster, Dag, Job, Pilot, Raw, Site
 from ..wire import Flow, Pause
 from ..wire import path as at
@@ -19,9 +19,17 @@ E = TypeVar("E", Dag, Cluster, Job)
 
 
 def username() -> Flow[str]:
-    """Name of the user whose token is sent."""
-    lines = yield from get("my-quotas/")
-    return str(lines[0]["whose"]) if lines else ""
+    """Name of the user whose token is sent; empty if the portal is too old to tell it.
+
+    Raises NotAuthenticated.
+    """
+    try:
+        me: Raw = yield from get("me/")
+    except NotFound:
+        # Only who is known is answered, whatever there is.
+        yield from get("my-quotas/")
+        return ""
+    return str(me.get("username") or me.get("name") or "")
 
 
 def dag(dag_id: int) -> Flow[Dag]:
