@@ -5,34 +5,39 @@ Run from the archive, every module would be compiled at every start, which takes
 
 from __future__ import annotations
 
-import hashlib
 import os
 import sys
-import tempfile
-import zipfile
 from pathlib import Path
 
 
 def _unpacked(archive: Path) -> Path:
     """Folder with the content of the archive, in this user's cache. Raises OSError."""
     stat = archive.stat()
-    named = f"{archive.resolve()} {stat.st_size} {stat.st_mtime_ns} {sys.version_info[:2]}"
+    named = f"{stat.st_size:x}-{stat.st_mtime_ns:x}-{stat.st_ino:x}"
     cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    place = Path(cache, "pilotage-client", hashlib.sha256(named.encode()).hexdigest()[:24])
+    place = Path(cache, "pilotage-client", named)
     if not place.is_dir():
-        place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        fresh = Path(tempfile.mkdtemp(dir=place.parent))
-        with zipfile.ZipFile(archive) as content:
-            content.extractall(fresh)
-        try:
-            fresh.rename(place)
-        except OSError:
-            # Another call was faster.
-            if not place.is_dir():
-                raise
+        _unpack(archive, place)
     if place.stat().st_uid != os.getuid():
         raise PermissionError(f"{place} belongs to somebody else")
     return place
+
+
+def _unpack(archive: Path, place: Path) -> None:
+    """Unpack the archive, whole or not at all."""
+    import tempfile
+    import zipfile
+
+    place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    fresh = Path(tempfile.mkdtemp(dir=place.parent))
+    with zipfile.ZipFile(archive) as content:
+        content.extractall(fresh)
+    try:
+        fresh.rename(place)
+    except OSError:
+        # Another call was faster.
+        if not place.is_dir():
+            raise
 
 
 def run() -> int:

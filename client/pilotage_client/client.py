@@ -16,6 +16,7 @@ import time
 from collections.abc import Awaitable, Callable
 from email.utils import parsedate_to_datetime
 from functools import wraps
+from time import sleep
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, Union, overload
 
@@ -208,7 +209,7 @@ class Client(_Settings):
 
     def _do(self, step: Step) -> Any:
         if isinstance(step, Pause):
-            time.sleep(step.seconds)
+            sleep(step.seconds)
             return None
         if self._sender is None:
             from .sending import Sender

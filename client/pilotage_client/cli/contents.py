@@ -6,12 +6,12 @@ import hashlib
 import sys
 import tarfile
 import tempfile
-import time
 from argparse import Namespace
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from fnmatch import fnmatch
 from pathlib import Path
+from time import sleep
 from typing import Any
 
 from ..client import Client
@@ -58,7 +58,7 @@ def _first_part(
         except NotFound:
             if has_ended:
                 raise
-        time.sleep(_PAUSE_S)
+        sleep(_PAUSE_S)
 
 
 def _follow(client: Client, path: str, part: LogPart, job: int, more: Mapping[str, Any]) -> None:
@@ -70,7 +70,7 @@ def _follow(client: Client, path: str, part: LogPart, job: int, more: Mapping[st
                 quiet_s = 0.0
                 with suppress(PilotageError):
                     client.peek(job)
-            time.sleep(_PAUSE_S)
+            sleep(_PAUSE_S)
             quiet_s += _PAUSE_S
         begin = part.next_offset
         part = client.log_part(path, offset=begin, **more)
@@ -90,7 +90,7 @@ def _job_of(client: Client, named: Target, *, waits: bool) -> int:
             return int(node["job"])
         if not waits or node["state"] in _NODE_ENDS:
             raise UsageError(f"{named.text} is {node['state']} and has no job.")
-        time.sleep(_PAUSE_S)
+        sleep(_PAUSE_S)
 
 
 def fetch(client: Client, options: Namespace) -> int:

@@ -6,9 +6,9 @@ goes on where the portal is.
 
 from __future__ import annotations
 
-import time
 from argparse import Namespace
 from pathlib import Path
+from time import sleep
 from typing import Callable
 
 from ..client import Client
@@ -53,7 +53,7 @@ class _Sender:
                 # An event that is not whole yet, or nothing new.
                 if self._options.once:
                     return self._end(status, 0)
-                time.sleep(self._options.every)
+                sleep(self._options.every)
                 continue
             offset, sent = status.offset, (status.offset, len(piece))
             try:
@@ -78,7 +78,7 @@ class _Sender:
         if answer != self._told:
             tell(answer)
             self._told = answer
-        time.sleep(self._options.every)
+        sleep(self._options.every)
         return self._patiently(lambda: self._client.followed_log(dag_id))
 
     def _dag(self) -> int:
@@ -120,4 +120,4 @@ class _Sender:
                 if self._options.once:
                     raise
                 tell(f"{error} It is asked again.")
-                time.sleep(self._options.every)
+                sleep(self._options.every)

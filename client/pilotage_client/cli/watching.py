@@ -7,6 +7,7 @@ from argparse import Namespace
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from time import sleep
 from typing import Any, Union
 
 from ..client import Client
@@ -62,7 +63,7 @@ def watch(client: Client, options: Namespace) -> int:
                 break
             if until is not None and time.monotonic() >= until:
                 raise TimedOut(f"After {options.timeout:g} s it has not come so far.")
-            time.sleep(pause_s)
+            sleep(pause_s)
     if options.json:
         say_json([dict(_row(run)) for run in runs])
     if met.code is not None:
@@ -124,7 +125,7 @@ def _looked_up(client: Client, chosen: Mapping[str, list[int]]) -> list[Run]:
         except NoAnswer as error:
             tell(f"{error} It is asked again.")
             runs.clear()
-            time.sleep(_LONGEST_PAUSE_S)
+            sleep(_LONGEST_PAUSE_S)
         else:
             return runs
 

@@ -24,7 +24,7 @@ _TEXT_OF_LINES = re.compile(r"((?:\+|MY\.)?[A-Za-z0-9_][A-Za-z0-9_.]*)\s*@=\s*(\
 _QUEUE = re.compile(r"queue\b(?!\s*=)\s*(.*)\Z", re.IGNORECASE | re.DOTALL)
 _ITEMS = re.compile(r"(?P<names>.*?)\b(?P<word>in|from|matching)\b\s*(?P<rest>.*)\Z", re.I | re.S)
 _MACRO = re.compile(r"\$(\$?[A-Za-z]*)\(([^()]*)\)")
-_SLICE = re.compile(r"\[[-:\d\s]*\]\s*")
+_SLICE = re.compile(r"\A\[[-:\d\s]*\]\s*")
 _SEPARATOR = re.compile(r"[\s,]+")
 _MOST_ROWS = 10_000
 _MOST_DEPTH = 20
