@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import re
 import ssl
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from typing import Any
 from urllib.parse import urlencode
 
@@ -16,7 +16,7 @@ import httpx
 
 from .errors import UsageError
 from .profiles import Profile
-from .wire import Answer, Outcome, Request, Silence
+from .wire import Answer, Body, Outcome, Request, Silence
 
 _CONNECT_S, _READ_S = 10.0, 60.0
 #: A large DAG is read, checked and stored before it is answered.
@@ -90,6 +90,17 @@ class AsyncSender:
         await self._client.aclose()
 
 
+class _Awaited:
+    """Body for the asynchronous client, which takes nothing that can be gone through at once."""
+
+    def __init__(self, body: Body) -> None:
+        self._body = body
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        for piece in self._body:
+            yield piece
+
+
 def _settings(profile: Profile) -> dict[str, Any]:
     return {
         "headers": {
@@ -124,7 +135,8 @@ def _built(client: Any, profile: Profile, request: Request) -> httpx.Request:
         url += f"?{urlencode(request.query)}"
     named: dict[str, Any] = {"headers": request.headers}
     if request.body is not None:
-        named["content"] = request.body
+        is_awaited = isinstance(client, httpx.AsyncClient)
+        named["content"] = _Awaited(request.body) if is_awaited else request.body
         named["timeout"] = httpx.Timeout(_READ_OF_UPLOAD_S, connect=_CONNECT_S)
     elif request.json is not None:
         named["json"] = request.json

@@ -6,7 +6,7 @@ network and no clock, so one flow serves the synchronous and the asynchronous cl
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar, Union
 from urllib.parse import quote
@@ -28,10 +28,6 @@ class Body(Protocol):
 
     def __iter__(self) -> Iterator[bytes]:
         """Pieces of the content."""
-        ...
-
-    def __aiter__(self) -> AsyncIterator[bytes]:
-        """Pieces of the content, for the asynchronous sender."""
         ...
 
 

@@ -59,6 +59,7 @@ def driven(work: Coroutine[Any, Any, Any]) -> Any:
     raise AssertionError("it waits for something")
 
 
+@pytest.mark.slow
 def test_a_submitted_dag_is_waited_for(client: Client, dag_file: Path, portal: Portal) -> None:
     finish_when_idle(portal)
 
@@ -71,7 +72,7 @@ def test_a_submitted_dag_is_waited_for(client: Client, dag_file: Path, portal: P
     assert ended.ended_at is not None
 
 
-@pytest.mark.usefixtures("people")
+@pytest.mark.slow
 def test_the_asynchronous_client_does_the_same(
     people: SimpleNamespace, dag_file: Path, portal: Portal
 ) -> None:

@@ -137,7 +137,7 @@ def _fetch_files(
     client: Client, files: Sequence[tuple[str, str, str]], folder: Path, only: Sequence[str]
 ) -> list[str]:
     names = []
-    for name, path, sha256 in files:
+    for name, path, sha256 in sorted(files):
         if not _is_wanted(name, only):
             continue
         place = place_below(folder, name)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import secrets
 import tarfile
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Optional, Protocol
@@ -145,11 +145,6 @@ class Form:
             if self._progress is not None:
                 self._progress(len(piece))
 
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        """Pieces of the form; files are read in between."""
-        for piece in self:
-            yield piece
-
     def _pieces(self) -> Iterator[bytes]:
         for part in self._parts:
             yield self._between + part.head
@@ -166,10 +161,6 @@ class Plain:
         self.length = len(content)
 
     def __iter__(self) -> Iterator[bytes]:
-        """The content as one piece."""
-        yield self._content
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
         """The content as one piece."""
         yield self._content
 
