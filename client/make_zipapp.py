@@ -1,6 +1,6 @@
-"""Make `client/pilotage.pyz`: the client and all it needs as one file for Python 3.9 and newer.
+"""Make the client's wheel and `pilotage.pyz`: it and all it needs as one file for Python 3.9+.
 
-python client/make_zipapp.py [FILE]
+`python client/make_zipapp.py FOLDER`; by default they are made beside this file.
 """
 
 from __future__ import annotations
@@ -19,25 +19,29 @@ _OF_OLDER = ("exceptiongroup", "tomli", "typing-extensions")
 _OLDEST = "3.9"
 
 
-def make(target: Path) -> None:
-    """Make the zipapp. Raises CalledProcessError."""
+def make(folder: Path) -> list[Path]:
+    """Make both in a folder; where they are. Raises CalledProcessError."""
     with tempfile.TemporaryDirectory(prefix="pilotage-") as temporary:
         # A copy, so that nothing of the build stays beside the sources.
         sources = Path(temporary, "sources")
         shutil.copytree(
-            _HERE, sources, ignore=shutil.ignore_patterns("*.pyz", "__pycache__", "build")
+            _HERE, sources, ignore=shutil.ignore_patterns("*.pyz", "*.whl", "__pycache__", "build")
         )
         _pip("wheel", "--no-deps", "--wheel-dir", f"{temporary}/wheels", str(sources))
-        wheels = map(str, Path(temporary, "wheels").glob("*.whl"))
+        [wheel] = Path(temporary, "wheels").glob("*.whl")
         content = Path(temporary, "content")
         _pip(
             "install", "--target", str(content), "--no-compile", "--only-binary", ":all:",
             "--platform", "any", "--implementation", "py", "--abi", "none",
-            "--python-version", _OLDEST, *wheels, *_OF_OLDER,
+            "--python-version", _OLDEST, str(wheel), *_OF_OLDER,
         )  # fmt: skip
         shutil.rmtree(content / "bin", ignore_errors=True)
         shutil.copy(_HERE / "zipapp_main.py", content / "__main__.py")
+        folder.mkdir(parents=True, exist_ok=True)
+        target = folder / "pilotage.pyz"
         zipapp.create_archive(content, target, "/usr/bin/env python3", compressed=True)
+        target.chmod(0o755)
+        return [Path(shutil.copy(wheel, folder)), target]
 
 
 def _pip(*arguments: str) -> None:
@@ -46,10 +50,9 @@ def _pip(*arguments: str) -> None:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Make the zipapp that the arguments name."""
-    target = Path(arguments[0]) if arguments else _HERE / "pilotage.pyz"
-    make(target)
-    sys.stdout.write(f"{target}\n")
+    """Make both where the arguments say."""
+    for made in make(Path(arguments[0]) if arguments else _HERE):
+        sys.stdout.write(f"{made}\n")
     return 0
 
 
