@@ -24,9 +24,8 @@ def make(folder: Path) -> list[Path]:
     with tempfile.TemporaryDirectory(prefix="pilotage-") as temporary:
         # A copy, so that nothing of the build stays beside the sources.
         sources = Path(temporary, "sources")
-        shutil.copytree(
-            _HERE, sources, ignore=shutil.ignore_patterns("*.pyz", "*.whl", "__pycache__", "build")
-        )
+        ignored = shutil.ignore_patterns(".*", "*.pyz", "*.whl", "__pycache__", "build")
+        shutil.copytree(_HERE, sources, ignore=ignored)
         _pip("wheel", "--no-deps", "--wheel-dir", f"{temporary}/wheels", str(sources))
         [wheel] = Path(temporary, "wheels").glob("*.whl")
         content = Path(temporary, "content")

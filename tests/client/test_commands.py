@@ -146,6 +146,7 @@ def test_simulate_waits_for_the_report_of_a_trial(
     assert Trial.objects.get().kind == "dry_run"
 
 
+@pytest.mark.slow
 def test_q_and_history_list_dags_and_clusters(
     pilotage: Command, people: SimpleNamespace, running: Dag
 ) -> None:
@@ -193,6 +194,7 @@ def test_watch_ends_with_what_is_watched_or_when_told(
     assert pilotage("watch", running.pk, "--exit", "running").code == 2
 
 
+@pytest.mark.slow
 def test_why_explains_each_kind(pilotage: Command, people: SimpleNamespace, running: Dag) -> None:
     job = Job.objects.first()
     assert job is not None
@@ -214,6 +216,7 @@ def test_why_explains_each_kind(pilotage: Command, people: SimpleNamespace, runn
     assert pilotage("why", f"d{running.pk}/none").code == 5
 
 
+@pytest.mark.slow
 def test_dags_are_held_released_halted_rematched_and_removed(
     pilotage: Command, people: SimpleNamespace, running: Dag
 ) -> None:
@@ -269,6 +272,7 @@ def test_an_ended_dag_is_rescued_once_for_a_key(pilotage: Command, running: Dag)
     assert first.lines == second.lines == [f"d{made.pk} {URL}/dags/{made.pk}/"]
 
 
+@pytest.mark.slow
 def test_failed_nodes_and_jobs_are_run_again(
     pilotage: Command, people: SimpleNamespace, running: Dag
 ) -> None:
@@ -287,6 +291,7 @@ def test_failed_nodes_and_jobs_are_run_again(
     assert made.previous_id == cluster.pk
 
 
+@pytest.mark.slow
 def test_dags_clusters_and_nodes_are_edited(
     pilotage: Command, people: SimpleNamespace, running: Dag
 ) -> None:
@@ -339,6 +344,7 @@ def test_tail_prints_what_a_job_printed(
     assert pilotage("tail", "j999999").code == 5
 
 
+@pytest.mark.slow
 def test_fetch_takes_outputs_whole_and_only_once(
     pilotage: Command, people: SimpleNamespace, ended: Dag, portal: Portal, own_place: Path
 ) -> None:
@@ -359,6 +365,7 @@ def test_fetch_takes_outputs_whole_and_only_once(
     assert nothing.code == 1
 
 
+@pytest.mark.slow
 def test_fetch_unpacks_the_outputs_of_a_cluster(
     pilotage: Command, people: SimpleNamespace, own_place: Path
 ) -> None:

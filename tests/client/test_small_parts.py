@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import ast
+import re
+import subprocess
+import sys
+import zipfile
+from argparse import Namespace
 from pathlib import Path
 from typing import Any
 
 import pytest
+import zipapp_main
 from pilotage_client.cli.constraints import constraint
+from pilotage_client.cli.printing import print_rows
 from pilotage_client.cli.targets import target
 from pilotage_client.cli.watching import read_exit
 from pilotage_client.errors import NoAnswer, UsageError
@@ -108,6 +115,52 @@ def test_no_fetched_file_leads_out_of_its_folder(tmp_path: Path, name: str) -> N
 
     with pytest.raises(UsageError):
         place_below(folder, name)
+
+
+@pytest.mark.process
+def test_the_command_line_is_read_without_what_only_some_commands_need() -> None:
+    """Else every call would take three times as long to begin."""
+    program = (
+        "import sys\nfrom pilotage_client.cli.main import main\n"
+        "try:\n    main(['--version'])\nexcept SystemExit:\n    pass\n"
+        "print(sorted({'httpx', 'rich', 'shtab', 'asyncio', 'ssl'} & set(sys.modules)))\n"
+    )
+
+    told = subprocess.run(
+        [sys.executable, "-c", program], cwd=CLIENT, capture_output=True, text=True, check=True
+    )
+
+    assert told.stdout.splitlines()[1:] == ["[]"]
+
+
+def test_a_zipapp_unpacks_itself_once(tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    archive = tmp_path / "p.pyz"
+    with zipfile.ZipFile(archive, "w") as content:
+        content.writestr("pilotage_client/x.py", "")
+
+    first, second = zipapp_main._unpacked(archive), zipapp_main._unpacked(archive)
+
+    assert first == second
+    assert (first / "pilotage_client" / "x.py").is_file()
+    assert list(first.parent.iterdir()) == [first]
+
+
+def test_tables_have_colours_on_terminals_only(capsys: Any, monkeypatch: Any) -> None:
+    rows = [{"name": "x", "state": "failed"}]
+    columns = [("NAME", lambda row: row["name"]), ("STATE", lambda row: row["state"])]
+    options = Namespace(constraint="", limit=0, json=False, autoformat=None, autoformat_head=None)
+    print_rows(rows, columns, options)
+    plain = capsys.readouterr().out
+    monkeypatch.setattr("pilotage_client.cli.printing.is_terminal", lambda: True)
+    monkeypatch.setenv("FORCE_COLOR", "1")
+
+    print_rows(rows, columns, options)
+
+    assert plain == "NAME  STATE\nx     failed\n"
+    coloured = capsys.readouterr().out
+    assert coloured != plain
+    assert re.sub(r"\x1b\[[0-9;]*m", "", coloured) == plain
 
 
 def test_the_client_is_written_for_python_3_9() -> None:

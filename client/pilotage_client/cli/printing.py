@@ -24,6 +24,7 @@ _STYLES = {
     "halted": "yellow", "removed": "dim", "killed": "red", "stalled": "yellow",
 }  # fmt: skip
 _UNDEFINED = "undefined"
+_SHOWN_FROM_BYTES = 1024 * 1024
 Row = Mapping[str, Any]
 #: Head of a column, and its text for a row.
 Column = tuple[str, Callable[[Row], object]]
@@ -100,24 +101,29 @@ def _plain(value: Any) -> str:
 def _print_table(rows: Sequence[Row], columns: Sequence[Column]) -> None:
     heads = [head for head, _ in columns]
     lines = [[_cell(of(row)) for _, of in columns] for row in rows]
-    if is_terminal():
-        _print_coloured(heads, lines)
-        return
     widths = [max(map(len, column)) for column in zip(heads, *lines)]
+    show = _coloured() if is_terminal() else _plainly
     for line in [heads, *lines]:
-        pairs = zip(line, widths)
-        say("  ".join(text.ljust(width) for text, width in pairs).rstrip())
+        show([text.ljust(width) for text, width in zip(line, widths)])
 
 
-def _print_coloured(heads: Sequence[str], lines: Sequence[Sequence[str]]) -> None:
+def _plainly(cells: Sequence[str]) -> None:
+    say("  ".join(cells).rstrip())
+
+
+def _coloured() -> Callable[[Sequence[str]], None]:
+    """Printer of lines with states in colours; the terminal folds long ones."""
     from rich.console import Console
-    from rich.table import Table
     from rich.text import Text
 
-    table = Table(*heads, box=None, pad_edge=False, header_style="bold")
-    for line in lines:
-        table.add_row(*(Text(text, style=_STYLES.get(text, "")) for text in line))
-    Console().print(table)
+    console = Console()
+
+    def show(cells: Sequence[str]) -> None:
+        line = Text("  ").join(Text(cell, style=_STYLES.get(cell.strip(), "")) for cell in cells)
+        line.rstrip()
+        console.print(line, soft_wrap=True)
+
+    return show
 
 
 def _cell(value: object) -> str:
@@ -125,9 +131,9 @@ def _cell(value: object) -> str:
 
 
 @contextmanager
-def upload_bar(total: int, name: str) -> Iterator[Callable[[int], None] | None]:
-    """Bar of an upload on terminals; None where nobody looks."""
-    if not sys.stderr.isatty():
+def upload_bar(size_bytes: int, name: str) -> Iterator[Callable[[int, int], None] | None]:
+    """Bar of an upload on terminals; None where nobody looks, or it is over at once."""
+    if not sys.stderr.isatty() or size_bytes < _SHOWN_FROM_BYTES:
         yield None
         return
     from rich.console import Console
@@ -140,5 +146,5 @@ def upload_bar(total: int, name: str) -> Iterator[Callable[[int], None] | None]:
         TransferSpeedColumn(),
     )
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task(name, total=total)
-        yield lambda count: progress.advance(task, count)
+        task = progress.add_task(name, total=size_bytes)
+        yield lambda sent, total: progress.update(task, completed=sent, total=total)

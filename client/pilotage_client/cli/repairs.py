@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..client import Client
-from ..errors import UsageError
+from ..errors import PilotageError, UsageError
 from .printing import say, say_json, tell
-from .submission import _values
+from .submission import values_of
 from .targets import Target, target
 
-_FOR_CLUSTERS = ("memory_mb", "site", "banned_site", "max_idle", "max_materialize")
+_NEEDS = ("memory_mb", "site", "banned_site")
+_AT_ONCE = ("max_idle", "max_materialize")
 _FOR_NODES = ("var", "retries")
 _LABELS = ("add_label", "remove_label")
 #: What can be edited of each kind.
 _EDITS: Mapping[str, tuple[str, ...]] = {
     "dag": ("priority", *_LABELS, "option"),
-    "cluster": ("priority", *_LABELS, *_FOR_CLUSTERS),
+    "cluster": ("priority", *_LABELS, *_NEEDS, *_AT_ONCE),
     "node": ("priority", *_FOR_NODES),
 }
+#: Requests by the options that each is made of.
+_Steps = Mapping[tuple[str, ...], Callable[[], Any]]
 
 
 def rescue(client: Client, options: Namespace) -> int:
@@ -31,7 +34,7 @@ def rescue(client: Client, options: Namespace) -> int:
         options.reason,
         resume=options.resume,
         save_point=options.save_point,
-        options=_values(options.option) or None,
+        options=values_of(options.option) or None,
         key=options.key,
     )
     return _say_new(client, options, run.submitted, f"d{run.id}", "dags")
@@ -66,63 +69,81 @@ def rerun(client: Client, options: Namespace) -> int:
 def edit(client: Client, options: Namespace) -> int:
     """Change what the options name."""
     named = target(options.target, "dag", "cluster", "node")
-    every = dict.fromkeys(name for names in _EDITS.values() for name in names)
-    given = [name for name in every if getattr(options, name) not in (None, [])]
-    if not given:
-        raise UsageError("Say what is to be changed, as --priority 5.")
-    useless = [name for name in given if name not in _EDITS[named.kind]]
-    if useless:
-        flags = ", ".join("--" + name.replace("_", "-") for name in useless)
-        raise UsageError(f"{flags} means nothing for a {named.kind}.")
+    given = _given(named, options)
     if named.kind == "node":
         return _edit_node(client, named, options)
-    edited = _edit_dag if named.kind == "dag" else _edit_cluster
-    changed = edited(client, named, options, given)
+    steps = (_steps_of_dag if named.kind == "dag" else _steps_of_cluster)(client, named.id, options)
+    changed = _carry_out({n: step for n, step in steps.items() if not given.isdisjoint(n)})
     if options.json:
         say_json(changed)
     else:
-        letter = "d" if named.kind == "dag" else "c"
-        say(f"{letter}{named.id}: {', '.join(given)} changed")
+        say(f"{'d' if named.kind == 'dag' else 'c'}{named.id}: {', '.join(sorted(given))} changed")
     return 0
 
 
-def _edit_dag(client: Client, named: Target, options: Namespace, given: list[str]) -> Any:
-    changed: Any = None
-    if "priority" in given:
-        changed = client.prioritise_dag(named.id, options.priority, options.reason).raw
-    if not set(_LABELS).isdisjoint(given):
-        changed = client.label_dag(
-            named.id, options.reason, add=options.add_label, remove=options.remove_label
-        ).raw
-    if "option" in given:
-        changed = client.limit_dag(named.id, _values(options.option), options.reason)
+def _given(named: Target, options: Namespace) -> set[str]:
+    """Names of the options that were given. Raises UsageError for those of something else."""
+    every = {name for names in _EDITS.values() for name in names}
+    given = {name for name in every if getattr(options, name) not in (None, [])}
+    if not given:
+        raise UsageError("Say what is to be changed, as --priority 5.")
+    if useless := given.difference(_EDITS[named.kind]):
+        flags = ", ".join("--" + name.replace("_", "-") for name in sorted(useless))
+        raise UsageError(f"{flags} means nothing for a {named.kind}.")
+    return given
+
+
+def _carry_out(steps: _Steps) -> Any:
+    """Answer to the last of several requests. Raises PilotageError, and tells what is done then."""
+    changed = None
+    for done, step in enumerate(steps.values()):
+        try:
+            changed = step()
+        except PilotageError:
+            if done:
+                tell(f"{done} of {len(steps)} changes are made already; the others are not:")
+            raise
     return changed
 
 
-def _edit_cluster(client: Client, named: Target, options: Namespace, given: list[str]) -> Any:
-    changed: Any = None
-    if "priority" in given:
-        changed = client.prioritise_cluster(named.id, options.priority, options.reason).raw
-    if not set(_LABELS).isdisjoint(given):
-        changed = client.label_cluster(
-            named.id, options.reason, add=options.add_label, remove=options.remove_label
-        ).raw
-    if not {"memory_mb", "site", "banned_site"}.isdisjoint(given):
-        changed = client.change_cluster(
-            named.id,
-            options.reason,
-            memory_mb=options.memory_mb,
-            sites=options.site,
-            banned_sites=options.banned_site,
-        ).raw
-    if not {"max_idle", "max_materialize"}.isdisjoint(given):
-        changed = client.limit_cluster(
-            named.id,
-            options.reason,
-            max_idle=options.max_idle,
-            max_materialize=options.max_materialize,
-        ).raw
-    return changed
+def _steps_of_dag(client: Client, dag_id: int, options: Namespace) -> _Steps:
+    reason = options.reason
+    return {
+        ("priority",): lambda: client.prioritise_dag(dag_id, options.priority, reason).raw,
+        _LABELS: lambda: (
+            client.label_dag(dag_id, reason, add=options.add_label, remove=options.remove_label).raw
+        ),
+        ("option",): lambda: client.limit_dag(dag_id, values_of(options.option), reason),
+    }
+
+
+def _steps_of_cluster(client: Client, cluster_id: int, options: Namespace) -> _Steps:
+    reason = options.reason
+    return {
+        ("priority",): lambda: client.prioritise_cluster(cluster_id, options.priority, reason).raw,
+        _LABELS: lambda: (
+            client.label_cluster(
+                cluster_id, reason, add=options.add_label, remove=options.remove_label
+            ).raw
+        ),
+        _NEEDS: lambda: (
+            client.change_cluster(
+                cluster_id,
+                reason,
+                memory_mb=options.memory_mb,
+                sites=options.site,
+                banned_sites=options.banned_site,
+            ).raw
+        ),
+        _AT_ONCE: lambda: (
+            client.limit_cluster(
+                cluster_id,
+                reason,
+                max_idle=options.max_idle,
+                max_materialize=options.max_materialize,
+            ).raw
+        ),
+    }
 
 
 def _edit_node(client: Client, named: Target, options: Namespace) -> int:

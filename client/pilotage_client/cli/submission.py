@@ -25,7 +25,7 @@ def submit(client: Client, options: Namespace) -> int:
     if _is_dag(options):
         found = _dag_files(options)
         texts = {
-            "options": json.dumps(_values(options.option)) if options.option else "",
+            "options": json.dumps(values_of(options.option)) if options.option else "",
             "labels": ",".join(options.label),
             "priority": "" if options.priority is None else str(options.priority),
             "binding": options.binding or "",
@@ -156,13 +156,14 @@ def _description_of(program: Sequence[str], queue: str | None) -> str:
 
 def _job_options(options: Namespace) -> dict[str, Any]:
     given = {"name": options.name, "group": options.group, "labels": options.label or None}
-    values = {**_values(options.option), **{k: v for k, v in given.items() if v is not None}}
+    values = {**values_of(options.option), **{k: v for k, v in given.items() if v is not None}}
     if options.priority is not None:
         values["priority"] = options.priority
     return values
 
 
-def _values(texts: Sequence[str]) -> dict[str, Any]:
+def values_of(texts: Sequence[str]) -> dict[str, Any]:
+    """Values of --option NAME=VALUE: numbers and truths as such, else texts. Raises UsageError."""
     found = {}
     for text in texts:
         name, sign, value = text.partition("=")

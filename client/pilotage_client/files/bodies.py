@@ -16,8 +16,8 @@ from ..errors import UsageError
 
 _PIECE_BYTES = 256 * 1024
 _BLOCK = 512
-#: Told of the bytes that were sent since it was told last.
-Progress = Optional[Callable[[int], None]]
+#: Told how many bytes were sent, and of how many.
+Progress = Optional[Callable[[int, int], None]]
 
 
 class Content(Protocol):
@@ -140,10 +140,12 @@ class Form:
 
     def __iter__(self) -> Iterator[bytes]:
         """Pieces of the form."""
+        sent = 0
         for piece in self._pieces():
             yield piece
+            sent += len(piece)
             if self._progress is not None:
-                self._progress(len(piece))
+                self._progress(sent, self.length)
 
     def _pieces(self) -> Iterator[bytes]:
         for part in self._parts:
