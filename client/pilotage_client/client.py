@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from email.utils import parsedate_to_datetime
 from functools import wraps
 from time import sleep
@@ -157,6 +158,24 @@ class Calls:
     download = Call(contents.download)
 
 
+@contextmanager
+def _httpx_without_its_command() -> Iterator[None]:
+    """While httpx is loaded, its own command line is not there, as where click is not installed.
+
+    It would bring rich and pygments along, which takes longer than all else of a call.
+    """
+    name = "httpx._main"
+    is_hidden = "httpx" not in sys.modules
+    modules: dict[str, Any] = sys.modules
+    if is_hidden:
+        modules[name] = None
+    try:
+        yield
+    finally:
+        if is_hidden:
+            modules.pop(name, None)
+
+
 class _Settings(Calls):
     """What both clients have: the profile, and how far the clocks are apart."""
 
@@ -174,6 +193,12 @@ class _Settings(Calls):
         self._transport = transport
         #: Seconds that the clock of this host is ahead of the portal's, as the last answer told.
         self.clock_skew_s = 0.0
+        #: Told why a request has to be sent again later.
+        self.on_delay: Callable[[str], None] = lambda reason: None
+
+    def _delay(self, pause: Pause) -> None:
+        if pause.reason:
+            self.on_delay(pause.reason)
 
     def _saw(self, answer: Answer) -> None:
         try:
@@ -209,10 +234,12 @@ class Client(_Settings):
 
     def _do(self, step: Step) -> Any:
         if isinstance(step, Pause):
+            self._delay(step)
             sleep(step.seconds)
             return None
         if self._sender is None:
-            from .sending import Sender
+            with _httpx_without_its_command():
+                from .sending import Sender
 
             self._sender = Sender(self.profile, self._transport)
         outcome = self._sender.send(step)
@@ -267,10 +294,12 @@ class AsyncClient(_Settings):
         if isinstance(step, Pause):
             import asyncio
 
+            self._delay(step)
             await asyncio.sleep(step.seconds)
             return None
         if self._sender is None:
-            from .sending import AsyncSender
+            with _httpx_without_its_command():
+                from .sending import AsyncSender
 
             self._sender = AsyncSender(self.profile, self._transport)
         outcome = await self._sender.send(step)

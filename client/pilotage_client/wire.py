@@ -110,9 +110,10 @@ class Silence:
 
 @dataclass(frozen=True)
 class Pause:
-    """Time to wait before the flow goes on."""
+    """Time to wait before the flow goes on; `reason` tells what keeps it, if something does."""
 
     seconds: float
+    reason: str = ""
 
 
 Outcome = Union[Answer, Silence]
@@ -142,9 +143,15 @@ def patiently(request: Request, patience: Patience) -> Flow[Outcome]:
         if not _may_ask_again(request, outcome):
             return outcome
         asked_s = outcome.retry_after_s if isinstance(outcome, Answer) else 0.0
-        yield Pause(patience.pause_s(place, asked_s))
+        yield Pause(patience.pause_s(place, asked_s), _told(outcome))
     last: Outcome = yield request
     return last
+
+
+def _told(outcome: Outcome) -> str:
+    if isinstance(outcome, Silence):
+        return f"{outcome.url} does not answer: {outcome.reason}"
+    return f"{outcome.url} asks to wait (status {outcome.status})"
 
 
 def _may_ask_again(request: Request, outcome: Outcome) -> bool:

@@ -20,7 +20,7 @@ from __future__ import annotations
 import os
 import sys
 from argparse import Namespace
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import Any
 
@@ -67,10 +67,23 @@ def _run(options: Namespace) -> int:
         ca_file=options.ca_file or "",
         transport=options.transport,
     ) as client:
+        client.on_delay = _teller()
         try:
             return int(command(client, options))
         finally:
             _tell_skew(client.clock_skew_s)
+
+
+def _teller() -> Callable[[str], None]:
+    """Tells a person, once for each reason in turn, why it takes longer."""
+    told: list[str] = []
+
+    def tell_once(reason: str) -> None:
+        if told[-1:] != [reason] and sys.stderr.isatty():
+            told.append(reason)
+            tell(f"{reason}; it is asked again ...")
+
+    return tell_once
 
 
 def _token_of(options: Namespace) -> str:
