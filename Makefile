@@ -11,7 +11,7 @@ NOWHERE := PILOTAGE_SECRET_KEY=none DATABASE_URL=postgresql://nowhere/none REDIS
 CHECKS := types ruff format layers migrations reasons advisories
 
 .DEFAULT_GOAL := help
-.PHONY: help demo up setup test test-fast test-elements lint $(CHECKS:%=lint-%) lock clean
+.PHONY: help demo up setup client test test-fast test-elements lint $(CHECKS:%=lint-%) lock clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 15
@@ -23,6 +23,9 @@ up: $(VENV)/.production ## Start the portal without the example
 	@exec $(BIN)/python manage.py up
 
 setup: $(VENV)/.development ## Prepare .venv for development and benchmarks
+
+client: | $(BIN)/python ## Make the client for other hosts: client/pilotage.pyz, and a wheel beside it
+	@$(BIN)/python client/make_zipapp.py
 
 # Three at once on two cores: some wait for processes and batch systems.
 test: $(VENV)/.development ## Run the tests (installs a browser if there is none)

@@ -10,12 +10,17 @@ import pytest
 
 BASE = Path(__file__).resolve().parent.parent
 DOCUMENTS = sorted(
-    [*BASE.glob("*.md"), *BASE.glob("docs/**/*.md"), *BASE.glob("examples/*/README.md")]
+    [
+        *BASE.glob("*.md"),
+        *BASE.glob("docs/**/*.md"),
+        *BASE.glob("examples/*/README.md"),
+        BASE / "client" / "README.md",
+    ]
 )
 LINK = re.compile(r"\[[^]]*\]\(([^)#\s]+)")
 #: In backticks: a dotted name of one of the packages, or a path in one of the top folders.
 NAME = re.compile(r"`((?:matching|wms|portal)(?:\.\w+)+)`")
-PATH = re.compile(r"`((?:matching|wms|portal|tests|docs|examples|benchmarks)/[\w./-]*)`")
+PATH = re.compile(r"`((?:matching|wms|portal|client|tests|docs|examples|benchmarks)/[\w./-]*)`")
 
 each_document = pytest.mark.parametrize(
     "document", DOCUMENTS, ids=lambda path: str(path.relative_to(BASE))

@@ -1,0 +1,177 @@
+"""Senders: requests over the network by httpx, synchronously and asynchronously.
+
+All they know is how to send; what is sent and what answers mean, flows say.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import ssl
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
+from urllib.parse import urlencode
+
+import httpx
+
+from .errors import UsageError
+from .profiles import Profile
+from .wire import Answer, Body, Outcome, Request, Silence
+
+_CONNECT_S, _READ_S = 10.0, 60.0
+#: A large DAG is read, checked and stored before it is answered.
+_READ_OF_UPLOAD_S = 600.0
+#: No proxy leads to this host.
+_DIRECT: Mapping[str, Any] = {f"all://{host}": None for host in ("localhost", "127.0.0.1", "[::1]")}
+_PIECE_BYTES = 256 * 1024
+
+
+class Sender:
+    """Sends requests of one profile."""
+
+    def __init__(self, profile: Profile, transport: httpx.BaseTransport | None = None) -> None:
+        self._profile = profile
+        self._client = httpx.Client(**_settings(profile), transport=transport)
+
+    def send(self, request: Request) -> Outcome:
+        """What became of a request."""
+        built = _built(self._client, self._profile, request)
+        try:
+            answer = self._client.send(built, stream=True)
+            try:
+                return _answer(answer, self._content(answer, request))
+            finally:
+                answer.close()
+        except (httpx.TransportError, httpx.DecodingError) as error:
+            return _silence(self._profile, error)
+
+    def _content(self, answer: httpx.Response, request: Request) -> bytes:
+        if request.sink is None or answer.status_code >= 300:
+            return answer.read()
+        request.sink.begin(_length(answer))
+        for piece in answer.iter_bytes(_PIECE_BYTES):
+            request.sink.write(piece)
+        return b""
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._client.close()
+
+
+class AsyncSender:
+    """Sends requests of one profile, asynchronously."""
+
+    def __init__(self, profile: Profile, transport: httpx.AsyncBaseTransport | None = None) -> None:
+        self._profile = profile
+        self._client = httpx.AsyncClient(**_settings(profile), transport=transport)
+
+    async def send(self, request: Request) -> Outcome:
+        """What became of a request."""
+        built = _built(self._client, self._profile, request)
+        try:
+            answer = await self._client.send(built, stream=True)
+            try:
+                return _answer(answer, await self._content(answer, request))
+            finally:
+                await answer.aclose()
+        except (httpx.TransportError, httpx.DecodingError) as error:
+            return _silence(self._profile, error)
+
+    async def _content(self, answer: httpx.Response, request: Request) -> bytes:
+        if request.sink is None or answer.status_code >= 300:
+            return await answer.aread()
+        request.sink.begin(_length(answer))
+        async for piece in answer.aiter_bytes(_PIECE_BYTES):
+            request.sink.write(piece)
+        return b""
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._client.aclose()
+
+
+class _Awaited:
+    """Body for the asynchronous client, which takes nothing that can be gone through at once."""
+
+    def __init__(self, body: Body) -> None:
+        self._body = body
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        for piece in self._body:
+            yield piece
+
+
+def _settings(profile: Profile) -> dict[str, Any]:
+    return {
+        "headers": {
+            "Authorization": f"Token {profile.token}",
+            "User-Agent": "pilotage-client",
+        },
+        "verify": _verification(profile),
+        "mounts": _DIRECT,
+        "timeout": httpx.Timeout(_READ_S, connect=_CONNECT_S),
+        "follow_redirects": False,
+    }
+
+
+def _verification(profile: Profile) -> ssl.SSLContext | bool:
+    """Authorities that are believed: the profile's, else this host's, else those of certifi."""
+    if not profile.url.startswith("https:"):
+        return False
+    if profile.ca_file:
+        try:
+            return ssl.create_default_context(cafile=os.path.expanduser(profile.ca_file))
+        except (OSError, ssl.SSLError) as error:
+            raise UsageError(f"{profile.ca_file} has no certificates: {error}.") from None
+    paths = ssl.get_default_verify_paths()
+    if paths.cafile or (paths.capath and os.listdir(paths.capath)):
+        return ssl.create_default_context()
+    return True
+
+
+def _built(client: Any, profile: Profile, request: Request) -> httpx.Request:
+    url = f"{profile.url}/api/v1/{request.path}"
+    if request.query:
+        url += f"?{urlencode(request.query)}"
+    named: dict[str, Any] = {"headers": request.headers}
+    if request.body is not None:
+        is_awaited = isinstance(client, httpx.AsyncClient)
+        named["content"] = _Awaited(request.body) if is_awaited else request.body
+        named["timeout"] = httpx.Timeout(_READ_OF_UPLOAD_S, connect=_CONNECT_S)
+    elif request.json is not None:
+        named["json"] = request.json
+    try:
+        built: httpx.Request = client.build_request(request.method, url, **named)
+    except (httpx.InvalidURL, ValueError) as error:
+        raise UsageError(f"{profile.url} is no address of a portal: {error}.") from None
+    return built
+
+
+def _answer(answer: httpx.Response, content: bytes) -> Answer:
+    headers = {name.lower(): value for name, value in answer.headers.items()}
+    return Answer(
+        str(answer.request.url.copy_with(query=None)), answer.status_code, headers, content
+    )
+
+
+def _silence(profile: Profile, error: Exception) -> Silence:
+    is_sent = not isinstance(error, (httpx.ConnectError, httpx.ConnectTimeout, httpx.ProxyError))
+    return Silence(profile.url, _reason(error), is_sent)
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, httpx.ConnectTimeout):
+        return f"no connection within {_CONNECT_S:g} s"
+    if isinstance(error, httpx.TimeoutException):
+        return "no answer in time"
+    if isinstance(error, httpx.ProxyError):
+        return f"the proxy that the environment names refuses: {error}"
+    if isinstance(error, httpx.UnsupportedProtocol):
+        return "its address begins neither with http:// nor with https://"
+    text = re.sub(r"\[Errno -?\d+\] ", "", str(error)).rstrip(".")
+    return text or type(error).__name__
+
+
+def _length(answer: httpx.Response) -> int | None:
+    text = answer.headers.get("content-length", "")
+    return int(text) if text.isdigit() and "content-encoding" not in answer.headers else None

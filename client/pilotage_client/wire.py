@@ -1,0 +1,183 @@
+"""What goes over the wire, without the wire: requests, answers, and flows of them.
+
+A flow is a generator that yields requests and pauses, and is sent what became of each. It knows no
+network and no clock, so one flow serves the synchronous and the asynchronous client.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeVar, Union
+from urllib.parse import quote
+
+JSON = "application/json"
+_PAUSES_S = (0.5, 1.0, 2.0, 4.0, 8.0)
+#: Nothing was begun: the same may be asked again, whatever it is.
+_ASK_AGAIN = frozenset({429, 503})
+#: A gateway that got no answer: nobody knows whether the portal did it.
+_PERHAPS = frozenset({502, 504})
+_LONGEST_PAUSE_S = 60.0
+
+
+class Body(Protocol):
+    """Content of a request, of a length that is known; it can be read more than once."""
+
+    content_type: str
+    length: int
+
+    def __iter__(self) -> Iterator[bytes]:
+        """Pieces of the content."""
+        ...
+
+
+class Sink(Protocol):
+    """Place where the content of an answer goes, piece by piece."""
+
+    def begin(self, length: int | None) -> None:
+        """Begin, once more after a piece was lost; the length if it is told."""
+        ...
+
+    def write(self, piece: bytes) -> None:
+        """Take the next piece."""
+        ...
+
+
+@dataclass(frozen=True)
+class Request:
+    """One request to the portal; `path` is below /api/v1/.
+
+    With a `key`, or if `is_idempotent`, it can be sent again after a lost answer: it has the effect
+    of one. `sink` takes the content of a good answer. `is_json` tells what answer is expected.
+    """
+
+    method: str
+    path: str
+    query: Sequence[tuple[str, str]] = ()
+    json: Any = None
+    body: Body | None = None
+    key: str = ""
+    is_idempotent: bool = False
+    is_json: bool = True
+    sink: Sink | None = None
+
+    @property
+    def is_repeatable(self) -> bool:
+        """Whether it may be sent again when nobody knows what became of it."""
+        return self.method == "GET" or bool(self.key) or self.is_idempotent
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """Headers that its content needs."""
+        found = {"Accept": JSON if self.is_json else "*/*"}
+        if self.body is not None:
+            found["Content-Type"] = self.body.content_type
+            found["Content-Length"] = str(self.body.length)
+        if self.key:
+            found["Idempotency-Key"] = self.key
+        return found
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Answer of a server; the names of `headers` are in lower case, `body` is empty for a sink."""
+
+    url: str
+    status: int
+    headers: Mapping[str, str]
+    body: bytes = b""
+
+    @property
+    def kind(self) -> str:
+        """Media type without its parameters."""
+        return self.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+    @property
+    def retry_after_s(self) -> float:
+        """Time to wait before one asks again; 0 if none is told."""
+        text = self.headers.get("retry-after", "")
+        return float(text) if text.isdigit() else 0.0
+
+
+@dataclass(frozen=True)
+class Silence:
+    """No answer: the server cannot be reached, or broke off; `is_sent` if it may have heard it."""
+
+    url: str
+    reason: str
+    is_sent: bool = True
+
+
+@dataclass(frozen=True)
+class Pause:
+    """Time to wait before the flow goes on; `reason` tells what keeps it, if something does."""
+
+    seconds: float
+    reason: str = ""
+
+
+Outcome = Union[Answer, Silence]
+Step = Union[Request, Pause]
+T = TypeVar("T")
+#: Yields steps, is sent the outcome of each request, returns its result.
+Flow = Generator[Step, Any, T]
+
+
+@dataclass(frozen=True)
+class Patience:
+    """How often a request is repeated that got no answer, or was put off."""
+
+    repetitions: int = len(_PAUSES_S)
+    pauses_s: Sequence[float] = field(default=_PAUSES_S)
+
+    def pause_s(self, place: int, asked_s: float = 0.0) -> float:
+        """Pause before the repetition, at least as long as the portal asked for."""
+        pause_s = self.pauses_s[min(place, len(self.pauses_s) - 1)]
+        return min(max(pause_s, asked_s), _LONGEST_PAUSE_S)
+
+
+def patiently(request: Request, patience: Patience) -> Flow[Outcome]:
+    """Send a request, again where that does no harm; the last outcome."""
+    for place in range(patience.repetitions):
+        outcome: Outcome = yield request
+        if not _may_ask_again(request, outcome):
+            return outcome
+        asked_s = outcome.retry_after_s if isinstance(outcome, Answer) else 0.0
+        yield Pause(patience.pause_s(place, asked_s), _told(outcome))
+    last: Outcome = yield request
+    return last
+
+
+def _told(outcome: Outcome) -> str:
+    if isinstance(outcome, Silence):
+        return f"{outcome.url} does not answer: {outcome.reason}"
+    return f"{outcome.url} asks to wait (status {outcome.status})"
+
+
+def _may_ask_again(request: Request, outcome: Outcome) -> bool:
+    if isinstance(outcome, Silence):
+        return request.is_repeatable or not outcome.is_sent
+    if outcome.status in _ASK_AGAIN:
+        return True
+    return outcome.status in _PERHAPS and request.is_repeatable
+
+
+def path(*parts: object) -> str:
+    """Path below /api/v1/ with a slash at its end; each part is quoted as a whole."""
+    return "/".join(quote(str(part), safe="") for part in parts) + "/"
+
+
+def query_of(values: Mapping[str, object]) -> tuple[tuple[str, str], ...]:
+    """Parameters of an address; None and empty lists are left out, lists are joined by commas."""
+    found = []
+    for name, value in values.items():
+        if value is None or value == ():
+            continue
+        if isinstance(value, bool):
+            text = "true" if value else "false"
+        elif isinstance(value, (list, tuple)):
+            text = ",".join(map(str, value))
+        else:
+            text = str(value)
+        found.append((name, text))
+    return tuple(found)
