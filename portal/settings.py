@@ -396,7 +396,6 @@ PILOTAGE = {
     # Read through `wms.placement.conf`.
     "PLACEMENT": {
         "ROOTS": env.words("PILOTAGE_PLACEMENT_ROOTS"),
-        "SPACES": env.words("PILOTAGE_PLACEMENT_SPACES"),
         "ALLOWED": env.words("PILOTAGE_PLACEMENT_ALLOWED"),
         "S3_URL": env.text("PILOTAGE_PLACEMENT_S3_URL", ""),
         "S3_REGION": env.text("PILOTAGE_PLACEMENT_S3_REGION", "us-east-1"),

@@ -33,6 +33,7 @@ from portal.api.nodes import views as nodes
 from portal.api.notices import views as notices
 from portal.api.pilots import views as pilots
 from portal.api.placements import credentials as placement_credentials
+from portal.api.placements import storages
 from portal.api.placements import views as placements
 from portal.api.schedules import views as schedules
 from portal.api.sites import ads, downtime_import, downtimes, exchange, pressure, worker_nodes
@@ -57,6 +58,7 @@ _NODE = f"{_DAG}/nodes/<int8:node_id>"
 _NAME = "(?P<name>[A-Za-z0-9_.-]+)"
 _SITE = f"^sites/{_NAME}"
 _QUEUE = _NAME.replace("<name>", "<queue>")
+_STORAGE = _NAME.replace("<name>", "<storage>")
 _FACTORY = _NAME.replace("<name>", "<factory>")
 _FRONTEND = _NAME.replace("<name>", "<frontend>")
 
@@ -320,6 +322,8 @@ urlpatterns = [
         placement_credentials.PlacementCredentialDetail.as_view(),
         name="placement-credential",
     ),
+    path("storages/", storages.StorageList.as_view(), name="storages"),
+    re_path(f"^storages/{_STORAGE}/$", storages.StorageDetail.as_view(), name="storage"),
     path("placement-requests/", placements.PlacementList.as_view(), name="placements"),
     path(
         "placement-requests/<int8:request_id>/",

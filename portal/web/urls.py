@@ -34,6 +34,7 @@ from portal.web.matching import views as negotiation
 from portal.web.nodes import views as nodes
 from portal.web.pilots import placement_submission_views as placement_submission
 from portal.web.pilots import placement_views as placements
+from portal.web.pilots import storage_views as storages
 from portal.web.pilots import views as pilots
 from portal.web.records import efficiency_views as efficiency
 from portal.web.records import views as audit
@@ -90,6 +91,8 @@ urlpatterns = [
         )
         for action in PLACEMENTS.on_page
     ),
+    path("storages/", storages.storage_list, name="storages"),
+    path("storages/<str:storage>/", storages.storage_page, name="storage"),
     path("clusters/", lists.cluster_list, name="clusters"),
     path("clusters/<int8:cluster_id>/", clusters.cluster_page, name="cluster"),
     path("clusters/<int8:cluster_id>/job/", clusters.cluster_job, name="cluster-job"),

@@ -204,6 +204,7 @@ POST = {
     "api:placement-remove": STEER,
     "api:placements": SUBMIT,
     "api:placement-credentials": SUBMIT,
+    "api:storages": OPERATE,
     "web:submit-placements": SUBMIT,
     "api:shared-limits": OPERATE,
     "api:site-ban": SHIFT,
@@ -315,6 +316,9 @@ POST = {
     "admin:pilots_remotefrontend_add": OPERATE,
     "admin:pilots_remotefrontend_change": OPERATE,
     "admin:pilots_remotefrontend_delete": OPERATE,
+    "admin:placement_storage_add": OPERATE,
+    "admin:placement_storage_change": OPERATE,
+    "admin:placement_storage_delete": OPERATE,
     "admin:sites_frontendentry_add": OPERATE,
     "admin:sites_frontendentry_change": OPERATE,
     "admin:sites_frontendentry_delete": OPERATE,
@@ -363,6 +367,7 @@ DELETE = {
     "api:shared-limit": OPERATE,
     "api:credential": SECRET,
     "api:placement-credential": "Lfnonnn",
+    "api:storage": OPERATE,
 }
 PUT = {
     "api:downtime": SHIFT,
@@ -375,6 +380,7 @@ PUT = {
     "api:running-limit": OPERATE,
     "api:shared-limit": OPERATE,
     "api:credential": SECRET,
+    "api:storage": OPERATE,
     "api:task-queue-policy": OPERATE,
 }
 

@@ -34,6 +34,7 @@ from tests.portal.furnishing import (
     schedules,
     script_run,
     sent_pieces,
+    storage,
     suspected_nodes,
     trials,
     tried_often,
@@ -60,6 +61,7 @@ from wms.pilots.program.bundle import agent_bundle
 from wms.pilots.program.manifest import store_manifest
 from wms.pilots.suspect_models import SuspectedNode
 from wms.placement.models import PlacementCredential, PlacementRequest
+from wms.placement.storages.models import Storage
 from wms.schedules.models import Schedule
 from wms.sites.downtimes.models import Downtime
 from wms.sites.frontends.models import FrontendEntry
@@ -129,6 +131,7 @@ class World:
             "queue": self.queue.name,
             "campaign": CAMPAIGN,
             "factory": "factory0of1",
+            "storage": "storage0",
             "frontend": "remote0of1",
             "node_id": self.node.pk,
             "index": 0,
@@ -184,6 +187,7 @@ class World:
             "taskqueues_taskqueue": lambda: self.task_queue.pk,
             "jobs_runninglimit": lambda: self.limit.pk,
             "dags_sharedlimit": lambda: self.shared_limit.pk,
+            "placement_storage": lambda: _first(Storage),
             "sites_site": lambda: self.site.pk,
             "sites_queue": lambda: self.queue.pk,
             "sites_downtime": lambda: self.downtime.pk,
@@ -250,6 +254,7 @@ def small_world() -> World:
     campaign([dag], [cluster])
     schedules(people.alice, dag, 1)
     placement_credential(people.alice)
+    storage(site, people.alice)
     return World(
         people=people,
         dag=dag,
@@ -297,6 +302,7 @@ def grown(world: World, count: int) -> World:
         failed_check(worker, number + 1)
         placement(big)
         placement_credential(owner)
+        storage(world.site, owner)
         record_action("look", target=f"thing {number}", actor=factories.SYSTEM)
     failures(world.site, count)
     suspected_nodes(world.site, job, count)

@@ -5,12 +5,24 @@ from __future__ import annotations
 from django.conf import settings
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
-from django.db.models.functions import Now
+from django.db.models.functions import Coalesce, Now
 
 from wms.core.models import EventRecord
 from wms.jobs.content.paths import MAX_PATH_BYTES
 from wms.jobs.models import Workspace
 from wms.placement.states import RequestKind, RequestState
+from wms.placement.storages import models as storage_models  # Django looks here only.
+
+_WAITING = models.Q(state__in=["received", "rescheduled"])
+
+
+def _lane() -> list[models.expressions.Combinable]:
+    """Whose requests between which storages: limits hold for all of a lane alike.
+
+    In the words of `wms.placement.sql`, so that its statement is served.
+    """
+    storages = ("source_storage", "destination_storage")
+    return [models.F("owner"), *(Coalesce(name, models.Value(0)) for name in storages)]
 
 
 class PlacementRequest(models.Model):
@@ -48,6 +60,21 @@ class PlacementRequest(models.Model):
     )
     source_url = models.TextField(blank=True)
     destination_url = models.TextField(blank=True)
+    source_storage = models.ForeignKey(
+        storage_models.Storage,
+        null=True,
+        blank=True,
+        on_delete=models.SET_NULL,
+        related_name="requests_from",
+        help_text="In which the source lies, as far as it is in one.",
+    )
+    destination_storage = models.ForeignKey(
+        storage_models.Storage,
+        null=True,
+        blank=True,
+        on_delete=models.SET_NULL,
+        related_name="requests_to",
+    )
     host = models.CharField(
         max_length=255, blank=True, default="", db_default="", help_text="Where space is allocated."
     )
@@ -93,6 +120,16 @@ class PlacementRequest(models.Model):
                 fields=["leader"],
                 condition=models.Q(state__in=["received", "processing", "rescheduled"]),
                 name="placement_batch_not_ended",
+            ),
+            # What is granted next: lane by lane, those that never were tried and the others.
+            models.Index(
+                *_lane(), models.F("due_at"), condition=_WAITING, name="placement_waiting_by_lane"
+            ),
+            models.Index(
+                *_lane(),
+                models.F("id"),
+                condition=_WAITING & models.Q(due_at=None),
+                name="placement_untried_by_lane",
             ),
             # What the service looks at.
             models.Index(
@@ -142,7 +179,15 @@ class PlacementAllocation(models.Model):
         help_text="Empty for one that no DAG made.",
     )
     name = models.CharField(max_length=64)
-    host = models.CharField(max_length=255)
+    host = models.CharField(max_length=255, help_text="As the request named the storage.")
+    storage = models.ForeignKey(
+        storage_models.Storage,
+        null=True,
+        blank=True,
+        on_delete=models.PROTECT,
+        related_name="allocations",
+        help_text="Empty for one that was made before there were storages.",
+    )
     size_bytes = models.BigIntegerField()
     expires_at = models.DateTimeField()
     released_at = models.DateTimeField(null=True)
@@ -166,11 +211,11 @@ class PlacementAllocation(models.Model):
             ),
         ]
         indexes = [
-            # What is taken of a host, and what has expired.
+            # What is taken of a storage, and what has expired.
             models.Index(
-                fields=["host", "expires_at"],
+                fields=["storage", "expires_at"],
                 condition=models.Q(released_at=None),
-                name="placement_allocation_live",
+                name="placement_allocation_held",
             ),
         ]
 

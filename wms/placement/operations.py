@@ -13,11 +13,12 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
-from django.db import transaction
+from django.db import connection, transaction
 from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 
 from wms.core.actors import Actor
+from wms.core.database.locks import wait_for_locks
 from wms.core.statemachine import DatabaseTime
 from wms.core.transitions import Applied
 from wms.jobs.models import WorkspaceFile
@@ -25,6 +26,7 @@ from wms.placement import lifecycle
 from wms.placement.addresses import scheme_of
 from wms.placement.models import PlacementAttempt, PlacementRequest
 from wms.placement.request_ad import pair_of
+from wms.placement.sql import FIND_NEXT
 from wms.placement.states import TERMINAL, WAITING, RequestKind, RequestState
 
 #: So long a service that is not heard of keeps its attempts.
@@ -40,6 +42,10 @@ NO_CONTENTS: Final[Mapping[str, str]] = {}
 
 _ACTOR = Actor.system("placement")
 _BATCH = 1000
+#: Whoever grants an attempt counts those that are under way before.
+_GRANTING: Final = "placement-granting"
+#: The first requests of so many lanes are looked at; one that somebody changes is passed over.
+_CANDIDATES: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +72,18 @@ def due_requests(now: datetime) -> list[int]:
 
 @transaction.atomic
 def take_request(now: datetime) -> Started | None:
-    """Begin the next attempt that is due; requests that others are just taking are passed over."""
-    found = _due(now).select_for_update(skip_locked=True, of=("self",)).first()
+    """Begin the next attempt that is due and that no limit is against.
+
+    One after the other, so that limits hold; requests that others are just changing are passed
+    over.
+    """
+    wait_for_locks([_GRANTING])
+    with connection.cursor() as cursor:
+        cursor.execute(FIND_NEXT, {"now": now, "most": _CANDIDATES})
+        ids = [pk for (pk,) in cursor.fetchall()]
+    rows = PlacementRequest.objects.filter(pk__in=ids, state__in=WAITING)
+    free = {each.pk: each for each in rows.select_for_update(skip_locked=True, of=("self",))}
+    found = next((free[pk] for pk in ids if pk in free), None)
     return None if found is None else _start(found, now)
 
 

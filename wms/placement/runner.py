@@ -20,7 +20,7 @@ from wms.core.errors import PilotageError
 from wms.core.loops import wake
 from wms.placement import allocations
 from wms.placement import operations as services
-from wms.placement.addresses import host_of, with_scheme
+from wms.placement.addresses import with_scheme
 from wms.placement.conf import PlacementConf, placement_conf
 from wms.placement.credentials import credential_for
 from wms.placement.models import PlacementRequest
@@ -35,6 +35,7 @@ from wms.placement.modules.protocol import (
 from wms.placement.operations import Started
 from wms.placement.request_ad import Checksums
 from wms.placement.states import RequestKind
+from wms.placement.storages.selectors import storage_for_space
 from wms.placement.submission import PLACEMENT_TASK
 
 log = structlog.get_logger(__name__)
@@ -96,7 +97,7 @@ def run_attempt(started: Started, conf: PlacementConf) -> None:
     request = PlacementRequest.objects.get(pk=started.request_id)
     kind = RequestKind(request.kind)
     if kind in (RequestKind.ALLOCATE, RequestKind.RELEASE):
-        _keep_space(request, started, conf)
+        _keep_space(request, started)
         return
     try:
         placed = carry_out(
@@ -115,14 +116,13 @@ def run_attempt(started: Started, conf: PlacementConf) -> None:
         _end(started, 0, placed=placed)
 
 
-def _keep_space(request: PlacementRequest, started: Started, conf: PlacementConf) -> None:
+def _keep_space(request: PlacementRequest, started: Started) -> None:
     """Allocate or release space; what was done counts only with the end of the attempt."""
     now = timezone.now()
     try:
         with transaction.atomic():
             if request.kind == RequestKind.ALLOCATE:
-                offered = conf.spaces.get(request.host)
-                allocations.allocate(request, offered=offered, now=now)
+                allocations.allocate(request, storage_for_space(request.host), now=now)
             else:
                 allocations.release(request, now=now)
             if not _end(started, 0):
@@ -159,11 +159,8 @@ def _hold(
     """Bytes that the file may have: what its allocation has left, if it names one."""
     if not request.allocation_name:
         return most_bytes
-    url = with_scheme(request.destination_url, started.destination_scheme)
     try:
-        return allocations.hold(
-            request, started.lease, size_bytes, host=host_of(url), now=timezone.now()
-        )
+        return allocations.hold(request, started.lease, size_bytes, now=timezone.now())
     except PilotageError as error:
         raise ModuleFailed(FAILED, str(error)) from None
 

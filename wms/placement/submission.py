@@ -29,6 +29,7 @@ from wms.placement.modules import Abilities
 from wms.placement.policy import require_steering
 from wms.placement.request_ad import RequestSpec, line_of, parse_requests
 from wms.placement.states import RequestKind
+from wms.placement.storages.selectors import storage_map
 
 #: The task that carries out what is due.
 PLACEMENT_TASK: Final = "wms.placement.run"
@@ -80,6 +81,7 @@ def submit_requests(
     faults = list(_faults_of_space(specs, requests, timezone.now()))
     if faults:
         raise InvalidInput(faults)
+    place_requests(requests)
     leader, *followers = requests
     leader.save()
     for request in followers:
@@ -120,6 +122,14 @@ def _row(
         topic=topic,
         topic_key=topic_key,
     )
+
+
+def place_requests(requests: Sequence[PlacementRequest]) -> None:
+    """Note in which storages the files of new requests lie. A query."""
+    where = storage_map()
+    for request in requests:
+        request.source_storage_id = where.storage_of(request.source_url)
+        request.destination_storage_id = where.storage_of(request.destination_url)
 
 
 def _faults_of_space(
@@ -251,8 +261,11 @@ def _check_space(spec: RequestSpec, abilities: Abilities) -> _Found:
     spaces = abilities.spaces
     if spaces is None or "dest_host" in spec.unknown or spec.host in spaces:
         return {}, {}
+    if spec.kind is RequestKind.RELEASE:
+        # What has an allocation may have been switched off since.
+        return {}, {}
     listed = ", ".join(sorted(spaces)) or "none"
-    message = f"dest_host: no space of {spec.host} may be allocated; there is: {listed}"
+    message = f"dest_host: no storage offers space of {spec.host}; there is: {listed}"
     return {"dest_host": message}, {}
 
 

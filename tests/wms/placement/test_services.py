@@ -21,6 +21,7 @@ from wms.placement.models import (
     PlacementRequest,
 )
 from wms.placement.selectors import BatchEnd, ends_of_batches
+from wms.placement.storages.services import StorageSpec, create_storage
 from wms.placement.submission import submit_requests
 
 pytestmark = pytest.mark.django_db
@@ -273,8 +274,9 @@ def test_a_request_of_its_own_names_no_file_of_a_dag(alice):
 @pytest.fixture
 def pool(tmp_path, settings):
     """A folder of which space may be allocated."""
-    values = {"ROOTS": [str(tmp_path)], "SPACES": ["localhost=1MB"]}
+    values = {"ROOTS": [str(tmp_path)]}
     settings.PILOTAGE = settings.PILOTAGE | {"PLACEMENT": settings.PILOTAGE["PLACEMENT"] | values}
+    create_storage(StorageSpec("pool", [f"file://{tmp_path}/"], space_bytes=2**20), actor=SYSTEM)
     return tmp_path
 
 

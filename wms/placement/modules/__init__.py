@@ -67,14 +67,19 @@ class Abilities:
     has_workspace: bool = True
 
 
-def abilities(*, has_workspace: bool = True, is_here: bool = True) -> Abilities:
-    """What the modules and the settings allow; folders and spaces only where it `is_here`."""
+def abilities(
+    *, has_workspace: bool = True, is_here: bool = True, spaces: Collection[str] | None = None
+) -> Abilities:
+    """What the modules and the settings allow; folders only where it `is_here`.
+
+    `spaces` are names under which space may be allocated; None: nobody looks.
+    """
     conf = placement_conf()
     return Abilities(
         pairs=PAIRS,
         works={RequestKind.STAGE: READERS.keys(), RequestKind.REMOVE: REMOVERS.keys()},
         roots=conf.roots if is_here else None,
-        spaces=conf.spaces.keys() if is_here else None,
+        spaces=spaces,
         longest_lease_s=conf.longest_lease_s,
         allowed=conf.allowed if is_here else None,
         has_workspace=has_workspace,
