@@ -72,8 +72,8 @@ class PlacementDetailSerializer(PlacementRequestSerializer):
     class Meta(PlacementRequestSerializer.Meta):
         fields = [
             *PlacementRequestSerializer.Meta.fields, "dag", "node", "waits_because", "leader",
-            "directory", "arguments", "alternatives", "expected_sha256", "expected_md5", "expected_adler32",
-            "expected_bytes", "duration_s", "attributes", "attempts", "events",
+            "directory", "arguments", "alternatives", "expected_sha256", "expected_md5",
+            "expected_adler32", "expected_bytes", "duration_s", "attributes", "attempts", "events",
         ]  # fmt: skip
 
     def get_dag(self, request: PlacementRequest) -> int | None:

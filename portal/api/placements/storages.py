@@ -117,8 +117,10 @@ class StorageList(ListView):
     def get_serializer(self, *args: Any, **kwargs: Any) -> Any:
         """Give the serializer what moves from and to the storages of the page."""
         rows = args[0] if args else []
-        context = {**self.get_serializer_context(), "uses": uses_of([row.pk for row in rows])}
-        return StorageSerializer(*args, **kwargs, context=context)
+        kwargs["context"] = {
+            **self.get_serializer_context(), "uses": uses_of([row.pk for row in rows])
+        }  # fmt: skip
+        return StorageSerializer(*args, **kwargs)
 
     @extend_schema(
         summary="Set up a storage",

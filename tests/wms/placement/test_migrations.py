@@ -47,7 +47,5 @@ def test_requests_that_are_under_way_go_on_as_transfers(alice: User) -> None:
     assert operations.end_lost_attempts(now + timedelta(seconds=1)) == [found.pk]
     assert PlacementAttempt.objects.get().held_bytes is None
     taken = operations.take_request(now)
-    assert (
-        taken is not None
-        and taken.request_id == PlacementRequest.objects.get(state="processing").pk
-    )
+    assert taken is not None
+    assert taken.request_id == PlacementRequest.objects.get(state="processing").pk

@@ -1,4 +1,4 @@
-"""Reasons why a request that is due has not begun: storages that are off, limits that are reached."""
+"""Reasons why a request that is due has not begun: storages that are off, limits reached."""
 
 from __future__ import annotations
 
