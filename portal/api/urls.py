@@ -33,6 +33,7 @@ from portal.api.nodes import views as nodes
 from portal.api.notices import views as notices
 from portal.api.pilots import views as pilots
 from portal.api.placements import credentials as placement_credentials
+from portal.api.placements import files as logical_files
 from portal.api.placements import storages
 from portal.api.placements import views as placements
 from portal.api.schedules import views as schedules
@@ -324,6 +325,22 @@ urlpatterns = [
     ),
     path("storages/", storages.StorageList.as_view(), name="storages"),
     re_path(f"^storages/{_STORAGE}/$", storages.StorageDetail.as_view(), name="storage"),
+    path("logical-files/", logical_files.LogicalFileList.as_view(), name="logical-files"),
+    path(
+        "logical-files/<int8:file_id>/",
+        logical_files.LogicalFileDetail.as_view(),
+        name="logical-file",
+    ),
+    path(
+        "logical-files/<int8:file_id>/remove/",
+        logical_files.LogicalFileRemoval.as_view(),
+        name="logical-file-remove",
+    ),
+    path(
+        "logical-files/<int8:file_id>/forget/",
+        logical_files.ReplicaForgetting.as_view(),
+        name="logical-file-forget",
+    ),
     path("placement-requests/", placements.PlacementList.as_view(), name="placements"),
     path(
         "placement-requests/<int8:request_id>/",

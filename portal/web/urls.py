@@ -32,6 +32,7 @@ from portal.web.matching import share_views as shares
 from portal.web.matching import task_queue_views as task_queues
 from portal.web.matching import views as negotiation
 from portal.web.nodes import views as nodes
+from portal.web.pilots import logical_file_views as logical_files
 from portal.web.pilots import placement_submission_views as placement_submission
 from portal.web.pilots import placement_views as placements
 from portal.web.pilots import storage_views as storages
@@ -93,6 +94,10 @@ urlpatterns = [
     ),
     path("storages/", storages.storage_list, name="storages"),
     path("storages/<str:storage>/", storages.storage_page, name="storage"),
+    path("files/", logical_files.file_list, name="logical-files"),
+    path("files/<int8:file_id>/", logical_files.file_page, name="logical-file"),
+    path("files/<int8:file_id>/remove/", logical_files.remove, name="remove-logical-file"),
+    path("files/<int8:file_id>/forget/", logical_files.forget, name="forget-replica"),
     path("clusters/", lists.cluster_list, name="clusters"),
     path("clusters/<int8:cluster_id>/", clusters.cluster_page, name="cluster"),
     path("clusters/<int8:cluster_id>/job/", clusters.cluster_job, name="cluster-job"),

@@ -104,6 +104,12 @@ BODIES: dict[str, Callable[[], dict[str, Any]]] = {
     "web:submit-placements": lambda: {"requests": _STAGE},
     "api:placement-credentials": lambda: {"endpoint": "https://s.example", "token": "abc"},
     "api:placement-remove": lambda: {"reason": "look"},
+    "api:logical-file-remove": lambda: {"reason": "look"},
+    "api:logical-file-forget": lambda: {"reason": "look", "storage": "storage0"},
+    "web:remove-logical-file": lambda: {"reason": "look"},
+    "web:forget-replica": lambda: {"reason": "look", "storage": "storage0"},
+    "api:storages": lambda: {"name": "new", "endpoints": ["s3://new/"]},
+    "api:storage": lambda: {"name": "bare", "endpoints": ["s3://new/"]},
     "api:shared-limits": lambda: {"max_jobs": 1},
     "api:shared-limit": lambda: {"max_jobs": 1},
     "web:dag-limits": lambda: {"reason": "look", "max_jobs": "5"},
@@ -186,4 +192,5 @@ BODIES: dict[str, Callable[[], dict[str, Any]]] = {
     "admin:jobs_runninglimit_delete": lambda: {"post": "yes"},
     "admin:pilots_pilotlimit_delete": lambda: {"post": "yes"},
     "admin:dags_sharedlimit_delete": lambda: {"post": "yes"},
+    "admin:placement_storage_delete": lambda: {"post": "yes"},
 }

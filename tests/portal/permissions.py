@@ -47,6 +47,8 @@ GET = {
     "web:steer-nodes": STEER,
     "web:graph-changes": "Lbbbbbb",  # asked without naming a version
     "web:remove-placement": READ,  # leads to the request and changes nothing
+    "web:remove-logical-file": READ,  # leads to the file and changes nothing
+    "web:forget-replica": READ,
     "web:save-filter": NO_GET,
     "web:change-filter": NO_GET,
     "web:remove-filter": NO_GET,
@@ -102,6 +104,8 @@ GET = {
     "api:dag-grow": POSTED_TO,
     "api:dag-nodes-*": POSTED_TO,
     "api:placement-remove": POSTED_TO,
+    "api:logical-file-remove": POSTED_TO,
+    "api:logical-file-forget": POSTED_TO,
     "api:placement-credential": POSTED_TO,
     "api:dag-hold": "Lmmmmmm",
     "api:dag-release": "Lmmmmmm",
@@ -156,6 +160,7 @@ GET = {
     "admin:sites_frontendentry_delete": OPERATE,
     "admin:pilots_credential_delete": OPERATE,
     "admin:dags_sharedlimit_delete": OPERATE,
+    "admin:placement_storage_delete": OPERATE,
     "admin:*_delete": NOBODY,
     "admin:autocomplete": NOBODY,
     "admin:view_on_site": "Lffffnn",
@@ -205,6 +210,8 @@ POST = {
     "api:placements": SUBMIT,
     "api:placement-credentials": SUBMIT,
     "api:storages": OPERATE,
+    "api:logical-file-remove": STEER,
+    "api:logical-file-forget": STEER,
     "web:submit-placements": SUBMIT,
     "api:shared-limits": OPERATE,
     "api:site-ban": SHIFT,
@@ -271,6 +278,8 @@ POST = {
     "web:rescue": "Lffcccc",  # the DAG has not ended
     "web:steer-nodes": "Lffbbbb",  # the node is under way
     "web:remove-placement": STEER,
+    "web:remove-logical-file": STEER,
+    "web:forget-replica": STEER,
     "web:steer-job": "Lffcccc",  # the job has ended
     "web:test-queue": SHIFT,
     "web:drain-pilot": SHIFT,

@@ -18,6 +18,7 @@ from tests import factories
 from tests.portal.furnishing import (
     CAMPAIGN,
     accounts,
+    bare_storage,
     bulk_operations,
     campaign,
     credentials,
@@ -60,6 +61,7 @@ from wms.pilots.pressure_models import PilotLimit
 from wms.pilots.program.bundle import agent_bundle
 from wms.pilots.program.manifest import store_manifest
 from wms.pilots.suspect_models import SuspectedNode
+from wms.placement.catalogue.models import LogicalFile
 from wms.placement.models import PlacementCredential, PlacementRequest
 from wms.placement.storages.models import Storage
 from wms.schedules.models import Schedule
@@ -113,6 +115,7 @@ class World:
             ("api:job-output", "path"): self.job.stdout_name,
             ("api:shared-limit", "limit_id"): self.shared_limit.pk,
             ("api:frontend", "frontend"): "bare1",
+            ("api:storage", "storage"): "bare",
             ("api:frontend-standing", "frontend"): "frontend0of1",
             ("web:frontend", "frontend"): "frontend0of1",
             ("pilot_api:sent-file", "path"): "stdout",
@@ -160,7 +163,7 @@ class World:
             "group_id": FailureGroup, "rule_id": FailureRule, "filter_id": SavedFilter,
             "schedule_id": Schedule,
             "token_id": ApiToken, "subscription_id": Subscription, "channel_id": Channel,
-            "placement_credential_id": PlacementCredential,
+            "placement_credential_id": PlacementCredential, "file_id": LogicalFile,
         }  # fmt: skip
         if parameter == "trial_id":
             wanted = ["waiting"] if route.name.endswith(("trial-stop", "stop-trial")) else ["done"]
@@ -254,6 +257,7 @@ def small_world() -> World:
     campaign([dag], [cluster])
     schedules(people.alice, dag, 1)
     placement_credential(people.alice)
+    bare_storage()
     storage(site, people.alice)
     return World(
         people=people,

@@ -10,6 +10,7 @@ from django.db.models.functions import Coalesce, Now
 from wms.core.models import EventRecord
 from wms.jobs.content.paths import MAX_PATH_BYTES
 from wms.jobs.models import Workspace
+from wms.placement.catalogue import models as catalogue_models  # noqa: F401 - Django looks here.
 from wms.placement.states import RequestKind, RequestState
 from wms.placement.storages import models as storage_models  # Django looks here only.
 
@@ -74,6 +75,15 @@ class PlacementRequest(models.Model):
         blank=True,
         on_delete=models.SET_NULL,
         related_name="requests_to",
+    )
+    site = models.ForeignKey(
+        "sites.Site",
+        null=True,
+        blank=True,
+        on_delete=models.SET_NULL,
+        related_name="+",
+        db_index=False,
+        help_text="Of the DAG: replicas near it are read first.",
     )
     host = models.CharField(
         max_length=255, blank=True, default="", db_default="", help_text="Where space is allocated."
@@ -267,6 +277,10 @@ class PlacementAttempt(models.Model):
     number = models.PositiveSmallIntegerField(help_text="From 1.")
     source_scheme = models.CharField(max_length=32)
     destination_scheme = models.CharField(max_length=32)
+    source_url = models.TextField(
+        blank=True, default="", db_default="", help_text="What a logical name led to."
+    )
+    destination_url = models.TextField(blank=True, default="", db_default="")
     started_at = models.DateTimeField()
     ended_at = models.DateTimeField(null=True)
     lease = models.CharField(max_length=64, blank=True, help_text="Of the service that runs it.")

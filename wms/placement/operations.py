@@ -24,6 +24,9 @@ from wms.core.transitions import Applied
 from wms.jobs.models import WorkspaceFile
 from wms.placement import lifecycle
 from wms.placement.addresses import scheme_of
+from wms.placement.catalogue.names import is_logical
+from wms.placement.catalogue.operations import Content, register, take_out
+from wms.placement.catalogue.resolving import Resolved, aim, resolve
 from wms.placement.models import PlacementAttempt, PlacementRequest
 from wms.placement.request_ad import pair_of
 from wms.placement.sql import FIND_NEXT
@@ -57,6 +60,8 @@ class Started:
     lease: str
     source_scheme: str
     destination_scheme: str
+    #: Its addresses; what is to be removed of a logical name; why it fails at once.
+    resolved: Resolved
 
 
 def _due(now: datetime) -> QuerySet[PlacementRequest]:
@@ -100,7 +105,8 @@ def start_attempt(request_id: int, now: datetime) -> Started | None:
 
 def _start(request: PlacementRequest, now: datetime) -> Started:
     number = request.attempt_number + 1
-    primary = (scheme_of(request.source_url), scheme_of(request.destination_url))
+    resolved = resolve(request, number)
+    primary = (scheme_of(resolved.source_url), scheme_of(resolved.destination_url))
     others = [_pair(text) for text in request.alternatives]
     source, destination = pair_of([primary, *others], number)
     lease = secrets.token_hex(16)
@@ -110,18 +116,24 @@ def _start(request: PlacementRequest, now: datetime) -> Started:
         facts["schemes"] = f"{source}-{destination}" if is_transfer else source
     lifecycle.apply(
         "start", [request.pk], actor=_ACTOR, facts={request.pk: facts}, attempt_number=number,
-        due_at=None,
+        due_at=None, source_storage_id=resolved.source_storage_id,
     )  # fmt: skip
     PlacementAttempt.objects.create(
         request=request,
         number=number,
         source_scheme=source,
         destination_scheme=destination,
+        source_url=_if_other(resolved.source_url, request.source_url),
+        destination_url=_if_other(resolved.destination_url, request.destination_url),
         started_at=now,
         lease=lease,
         lease_until=now + LEASE,
     )
-    return Started(request.pk, number, lease, source, destination)
+    return Started(request.pk, number, lease, source, destination, resolved)
+
+
+def _if_other(url: str, named: str) -> str:
+    return "" if url == named else url
 
 
 def _pair(text: str) -> tuple[str, str]:
@@ -150,12 +162,15 @@ def end_attempt(
     size_bytes: int | None = None,
     contents: Mapping[str, str] = NO_CONTENTS,
     removed: Collection[str] = (),
+    content: Content | None = None,
+    taken_out: Collection[int] = (),
 ) -> bool:
     """The open attempt has ended: the request is completed, waits for the next one, or has failed.
 
     `contents`, stored contents by path, appear in the workspace with it, and files `removed` are
-    gone from it. False when there is no open attempt, or it is another's whose lease is given;
-    nothing changes then.
+    gone from it. The `content` of a logical name is registered, replicas `taken_out` are forgotten.
+    Raises Conflict where the name stands for another content. False when there is no open attempt,
+    or it is another's whose lease is given; nothing changes then.
     """
     request = _locked_with_leader(request_id)
     if request is None or request.state != RequestState.PROCESSING:
@@ -170,6 +185,9 @@ def end_attempt(
         WorkspaceFile.objects.filter(
             workspace_id=request.workspace_id, path__in=list(removed)
         ).delete()
+    if content is not None and is_logical(request.destination_url):
+        register(request, content)
+    take_out(taken_out)
     _try_again_or_fail(request, exit_code, message, now)
     return True
 
@@ -213,8 +231,9 @@ def _try_again_or_fail(
         return
     due_at = now + pause_after(request.attempt_number)
     lifecycle.apply(
-        "reschedule", [request.pk], actor=_ACTOR, reason=reason, facts=facts, due_at=due_at
-    )
+        "reschedule", [request.pk], actor=_ACTOR, reason=reason, facts=facts, due_at=due_at,
+        source_storage_id=aim(request, request.attempt_number + 1),
+    )  # fmt: skip
 
 
 def pause_after(attempt_number: int) -> timedelta:

@@ -9,6 +9,7 @@ have ended the attempt.
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from functools import partial
 from typing import Final
 
@@ -16,11 +17,14 @@ import structlog
 from django.db import InterfaceError, OperationalError, connection, transaction
 from django.utils import timezone
 
-from wms.core.errors import PilotageError
+from wms.core.errors import Conflict, PilotageError
 from wms.core.loops import wake
 from wms.placement import allocations
 from wms.placement import operations as services
-from wms.placement.addresses import with_scheme
+from wms.placement.addresses import scheme_of, with_scheme
+from wms.placement.catalogue.models import LogicalFile
+from wms.placement.catalogue.names import is_logical
+from wms.placement.catalogue.operations import Content
 from wms.placement.conf import PlacementConf, placement_conf
 from wms.placement.credentials import credential_for
 from wms.placement.models import PlacementRequest
@@ -99,12 +103,11 @@ def run_attempt(started: Started, conf: PlacementConf) -> None:
     if kind in (RequestKind.ALLOCATE, RequestKind.RELEASE):
         _keep_space(request, started)
         return
+    if started.resolved.refusal:
+        _end(started, FAILED, started.resolved.refusal)
+        return
     try:
-        placed = carry_out(
-            kind,
-            (started.source_scheme, started.destination_scheme),
-            _task(request, started, conf),
-        )
+        placed = _carry_out(request, kind, started, conf)
     except Superseded:
         log.info("placement_superseded", request=started.request_id, attempt=started.number)
     except ModuleFailed as error:
@@ -114,6 +117,18 @@ def run_attempt(started: Started, conf: PlacementConf) -> None:
         raise
     else:
         _end(started, 0, placed=placed)
+
+
+def _carry_out(
+    request: PlacementRequest, kind: RequestKind, started: Started, conf: PlacementConf
+) -> TransferResult:
+    """Do what is asked for; of a logical name remove replica by replica. Raises ModuleFailed."""
+    task = _task(request, started, conf)
+    if kind is not RequestKind.REMOVE or not is_logical(request.source_url):
+        return carry_out(kind, (started.source_scheme, started.destination_scheme), task)
+    for each in started.resolved.removals:
+        carry_out(kind, (scheme_of(each.url), ""), replace(task, source_url=each.url))
+    return TransferResult(None)
 
 
 def _keep_space(request: PlacementRequest, started: Started) -> None:
@@ -134,23 +149,37 @@ def _keep_space(request: PlacementRequest, started: Started) -> None:
 
 
 def _task(request: PlacementRequest, started: Started, conf: PlacementConf) -> TransferTask:
+    resolved = started.resolved
     return TransferTask(
         request_id=request.pk,
-        source_url=with_scheme(request.source_url, started.source_scheme),
-        destination_url=with_scheme(request.destination_url, started.destination_scheme),
+        source_url=with_scheme(resolved.source_url, started.source_scheme),
+        destination_url=with_scheme(resolved.destination_url, started.destination_scheme),
         arguments=request.arguments,
         workspace_id=request.workspace_id,
         directory=request.directory,
-        checksums=Checksums(
-            request.expected_sha256, request.expected_md5, request.expected_adler32
-        ),
-        expected_bytes=request.expected_bytes,
+        checksums=_checksums(request, resolved.file),
+        expected_bytes=_expected_bytes(request, resolved.file),
         conf=conf,
         pulse=AttemptHeartbeat(started, conf.limit_s),
         hold=partial(_hold, request, started),
         credential=partial(credential_for, request.owner_id),
         is_last=started.number >= request.max_attempts,
     )
+
+
+def _checksums(request: PlacementRequest, file: LogicalFile | None) -> Checksums:
+    """What the request tells of the file, and else the catalogue."""
+    return Checksums(
+        request.expected_sha256 or (file.sha256 if file else ""),
+        request.expected_md5 or (file.md5 if file else ""),
+        request.expected_adler32 or (file.adler32 if file else ""),
+    )
+
+
+def _expected_bytes(request: PlacementRequest, file: LogicalFile | None) -> int | None:
+    if request.expected_bytes is None and file is not None:
+        return file.size_bytes
+    return request.expected_bytes
 
 
 def _hold(
@@ -169,13 +198,21 @@ def _end(
     started: Started, exit_code: int, message: str = "", placed: TransferResult | None = None
 ) -> bool:
     """Write the end of the attempt; False where others have."""
-    return services.end_attempt(
-        started.request_id,
-        lease=started.lease,
-        exit_code=exit_code,
-        message=message,
-        size_bytes=None if placed is None else placed.size_bytes,
-        contents={} if placed is None else placed.contents,
-        removed=() if placed is None else placed.removed,
-        now=timezone.now(),
-    )
+    end = partial(services.end_attempt, started.request_id, lease=started.lease)
+    if placed is None:
+        return end(exit_code=exit_code, message=message, now=timezone.now())
+    content = None
+    if placed.size_bytes is not None and placed.sha256:
+        content = Content(placed.size_bytes, placed.sha256)
+    try:
+        return end(
+            exit_code=exit_code,
+            size_bytes=placed.size_bytes,
+            contents=placed.contents,
+            removed=placed.removed,
+            content=content,
+            taken_out=[each.replica_id for each in started.resolved.removals],
+            now=timezone.now(),
+        )
+    except Conflict as error:
+        return end(exit_code=FAILED, message=str(error), now=timezone.now())

@@ -24,7 +24,7 @@ from wms.placement.models import PlacementRequest
 from wms.placement.modules import abilities
 from wms.placement.policy import require_steering
 from wms.placement.request_ad import RequestSpec, parse_requests
-from wms.placement.storages.selectors import words_for_space
+from wms.placement.storages.selectors import names_of_storages, words_for_space
 
 #: A text of requests is no larger.
 MAX_TEXT_BYTES: Final = 8 * 1024 * 1024
@@ -46,7 +46,7 @@ def check_requests(text: str, *, file: str = "") -> list[RequestSpec]:
     if len(text.encode(errors="replace")) > MAX_TEXT_BYTES:
         raise InvalidInput.of(f"the text is larger than {MAX_TEXT_BYTES} bytes", file=file)
     specs = parse_requests(text, file=file)
-    able = abilities(has_workspace=False, spaces=words_for_space())
+    able = abilities(has_workspace=False, spaces=words_for_space(), storages=names_of_storages())
     found = submission.check_requests(specs, able, file=file)
     if found.faults:
         raise InvalidInput(list(found.faults))

@@ -31,7 +31,7 @@ from wms.dags.submission.unknown_references import unknown_references, uses_refe
 from wms.jobs.description.submit_file import SubmitFile, parse_submit_file
 from wms.placement.modules import Abilities, abilities
 from wms.placement.request_ad import parse_requests
-from wms.placement.storages.selectors import words_for_space
+from wms.placement.storages.selectors import names_of_storages, words_for_space
 from wms.placement.submission import Findings, check_requests
 from wms.sites.vocabulary import advertised_names, current_vocabulary
 from wms.taskqueues.task_queue_policy import task_queue_policy
@@ -147,8 +147,9 @@ def request_deadline(size_bytes: int) -> Deadline:
 
 def _abilities(owner: User | None) -> Abilities:
     """What placements can do; what this portal's settings and storages allow, for an owner."""
-    is_here = owner is not None
-    return abilities(is_here=is_here, spaces=words_for_space() if is_here else None)
+    if owner is None:
+        return abilities(is_here=False)
+    return abilities(spaces=words_for_space(), storages=names_of_storages())
 
 
 def _check_deadline(limit_s: float | None) -> Deadline:

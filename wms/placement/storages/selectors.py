@@ -98,6 +98,11 @@ def storage_map() -> StorageMap:
     return StorageMap(Storage.objects.order_by("pk").values_list("pk", "endpoints"))
 
 
+def names_of_storages() -> set[str]:
+    """Names of all storages. One query."""
+    return set(Storage.objects.values_list("name", flat=True))
+
+
 def words_for_space() -> set[str]:
     """What may be named where space is allocated: storages, and hosts that lead to one. A query."""
     offers = _offering()

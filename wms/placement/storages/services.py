@@ -24,6 +24,7 @@ from wms.core.errors import Conflict, Finding, InvalidInput, NotFound
 from wms.core.loops import wake
 from wms.core.models import Role
 from wms.core.policy import require_role
+from wms.placement.catalogue.names import SCHEME
 from wms.placement.models import PlacementRequest
 from wms.placement.modules import READERS, WRITERS
 from wms.placement.states import WAITING
@@ -180,6 +181,8 @@ def place_waiting_requests() -> int:
     for name in ("source", "destination"):
         moved: dict[int | None, list[int]] = defaultdict(list)
         rows = PlacementRequest.objects.filter(state__in=WAITING).order_by("pk")
+        # Where a logical name leads to, its request and the catalogue tell.
+        rows = rows.exclude(**{f"{name}_url__startswith": f"{SCHEME}:"})
         for pk, url, old in rows.values_list(
             "pk", f"{name}_url", f"{name}_storage_id"
         ).iterator(chunk_size=_BATCH):  # fmt: skip
