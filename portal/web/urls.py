@@ -33,6 +33,7 @@ from portal.web.matching import task_queue_views as task_queues
 from portal.web.matching import views as negotiation
 from portal.web.nodes import views as nodes
 from portal.web.pilots import logical_file_views as logical_files
+from portal.web.pilots import placement_credential_views as placement_credentials
 from portal.web.pilots import placement_submission_views as placement_submission
 from portal.web.pilots import placement_views as placements
 from portal.web.pilots import storage_views as storages
@@ -82,6 +83,16 @@ urlpatterns = [
     path("dags/<int8:dag_id>/logs/<path:path>", logs.file_log, name="dag-file-log"),
     path("placements/", lists.placement_list, name="placements"),
     path("placements/submit/", placement_submission.submit_placements, name="submit-placements"),
+    path(
+        "placements/credentials/",
+        placement_credentials.credentials,
+        name="placement-credentials",
+    ),
+    path(
+        "placements/credentials/<int8:placement_credential_id>/forget/",
+        placement_credentials.forget,
+        name="forget-placement-credential",
+    ),
     path("placements/<int8:request_id>/", placements.placement_page, name="placement"),
     *(
         path(

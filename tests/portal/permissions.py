@@ -46,6 +46,8 @@ GET = {
     "web:dag-grow": STEER,
     "web:steer-nodes": STEER,
     "web:graph-changes": "Lbbbbbb",  # asked without naming a version
+    "web:retry-placement": READ,
+    "web:forget-placement-credential": MINE,
     "web:remove-placement": READ,  # leads to the request and changes nothing
     "web:remove-logical-file": READ,  # leads to the file and changes nothing
     "web:forget-replica": READ,
@@ -104,6 +106,7 @@ GET = {
     "api:dag-grow": POSTED_TO,
     "api:dag-nodes-*": POSTED_TO,
     "api:placement-remove": POSTED_TO,
+    "api:placement-retry": POSTED_TO,
     "api:logical-file-remove": POSTED_TO,
     "api:logical-file-forget": POSTED_TO,
     "api:placement-credential": POSTED_TO,
@@ -207,6 +210,7 @@ POST = {
     "api:cluster-remove": "Lffcccc",  # the cluster was removed
     "web:steer-cluster": "Lffcccc",
     "api:placement-remove": STEER,
+    "api:placement-retry": "Lffcccc",  # the request waits
     "api:placements": SUBMIT,
     "api:placement-credentials": SUBMIT,
     "api:storages": OPERATE,
@@ -278,6 +282,9 @@ POST = {
     "web:rescue": "Lffcccc",  # the DAG has not ended
     "web:steer-nodes": "Lffbbbb",  # the node is under way
     "web:remove-placement": STEER,
+    "web:retry-placement": "Lffcccc",  # the request waits
+    "web:placement-credentials": SUBMIT,
+    "web:forget-placement-credential": "Lfnonnn",
     "web:remove-logical-file": STEER,
     "web:forget-replica": STEER,
     "web:steer-job": "Lffcccc",  # the job has ended

@@ -325,6 +325,14 @@ class PlacementAttempt(models.Model):
     def __str__(self) -> str:
         return f"attempt {self.number} of placement request {self.request_id}"
 
+    @property
+    def bytes_per_s(self) -> float | None:
+        """Throughput of an attempt that has brought a file."""
+        if self.exit_code != 0 or self.size_bytes is None or self.ended_at is None:
+            return None
+        # The clock of the host that ran it: two readings may be the same.
+        return self.size_bytes / max((self.ended_at - self.started_at).total_seconds(), 0.001)
+
 
 class PlacementEvent(EventRecord):
     """One change of a placement request."""

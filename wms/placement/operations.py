@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from django.db import connection, transaction
-from django.db.models import Q, QuerySet
+from django.db.models import F, Q, QuerySet
 from django.db.models.functions import Now
 
 from wms.core.actors import Actor
@@ -30,7 +30,14 @@ from wms.placement.catalogue.resolving import Resolved, aim, resolve
 from wms.placement.models import PlacementAttempt, PlacementRequest
 from wms.placement.request_ad import pair_of
 from wms.placement.sql import FIND_NEXT
-from wms.placement.states import TERMINAL, WAITING, RequestKind, RequestState
+from wms.placement.states import (
+    MAX_ATTEMPTS,
+    TERMINAL,
+    TRANSITIONS,
+    WAITING,
+    RequestKind,
+    RequestState,
+)
 
 #: So long a service that is not heard of keeps its attempts.
 LEASE: Final = timedelta(seconds=60)
@@ -260,6 +267,22 @@ def remove_requests(
     PlacementAttempt.objects.filter(request_id__in=changed, exit_code=None).update(
         exit_code=REMOVED_CODE, message=reason, ended_at=now or Now()
     )
+    return Applied(changed=changed, skipped=sorted(set(request_ids) - set(changed)))
+
+
+@transaction.atomic
+def retry_requests(request_ids: Collection[int], *, actor: Actor, reason: str) -> Applied:
+    """Try requests again that have failed or were removed, as often as at first.
+
+    Those of a DAG are skipped: it has heard of their end, and has retries of its own.
+    """
+    named = PlacementRequest.objects.filter(pk__in=request_ids, topic="")
+    rows = named.filter(state__in=TRANSITIONS["retry"].sources).order_by("pk")
+    changed = list(rows.select_for_update(of=("self",)).values_list("pk", flat=True))
+    PlacementRequest.objects.filter(pk__in=changed).update(
+        max_attempts=F("attempt_number") + MAX_ATTEMPTS
+    )
+    lifecycle.apply("retry", changed, actor=actor, reason=reason, ended_at=None, due_at=None)
     return Applied(changed=changed, skipped=sorted(set(request_ids) - set(changed)))
 
 

@@ -30,13 +30,12 @@ from wms.placement.models import PlacementRequest
 from wms.placement.modules import Abilities
 from wms.placement.policy import require_steering
 from wms.placement.request_ad import RequestSpec, line_of, parse_requests
-from wms.placement.states import RequestKind
+from wms.placement.states import MAX_ATTEMPTS, RequestKind
 from wms.placement.storages.models import Storage
 from wms.placement.storages.selectors import storage_map
 
 #: The task that carries out what is due.
 PLACEMENT_TASK: Final = "wms.placement.run"
-MAX_ATTEMPTS: Final = 10
 
 _BATCH = 1000
 

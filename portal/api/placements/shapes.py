@@ -41,11 +41,15 @@ class PlacementRequestSerializer(serializers.ModelSerializer[PlacementRequest]):
 class PlacementAttemptSerializer(serializers.ModelSerializer[PlacementAttempt]):
     """One try of a request."""
 
+    bytes_per_s = serializers.FloatField(
+        read_only=True, allow_null=True, help_text="Throughput, of one that has brought a file."
+    )
+
     class Meta:
         model = PlacementAttempt
         fields = [
-            "number", "source_scheme", "destination_scheme", "started_at", "ended_at",
-            "exit_code", "message", "size_bytes",
+            "number", "source_scheme", "destination_scheme", "source_url", "destination_url",
+            "started_at", "ended_at", "exit_code", "message", "size_bytes", "bytes_per_s",
         ]  # fmt: skip
 
 

@@ -38,6 +38,8 @@ EXEMPT = {
     "web:stop-trial": "can only be done once",
     "web:submit-jobs": "makes a new one",
     "web:submit-placements": "makes new ones",
+    "web:placement-credentials": "one's own",
+    "web:forget-placement-credential": "one's own",
     "web:import-downtimes": "carries out what was previewed, by its token",
     "web:dag-grow": "adds nodes, whose names cannot be there twice",
     "web:test-queue": "makes a new one, while there is no other",
