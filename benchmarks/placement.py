@@ -135,7 +135,7 @@ def _get_ready(all_ready: Any) -> None:
 
 
 def _serve(_: int) -> tuple[float, float, int]:
-    """Carry out what is due until nothing is: when it began and ended, the largest memory in KiB."""
+    """Carry out what is due: when it began and ended, and the largest memory in KiB."""
     from wms.placement import runner
 
     began_s = time.monotonic()
