@@ -25,6 +25,8 @@ class PlacementConf:
     s3_url: str
     s3_region: str
     longest_lease_s: int
+    #: So many attempts of one user run at once; 0: no limit.
+    per_user: int
 
 
 def placement_conf() -> PlacementConf:
@@ -40,4 +42,5 @@ def placement_conf() -> PlacementConf:
         s3_region=raw["S3_REGION"],
         file_bytes=int(raw["FILE_BYTES"]),
         longest_lease_s=int(raw["LONGEST_LEASE_S"]),
+        per_user=int(raw["PER_USER"]),
     )

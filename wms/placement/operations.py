@@ -27,6 +27,7 @@ from wms.placement.addresses import scheme_of
 from wms.placement.catalogue.names import is_logical
 from wms.placement.catalogue.operations import Content, register, take_out
 from wms.placement.catalogue.resolving import Resolved, aim, resolve
+from wms.placement.conf import placement_conf
 from wms.placement.models import PlacementAttempt, PlacementRequest
 from wms.placement.request_ad import pair_of
 from wms.placement.sql import FIND_NEXT
@@ -91,7 +92,8 @@ def take_request(now: datetime) -> Started | None:
     """
     wait_for_locks([_GRANTING])
     with connection.cursor() as cursor:
-        cursor.execute(FIND_NEXT, {"now": now, "most": _CANDIDATES})
+        limits = {"most_of_owner": placement_conf().per_user}
+        cursor.execute(FIND_NEXT, {"now": now, "most": _CANDIDATES, **limits})
         ids = [pk for (pk,) in cursor.fetchall()]
     rows = PlacementRequest.objects.filter(pk__in=ids, state__in=WAITING)
     free = {each.pk: each for each in rows.select_for_update(skip_locked=True, of=("self",))}

@@ -34,11 +34,14 @@ running AS MATERIALIZED (
     FROM placement_placementrequest WHERE state = 'processing'
 ),
 open_lanes AS (
-    SELECT lanes.*, (SELECT count(*) FROM running WHERE running.owner_id = lanes.owner_id) AS mine
+    SELECT lanes.*, owners.mine
     FROM lanes
+    CROSS JOIN LATERAL (
+        SELECT count(*) AS mine FROM running WHERE running.owner_id = lanes.owner_id) AS owners
     LEFT JOIN placement_storage AS s ON s.id = lanes.source
     LEFT JOIN placement_storage AS d ON d.id = lanes.destination
-    WHERE COALESCE(s.is_enabled, true) AND COALESCE(d.is_enabled, true)
+    WHERE (%(most_of_owner)s = 0 OR owners.mine < %(most_of_owner)s)
+      AND COALESCE(s.is_enabled, true) AND COALESCE(d.is_enabled, true)
       AND (s.max_transfers IS NULL OR s.max_transfers > (
           SELECT count(*) FROM running
           WHERE lanes.source IN (running.source, running.destination)))

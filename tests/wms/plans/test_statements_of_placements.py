@@ -47,7 +47,7 @@ def requests(module_rows: None) -> None:
 
 
 def test_what_is_granted_next_is_found_without_reading_all_that_waits(requests: None) -> None:
-    steps = explain(placement.FIND_NEXT, {"now": timezone.now(), "most": 10})
+    steps = explain(placement.FIND_NEXT, {"now": timezone.now(), "most": 10, "most_of_owner": 50})
 
     assert not scanned_whole(steps, _TABLE)
     assert rows_read(steps, _TABLE) < 100

@@ -7,6 +7,7 @@ from datetime import datetime
 
 from django.db.models import Q
 
+from wms.placement.conf import placement_conf
 from wms.placement.models import PlacementRequest
 from wms.placement.states import WAITING, RequestState
 from wms.placement.storages.models import Storage
@@ -23,6 +24,9 @@ def why_it_waits(request: PlacementRequest, now: datetime) -> str:
 
 
 def _obstacles(request: PlacementRequest) -> Iterator[str]:
+    most_of_owner = placement_conf().per_user
+    if most_of_owner and (count := _running(Q(owner=request.owner_id))) >= most_of_owner:
+        yield f"{count} requests of {request.owner} run, of {most_of_owner} at most"
     source, destination = request.source_storage, request.destination_storage
     for storage in (source, destination):
         if storage is None:

@@ -93,3 +93,13 @@ def test_one_that_is_due_again_comes_before_those_that_are_younger(people) -> No
     assert again is not None
     assert (again.request_id, again.number) == (first, 2)
     assert _taken() == [second]
+
+
+def test_no_more_of_a_user_begin_than_the_settings_allow(people, settings) -> None:
+    placement = settings.PILOTAGE["PLACEMENT"] | {"PER_USER": 1}
+    settings.PILOTAGE = settings.PILOTAGE | {"PLACEMENT": placement}
+    first, second = _submit(people.alice, "a", "b", 2)
+    [other] = _submit(people.bob, "a", "b")
+
+    assert _taken() == [first, other]
+    assert "1 requests of alice run, of 1 at most" in _waits(second)
