@@ -405,7 +405,6 @@ PILOTAGE = {
     # Read through `wms.placement.conf`.
     "PLACEMENT": {
         "ROOTS": env.words("PILOTAGE_PLACEMENT_ROOTS"),
-        "SPACES": env.words("PILOTAGE_PLACEMENT_SPACES"),
         "ALLOWED": env.words("PILOTAGE_PLACEMENT_ALLOWED"),
         "S3_URL": env.text("PILOTAGE_PLACEMENT_S3_URL", ""),
         "S3_REGION": env.text("PILOTAGE_PLACEMENT_S3_REGION", "us-east-1"),
@@ -413,6 +412,7 @@ PILOTAGE = {
         # An attempt that waits longer than its lease would be taken for lost.
         "STALL_S": min(env.number("PILOTAGE_PLACEMENT_STALL_S", 30), 45),
         "FILE_BYTES": env.number("PILOTAGE_PLACEMENT_FILE_BYTES", 10 * 1024**3),
+        "PER_USER": env.number("PILOTAGE_PLACEMENT_PER_USER", 0),
         "LONGEST_LEASE_S": env.number("PILOTAGE_PLACEMENT_LONGEST_LEASE_S", 90 * 86400),
     },
     # Read through `wms.dags.scripts.conf`.

@@ -28,6 +28,7 @@ from portal.admin.roles import role_of, sites_of_user
 from portal.admin.self_test import self_test
 from portal.admin.shared_limits import SharedLimitAdmin
 from portal.admin.sites import DowntimeAdmin, QueueAdmin, SiteAdmin
+from portal.admin.storages import StorageAdmin
 from portal.admin.task_queues import RunningLimitAdmin, TaskQueueAdmin, TaskQueuePolicyAdmin
 from portal.shared.passwords import OwnPasswordForm
 from portal.web.shared.pages import refusal
@@ -41,6 +42,7 @@ from wms.pilots.credential_models import Credential
 from wms.pilots.factory_models import RemoteFrontend
 from wms.pilots.models import NodeCheck
 from wms.pilots.pressure_models import PilotLimit
+from wms.placement.storages.models import Storage
 from wms.sites.downtimes.models import Downtime
 from wms.sites.frontends.models import FrontendEntry
 from wms.sites.models import Queue, Site
@@ -109,6 +111,7 @@ site = Administration(name="admin")
 site.register(Site, SiteAdmin)
 site.register(Queue, QueueAdmin)
 site.register(Downtime, DowntimeAdmin)
+site.register(Storage, StorageAdmin)
 site.register(NodeCheck, NodeCheckAdmin)
 site.register(PilotLimit, PilotLimitAdmin)
 site.register(Frontend, FrontendAdmin)

@@ -18,6 +18,8 @@ from wms.pilots.credentials.services import target_of as credential_target
 from wms.pilots.factory_models import RemoteFrontend
 from wms.pilots.models import NodeCheck
 from wms.pilots.pressure_models import PilotLimit
+from wms.placement.storages.models import Storage
+from wms.placement.storages.services import target_of as storage_target
 from wms.sites.downtimes.models import Downtime
 from wms.sites.frontends.entries import target_of
 from wms.sites.frontends.models import FrontendEntry
@@ -41,6 +43,7 @@ _TARGETS: dict[type[Model], Callable[[Any], str]] = {
     SharedLimit: lambda row: f"limit of {row}"[:160],
     RunningLimit: lambda row: f"limit of {row}",
     PilotLimit: lambda row: f"limit on {row}",
+    Storage: storage_target,
     NodeCheck: lambda row: f"node check {row.name}",
     User: lambda row: f"user {row.username}",
     ApiToken: lambda row: f"token {row.prefix}",

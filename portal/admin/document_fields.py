@@ -21,13 +21,14 @@ from portal.admin.matchmaking import MatchmakingPolicyForm
 from portal.admin.pilot_limits import PilotLimitForm
 from portal.admin.shared_limits import SharedLimitForm
 from portal.admin.sites import DowntimeForm, QueueForm, SiteForm
+from portal.admin.storages import StorageForm
 from portal.admin.task_queues import RunningLimitForm, TaskQueuePolicyForm
 
 FORMS: tuple[type[forms.ModelForm], ...] = (
     SiteForm, QueueForm, DowntimeForm, RunningLimitForm, PilotLimitForm, SharedLimitForm,
     FrontendForm, FrontendEntryForm, CredentialForm, RemoteFactoryForm, RemoteFrontendForm,
     GroupForm, SubmitterForm, QuotaForm, LimitForm, MatchmakingPolicyForm, TaskQueuePolicyForm,
-    NodeCheckForm,
+    NodeCheckForm, StorageForm,
 )  # fmt: skip
 #: What every form has besides the fields of its object.
 _COMMON = {str(field.help_text) for field in CheckedForm.base_fields.values()}

@@ -33,6 +33,8 @@ from portal.api.nodes import views as nodes
 from portal.api.notices import views as notices
 from portal.api.pilots import views as pilots
 from portal.api.placements import credentials as placement_credentials
+from portal.api.placements import files as logical_files
+from portal.api.placements import storages
 from portal.api.placements import views as placements
 from portal.api.schedules import views as schedules
 from portal.api.sites import ads, downtime_import, downtimes, exchange, pressure, worker_nodes
@@ -57,6 +59,7 @@ _NODE = f"{_DAG}/nodes/<int8:node_id>"
 _NAME = "(?P<name>[A-Za-z0-9_.-]+)"
 _SITE = f"^sites/{_NAME}"
 _QUEUE = _NAME.replace("<name>", "<queue>")
+_STORAGE = _NAME.replace("<name>", "<storage>")
 _FACTORY = _NAME.replace("<name>", "<factory>")
 _FRONTEND = _NAME.replace("<name>", "<frontend>")
 
@@ -324,6 +327,24 @@ urlpatterns = [
         "placement-credentials/<int8:placement_credential_id>/",
         placement_credentials.PlacementCredentialDetail.as_view(),
         name="placement-credential",
+    ),
+    path("storages/", storages.StorageList.as_view(), name="storages"),
+    re_path(f"^storages/{_STORAGE}/$", storages.StorageDetail.as_view(), name="storage"),
+    path("logical-files/", logical_files.LogicalFileList.as_view(), name="logical-files"),
+    path(
+        "logical-files/<int8:file_id>/",
+        logical_files.LogicalFileDetail.as_view(),
+        name="logical-file",
+    ),
+    path(
+        "logical-files/<int8:file_id>/remove/",
+        logical_files.LogicalFileRemoval.as_view(),
+        name="logical-file-remove",
+    ),
+    path(
+        "logical-files/<int8:file_id>/forget/",
+        logical_files.ReplicaForgetting.as_view(),
+        name="logical-file-forget",
     ),
     path("placement-requests/", placements.PlacementList.as_view(), name="placements"),
     path(

@@ -32,6 +32,7 @@ from wms.dags.reading.selectors import needing_attention
 from wms.dags.states import DagState, NodeKind, NodeState, ScriptKind, ScriptState
 from wms.pilots.models import Pilot
 from wms.pilots.states import PilotState
+from wms.placement.catalogue.models import LogicalFile
 from wms.placement.models import PlacementRequest
 from wms.placement.states import RequestKind, RequestState
 from wms.schedules.models import Schedule
@@ -155,6 +156,20 @@ class PlacementFilter(ListFilter):
         if value.included:
             queryset = queryset.filter(_at_address(value.included))
         return queryset.exclude(_at_address(value.excluded)) if value.excluded else queryset
+
+
+class LogicalFileFilter(ListFilter):
+    """Logical files by name, owner and time."""
+
+    name = Texts(label="Name contains")
+    owner = Owners(field_name="owner_id", label="Owner")
+    created = Moments(field_name="created_at", label="Registered")
+    id = Numbers(smallest=1, label="Number")
+    sort = Sorting(newest("Registered", "created"))
+
+    class Meta:
+        model = LogicalFile
+        fields: Sequence[str] = ()
 
 
 def _at_address(parts: Iterable[str]) -> Q:

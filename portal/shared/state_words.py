@@ -261,6 +261,7 @@ _PLACEMENT = Entity(
         "complete": "an attempt succeeded",
         "reschedule": "an attempt failed, and there is another",
         "fail": "the last attempt failed",
+        "retry": "a person has it tried again, if it is not of a DAG",
         "remove": "a person ends it, or its DAG was removed",
     },
 )

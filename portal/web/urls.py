@@ -32,8 +32,11 @@ from portal.web.matching import share_views as shares
 from portal.web.matching import task_queue_views as task_queues
 from portal.web.matching import views as negotiation
 from portal.web.nodes import views as nodes
+from portal.web.pilots import logical_file_views as logical_files
+from portal.web.pilots import placement_credential_views as placement_credentials
 from portal.web.pilots import placement_submission_views as placement_submission
 from portal.web.pilots import placement_views as placements
+from portal.web.pilots import storage_views as storages
 from portal.web.pilots import views as pilots
 from portal.web.records import efficiency_views as efficiency
 from portal.web.records import views as audit
@@ -82,6 +85,16 @@ urlpatterns = [
     path("dags/<int8:dag_id>/logs/<path:path>", logs.file_log, name="dag-file-log"),
     path("placements/", lists.placement_list, name="placements"),
     path("placements/submit/", placement_submission.submit_placements, name="submit-placements"),
+    path(
+        "placements/credentials/",
+        placement_credentials.credentials,
+        name="placement-credentials",
+    ),
+    path(
+        "placements/credentials/<int8:placement_credential_id>/forget/",
+        placement_credentials.forget,
+        name="forget-placement-credential",
+    ),
     path("placements/<int8:request_id>/", placements.placement_page, name="placement"),
     *(
         path(
@@ -92,6 +105,12 @@ urlpatterns = [
         )
         for action in PLACEMENTS.on_page
     ),
+    path("storages/", storages.storage_list, name="storages"),
+    path("storages/<str:storage>/", storages.storage_page, name="storage"),
+    path("files/", logical_files.file_list, name="logical-files"),
+    path("files/<int8:file_id>/", logical_files.file_page, name="logical-file"),
+    path("files/<int8:file_id>/remove/", logical_files.remove, name="remove-logical-file"),
+    path("files/<int8:file_id>/forget/", logical_files.forget, name="forget-replica"),
     path("clusters/", lists.cluster_list, name="clusters"),
     path("clusters/<int8:cluster_id>/", clusters.cluster_page, name="cluster"),
     path("clusters/<int8:cluster_id>/job/", clusters.cluster_job, name="cluster-job"),

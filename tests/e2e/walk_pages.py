@@ -15,6 +15,7 @@ from portal.web.dags.page import TABS
 from tests.e2e.account_data import account_pages
 from tests.e2e.campaign_data import CAMPAIGN, campaign, schedules
 from tests.e2e.cluster_data import clusters
+from tests.e2e.placement_data import placement_pages
 from tests.e2e.production import Production, bulk_operations
 from tests.e2e.trial_data import trial_pages
 from wms.core.models import AuditEntry
@@ -30,6 +31,8 @@ NO_PAGES = {
     "web:campaign-deadline",
     "web:steer-job", "web:steer-site", "web:steer-error",
     "web:test-queue", "web:remove-placement", "web:drain-pilot", "web:remove-pilot",
+    "web:retry-placement", "web:forget-placement-credential", "web:remove-logical-file",
+    "web:forget-replica",
     "web:dag-file", "web:dag-picture", "web:dag-export",
     "web:attempt-stream", "web:attempt-file", "web:script-output", "web:pilot-log-file",
     "web:graph-places", "web:graph-states", "web:graph-changes", "web:graph-names",
@@ -97,6 +100,7 @@ def pages_of(made: Production) -> dict[str, str]:
         "nodes-none": reverse("web:steer-nodes", args=[made.rich.pk, "retry"]),
         "placements": reverse("web:placements"),
         "placement": reverse("web:placement", args=[made.placement.pk]),
+        **placement_pages(made),
         "bulk": reverse("web:bulk"),
         "bulk-preview": reverse("web:bulk-operation", args=[operations["preview"].pk]),
         "bulk-destructive": reverse("web:bulk-operation", args=[operations["destructive"].pk]),

@@ -51,7 +51,10 @@ from wms.pilots.pressure_models import ElementContact, PilotLimit, PressureRecor
 from wms.pilots.program.checks import save_node_check
 from wms.pilots.protocol.logs import append_to_log
 from wms.pilots.suspect_models import SuspectedNode
-from wms.placement.models import PlacementCredential, PlacementRequest
+from wms.placement.catalogue.models import LogicalFile, Replica
+from wms.placement.models import PlacementAllocation, PlacementCredential, PlacementRequest
+from wms.placement.storages.models import Storage
+from wms.placement.storages.services import StorageSpec, create_storage
 from wms.placement.submission import submit_requests
 from wms.schedules.models import Schedule, ScheduleRun
 from wms.schedules.services import ScheduleTerms, create_schedule
@@ -329,6 +332,30 @@ def placement(dag: Dag) -> PlacementRequest:
         actor=factories.SYSTEM,
     )
     return PlacementRequest.objects.get(pk=pk)
+
+
+def bare_storage() -> None:
+    """A storage of which nothing is known to be there."""
+    create_storage(StorageSpec("bare", ["s3://bare/"]), actor=factories.SYSTEM)
+
+
+def storage(site: Site, owner: User) -> Storage:
+    """One more storage near a site, of which something is allocated."""
+    name = f"storage{Storage.objects.exclude(name='bare').count()}"
+    spec = StorageSpec(name, [f"davs://{name}.example/data/"], [site.name], space_bytes=2**40)
+    create_storage(spec, actor=factories.SYSTEM)
+    made = Storage.objects.get(name=name)
+    for number in range(Storage.objects.count()):
+        PlacementAllocation.objects.create(
+            owner=owner, name=f"a{number}-{name}", host=name, storage=made, size_bytes=2**30,
+            expires_at=timezone.now() + timedelta(days=1),
+        )  # fmt: skip
+    for number in range(Storage.objects.count()):
+        file, _ = LogicalFile.objects.get_or_create(
+            name=f"/f{number}", defaults={"owner": owner, "size_bytes": 1, "sha256": "0" * 64}
+        )
+        Replica.objects.create(file=file, storage=made)
+    return made
 
 
 def placement_credential(owner: User) -> PlacementCredential:

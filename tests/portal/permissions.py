@@ -47,7 +47,11 @@ GET = {
     "web:change-schedule": STEER,
     "web:steer-nodes": STEER,
     "web:graph-changes": "Lbbbbbb",  # asked without naming a version
+    "web:retry-placement": READ,
+    "web:forget-placement-credential": MINE,
     "web:remove-placement": READ,  # leads to the request and changes nothing
+    "web:remove-logical-file": READ,  # leads to the file and changes nothing
+    "web:forget-replica": READ,
     "web:save-filter": NO_GET,
     "web:change-filter": NO_GET,
     "web:remove-filter": NO_GET,
@@ -104,6 +108,9 @@ GET = {
     "api:dag-grow": POSTED_TO,
     "api:dag-nodes-*": POSTED_TO,
     "api:placement-remove": POSTED_TO,
+    "api:placement-retry": POSTED_TO,
+    "api:logical-file-remove": POSTED_TO,
+    "api:logical-file-forget": POSTED_TO,
     "api:placement-credential": POSTED_TO,
     "api:dag-hold": "Lmmmmmm",
     "api:dag-release": "Lmmmmmm",
@@ -159,6 +166,7 @@ GET = {
     "admin:sites_frontendentry_delete": OPERATE,
     "admin:pilots_credential_delete": OPERATE,
     "admin:dags_sharedlimit_delete": OPERATE,
+    "admin:placement_storage_delete": OPERATE,
     "admin:*_delete": NOBODY,
     "admin:autocomplete": NOBODY,
     "admin:view_on_site": "Lffffnn",
@@ -207,8 +215,12 @@ POST = {
     "api:cluster-remove": "Lffcccc",  # the cluster was removed
     "web:steer-cluster": "Lffcccc",
     "api:placement-remove": STEER,
+    "api:placement-retry": "Lffcccc",  # the request waits
     "api:placements": SUBMIT,
     "api:placement-credentials": SUBMIT,
+    "api:storages": OPERATE,
+    "api:logical-file-remove": STEER,
+    "api:logical-file-forget": STEER,
     "web:submit-placements": SUBMIT,
     "api:shared-limits": OPERATE,
     "api:site-ban": SHIFT,
@@ -277,6 +289,11 @@ POST = {
     "web:rescue": "Lffcccc",  # the DAG has not ended
     "web:steer-nodes": "Lffbbbb",  # the node is under way
     "web:remove-placement": STEER,
+    "web:retry-placement": "Lffcccc",  # the request waits
+    "web:placement-credentials": SUBMIT,
+    "web:forget-placement-credential": "Lfnonnn",
+    "web:remove-logical-file": STEER,
+    "web:forget-replica": STEER,
     "web:steer-job": "Lffcccc",  # the job has ended
     "web:test-queue": SHIFT,
     "web:drain-pilot": SHIFT,
@@ -322,6 +339,9 @@ POST = {
     "admin:pilots_remotefrontend_add": OPERATE,
     "admin:pilots_remotefrontend_change": OPERATE,
     "admin:pilots_remotefrontend_delete": OPERATE,
+    "admin:placement_storage_add": OPERATE,
+    "admin:placement_storage_change": OPERATE,
+    "admin:placement_storage_delete": OPERATE,
     "admin:sites_frontendentry_add": OPERATE,
     "admin:sites_frontendentry_change": OPERATE,
     "admin:sites_frontendentry_delete": OPERATE,
@@ -371,6 +391,7 @@ DELETE = {
     "api:shared-limit": OPERATE,
     "api:credential": SECRET,
     "api:placement-credential": "Lfnonnn",
+    "api:storage": OPERATE,
 }
 PUT = {
     "api:downtime": SHIFT,
@@ -383,6 +404,7 @@ PUT = {
     "api:running-limit": OPERATE,
     "api:shared-limit": OPERATE,
     "api:credential": SECRET,
+    "api:storage": OPERATE,
     "api:task-queue-policy": OPERATE,
 }
 

@@ -46,8 +46,7 @@ UNTOLD = {
 REASONED = (
     "api:downtime", "api:quota", "api:running-limit", "api:shared-limit", "api:credential",
     "api:remote-factory", "api:remote-factory-token", "api:remote-frontend",
-    "api:remote-frontend-token",
-    "api:frontend", "api:frontend-entry",
+    "api:remote-frontend-token", "api:frontend", "api:frontend-entry", "api:storage",
 )  # fmt: skip
 
 

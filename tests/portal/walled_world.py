@@ -26,6 +26,7 @@ from wms.pilots.models import Pilot
 from wms.pilots.pressure.director import plan_requests
 from wms.pilots.pressure_models import ElementContact, PressureRecord, PressureRequest
 from wms.pilots.suspect_models import SuspectedNode
+from wms.placement.catalogue.models import LogicalFile
 from wms.placement.models import PlacementRequest
 from wms.schedules.models import Schedule
 from wms.sites.frontends.models import FrontendEntry
@@ -73,6 +74,7 @@ def _own(rows: dict, group: AccountingGroup) -> None:
     Dag.objects.filter(pk__in=rows["dags"]).update(accounting_group=group)
     Cluster.objects.filter(pk__in=rows["clusters"]).update(accounting_group=group)
     Workspace.objects.filter(owner=rows["owner"]).update(owner_group=group.name)
+    LogicalFile.objects.filter(owner=rows["owner"]).update(owner_group=group.name)
     TaskQueue.objects.filter(owner=rows["owner"]).update(owner_group=group.name)
     Pilot.objects.filter(pk__in=rows["pilots"]).update(frontend=group.frontend)
     Schedule.objects.filter(owner=rows["owner"]).update(accounting_group=group)

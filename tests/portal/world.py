@@ -18,6 +18,7 @@ from tests import factories
 from tests.portal.furnishing import (
     CAMPAIGN,
     accounts,
+    bare_storage,
     bulk_operations,
     campaign,
     credentials,
@@ -34,6 +35,7 @@ from tests.portal.furnishing import (
     schedules,
     script_run,
     sent_pieces,
+    storage,
     suspected_nodes,
     trials,
     tried_often,
@@ -59,7 +61,9 @@ from wms.pilots.pressure_models import PilotLimit
 from wms.pilots.program.bundle import agent_bundle
 from wms.pilots.program.manifest import store_manifest
 from wms.pilots.suspect_models import SuspectedNode
+from wms.placement.catalogue.models import LogicalFile
 from wms.placement.models import PlacementCredential, PlacementRequest
+from wms.placement.storages.models import Storage
 from wms.schedules.models import Schedule
 from wms.sites.downtimes.models import Downtime
 from wms.sites.frontends.models import FrontendEntry
@@ -111,6 +115,7 @@ class World:
             ("api:job-output", "path"): self.job.stdout_name,
             ("api:shared-limit", "limit_id"): self.shared_limit.pk,
             ("api:frontend", "frontend"): "bare1",
+            ("api:storage", "storage"): "bare",
             ("api:frontend-standing", "frontend"): "frontend0of1",
             ("web:frontend", "frontend"): "frontend0of1",
             ("pilot_api:sent-file", "path"): "stdout",
@@ -129,6 +134,7 @@ class World:
             "queue": self.queue.name,
             "campaign": CAMPAIGN,
             "factory": "factory0of1",
+            "storage": "storage0",
             "frontend": "remote0of1",
             "node_id": self.node.pk,
             "index": 0,
@@ -157,7 +163,7 @@ class World:
             "group_id": FailureGroup, "rule_id": FailureRule, "filter_id": SavedFilter,
             "schedule_id": Schedule,
             "token_id": ApiToken, "subscription_id": Subscription, "channel_id": Channel,
-            "placement_credential_id": PlacementCredential,
+            "placement_credential_id": PlacementCredential, "file_id": LogicalFile,
         }  # fmt: skip
         if parameter == "trial_id":
             wanted = ["waiting"] if route.name.endswith(("trial-stop", "stop-trial")) else ["done"]
@@ -184,6 +190,7 @@ class World:
             "taskqueues_taskqueue": lambda: self.task_queue.pk,
             "jobs_runninglimit": lambda: self.limit.pk,
             "dags_sharedlimit": lambda: self.shared_limit.pk,
+            "placement_storage": lambda: _first(Storage),
             "sites_site": lambda: self.site.pk,
             "sites_queue": lambda: self.queue.pk,
             "sites_downtime": lambda: self.downtime.pk,
@@ -250,6 +257,8 @@ def small_world() -> World:
     campaign([dag], [cluster])
     schedules(people.alice, dag, 1)
     placement_credential(people.alice)
+    bare_storage()
+    storage(site, people.alice)
     return World(
         people=people,
         dag=dag,
@@ -297,6 +306,7 @@ def grown(world: World, count: int) -> World:
         failed_check(worker, number + 1)
         placement(big)
         placement_credential(owner)
+        storage(world.site, owner)
         record_action("look", target=f"thing {number}", actor=factories.SYSTEM)
     failures(world.site, count)
     suspected_nodes(world.site, job, count)

@@ -39,7 +39,7 @@ from wms.pilots.suspect_models import SuspectedNode
 from wms.placement.models import PlacementRequest
 from wms.placement.policy import may_steer as may_steer_request
 from wms.placement.selectors import visible_requests
-from wms.placement.services import remove_requests
+from wms.placement.services import remove_requests, retry_requests
 from wms.placement.states import TRANSITIONS as PLACEMENT_STEPS
 from wms.sites.models import Site, SiteEvent
 from wms.sites.policy import may_steer as may_steer_site
@@ -286,6 +286,21 @@ PLACEMENTS = Kind(
     owner="owner_id",
     effects=lambda requests: ["Nodes of DAGs whose data they place count as failed."],
     actions=actions(
+        Action(
+            "retry",
+            "Try again",
+            [
+                of_state(PLACEMENT_STEPS["retry"].sources),
+                when(~Q(topic=""), "it is of a DAG, whose node is tried again instead"),
+            ],
+            one_of_many(retry_requests),
+            page=OnPage("Tries the request again, as often as at first.", "is tried again"),
+            api=InApi(
+                "Try a request again",
+                "Try it again, as often as at first; not one of a DAG. Needs a reason.",
+            ),
+            bulk=InBulk("Tries the requests again.", of_many(retry_requests)),
+        ),
         Action(
             "remove",
             "Remove",

@@ -10,6 +10,7 @@ from urllib.parse import unquote, urlsplit
 
 from wms.core.errors import InvalidInput
 from wms.jobs.content.paths import checked_path
+from wms.placement.catalogue.names import checked_name, is_logical, url_of
 
 #: The longest address.
 MAX_URL: Final = 2048
@@ -49,6 +50,8 @@ def checked_url(text: str) -> str:
     if not _URL.fullmatch(text) or CONTROL.search(unquote(text)):
         raise InvalidInput.of(f"no address such as file:data/x or http://host/x: {text}")
     scheme, rest = scheme_of(text), text.partition(":")[2]
+    if is_logical(text):
+        return url_of(checked_name(text))
     if scheme != "file":
         _check_place(text, rest)
     return with_scheme(text, scheme)

@@ -1,23 +1,23 @@
-"""Allocations of space: made within what a host offers, filled by transfers, released, expired.
+"""Allocations of space: made within what a storage offers, filled by transfers, released, expired.
 
 What is taken of an allocation are the files that were placed into it, and what transfers hold that
-run. The row of the allocation is locked while it is counted, that of all of a host by a lock of its
-name.
+run. The row of the allocation is locked while it is counted, that of its storage while one is made.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from datetime import datetime, timedelta
 
 from django.db import transaction
 from django.db.models import F, Q, QuerySet, Sum, Value
 from django.db.models.functions import Coalesce
 
-from wms.core.database.locks import wait_for_locks
 from wms.core.errors import Conflict, NotFound
 from wms.placement.models import PlacementAllocation, PlacementAttempt, PlacementRequest
 from wms.placement.states import TERMINAL, RequestKind, RequestState
+from wms.placement.storages.endpoints import hosts_of
+from wms.placement.storages.models import Storage
 
 
 def live_allocations(now: datetime) -> QuerySet[PlacementAllocation]:
@@ -31,17 +31,38 @@ def _in_reach(request: PlacementRequest) -> Q:
     return own | Q(workspace_id=request.workspace_id) if request.topic else own
 
 
-def find_allocation(request: PlacementRequest, now: datetime, *, host: str) -> PlacementAllocation:
-    """The allocation that a request names, locked. Raises NotFound."""
+def find_allocation(
+    request: PlacementRequest, now: datetime, *, is_at: Callable[[PlacementAllocation], bool]
+) -> PlacementAllocation:
+    """The allocation that a request names, locked: one that is at its storage. Raises NotFound."""
     named = live_allocations(now).filter(_in_reach(request), name=request.allocation_name)
     # That of the DAG, if both have one of this name.
     nearest = named.order_by(F("workspace").asc(nulls_last=True))
-    found = nearest.select_for_update(of=("self",)).first()
+    found = nearest.select_related("storage").select_for_update(of=("self",)).first()
     if found is None:
         raise NotFound(f"there is no allocation {request.allocation_name}, or it is over")
-    if found.host != host:
-        raise NotFound(f"allocation {found.name} is of {found.host}, not of {host}")
+    if not is_at(found):
+        where = request.host or request.destination_storage or "elsewhere"
+        raise NotFound(
+            f"allocation {found.name} is of {found.storage or found.host}, not of {where}"
+        )
     return found
+
+
+def _is_of(allocation: PlacementAllocation, storage: Storage | None) -> bool:
+    """Whether it was made at the storage, or, before there were storages, at one of its hosts."""
+    if storage is None:
+        return False
+    if allocation.storage_id is None:
+        return allocation.host in hosts_of(storage.endpoints)
+    return allocation.storage_id == storage.pk
+
+
+def _is_named(allocation: PlacementAllocation, word: str) -> bool:
+    """Whether a `dest_host` is the storage of an allocation, or a host of it."""
+    if allocation.storage is None:
+        return allocation.host == word
+    return word in {allocation.storage.name.lower(), *hosts_of(allocation.storage.endpoints)}
 
 
 def is_promised(request: PlacementRequest) -> bool:
@@ -64,33 +85,31 @@ def has_allocation(request: PlacementRequest, now: datetime) -> bool:
 
 
 @transaction.atomic
-def allocate(
-    request: PlacementRequest, *, offered: int | None, now: datetime
-) -> PlacementAllocation:
-    """Take space of the request's host, of which so many bytes are offered.
+def allocate(request: PlacementRequest, storage: Storage, *, now: datetime) -> PlacementAllocation:
+    """Take space of a storage.
 
-    The same name again is a Conflict while the first one lives, and so is a full host.
+    The same name again is a Conflict while the first one lives, and so is a full storage.
     """
-    wait_for_locks([f"placement-space:{request.host}"])
+    storage = Storage.objects.select_for_update().get(pk=storage.pk)
     expire_allocations(now)
-    if offered is None:
-        raise NotFound(f"no space of {request.host} may be allocated")
     live = live_allocations(now)
     mine = Q(workspace_id=request.workspace_id) if request.topic else Q(
         workspace=None, owner_id=request.owner_id
     )  # fmt: skip
     if live.filter(mine, name=request.allocation_name).exists():
         raise Conflict(f"there is an allocation {request.allocation_name} already")
-    size = request.expected_bytes or 0
-    taken = live.filter(host=request.host).aggregate(all=Sum("size_bytes"))["all"] or 0
+    size, offered = request.expected_bytes or 0, storage.space_bytes or 0
+    at_hosts = Q(storage=None, host__in=hosts_of(storage.endpoints))
+    taken = live.filter(Q(storage=storage) | at_hosts).aggregate(all=Sum("size_bytes"))["all"] or 0
     if taken + size > offered:
         left = max(offered - taken, 0)
-        raise Conflict(f"{request.host} has {left} bytes left, {size} are asked for")
+        raise Conflict(f"{storage.name} has {left} bytes left, {size} are asked for")
     return PlacementAllocation.objects.create(
         owner_id=request.owner_id,
         workspace_id=request.workspace_id if request.topic else None,
         name=request.allocation_name,
         host=request.host,
+        storage=storage,
         size_bytes=size,
         expires_at=now + timedelta(seconds=request.duration_s or 0),
     )
@@ -99,7 +118,7 @@ def allocate(
 @transaction.atomic
 def release(request: PlacementRequest, *, now: datetime) -> None:
     """Give the allocation back that the request names; its files stay. Raises NotFound."""
-    found = find_allocation(request, now, host=request.host)
+    found = find_allocation(request, now, is_at=lambda each: _is_named(each, request.host))
     PlacementAllocation.objects.filter(pk=found.pk).update(released_at=now)
 
 
@@ -112,14 +131,13 @@ def taken_bytes(allocation_id: int) -> int:
 
 
 @transaction.atomic
-def hold(
-    request: PlacementRequest, lease: str, size_bytes: int | None, *, host: str, now: datetime
-) -> int:
+def hold(request: PlacementRequest, lease: str, size_bytes: int | None, *, now: datetime) -> int:
     """Let an attempt hold space for its file, all that is left where its size is not known.
 
     Returns the bytes that it may write. Raises NotFound, and Conflict where the file has no room.
     """
-    found = find_allocation(request, now, host=host)
+    storage = request.destination_storage
+    found = find_allocation(request, now, is_at=lambda each: _is_of(each, storage))
     left = found.size_bytes - taken_bytes(found.pk)
     held = left if size_bytes is None else size_bytes
     if held > left or left <= 0:

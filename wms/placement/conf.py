@@ -1,26 +1,20 @@
-"""Settings of data placement: reachable folders and hosts, limits of time, size and space."""
+"""Settings of data placement: reachable folders and hosts, limits of time and size."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from django.conf import settings
-from django.core.exceptions import ImproperlyConfigured
-
-from wms.placement.amounts import bytes_of
 
 
 @dataclass(frozen=True, slots=True)
 class PlacementConf:
-    """Settings of transfers: reachable folders, spaces, limits and times."""
+    """Settings of transfers: reachable folders, limits and times."""
 
     #: Folders of this host that files may be copied from and to.
     roots: tuple[Path, ...]
-    #: Bytes that may be allocated, by host.
-    spaces: Mapping[str, int]
     limit_s: float
     #: So long nothing may come or go.
     stall_s: float
@@ -31,15 +25,16 @@ class PlacementConf:
     s3_url: str
     s3_region: str
     longest_lease_s: int
+    #: So many attempts of one user run at once; 0: no limit.
+    per_user: int
 
 
 def placement_conf() -> PlacementConf:
-    """The settings in force now. Raises ImproperlyConfigured."""
+    """The settings in force now."""
     everything: dict[str, Any] = settings.PILOTAGE
     raw = everything["PLACEMENT"]
     return PlacementConf(
         roots=tuple(Path(root) for root in raw["ROOTS"]),
-        spaces=dict(map(_space, raw["SPACES"])),
         limit_s=float(raw["LIMIT_S"]),
         stall_s=float(raw["STALL_S"]),
         allowed=tuple(raw["ALLOWED"]),
@@ -47,12 +42,5 @@ def placement_conf() -> PlacementConf:
         s3_region=raw["S3_REGION"],
         file_bytes=int(raw["FILE_BYTES"]),
         longest_lease_s=int(raw["LONGEST_LEASE_S"]),
+        per_user=int(raw["PER_USER"]),
     )
-
-
-def _space(word: str) -> tuple[str, int]:
-    host, _, size = word.partition("=")
-    try:
-        return host.strip().lower(), bytes_of(size)
-    except ValueError as error:
-        raise ImproperlyConfigured(f"PILOTAGE_PLACEMENT_SPACES: {word!r}: {error}.") from None

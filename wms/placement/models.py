@@ -5,12 +5,25 @@ from __future__ import annotations
 from django.conf import settings
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
-from django.db.models.functions import Now
+from django.db.models.functions import Coalesce, Now
 
 from wms.core.models import EventRecord
 from wms.jobs.content.paths import MAX_PATH_BYTES
 from wms.jobs.models import Workspace
+from wms.placement.catalogue import models as catalogue_models  # noqa: F401 - Django looks here.
 from wms.placement.states import RequestKind, RequestState
+from wms.placement.storages import models as storage_models  # Django looks here only.
+
+_WAITING = models.Q(state__in=["received", "rescheduled"])
+
+
+def _lane() -> list[models.expressions.Combinable]:
+    """Whose requests between which storages: limits hold for all of a lane alike.
+
+    In the words of `wms.placement.sql`, so that its statement is served.
+    """
+    storages = ("source_storage", "destination_storage")
+    return [models.F("owner"), *(Coalesce(name, models.Value(0)) for name in storages)]
 
 
 class PlacementRequest(models.Model):
@@ -48,6 +61,30 @@ class PlacementRequest(models.Model):
     )
     source_url = models.TextField(blank=True)
     destination_url = models.TextField(blank=True)
+    source_storage = models.ForeignKey(
+        storage_models.Storage,
+        null=True,
+        blank=True,
+        on_delete=models.SET_NULL,
+        related_name="requests_from",
+        help_text="In which the source lies, as far as it is in one.",
+    )
+    destination_storage = models.ForeignKey(
+        storage_models.Storage,
+        null=True,
+        blank=True,
+        on_delete=models.SET_NULL,
+        related_name="requests_to",
+    )
+    site = models.ForeignKey(
+        "sites.Site",
+        null=True,
+        blank=True,
+        on_delete=models.SET_NULL,
+        related_name="+",
+        db_index=False,
+        help_text="Of the DAG: replicas near it are read first.",
+    )
     host = models.CharField(
         max_length=255, blank=True, default="", db_default="", help_text="Where space is allocated."
     )
@@ -93,6 +130,16 @@ class PlacementRequest(models.Model):
                 fields=["leader"],
                 condition=models.Q(state__in=["received", "processing", "rescheduled"]),
                 name="placement_batch_not_ended",
+            ),
+            # What is granted next: lane by lane, those that never were tried and the others.
+            models.Index(
+                *_lane(), models.F("due_at"), condition=_WAITING, name="placement_waiting_by_lane"
+            ),
+            models.Index(
+                *_lane(),
+                models.F("id"),
+                condition=_WAITING & models.Q(due_at=None),
+                name="placement_untried_by_lane",
             ),
             # What the service looks at.
             models.Index(
@@ -142,7 +189,15 @@ class PlacementAllocation(models.Model):
         help_text="Empty for one that no DAG made.",
     )
     name = models.CharField(max_length=64)
-    host = models.CharField(max_length=255)
+    host = models.CharField(max_length=255, help_text="As the request named the storage.")
+    storage = models.ForeignKey(
+        storage_models.Storage,
+        null=True,
+        blank=True,
+        on_delete=models.PROTECT,
+        related_name="allocations",
+        help_text="Empty for one that was made before there were storages.",
+    )
     size_bytes = models.BigIntegerField()
     expires_at = models.DateTimeField()
     released_at = models.DateTimeField(null=True)
@@ -166,11 +221,11 @@ class PlacementAllocation(models.Model):
             ),
         ]
         indexes = [
-            # What is taken of a host, and what has expired.
+            # What is taken of a storage, and what has expired.
             models.Index(
-                fields=["host", "expires_at"],
+                fields=["storage", "expires_at"],
                 condition=models.Q(released_at=None),
-                name="placement_allocation_live",
+                name="placement_allocation_held",
             ),
         ]
 
@@ -222,6 +277,10 @@ class PlacementAttempt(models.Model):
     number = models.PositiveSmallIntegerField(help_text="From 1.")
     source_scheme = models.CharField(max_length=32)
     destination_scheme = models.CharField(max_length=32)
+    source_url = models.TextField(
+        blank=True, default="", db_default="", help_text="What a logical name led to."
+    )
+    destination_url = models.TextField(blank=True, default="", db_default="")
     started_at = models.DateTimeField()
     ended_at = models.DateTimeField(null=True)
     lease = models.CharField(max_length=64, blank=True, help_text="Of the service that runs it.")
@@ -265,6 +324,14 @@ class PlacementAttempt(models.Model):
 
     def __str__(self) -> str:
         return f"attempt {self.number} of placement request {self.request_id}"
+
+    @property
+    def bytes_per_s(self) -> float | None:
+        """Throughput of an attempt that has brought a file."""
+        if self.exit_code != 0 or self.size_bytes is None or self.ended_at is None:
+            return None
+        # The clock of the host that ran it: two readings may be the same.
+        return self.size_bytes / max((self.ended_at - self.started_at).total_seconds(), 0.001)
 
 
 class PlacementEvent(EventRecord):

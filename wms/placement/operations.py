@@ -13,19 +13,32 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
-from django.db import transaction
-from django.db.models import Q, QuerySet
+from django.db import connection, transaction
+from django.db.models import F, Q, QuerySet
 from django.db.models.functions import Now
 
 from wms.core.actors import Actor
+from wms.core.database.locks import wait_for_locks
 from wms.core.statemachine import DatabaseTime
 from wms.core.transitions import Applied
 from wms.jobs.models import WorkspaceFile
 from wms.placement import lifecycle
 from wms.placement.addresses import scheme_of
+from wms.placement.catalogue.names import is_logical
+from wms.placement.catalogue.operations import Content, register, take_out
+from wms.placement.catalogue.resolving import Resolved, aim, resolve
+from wms.placement.conf import placement_conf
 from wms.placement.models import PlacementAttempt, PlacementRequest
 from wms.placement.request_ad import pair_of
-from wms.placement.states import TERMINAL, WAITING, RequestKind, RequestState
+from wms.placement.sql import FIND_NEXT
+from wms.placement.states import (
+    MAX_ATTEMPTS,
+    TERMINAL,
+    TRANSITIONS,
+    WAITING,
+    RequestKind,
+    RequestState,
+)
 
 #: So long a service that is not heard of keeps its attempts.
 LEASE: Final = timedelta(seconds=60)
@@ -40,6 +53,10 @@ NO_CONTENTS: Final[Mapping[str, str]] = {}
 
 _ACTOR = Actor.system("placement")
 _BATCH = 1000
+#: Whoever grants an attempt counts those that are under way before.
+_GRANTING: Final = "placement-granting"
+#: The first requests of so many lanes are looked at; one that somebody changes is passed over.
+_CANDIDATES: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +68,8 @@ class Started:
     lease: str
     source_scheme: str
     destination_scheme: str
+    #: Its addresses; what is to be removed of a logical name; why it fails at once.
+    resolved: Resolved
 
 
 def _due(now: datetime) -> QuerySet[PlacementRequest]:
@@ -66,8 +85,19 @@ def due_requests(now: datetime) -> list[int]:
 
 @transaction.atomic
 def take_request(now: datetime) -> Started | None:
-    """Begin the next attempt that is due; requests that others are just taking are passed over."""
-    found = _due(now).select_for_update(skip_locked=True, of=("self",)).first()
+    """Begin the next attempt that is due and that no limit is against.
+
+    One after the other, so that limits hold; requests that others are just changing are passed
+    over.
+    """
+    wait_for_locks([_GRANTING])
+    with connection.cursor() as cursor:
+        limits = {"most_of_owner": placement_conf().per_user}
+        cursor.execute(FIND_NEXT, {"now": now, "most": _CANDIDATES, **limits})
+        ids = [pk for (pk,) in cursor.fetchall()]
+    rows = PlacementRequest.objects.filter(pk__in=ids, state__in=WAITING)
+    free = {each.pk: each for each in rows.select_for_update(skip_locked=True, of=("self",))}
+    found = next((free[pk] for pk in ids if pk in free), None)
     return None if found is None else _start(found, now)
 
 
@@ -84,7 +114,8 @@ def start_attempt(request_id: int, now: datetime) -> Started | None:
 
 def _start(request: PlacementRequest, now: datetime) -> Started:
     number = request.attempt_number + 1
-    primary = (scheme_of(request.source_url), scheme_of(request.destination_url))
+    resolved = resolve(request, number)
+    primary = (scheme_of(resolved.source_url), scheme_of(resolved.destination_url))
     others = [_pair(text) for text in request.alternatives]
     source, destination = pair_of([primary, *others], number)
     lease = secrets.token_hex(16)
@@ -94,18 +125,24 @@ def _start(request: PlacementRequest, now: datetime) -> Started:
         facts["schemes"] = f"{source}-{destination}" if is_transfer else source
     lifecycle.apply(
         "start", [request.pk], actor=_ACTOR, facts={request.pk: facts}, attempt_number=number,
-        due_at=None,
+        due_at=None, source_storage_id=resolved.source_storage_id,
     )  # fmt: skip
     PlacementAttempt.objects.create(
         request=request,
         number=number,
         source_scheme=source,
         destination_scheme=destination,
+        source_url=_if_other(resolved.source_url, request.source_url),
+        destination_url=_if_other(resolved.destination_url, request.destination_url),
         started_at=now,
         lease=lease,
         lease_until=now + LEASE,
     )
-    return Started(request.pk, number, lease, source, destination)
+    return Started(request.pk, number, lease, source, destination, resolved)
+
+
+def _if_other(url: str, named: str) -> str:
+    return "" if url == named else url
 
 
 def _pair(text: str) -> tuple[str, str]:
@@ -134,12 +171,15 @@ def end_attempt(
     size_bytes: int | None = None,
     contents: Mapping[str, str] = NO_CONTENTS,
     removed: Collection[str] = (),
+    content: Content | None = None,
+    taken_out: Collection[int] = (),
 ) -> bool:
     """The open attempt has ended: the request is completed, waits for the next one, or has failed.
 
     `contents`, stored contents by path, appear in the workspace with it, and files `removed` are
-    gone from it. False when there is no open attempt, or it is another's whose lease is given;
-    nothing changes then.
+    gone from it. The `content` of a logical name is registered, replicas `taken_out` are forgotten.
+    Raises Conflict where the name stands for another content. False when there is no open attempt,
+    or it is another's whose lease is given; nothing changes then.
     """
     request = _locked_with_leader(request_id)
     if request is None or request.state != RequestState.PROCESSING:
@@ -154,6 +194,9 @@ def end_attempt(
         WorkspaceFile.objects.filter(
             workspace_id=request.workspace_id, path__in=list(removed)
         ).delete()
+    if content is not None and is_logical(request.destination_url):
+        register(request, content)
+    take_out(taken_out)
     _try_again_or_fail(request, exit_code, message, now)
     return True
 
@@ -197,8 +240,9 @@ def _try_again_or_fail(
         return
     due_at = now + pause_after(request.attempt_number)
     lifecycle.apply(
-        "reschedule", [request.pk], actor=_ACTOR, reason=reason, facts=facts, due_at=due_at
-    )
+        "reschedule", [request.pk], actor=_ACTOR, reason=reason, facts=facts, due_at=due_at,
+        source_storage_id=aim(request, request.attempt_number + 1),
+    )  # fmt: skip
 
 
 def pause_after(attempt_number: int) -> timedelta:
@@ -225,6 +269,22 @@ def remove_requests(
     PlacementAttempt.objects.filter(request_id__in=changed, exit_code=None).update(
         exit_code=REMOVED_CODE, message=reason, ended_at=now or Now()
     )
+    return Applied(changed=changed, skipped=sorted(set(request_ids) - set(changed)))
+
+
+@transaction.atomic
+def retry_requests(request_ids: Collection[int], *, actor: Actor, reason: str) -> Applied:
+    """Try requests again that have failed or were removed, as often as at first.
+
+    Those of a DAG are skipped: it has heard of their end, and has retries of its own.
+    """
+    named = PlacementRequest.objects.filter(pk__in=request_ids, topic="")
+    rows = named.filter(state__in=TRANSITIONS["retry"].sources).order_by("pk")
+    changed = list(rows.select_for_update(of=("self",)).values_list("pk", flat=True))
+    PlacementRequest.objects.filter(pk__in=changed).update(
+        max_attempts=F("attempt_number") + MAX_ATTEMPTS
+    )
+    lifecycle.apply("retry", changed, actor=actor, reason=reason, ended_at=None, due_at=None)
     return Applied(changed=changed, skipped=sorted(set(request_ids) - set(changed)))
 
 

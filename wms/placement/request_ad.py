@@ -24,6 +24,7 @@ from wms.placement.addresses import (
     scheme_of,
 )
 from wms.placement.amounts import MAX_BYTES, bytes_of, seconds_of
+from wms.placement.catalogue.names import is_logical
 from wms.placement.states import RequestKind
 
 MAX_ALTERNATIVES: Final = 20
@@ -71,6 +72,9 @@ class RequestSpec:
     checksums: Checksums = Checksums()
     size_bytes: int | None = None
     host: str = ""
+    #: Names of storages: where a logical name is written, and of which it is removed.
+    source_storage: str = ""
+    destination_storage: str = ""
     allocation: str = ""
     duration_s: int | None = None
     attributes: Mapping[str, str] = field(default_factory=dict)
@@ -175,6 +179,7 @@ class _Reader:
         return RequestSpec(
             source_url=self._url("src_url", is_file=True),
             destination_url=self._url("dest_url"),
+            destination_storage=self._storage("dest_storage", "dest_url"),
             alternatives=self._alternatives(),
             checksums=self._checksums(),
             size_bytes=self._size(),
@@ -204,7 +209,11 @@ class _Reader:
         )
 
     def remove(self) -> RequestSpec:
-        return RequestSpec(kind=RequestKind.REMOVE, source_url=self._url("src_url", is_file=True))
+        return RequestSpec(
+            kind=RequestKind.REMOVE,
+            source_url=self._url("src_url", is_file=True),
+            source_storage=self._storage("src_storage", "src_url", is_needed=False),
+        )
 
     def _given(self, name: str) -> str | None:
         """The name under which an attribute is given; None where it is not."""
@@ -272,6 +281,19 @@ class _Reader:
             self._fault(name, f"{name}: {url} is a directory; files are named one by one")
         return url
 
+    def _storage(self, name: str, url_name: str, *, is_needed: bool = True) -> str:
+        """The storage of a logical name, by its own name."""
+        url = self._value(url_name)
+        if url_name in self._unknown:
+            is_needed = False
+        elif not (isinstance(url, str) and is_logical(url.strip())):
+            if self._given(name) is not None:
+                self._fault(name, f"{name} is of a logical name, lfn:/..., in {url_name}")
+            return ""
+        if not is_needed and self._given(name) is None:
+            return ""
+        return self._string(name, limit=64, is_needed=is_needed)
+
     def _alternatives(self) -> tuple[tuple[str, str], ...]:
         text = self._string("alt_protocols", limit=1024)
         pairs = []
@@ -283,7 +305,14 @@ class _Reader:
             pairs.append((source, destination))
         if len(pairs) > MAX_ALTERNATIVES:
             self._fault("alt_protocols", f"more than {MAX_ALTERNATIVES} pairs")
+        if pairs and any(is_logical(str(self._values.get(name, ""))) for name in self._urls()):
+            self._fault(
+                "alt_protocols", "a logical name has its replicas and endpoints as alternatives"
+            )
         return tuple(pairs)
+
+    def _urls(self) -> list[str]:
+        return [self._names[name] for name in ("src_url", "dest_url") if name in self._names]
 
     def _checksums(self) -> Checksums:
         found = {"sha256": "", "md5": "", "adler32": ""}

@@ -9,6 +9,7 @@ have ended the attempt.
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from functools import partial
 from typing import Final
 
@@ -16,11 +17,14 @@ import structlog
 from django.db import InterfaceError, OperationalError, connection, transaction
 from django.utils import timezone
 
-from wms.core.errors import PilotageError
+from wms.core.errors import Conflict, PilotageError
 from wms.core.loops import wake
 from wms.placement import allocations
 from wms.placement import operations as services
-from wms.placement.addresses import host_of, with_scheme
+from wms.placement.addresses import scheme_of, with_scheme
+from wms.placement.catalogue.models import LogicalFile
+from wms.placement.catalogue.names import is_logical
+from wms.placement.catalogue.operations import Content
 from wms.placement.conf import PlacementConf, placement_conf
 from wms.placement.credentials import credential_for
 from wms.placement.models import PlacementRequest
@@ -35,6 +39,7 @@ from wms.placement.modules.protocol import (
 from wms.placement.operations import Started
 from wms.placement.request_ad import Checksums
 from wms.placement.states import RequestKind
+from wms.placement.storages.selectors import storage_for_space
 from wms.placement.submission import PLACEMENT_TASK
 
 log = structlog.get_logger(__name__)
@@ -96,14 +101,13 @@ def run_attempt(started: Started, conf: PlacementConf) -> None:
     request = PlacementRequest.objects.get(pk=started.request_id)
     kind = RequestKind(request.kind)
     if kind in (RequestKind.ALLOCATE, RequestKind.RELEASE):
-        _keep_space(request, started, conf)
+        _keep_space(request, started)
+        return
+    if started.resolved.refusal:
+        _end(started, FAILED, started.resolved.refusal)
         return
     try:
-        placed = carry_out(
-            kind,
-            (started.source_scheme, started.destination_scheme),
-            _task(request, started, conf),
-        )
+        placed = _carry_out(request, kind, started, conf)
     except Superseded:
         log.info("placement_superseded", request=started.request_id, attempt=started.number)
     except ModuleFailed as error:
@@ -115,14 +119,25 @@ def run_attempt(started: Started, conf: PlacementConf) -> None:
         _end(started, 0, placed=placed)
 
 
-def _keep_space(request: PlacementRequest, started: Started, conf: PlacementConf) -> None:
+def _carry_out(
+    request: PlacementRequest, kind: RequestKind, started: Started, conf: PlacementConf
+) -> TransferResult:
+    """Do what is asked for; of a logical name remove replica by replica. Raises ModuleFailed."""
+    task = _task(request, started, conf)
+    if kind is not RequestKind.REMOVE or not is_logical(request.source_url):
+        return carry_out(kind, (started.source_scheme, started.destination_scheme), task)
+    for each in started.resolved.removals:
+        carry_out(kind, (scheme_of(each.url), ""), replace(task, source_url=each.url))
+    return TransferResult(None)
+
+
+def _keep_space(request: PlacementRequest, started: Started) -> None:
     """Allocate or release space; what was done counts only with the end of the attempt."""
     now = timezone.now()
     try:
         with transaction.atomic():
             if request.kind == RequestKind.ALLOCATE:
-                offered = conf.spaces.get(request.host)
-                allocations.allocate(request, offered=offered, now=now)
+                allocations.allocate(request, storage_for_space(request.host), now=now)
             else:
                 allocations.release(request, now=now)
             if not _end(started, 0):
@@ -134,17 +149,16 @@ def _keep_space(request: PlacementRequest, started: Started, conf: PlacementConf
 
 
 def _task(request: PlacementRequest, started: Started, conf: PlacementConf) -> TransferTask:
+    resolved = started.resolved
     return TransferTask(
         request_id=request.pk,
-        source_url=with_scheme(request.source_url, started.source_scheme),
-        destination_url=with_scheme(request.destination_url, started.destination_scheme),
+        source_url=with_scheme(resolved.source_url, started.source_scheme),
+        destination_url=with_scheme(resolved.destination_url, started.destination_scheme),
         arguments=request.arguments,
         workspace_id=request.workspace_id,
         directory=request.directory,
-        checksums=Checksums(
-            request.expected_sha256, request.expected_md5, request.expected_adler32
-        ),
-        expected_bytes=request.expected_bytes,
+        checksums=_checksums(request, resolved.file),
+        expected_bytes=_expected_bytes(request, resolved.file),
         conf=conf,
         pulse=AttemptHeartbeat(started, conf.limit_s),
         hold=partial(_hold, request, started),
@@ -153,17 +167,29 @@ def _task(request: PlacementRequest, started: Started, conf: PlacementConf) -> T
     )
 
 
+def _checksums(request: PlacementRequest, file: LogicalFile | None) -> Checksums:
+    """What the request tells of the file, and else the catalogue."""
+    return Checksums(
+        request.expected_sha256 or (file.sha256 if file else ""),
+        request.expected_md5 or (file.md5 if file else ""),
+        request.expected_adler32 or (file.adler32 if file else ""),
+    )
+
+
+def _expected_bytes(request: PlacementRequest, file: LogicalFile | None) -> int | None:
+    if request.expected_bytes is None and file is not None:
+        return file.size_bytes
+    return request.expected_bytes
+
+
 def _hold(
     request: PlacementRequest, started: Started, size_bytes: int | None, most_bytes: int
 ) -> int:
     """Bytes that the file may have: what its allocation has left, if it names one."""
     if not request.allocation_name:
         return most_bytes
-    url = with_scheme(request.destination_url, started.destination_scheme)
     try:
-        return allocations.hold(
-            request, started.lease, size_bytes, host=host_of(url), now=timezone.now()
-        )
+        return allocations.hold(request, started.lease, size_bytes, now=timezone.now())
     except PilotageError as error:
         raise ModuleFailed(FAILED, str(error)) from None
 
@@ -172,13 +198,21 @@ def _end(
     started: Started, exit_code: int, message: str = "", placed: TransferResult | None = None
 ) -> bool:
     """Write the end of the attempt; False where others have."""
-    return services.end_attempt(
-        started.request_id,
-        lease=started.lease,
-        exit_code=exit_code,
-        message=message,
-        size_bytes=None if placed is None else placed.size_bytes,
-        contents={} if placed is None else placed.contents,
-        removed=() if placed is None else placed.removed,
-        now=timezone.now(),
-    )
+    end = partial(services.end_attempt, started.request_id, lease=started.lease)
+    if placed is None:
+        return end(exit_code=exit_code, message=message, now=timezone.now())
+    content = None
+    if placed.size_bytes is not None and placed.sha256:
+        content = Content(placed.size_bytes, placed.sha256)
+    try:
+        return end(
+            exit_code=exit_code,
+            size_bytes=placed.size_bytes,
+            contents=placed.contents,
+            removed=placed.removed,
+            content=content,
+            taken_out=[each.replica_id for each in started.resolved.removals],
+            now=timezone.now(),
+        )
+    except Conflict as error:
+        return end(exit_code=FAILED, message=str(error), now=timezone.now())

@@ -22,12 +22,20 @@ def visible_requests(user: User) -> QuerySet[PlacementRequest]:
 
 def listed_requests(user: User) -> QuerySet[PlacementRequest]:
     """Visible requests with the columns of a list, latest first."""
-    return visible_requests(user).select_related("owner").defer("attributes").order_by("-pk")
+    return (
+        visible_requests(user)
+        .select_related("owner", "source_storage", "destination_storage")
+        .defer("attributes")
+        .order_by("-pk")
+    )
 
 
 def find_request(user: User, request_id: int) -> PlacementRequest:
-    """One visible request with its owner. Raises NotFound."""
-    request = visible_requests(user).select_related("owner").filter(pk=request_id).first()
+    """One visible request with its owner and storages. Raises NotFound."""
+    requests = visible_requests(user).select_related(
+        "owner", "source_storage", "destination_storage"
+    )
+    request = requests.filter(pk=request_id).first()
     if request is None:
         raise NotFound(f"There is no placement request {request_id}, or you may not see it.")
     return request

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from django.db import transaction
@@ -12,8 +13,9 @@ from wms.accounting.services import group_for
 from wms.accounting.walls import within_reach
 from wms.core.actors import Actor
 from wms.core.audit import record_action, record_actions
-from wms.core.errors import InvalidInput, NotFound
+from wms.core.errors import InvalidInput, NotFound, ReasonRequired
 from wms.core.idempotency import RequestKey, content_sha256, made_before, only_once
+from wms.core.loops import wake
 from wms.core.models import MadeKind, Role, User
 from wms.core.policy import require_role
 from wms.core.transitions import Applied
@@ -24,6 +26,7 @@ from wms.placement.models import PlacementRequest
 from wms.placement.modules import abilities
 from wms.placement.policy import require_steering
 from wms.placement.request_ad import RequestSpec, parse_requests
+from wms.placement.storages.selectors import names_of_storages, words_for_space
 
 #: A text of requests is no larger.
 MAX_TEXT_BYTES: Final = 8 * 1024 * 1024
@@ -45,7 +48,8 @@ def check_requests(text: str, *, file: str = "") -> list[RequestSpec]:
     if len(text.encode(errors="replace")) > MAX_TEXT_BYTES:
         raise InvalidInput.of(f"the text is larger than {MAX_TEXT_BYTES} bytes", file=file)
     specs = parse_requests(text, file=file)
-    found = submission.check_requests(specs, abilities(has_workspace=False), file=file)
+    able = abilities(has_workspace=False, spaces=words_for_space(), storages=names_of_storages())
+    found = submission.check_requests(specs, able, file=file)
     if found.faults:
         raise InvalidInput(list(found.faults))
     return specs
@@ -113,13 +117,37 @@ def remove_requests(request_ids: Collection[int], *, actor: Actor, reason: str) 
     Those that have ended are skipped. Raises NotFound, NotPermitted and ReasonRequired, in this
     order; then nothing is removed.
     """
+    _require_steering_all(request_ids, actor)
+    applied = operations.remove_requests(request_ids, actor=actor, reason=reason)
+    _record("remove placement request", applied, actor, reason)
+    return applied
+
+
+@transaction.atomic
+def retry_requests(request_ids: Collection[int], *, actor: Actor, reason: str) -> Applied:
+    """Try requests again that have failed or were removed.
+
+    Others are skipped, and those of DAGs. Raises NotFound, NotPermitted and ReasonRequired, in this
+    order; then nothing is changed.
+    """
+    _require_steering_all(request_ids, actor)
+    if not reason.strip():
+        raise ReasonRequired(event="retry")
+    applied = operations.retry_requests(request_ids, actor=actor, reason=reason)
+    _record("retry placement request", applied, actor, reason)
+    transaction.on_commit(partial(wake, submission.PLACEMENT_TASK))
+    return applied
+
+
+def _require_steering_all(request_ids: Collection[int], actor: Actor) -> None:
     named = within_reach(actor, PlacementRequest.objects.filter(pk__in=request_ids), in_workspaces)
     requests = list(named.order_by("pk"))
     missing = sorted(set(request_ids) - {request.pk for request in requests})
     if missing:
         raise NotFound(f"There is no placement request {', '.join(map(str, missing))}.")
     require_steering(actor, requests)
-    applied = operations.remove_requests(request_ids, actor=actor, reason=reason)
+
+
+def _record(action: str, applied: Applied, actor: Actor, reason: str) -> None:
     targets = [f"placement request {request_id}" for request_id in applied.changed]
-    record_actions("remove placement request", targets=targets, actor=actor, reason=reason)
-    return applied
+    record_actions(action, targets=targets, actor=actor, reason=reason)

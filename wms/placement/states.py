@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from django.db import models
 
 from wms.core.transitions import Transition, TransitionTable
+
+#: Attempts of a request, unless its DAG tells otherwise.
+MAX_ATTEMPTS: Final = 10
 
 
 class RequestKind(models.TextChoices):
@@ -45,5 +50,6 @@ TRANSITIONS: TransitionTable = {
     "complete": _step(_S.PROCESSING, to=_S.COMPLETED),
     "reschedule": _step(_S.PROCESSING, to=_S.RESCHEDULED, needs_reason=True),
     "fail": _step(_S.PROCESSING, to=_S.FAILED, needs_reason=True),
+    "retry": _step(_S.FAILED, _S.REMOVED, to=_S.RECEIVED, needs_reason=True),
     "remove": _step(_S.RECEIVED, _S.PROCESSING, _S.RESCHEDULED, to=_S.REMOVED, needs_reason=True),
 }

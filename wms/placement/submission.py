@@ -23,16 +23,19 @@ from wms.core.public_addresses import is_refused
 from wms.jobs.models import Workspace
 from wms.placement.addresses import file_location, host_of, scheme_of, with_scheme
 from wms.placement.allocations import has_allocation, is_promised
+from wms.placement.catalogue.names import is_logical
+from wms.placement.catalogue.resolving import aim
 from wms.placement.conf import placement_conf
 from wms.placement.models import PlacementRequest
 from wms.placement.modules import Abilities
 from wms.placement.policy import require_steering
 from wms.placement.request_ad import RequestSpec, line_of, parse_requests
-from wms.placement.states import RequestKind
+from wms.placement.states import MAX_ATTEMPTS, RequestKind
+from wms.placement.storages.models import Storage
+from wms.placement.storages.selectors import storage_map
 
 #: The task that carries out what is due.
 PLACEMENT_TASK: Final = "wms.placement.run"
-MAX_ATTEMPTS: Final = 10
 
 _BATCH = 1000
 
@@ -55,13 +58,14 @@ def submit_requests(
     topic: str,
     topic_key: int,
     max_attempts: int = MAX_ATTEMPTS,
+    site_id: int | None = None,
     actor: Actor,
 ) -> list[int]:
     """Store the requests of a text and have them carried out; their ids, the leader's first.
 
     Relative names begin in this directory of the workspace. The end of all is announced to the
-    inbox of `topic` under `topic_key`, by the id of the leader. Raises InvalidInput with every
-    fault.
+    inbox of `topic` under `topic_key`, by the id of the leader. Replicas near the site are read
+    first. Raises InvalidInput with every fault.
     """
     specs = parse_requests(text, directory=directory)
     requests = [
@@ -73,11 +77,13 @@ def submit_requests(
             max_attempts=max_attempts,
             topic=topic,
             topic_key=topic_key,
+            site_id=site_id,
         )
         for spec in specs
     ]
     require_steering(actor, requests[:1])
     faults = list(_faults_of_space(specs, requests, timezone.now()))
+    faults += _place(specs, requests)
     if faults:
         raise InvalidInput(faults)
     leader, *followers = requests
@@ -98,6 +104,7 @@ def _row(
     max_attempts: int,
     topic: str,
     topic_key: int,
+    site_id: int | None,
 ) -> PlacementRequest:
     return PlacementRequest(
         kind=spec.kind,
@@ -119,7 +126,31 @@ def _row(
         max_attempts=max_attempts,
         topic=topic,
         topic_key=topic_key,
+        site_id=site_id,
     )
+
+
+def _place(specs: Sequence[RequestSpec], requests: Sequence[PlacementRequest]) -> list[Finding]:
+    """Note in which storages the files of new requests lie; those that name an unknown one.
+
+    A query, another one for storages by name, and some for each logical name that is read.
+    """
+    where, faults = storage_map(), []
+    named = {name for each in specs for name in (each.source_storage, each.destination_storage)}
+    ids = dict(Storage.objects.filter(name__in=named - {""}).values_list("name", "pk"))
+    for spec, request in zip(specs, requests, strict=True):
+        request.source_storage_id = where.storage_of(request.source_url)
+        request.destination_storage_id = where.storage_of(request.destination_url)
+        for name, column in (
+            ("src_storage", "source_storage"), ("dest_storage", "destination_storage"),
+        ):  # fmt: skip
+            word = getattr(spec, column)
+            if word and word not in ids:
+                faults.append(_finding(spec, name, f"{name}: there is no storage {word}"))
+            elif word:
+                setattr(request, f"{column}_id", ids[word])
+        request.source_storage_id = aim(request, 1)
+    return faults
 
 
 def _faults_of_space(
@@ -179,6 +210,12 @@ _Found = tuple[dict[str, str], dict[str, str]]
 
 
 def _check_transfer(spec: RequestSpec, abilities: Abilities) -> _Found:
+    if is_logical(spec.source_url) or is_logical(spec.destination_url):
+        return _check_logical(spec, abilities)
+    return _check_pairs(spec, abilities)
+
+
+def _check_pairs(spec: RequestSpec, abilities: Abilities) -> _Found:
     faults: dict[str, str] = {}
     warnings: dict[str, str] = {}
     if not spec.unknown & {"src_url", "dest_url", "alt_protocols"}:
@@ -202,6 +239,32 @@ def _check_transfer(spec: RequestSpec, abilities: Abilities) -> _Found:
             elif used:
                 _check_host(faults, name, url, abilities)
     return faults, warnings
+
+
+def _check_logical(spec: RequestSpec, abilities: Abilities) -> _Found:
+    """Faults of the end that is no logical name, and of a storage that there is not."""
+    faults: dict[str, str] = {}
+    for place, (name, url) in enumerate(
+        (("src_url", spec.source_url), ("dest_url", spec.destination_url))
+    ):
+        if name in spec.unknown or is_logical(url):
+            continue
+        schemes = sorted({pair[place] for pair in abilities.pairs})
+        if scheme_of(url) not in schemes:
+            there_is = ", ".join(schemes)
+            faults[name] = f"no module serves {scheme_of(url)}; there is: {there_is}"
+        elif scheme_of(url) == "file":
+            _check_file(faults, name, url, abilities)
+        else:
+            _check_host(faults, name, url, abilities)
+    _check_storage(faults, "dest_storage", spec.destination_storage, abilities)
+    return faults, {}
+
+
+def _check_storage(faults: dict[str, str], name: str, word: str, abilities: Abilities) -> None:
+    if word and abilities.storages is not None and word not in abilities.storages:
+        there_is = ", ".join(sorted(abilities.storages)) or "none"
+        faults[name] = f"{name}: there is no storage {word}; there is: {there_is}"
 
 
 def _check_host(faults: dict[str, str], name: str, url: str, abilities: Abilities) -> None:
@@ -237,7 +300,9 @@ def _check_file_work(spec: RequestSpec, abilities: Abilities) -> _Found:
     if "src_url" in spec.unknown:
         return faults, {}
     scheme, known = scheme_of(spec.source_url), abilities.works[spec.kind]
-    if scheme not in known:
+    if is_logical(spec.source_url):
+        _check_storage(faults, "src_storage", spec.source_storage, abilities)
+    elif scheme not in known:
         there_is = ", ".join(sorted(known))
         faults["src_url"] = f"no module does {spec.kind} for {scheme}; there is: {there_is}"
     elif scheme == "file":
@@ -251,8 +316,11 @@ def _check_space(spec: RequestSpec, abilities: Abilities) -> _Found:
     spaces = abilities.spaces
     if spaces is None or "dest_host" in spec.unknown or spec.host in spaces:
         return {}, {}
+    if spec.kind is RequestKind.RELEASE:
+        # What has an allocation may have been switched off since.
+        return {}, {}
     listed = ", ".join(sorted(spaces)) or "none"
-    message = f"dest_host: no space of {spec.host} may be allocated; there is: {listed}"
+    message = f"dest_host: no storage offers space of {spec.host}; there is: {listed}"
     return {"dest_host": message}, {}
 
 

@@ -6,7 +6,7 @@ Also the values of a site's ad that need no DAG, for `$$(Attr)` and `MATCH_` att
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from types import MappingProxyType
@@ -320,10 +320,12 @@ def publish_ads(
     *,
     now: datetime,
     figures: Mapping[int, QueueFigures] = MappingProxyType({}),
+    storages: Mapping[int, Sequence[str]] = MappingProxyType({}),
 ) -> int:
     """Publish the ads of all sites with larger sequence numbers; return how many.
 
-    `loads` are those of sites, `figures` those of queues' pilots, by id. Those of closed sites as
+    `loads` are those of sites, `storages` the names of those near them, `figures` those of queues'
+    pilots, by id. Those of closed sites as
     well: an explanation can then tell "never" from "not now". A site whose ad cannot be made is
     left out: its old ad expires.
     """
@@ -336,7 +338,8 @@ def publish_ads(
         sequence = max(old.get(site.pk, 0) + 1, int(now.timestamp()))
         try:
             ad = merge_ad(site, advertised_attributes(site), load=load, sequence=sequence)
-            text = _with_figures(ad, queues.get(site.pk, ()), figures, downtimes.get(site.pk))
+            rows = queues.get(site.pk, ()), downtimes.get(site.pk), storages.get(site.pk, ())
+            text = _with_figures(ad, figures, *rows)
         except (AdError, environments.BadEnvironment) as error:
             log.warning("site_ad_not_made", site=site.name, error=str(error))
             continue
@@ -378,14 +381,16 @@ def _next_downtimes(now: datetime) -> dict[int, Downtime]:
 
 def _with_figures(
     ad: Mapping[str, Attribute],
-    queues: Iterable[Queue],
     figures: Mapping[int, QueueFigures],
+    queues: Iterable[Queue],
     downtime: Downtime | None,
+    storages: Sequence[str],
 ) -> str:
     """Text of the ad with the figures for which it leaves room."""
     text = _rendered(ad)
     given = {name.lower() for name in ad}
-    found = figures_of(queues, figures, downtime, room=MAX_AD_BYTES - len(text.encode()) - 1)
+    room = MAX_AD_BYTES - len(text.encode()) - 1
+    found = figures_of(queues, figures, downtime, room=room, storages=storages)
     # They are literals on one line each, and need not be parsed to be printed.
     lines = [f"{name} = {value}" for name, value in found.items() if name.lower() not in given]
     return "\n".join(sorted([*text.split("\n"), *lines], key=str.lower))

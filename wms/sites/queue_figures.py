@@ -20,7 +20,7 @@ FIGURES = (
     "TotalSlots", "FreeSlots", "PilotsRunning", "PilotsQueued", "PilotCpus", "PilotMemory",
     "PilotGpus", "TotalCpus", "TotalMemory", "TotalGpus", "MaxCpus", "MaxMemory", "MaxGpus",
     "MaxCpuTime", "Platforms", "Tags", "Software", "MeanStartup", "FailureRate", "NextDowntime",
-    "NextDowntimeEnd", "QueuesLeftOut", "Queues",
+    "NextDowntimeEnd", "StorageNear", "StoragesNear", "QueuesLeftOut", "Queues",
 )  # fmt: skip
 #: The one that lists the queues, as nested ads.
 QUEUES = FIGURES[-1]
@@ -56,15 +56,20 @@ def figures_of(
     downtime: Downtime | None,
     *,
     room: int,
+    storages: Sequence[str] = (),
 ) -> dict[str, str]:
     """Expressions by name, of queues that are switched on, in at most `room` bytes.
 
-    `downtime` is the next one, or that which has begun. Queues for which there is no room are
-    counted in `QueuesLeftOut`; where even the rest is too long, there is nothing.
+    `storages` are those near the site, in order. `downtime` is the next one, or that which has
+    begun. Queues for which there is no room are counted in `QueuesLeftOut`; where even the rest is
+    too long, there is nothing.
     """
     by_name = sorted(queues, key=lambda queue: queue.name)
     pairs = [(queue, figures.get(queue.pk, QueueFigures())) for queue in by_name]
     texts = {name: _text(value) for name, value in _summed(pairs, downtime)}
+    if storages:
+        texts["StorageNear"] = _text(storages[0])
+        texts["StoragesNear"] = _text(set(storages))
     room -= sum(len(f"{name} = {text}\n".encode()) for name, text in texts.items())
     room -= _AROUND_QUEUES
     if room < 0:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.utils import timezone
 from rest_framework import serializers
 
 from portal.api.shapes import (
@@ -13,18 +14,26 @@ from portal.api.shapes import (
     TextsByNameField,
 )
 from wms.placement.models import PlacementAttempt, PlacementEvent, PlacementRequest
+from wms.placement.storages.waiting import why_it_waits
 
 
 class PlacementRequestSerializer(serializers.ModelSerializer[PlacementRequest]):
     """A request to bring a file from one place to another, or for other work on storage."""
 
     owner = serializers.CharField(source="owner.username", read_only=True)
+    source_storage = serializers.CharField(
+        source="source_storage.name", default=None, read_only=True, allow_null=True,
+        help_text="Name of the storage in which the source lies.",
+    )  # fmt: skip
+    destination_storage = serializers.CharField(
+        source="destination_storage.name", default=None, read_only=True, allow_null=True
+    )
 
     class Meta:
         model = PlacementRequest
         fields = [
-            "id", "kind", "owner", "source_url", "destination_url", "host", "allocation_name",
-            "state", "state_since",
+            "id", "kind", "owner", "source_url", "destination_url", "source_storage",
+            "destination_storage", "host", "allocation_name", "state", "state_since",
             "state_reason", "attempt_number", "max_attempts", "due_at", "created_at", "ended_at",
         ]  # fmt: skip
 
@@ -32,11 +41,15 @@ class PlacementRequestSerializer(serializers.ModelSerializer[PlacementRequest]):
 class PlacementAttemptSerializer(serializers.ModelSerializer[PlacementAttempt]):
     """One try of a request."""
 
+    bytes_per_s = serializers.FloatField(
+        read_only=True, allow_null=True, help_text="Throughput, of one that has brought a file."
+    )
+
     class Meta:
         model = PlacementAttempt
         fields = [
-            "number", "source_scheme", "destination_scheme", "started_at", "ended_at",
-            "exit_code", "message", "size_bytes",
+            "number", "source_scheme", "destination_scheme", "source_url", "destination_url",
+            "started_at", "ended_at", "exit_code", "message", "size_bytes", "bytes_per_s",
         ]  # fmt: skip
 
 
@@ -56,18 +69,25 @@ class PlacementDetailSerializer(PlacementRequestSerializer):
     events = PlacementEventSerializer(many=True, read_only=True)
     dag = serializers.SerializerMethodField(help_text="The DAG that it is of.")
     node = serializers.SerializerMethodField(help_text="The node that it is of.")
+    waits_because = serializers.SerializerMethodField(
+        help_text="What is against beginning it, although it is due; empty where nothing is."
+    )
 
     class Meta(PlacementRequestSerializer.Meta):
         fields = [
-            *PlacementRequestSerializer.Meta.fields, "dag", "node", "leader", "directory",
-            "arguments", "alternatives", "expected_sha256", "expected_md5", "expected_adler32",
-            "expected_bytes", "duration_s", "attributes", "attempts", "events",
+            *PlacementRequestSerializer.Meta.fields, "dag", "node", "waits_because", "leader",
+            "directory", "arguments", "alternatives", "expected_sha256", "expected_md5",
+            "expected_adler32", "expected_bytes", "duration_s", "attributes", "attempts", "events",
         ]  # fmt: skip
 
     def get_dag(self, request: PlacementRequest) -> int | None:
         """Name the DAG; the view found it out."""
         node = self.context.get("node")
         return node.dag_id if node is not None else None
+
+    def get_waits_because(self, request: PlacementRequest) -> str:
+        """Tell why it has not begun."""
+        return why_it_waits(request, timezone.now())
 
     def get_node(self, request: PlacementRequest) -> int | None:
         """Name the node; the view found it out."""

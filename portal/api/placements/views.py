@@ -110,10 +110,10 @@ class PlacementAction(ActionView):
     operations = "placement_requests"
 
     def answer(self, request: Request, which: int, done: Applied) -> Any:
-        """The request. Raises Conflict if it has ended."""
+        """The request. Raises Conflict where nothing was done."""
         found = find_request(caller(request), which)
         if not done.changed:
-            raise Conflict(f"Placement request {which} is {found.state}: it has ended.")
+            raise Conflict(f"Placement request {which} is {found.state}: nothing was done.")
         return _detailed(found)
 
 

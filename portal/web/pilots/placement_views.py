@@ -8,6 +8,7 @@ from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
+from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_safe
 
 from portal.web.shared.action_forms import ActionForm, Refused, offers_of
@@ -20,6 +21,7 @@ from wms.core.errors import Conflict, NotFound, NotPermitted, PilotageError
 from wms.dags.reading.node_selectors import nodes_of_requests
 from wms.placement.models import PlacementRequest
 from wms.placement.selectors import find_request
+from wms.placement.storages.waiting import why_it_waits
 
 _EVENTS_SHOWN = 100
 
@@ -39,6 +41,7 @@ def _page(
     context = {
         "placement": found,
         "node": nodes_of_requests([found.pk]).get(found.pk),
+        "waits_because": why_it_waits(found, timezone.now()),
         "attempts": list(found.attempts.order_by("-number")),
         "offers": offers_of(
             PLACEMENTS.possible_on_page(request.user, found),

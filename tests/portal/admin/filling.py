@@ -56,6 +56,13 @@ TYPED: Mapping[str, Mapping[str, Any]] = {
     "admin:dags_sharedlimit_add": {"category": "new", "max_jobs": "5"},
     "admin:dags_sharedlimit_change": {"max_jobs": "55"},
     "admin:dags_sharedlimit_delete": _DELETED,
+    "admin:placement_storage_add": {
+        "name": "new",
+        "endpoints": "s3://new/",
+        "is_enabled": "on",
+    },
+    "admin:placement_storage_change": {"max_transfers": "55"},
+    "admin:placement_storage_delete": _DELETED,
     "admin:jobs_runninglimit_add": {"job_type": "new", "maximum": "5"},
     "admin:jobs_runninglimit_change": {"maximum": "55"},
     "admin:jobs_runninglimit_delete": _DELETED,

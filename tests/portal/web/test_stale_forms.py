@@ -38,6 +38,8 @@ EXEMPT = {
     "web:stop-trial": "can only be done once",
     "web:submit-jobs": "makes a new one",
     "web:submit-placements": "makes new ones",
+    "web:placement-credentials": "one's own",
+    "web:forget-placement-credential": "one's own",
     "web:import-downtimes": "carries out what was previewed, by its token",
     "web:dag-grow": "adds nodes, whose names cannot be there twice",
     "web:test-queue": "makes a new one, while there is no other",
@@ -48,6 +50,7 @@ EXEMPT = {
     "web:retry-bulk": "makes a new one",
     "web:stop-bulk": "can only be done once",
     "web:clear-node": "can only be done once",
+    "web:remove-logical-file": "can only be done once",
     "web:tell": "one's own",
     "web:change-filter": "one of its forms: with what one's own list opens",
 }

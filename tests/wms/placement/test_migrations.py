@@ -33,12 +33,19 @@ def test_requests_that_are_under_way_go_on_as_transfers(alice: User) -> None:
         started_at=now, lease="x", lease_until=now,
     )  # fmt: skip
 
+    old.get_model("placement", "PlacementRequest").objects.create(
+        owner_id=alice.pk, workspace=workspace, source_url="file:a", destination_url="file:b",
+    )  # fmt: skip
+
     # The migrations run in transactions of their own otherwise.
     connection.check_constraints()
     after = MigrationExecutor(connection)
     after.migrate(after.loader.graph.leaf_nodes())
 
-    found = PlacementRequest.objects.get()
+    found = PlacementRequest.objects.get(state="processing")
     assert (found.kind, found.leader_id, found.allocation_name) == ("transfer", None, "")
     assert operations.end_lost_attempts(now + timedelta(seconds=1)) == [found.pk]
     assert PlacementAttempt.objects.get().held_bytes is None
+    taken = operations.take_request(now)
+    assert taken is not None
+    assert taken.request_id == PlacementRequest.objects.get(state="processing").pk

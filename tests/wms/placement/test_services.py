@@ -21,6 +21,7 @@ from wms.placement.models import (
     PlacementRequest,
 )
 from wms.placement.selectors import BatchEnd, ends_of_batches
+from wms.placement.storages.services import StorageSpec, create_storage
 from wms.placement.submission import submit_requests
 
 pytestmark = pytest.mark.django_db
@@ -273,8 +274,9 @@ def test_a_request_of_its_own_names_no_file_of_a_dag(alice):
 @pytest.fixture
 def pool(tmp_path, settings):
     """A folder of which space may be allocated."""
-    values = {"ROOTS": [str(tmp_path)], "SPACES": ["localhost=1MB"]}
+    values = {"ROOTS": [str(tmp_path)]}
     settings.PILOTAGE = settings.PILOTAGE | {"PLACEMENT": settings.PILOTAGE["PLACEMENT"] | values}
+    create_storage(StorageSpec("pool", [f"file://{tmp_path}/"], space_bytes=2**20), actor=SYSTEM)
     return tmp_path
 
 
@@ -396,3 +398,32 @@ def test_space_of_a_dag_is_its_own_and_released_with_its_workspace(alice, pool):
         by_people.submit_requests(release, actor=Actor.person(alice), owner=alice)
     assert submit_requests(release, **of_dag)
     assert release_of_workspaces([workspace.pk], now=timezone.now()) == 1
+
+
+def test_a_failed_request_is_tried_again_as_often_as_at_first(alice, pool):
+    actor = Actor.person(alice)
+    missing = f'[dap_type = "stage"; src_url = "file://{pool}/none"]'
+    [request] = place(alice, missing)
+    PlacementRequest.objects.update(max_attempts=2, due_at=None)
+    runner.run_due()
+    assert request_of(request.pk).state == "failed"
+    (pool / "none").write_bytes(b"x")
+
+    with pytest.raises(ReasonRequired):
+        by_people.retry_requests([request.pk], actor=actor, reason=" ")
+    applied = by_people.retry_requests([request.pk], actor=actor, reason="it is there now")
+    runner.run_due()
+
+    done = request_of(request.pk)
+    assert applied.changed == [request.pk]
+    assert (done.state, done.attempt_number, done.max_attempts) == ("completed", 3, 12)
+    again = by_people.retry_requests([request.pk], actor=actor, reason="once more")
+    assert again.skipped == [request.pk]
+
+
+def test_a_request_of_a_dag_is_not_tried_again_by_itself(alice):
+    pk = submit(alice)
+    services.remove_requests([pk], actor=SYSTEM, reason="enough")
+
+    assert by_people.retry_requests([pk], actor=SYSTEM, reason="again").changed == []
+    assert request_of(pk).state == "removed"

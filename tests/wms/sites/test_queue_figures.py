@@ -14,8 +14,10 @@ from tests.wms.dags.test_needs import sub
 from wms.core.actors import Actor
 from wms.core.models import User
 from wms.dags.models import Dag
+from wms.dags.negotiation.cycle import run_cycle
 from wms.explain.ad_changes import WhatIfChanges
 from wms.explain.answers import answer_for_dag
+from wms.placement.storages.services import StorageSpec, create_storage
 from wms.sites import queue_figures
 from wms.sites.ads import current_ad, publish_ads, published_ad
 from wms.sites.advertising import advertise
@@ -99,6 +101,17 @@ def test_the_ad_tells_the_next_downtime_in_seconds_since_1970(site: Site) -> Non
 
     assert value(ad, "NextDowntime") == NOW.timestamp() + 3 * 3600
     assert value(ad, "NextDowntimeEnd") == NOW.timestamp() + 4 * 3600
+
+
+def test_the_ad_names_the_storages_near_the_site(site: Site) -> None:
+    for name in ("tape", "disk"):
+        create_storage(StorageSpec(name, [f"s3://{name}/"], [site.name]), actor=Actor.system("t"))
+
+    run_cycle(NOW)
+
+    ad = published_ad(SiteAd.objects.get(site=site))
+    assert value(ad, "TARGET.StorageNear") == "disk"
+    assert value(ad, 'member("tape", TARGET.StoragesNear)') is True
 
 
 def test_what_is_configured_or_advertised_under_such_a_name_wins(make_site, olga: User) -> None:

@@ -26,6 +26,7 @@ from wms.dags.negotiation.node_fit import current_fitter
 from wms.dags.negotiation.site_performance import site_outcomes
 from wms.dags.services.policies import matchmaking_policy
 from wms.pilots.figures import figures_by_queue
+from wms.placement.storages.selectors import storages_near
 from wms.sites import throttling
 from wms.sites.ads import publish_ads, read_ads
 from wms.sites.standing import standings
@@ -51,7 +52,9 @@ def run_cycle(now: datetime) -> dict[str, Any]:
     """Run one cycle, and store its results and the durations of its phases as a record."""
     timer = _PhaseTimer(time.monotonic)
     _adjust_throttles(now)
-    ads = publish_ads(demand.loads_by_site(), now=now, figures=figures_by_queue(now))
+    ads = publish_ads(
+        demand.loads_by_site(), now=now, figures=figures_by_queue(now), storages=storages_near()
+    )
     publish_s = timer.lap()
     charge(demand.used_slots(), half_life_s=matchmaking_policy().priority_half_life_s, now=now)
     offers, fitter = read_offers(now), current_fitter(stopwatch=time.monotonic, limit_s=FITTING_S)

@@ -32,6 +32,7 @@ from wms.dags.submission.unknown_references import unknown_references, uses_refe
 from wms.jobs.description.submit_file import SubmitFile, parse_submit_file
 from wms.placement.modules import Abilities, abilities
 from wms.placement.request_ad import parse_requests
+from wms.placement.storages.selectors import names_of_storages, words_for_space
 from wms.placement.submission import Findings, check_requests
 from wms.sites.vocabulary import advertised_names, current_vocabulary
 from wms.taskqueues.task_queue_policy import task_queue_policy
@@ -116,7 +117,7 @@ def check_dag(
         files,
         deadline,
         allow_missing_files=allow_missing_files,
-        able=None if takes_any_request else abilities(is_here=owner is not None),
+        able=None if takes_any_request else _abilities(owner),
     )
     if description_text and owner is not None:
         checked.description, faults = read_description(
@@ -143,6 +144,13 @@ def request_deadline(size_bytes: int) -> Deadline:
     """
     limit_s = _CHECK_S + _CHECK_S_PER_MB * (size_bytes // 10**6)
     return Deadline(time.thread_time, min(limit_s, conf().max_check_s))
+
+
+def _abilities(owner: User | None) -> Abilities:
+    """What placements can do; what this portal's settings and storages allow, for an owner."""
+    if owner is None:
+        return abilities(is_here=False)
+    return abilities(spaces=words_for_space(), storages=names_of_storages())
 
 
 def _check_deadline(limit_s: float | None) -> Deadline:

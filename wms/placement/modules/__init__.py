@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from http.client import HTTPException
 from pathlib import Path
 from typing import Final
@@ -60,6 +60,8 @@ class Abilities:
     #: None where nobody looks at the settings of the portal.
     roots: tuple[Path, ...] | None
     spaces: Collection[str] | None
+    #: Names of those where logical names may be written.
+    storages: Collection[str] | None
     longest_lease_s: int
     #: What is reached although it is not public; None where nobody looks.
     allowed: tuple[str, ...] | None
@@ -67,14 +69,25 @@ class Abilities:
     has_workspace: bool = True
 
 
-def abilities(*, has_workspace: bool = True, is_here: bool = True) -> Abilities:
-    """What the modules and the settings allow; folders and spaces only where it `is_here`."""
+def abilities(
+    *,
+    has_workspace: bool = True,
+    is_here: bool = True,
+    spaces: Collection[str] | None = None,
+    storages: Collection[str] | None = None,
+) -> Abilities:
+    """What the modules and the settings allow; folders only where it `is_here`.
+
+    `spaces` are names under which space may be allocated, `storages` those that there are; None:
+    nobody looks.
+    """
     conf = placement_conf()
     return Abilities(
         pairs=PAIRS,
         works={RequestKind.STAGE: READERS.keys(), RequestKind.REMOVE: REMOVERS.keys()},
         roots=conf.roots if is_here else None,
-        spaces=conf.spaces.keys() if is_here else None,
+        spaces=spaces,
+        storages=storages,
         longest_lease_s=conf.longest_lease_s,
         allowed=conf.allowed if is_here else None,
         has_workspace=has_workspace,
@@ -108,7 +121,8 @@ def _transfer(pair: tuple[str, str], task: TransferTask) -> TransferResult:
         raise _no_module(f"transfers from {pair[0]} to {pair[1]}", known)
     source, target = pair
     with READERS[source](task) as opened:
-        return WRITERS[target](Reading(task, opened))
+        reading = Reading(task, opened)
+        return replace(WRITERS[target](reading), sha256=reading.sha256)
 
 
 def _stage(scheme: str, task: TransferTask) -> TransferResult:

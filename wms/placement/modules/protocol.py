@@ -82,3 +82,5 @@ class TransferResult:
     size_bytes: int | None
     contents: Mapping[str, str] = field(default_factory=dict)
     removed: tuple[str, ...] = ()
+    #: Of what was transferred.
+    sha256: str = ""

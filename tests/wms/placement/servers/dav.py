@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import ssl
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -27,10 +28,11 @@ class _Server(WSGIServer):
         """Clients end connections as they like."""
 
 
-def _with_ends_of_bodies(app: WsgiDAVApp) -> Callable[..., Any]:
+def _with_ends_of_bodies(app: WsgiDAVApp, scheme: str) -> Callable[..., Any]:
     """The application, whose bodies end where they end: wsgiref lets it read on."""
 
     def call(environ: dict[str, Any], start_response: Any) -> Any:
+        environ["wsgi.url_scheme"] = scheme
         size = int(environ.get("CONTENT_LENGTH") or 0)
         environ["wsgi.input"] = io.BytesIO(environ["wsgi.input"].read(size))
         return app(environ, start_response)
@@ -39,8 +41,10 @@ def _with_ends_of_bodies(app: WsgiDAVApp) -> Callable[..., Any]:
 
 
 @contextmanager
-def dav_server(folder: Path, *, password: str = "") -> Iterator[int]:
-    """The port of a server that runs; with a password, for alice alone."""
+def dav_server(
+    folder: Path, *, password: str = "", tls: ssl.SSLContext | None = None
+) -> Iterator[int]:
+    """The port of a server that runs; with a password, for alice alone; over TLS where given."""
     users = {"alice": {"password": password}} if password else True
     app = WsgiDAVApp(
         {
@@ -52,7 +56,11 @@ def dav_server(folder: Path, *, password: str = "") -> Iterator[int]:
             "logging": {"enable": False},
         }
     )  # fmt: skip
-    server = make_server("127.0.0.1", 0, _with_ends_of_bodies(app), _Server, _Quiet)
+    server = make_server(
+        "127.0.0.1", 0, _with_ends_of_bodies(app, "https" if tls else "http"), _Server, _Quiet
+    )
+    if tls is not None:
+        server.socket = tls.wrap_socket(server.socket, server_side=True)
     thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
     thread.start()
     try:

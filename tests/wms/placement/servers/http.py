@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
+import ssl
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -135,12 +136,14 @@ class _Threads(ThreadingHTTPServer):
 
 
 @contextmanager
-def http_server(port: int = 0) -> Iterator[HttpServer]:
-    """A server that runs."""
+def http_server(port: int = 0, tls: ssl.SSLContext | None = None) -> Iterator[HttpServer]:
+    """A server that runs, over TLS where that is given."""
     site = HttpServer()
     handler = type("Handler", (_Handler,), {"site": site})
     with _Threads(("127.0.0.1", port), handler) as server:
         site.port = server.server_address[1]
+        if tls is not None:
+            server.socket = tls.wrap_socket(server.socket, server_side=True)
         thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
         thread.start()
         try:

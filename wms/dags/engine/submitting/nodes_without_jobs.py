@@ -86,6 +86,7 @@ def start_request(round_: Round, node: Node) -> NodeOutcome | None:
             topic=DATA_TOPIC,
             topic_key=round_.dag.pk,
             max_attempts=round_.options.data_attempts,
+            site_id=round_.dag.site_id,
             actor=round_.actor,
         )
     except PilotageError as error:

@@ -1,0 +1,85 @@
+"""Transfers by HTTPS and WebDAV over TLS, with real servers whose names are proved."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from tests.wms.placement.conftest import last_attempt, placed
+from tests.wms.placement.servers.dav import dav_server
+from tests.wms.placement.servers.http import http_server
+from tests.wms.placement.servers.tls import make_certificate, server_side
+
+pytestmark = pytest.mark.django_db
+
+X = random.Random(5).randbytes(200_000)
+
+
+@pytest.fixture
+def certificate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The certificate of this host's address, which is trusted."""
+    made = make_certificate(tmp_path)
+    monkeypatch.setenv("SSL_CERT_FILE", str(made))
+    return made
+
+
+def test_a_file_comes_and_goes_by_https(transfer, pool, certificate) -> None:
+    with http_server(tls=server_side(certificate)) as site:
+        site.files["/x"] = X
+        at = f"https://127.0.0.1:{site.port}"
+        came = transfer(f"{at}/x", "file:y")
+        went = transfer(f"{at}/x", f"{at}/z")
+
+    assert (came.state, went.state) == ("completed", "completed"), came.state_reason
+    assert placed(came, "y") == site.files["/z"] == X
+
+
+def test_a_transfer_that_is_cut_goes_on_over_https(transfer, pool, again, certificate) -> None:
+    large = X * 50
+    with http_server(tls=server_side(certificate)) as site:
+        site.files["/x"], site.cuts = large, 1
+        cut = transfer(f"https://127.0.0.1:{site.port}/x", f"file://{pool}/y")
+        done = again(cut)
+
+    assert (cut.state, done.state) == ("rescheduled", "completed")
+    assert any(each[2] for each in site.requests), "the second attempt has asked for the rest"
+    assert (pool / "y").read_bytes() == large
+
+
+@pytest.mark.process  # The server asks the system for its name by a program.
+def test_a_file_goes_and_comes_back_by_webdav_over_tls(
+    transfer, pool, tmp_path, certificate
+) -> None:
+    folder = tmp_path / "dav"
+    folder.mkdir()
+    with dav_server(folder, tls=server_side(certificate)) as port:
+        went = transfer("file:x", f"davs://127.0.0.1:{port}/a/y", x=X)
+        came = transfer(f"davs://127.0.0.1:{port}/a/y", "file:z")
+
+    assert (went.state, came.state) == ("completed", "completed"), went.state_reason
+    assert placed(came, "z") == X
+
+
+def test_a_server_that_nobody_vouches_for_is_refused(transfer, pool, tmp_path) -> None:
+    with http_server(tls=server_side(make_certificate(tmp_path))) as site:
+        site.files["/x"] = X
+        refused = transfer(f"https://127.0.0.1:{site.port}/x", "file:y")
+
+    assert last_attempt(refused).exit_code == 1
+    assert "certificate" in refused.state_reason
+    assert site.requests == []
+
+
+def test_a_server_with_the_certificate_of_another_address_is_refused(
+    transfer, pool, tmp_path, monkeypatch
+) -> None:
+    other = make_certificate(tmp_path, "127.0.0.2")
+    monkeypatch.setenv("SSL_CERT_FILE", str(other))
+    with http_server(tls=server_side(other)) as site:
+        site.files["/x"] = X
+        refused = transfer(f"https://127.0.0.1:{site.port}/x", "file:y")
+
+    assert last_attempt(refused).exit_code == 1
+    assert site.requests == []

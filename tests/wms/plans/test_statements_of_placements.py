@@ -1,0 +1,53 @@
+"""The plan of what grants placements, among very many that wait and that have ended."""
+
+from __future__ import annotations
+
+import pytest
+from django.utils import timezone
+
+from tests import factories
+from tests.wms.plans.query_plans import analyze, explain, rows_read, run, scanned_whole
+from wms.jobs.models import Workspace
+from wms.placement import sql as placement
+from wms.placement.storages.models import Storage
+
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
+
+_TABLE = "placement_placementrequest"
+
+
+@pytest.fixture(scope="module")
+def requests(module_rows: None) -> None:
+    """20,000 requests that wait in six lanes, 20 that run, 20,000 that have ended."""
+    alice = factories.person("alice")
+    bob = factories.person("bob")
+    storages = [
+        Storage.objects.create(name=name, endpoints=f"s3://{name}/", max_transfers=most)
+        for name, most in (("a", None), ("b", 5))
+    ]
+    workspace = Workspace.objects.create(owner=alice)
+    run(
+        f"""
+        INSERT INTO {_TABLE}
+            (kind, owner_id, workspace_id, directory, source_url, destination_url, arguments,
+             alternatives, expected_sha256, attributes, state, state_reason, max_attempts,
+             attempt_number, topic, topic_key, source_storage_id, due_at)
+        SELECT 'transfer', CASE WHEN n %% 2 = 0 THEN %s ELSE %s END, %s, '', '', '', '', '{{}}', '',
+               '{{}}',
+               CASE WHEN n <= 20 THEN 'processing' WHEN n > 20020 THEN 'completed'
+                    WHEN n %% 5 = 0 THEN 'rescheduled' ELSE 'received' END,
+               '', 10, CASE WHEN n <= 20 OR n > 20020 OR n %% 5 = 0 THEN 1 ELSE 0 END, '', 0,
+               (ARRAY[NULL, %s, %s]::bigint[])[1 + n %% 3],
+               CASE WHEN n > 20 AND n <= 20020 AND n %% 5 = 0 THEN now() + interval '1 hour' END
+        FROM generate_series(1, 40020) AS n
+        """,
+        [alice.pk, bob.pk, workspace.pk, *(each.pk for each in storages)],
+    )
+    analyze(_TABLE, "placement_storage")
+
+
+def test_what_is_granted_next_is_found_without_reading_all_that_waits(requests: None) -> None:
+    steps = explain(placement.FIND_NEXT, {"now": timezone.now(), "most": 10, "most_of_owner": 50})
+
+    assert not scanned_whole(steps, _TABLE)
+    assert rows_read(steps, _TABLE) < 100

@@ -1,0 +1,75 @@
+"""SQL of placements: the requests whose attempts may begin next.
+
+By hand, because the ORM knows no walk from one lane to the next: with it the cost would be that of
+all requests that wait.
+"""
+
+from __future__ import annotations
+
+# A lane is an owner's requests from one storage to another; 0 stands for what is in none. The walk
+# reads one entry of `placement_waiting_by_lane` for each lane, and of those that limits leave open
+# the first request that was never tried, by `placement_untried_by_lane`, and the first one that is
+# due again. Who has the fewest attempts under way comes first, then the oldest request.
+FIND_NEXT = """
+WITH RECURSIVE lanes AS (
+    (SELECT owner_id, COALESCE(source_storage_id, 0) AS source,
+            COALESCE(destination_storage_id, 0) AS destination
+     FROM placement_placementrequest
+     WHERE state IN ('received', 'rescheduled')
+     ORDER BY owner_id, COALESCE(source_storage_id, 0), COALESCE(destination_storage_id, 0)
+     LIMIT 1)
+    UNION ALL
+    SELECT further.* FROM lanes CROSS JOIN LATERAL (
+        SELECT owner_id, COALESCE(source_storage_id, 0), COALESCE(destination_storage_id, 0)
+        FROM placement_placementrequest
+        WHERE state IN ('received', 'rescheduled')
+          AND (owner_id, COALESCE(source_storage_id, 0), COALESCE(destination_storage_id, 0))
+              > (lanes.owner_id, lanes.source, lanes.destination)
+        ORDER BY owner_id, COALESCE(source_storage_id, 0), COALESCE(destination_storage_id, 0)
+        LIMIT 1) AS further
+),
+running AS MATERIALIZED (
+    SELECT owner_id, COALESCE(source_storage_id, 0) AS source,
+           COALESCE(destination_storage_id, 0) AS destination
+    FROM placement_placementrequest WHERE state = 'processing'
+),
+open_lanes AS (
+    SELECT lanes.*, owners.mine
+    FROM lanes
+    CROSS JOIN LATERAL (
+        SELECT count(*) AS mine FROM running WHERE running.owner_id = lanes.owner_id) AS owners
+    LEFT JOIN placement_storage AS s ON s.id = lanes.source
+    LEFT JOIN placement_storage AS d ON d.id = lanes.destination
+    WHERE (%(most_of_owner)s = 0 OR owners.mine < %(most_of_owner)s)
+      AND COALESCE(s.is_enabled, true) AND COALESCE(d.is_enabled, true)
+      AND (s.max_transfers IS NULL OR s.max_transfers > (
+          SELECT count(*) FROM running
+          WHERE lanes.source IN (running.source, running.destination)))
+      AND (d.max_transfers IS NULL OR d.max_transfers > (
+          SELECT count(*) FROM running
+          WHERE lanes.destination IN (running.source, running.destination)))
+      AND (LEAST(s.max_link_transfers, d.max_link_transfers) IS NULL
+           OR LEAST(s.max_link_transfers, d.max_link_transfers) > (
+          SELECT count(*) FROM running
+          WHERE (running.source, running.destination) IN (
+              (lanes.source, lanes.destination), (lanes.destination, lanes.source))))
+)
+SELECT first.id FROM open_lanes CROSS JOIN LATERAL (
+    SELECT each.id FROM (
+        (SELECT r.id FROM placement_placementrequest AS r
+         WHERE r.state IN ('received', 'rescheduled') AND r.due_at IS NULL
+           AND r.owner_id = open_lanes.owner_id
+           AND COALESCE(r.source_storage_id, 0) = open_lanes.source
+           AND COALESCE(r.destination_storage_id, 0) = open_lanes.destination
+         ORDER BY r.id LIMIT 1)
+        UNION ALL
+        (SELECT r.id FROM placement_placementrequest AS r
+         WHERE r.state IN ('received', 'rescheduled') AND r.due_at <= %(now)s
+           AND r.owner_id = open_lanes.owner_id
+           AND COALESCE(r.source_storage_id, 0) = open_lanes.source
+           AND COALESCE(r.destination_storage_id, 0) = open_lanes.destination
+         ORDER BY r.due_at LIMIT 1)
+    ) AS each ORDER BY each.id LIMIT 1
+) AS first
+ORDER BY open_lanes.mine, first.id LIMIT %(most)s
+"""
