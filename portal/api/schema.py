@@ -20,6 +20,7 @@ from rest_framework.permissions import IsAuthenticated
 from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
 
+from portal.api.idempotency import IDEMPOTENCY_KEY
 from portal.shared.problem_details import CONTENT_TYPE
 
 
@@ -71,11 +72,25 @@ def tell_refusals(
         usual = _ALWAYS | (_OF_PATHS if "{" in path else {})
         for operation in operations.values():
             answers = operation["responses"]
+            if _takes_key(operation):
+                _tell_replay(answers)
             possible = usual | (_OF_BODIES if "requestBody" in operation else {})
             for status in possible.keys() - answers.keys():
                 answers[status] = _refusal(possible[status])
             operation["responses"] = dict(sorted(answers.items()))
     return result
+
+
+def _takes_key(operation: dict[str, Any]) -> bool:
+    parameters = operation.get("parameters", ())
+    return any(each["name"] == IDEMPOTENCY_KEY.name for each in parameters)
+
+
+def _tell_replay(answers: dict[str, Any]) -> None:
+    """Add what an equal request is answered, and the refusal of another content."""
+    made = answers.get("201") or answers["202"]
+    answers.setdefault("200", {**made, "description": "An equal request made it before."})
+    answers.setdefault("409", _refusal("Another content was sent under the same key before."))
 
 
 def _refusal(description: str) -> dict[str, Any]:

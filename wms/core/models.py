@@ -64,16 +64,22 @@ class MadeKind(models.TextChoices):
     FOLLOWED_DAG = "followed-dag", "followed DAG"
     CLUSTER = "cluster", "cluster"
     PLACEMENT = "placement", "placement request"
+    #: Whatever else a request makes: its answer is kept.
+    ANSWER = "answer", "answer"
 
 
 class IdempotencyKey(models.Model):
-    """Key of a request that made an object; `object_id` is empty while it is being made."""
+    """Key of a request that made an object; `object_id` is empty while it is being made.
+
+    For the kind `answer` the answer is kept instead, without what is secret.
+    """
 
     owner = models.ForeignKey(User, on_delete=models.CASCADE, related_name="+")
     kind = models.CharField(max_length=16, choices=MadeKind)
     key = models.CharField(max_length=128)
     body_sha256 = models.CharField(max_length=64, help_text="Empty: any content is the same.")
     object_id = models.BigIntegerField(null=True)
+    answer = models.JSONField(null=True)
     created_at = models.DateTimeField(db_default=Now())
 
     class Meta:

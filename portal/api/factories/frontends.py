@@ -13,6 +13,7 @@ from rest_framework.response import Response
 
 from portal.api.base import WHY, ListView, caller, refusals, why_of
 from portal.api.frontends.fields import FrontendField
+from portal.api.idempotency import once
 from portal.api.shapes import StrictSerializer, TextsByNameField
 from wms.accounting.models import Frontend
 from wms.core.actors import Actor
@@ -57,6 +58,7 @@ class RemoteFrontendList(ListView):
         """Everything that the caller may see."""
         return visible_remote_frontends(caller(self.request))
 
+    @once()
     @extend_schema(
         summary="Become the factory of a remote frontend",
         parameters=[WHY],

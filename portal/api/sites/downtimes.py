@@ -11,6 +11,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from portal.api.base import ListView, caller, refusals
+from portal.api.idempotency import once
 from portal.api.sites import shapes
 from portal.lists.downtime_filters import DowntimeFilter
 from wms.core.actors import Actor
@@ -37,6 +38,7 @@ class EveryDowntime(ListView):
         """Downtimes, past and cancelled ones included."""
         return listed_downtimes(caller(self.request))
 
+    @once()
     @extend_schema(
         summary="Enter a downtime at several sites",
         request=shapes.DowntimeOfSitesSerializer,
@@ -68,6 +70,7 @@ class DowntimeList(ListView):
         user = caller(self.request)
         return listed_downtimes(user).filter(site=find_visible_site(user, self.kwargs["name"]))
 
+    @once()
     @extend_schema(
         summary="Enter a downtime",
         request=shapes.DowntimeTermsSerializer,

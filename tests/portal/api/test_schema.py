@@ -13,20 +13,12 @@ from django.conf import settings
 from django.test import Client
 from django.urls import reverse
 from drf_spectacular.drainage import GENERATOR_STATS
-from drf_spectacular.generators import SchemaGenerator
 from drf_spectacular.renderers import OpenApiYamlRenderer
 from drf_spectacular.validation import validate_schema
 from rest_framework.test import APIClient
 
 SNAPSHOT = Path(settings.BASE_DIR, "docs/reference/openapi.yaml")
 REWRITE = "Run with UPDATE_OPENAPI=1 to rewrite docs/reference/openapi.yaml, and look at its diff."
-
-
-@pytest.fixture(scope="module")
-def schema() -> dict[str, Any]:
-    GENERATOR_STATS.reset()
-    generated: dict[str, Any] = SchemaGenerator().get_schema(request=None, public=True)
-    return generated
 
 
 @pytest.mark.slow
