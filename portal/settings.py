@@ -223,6 +223,8 @@ SPECTACULAR_SETTINGS = {
     "DESCRIPTION": "Submit and steer workflows, and read what runs where.",
     "VERSION": "1",
     "SERVE_INCLUDE_SCHEMA": False,
+    # What is sent and what is answered differ: files are sent as bytes, and all members answered.
+    "COMPONENT_SPLIT_REQUEST": True,
     "POSTPROCESSING_HOOKS": [
         "drf_spectacular.hooks.postprocess_schema_enums",
         "portal.api.schema.tell_refusals",
@@ -238,6 +240,7 @@ SPECTACULAR_SETTINGS = {
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
     "REDOC_DIST": "SIDECAR",
     "ENUM_NAME_OVERRIDES": {
+        "Role": "wms.core.models.Role",
         "NoticeKind": "wms.notices.models.Notice.Kind",
         "NoticeRule": "wms.notices.models.Rule",
         "NoticeSubject": "wms.notices.models.SubjectKind",

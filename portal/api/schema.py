@@ -33,10 +33,9 @@ class TokenScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-ca
     def get_security_definition(self, auto_schema: AutoSchema) -> dict[str, Any]:
         """Describe the header."""
         return {
-            "type": "apiKey",
-            "in": "header",
-            "name": "Authorization",
-            "description": "`Token plt_<prefix>_<secret>`",
+            "type": "http",
+            "scheme": "bearer",
+            "description": "`Bearer plt_<prefix>_<secret>`; `Token` before it does as well.",
         }
 
 
@@ -58,7 +57,8 @@ class PayloadScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-
 #: What every request may be answered, and those for one object.
 _ALWAYS = {
     "400": "The request cannot be read, or a parameter is none; the findings name it.",
-    "401": "Nobody is logged in, and no good token was sent.",
+    "401": "Nobody is logged in, and no good token was sent; `type` tells what is wrong with it.",
+    "403": "You may not do this, or your token may not; the detail says why.",
 }
 _OF_PATHS = {"404": "No such object, or you may not see it."}
 _OF_BODIES = {"413": "The request is larger than allowed, or has too many parts."}

@@ -6,6 +6,7 @@ from django.contrib.auth.decorators import login_required
 from django.urls import path, re_path
 
 from portal.api import schema
+from portal.api.access import views as access
 from portal.api.accounting import efficiency
 from portal.api.accounting import views as accounting
 from portal.api.actions import view_of
@@ -63,6 +64,8 @@ _FRONTEND = _NAME.replace("<name>", "<frontend>")
 urlpatterns = [
     path("schema/", schema.Schema.as_view(), name="schema"),
     path("docs/", login_required(schema.Docs.as_view()), name="docs"),
+    path("me/", access.Me.as_view(), name="me"),
+    path("version/", access.Version.as_view(), name="version"),
     path("dags/", dags.DagList.as_view(), name="dags"),
     path("dags/check/", dags.CheckDag.as_view(), name="dags-check"),
     path("dags/follow/", following.FollowDag.as_view(), name="dags-follow"),

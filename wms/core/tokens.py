@@ -11,16 +11,16 @@ import hmac
 import secrets
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from django.db import transaction
-from django.db.models import F, Q, QuerySet
+from django.db.models import F, QuerySet
 from django.db.models.expressions import Combinable
 from django.db.models.functions import Now
 
 from wms.core.actors import Actor
 from wms.core.audit import record_action
-from wms.core.errors import NotAuthenticated, NotFound
+from wms.core.errors import AccountOff, NotFound, TokenExpired, TokenRevoked, TokenUnknown
 from wms.core.models import ApiToken, Role, User
 from wms.core.policy import require_role
 from wms.core.transitions import Applied
@@ -31,6 +31,10 @@ _LAST_USED_STEP = timedelta(minutes=1)
 def _digest(secret: str) -> str:
     # The secret has 256 random bits, so a plain hash is enough: there is nothing to guess.
     return hashlib.sha256(secret.encode()).hexdigest()
+
+
+def _minute(moment: datetime) -> str:
+    return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,28 +108,38 @@ def find_own_token(user: User, token_id: int) -> ApiToken:
     return found
 
 
-def authenticate_token(
-    text: str, *, now: datetime, told: Mapping[str, Combinable] | None = None
-) -> User:
-    """The user of a token. Raises NotAuthenticated when it is unknown, revoked or expired.
+def authenticate_token(text: str, *, now: datetime) -> User:
+    """The user of a token. Raises as `authenticated_token`."""
+    return authenticated_token(text, now=now).user
 
+
+def authenticated_token(
+    text: str, *, now: datetime, told: Mapping[str, Combinable] | None = None
+) -> ApiToken:
+    """The token of this text, with its user.
+
+    Raises TokenUnknown, TokenRevoked, TokenExpired or AccountOff.
     `told` are expressions of a token's row that become attributes of the user, in the same query.
     """
     kind, _, rest = text.partition("_")
     prefix, _, secret = rest.partition("_")
-    usable = Q(revoked_at=None) & (Q(expires_at=None) | Q(expires_at__gt=now))
-    tokens = ApiToken.objects.filter(usable, prefix=prefix).select_related("user")
+    tokens = ApiToken.objects.filter(prefix=prefix).select_related("user")
     token = tokens.annotate(**(told or {})).first()
     if (
         kind != "plt"
         or token is None
         or not hmac.compare_digest(token.secret_sha256, _digest(secret))
     ):
-        raise NotAuthenticated("The API token is unknown, revoked or expired.")
+        raise TokenUnknown("The API token is unknown.")
+    # Whoever has the whole token is told why it is worth nothing.
+    if token.revoked_at is not None:
+        raise TokenRevoked(f"The API token was revoked at {_minute(token.revoked_at)}.")
+    if token.expires_at is not None and token.expires_at <= now:
+        raise TokenExpired(f"The API token has expired at {_minute(token.expires_at)}.")
     if not token.user.is_active:
-        raise NotAuthenticated("The account of this API token is switched off.")
+        raise AccountOff("The account of this API token is switched off.")
     if token.last_used_at is None or now - token.last_used_at > _LAST_USED_STEP:
         ApiToken.objects.filter(pk=token.pk).update(last_used_at=now)
     for name in told or ():
         setattr(token.user, name, getattr(token, name))
-    return token.user
+    return token

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.db.models import QuerySet
 from django.utils import timezone
-from drf_spectacular.utils import OpenApiParameter, extend_schema
+from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schema
 from rest_framework import status
 from rest_framework.generics import RetrieveAPIView
 from rest_framework.request import Request
@@ -42,6 +42,18 @@ class EveryDowntime(ListView):
     @extend_schema(
         summary="Enter a downtime at several sites",
         request=shapes.DowntimeOfSitesSerializer,
+        examples=[
+            OpenApiExample(
+                "A week-end",
+                {
+                    "sites": ["UW", "CERN"],
+                    "start": "2027-01-09T06:00:00Z",
+                    "end": "2027-01-10T18:00:00Z",
+                    "reason": "new switches",
+                },
+                request_only=True,
+            )
+        ],
         responses={
             201: shapes.DowntimeSerializer(many=True),
             **refusals(400, 403, 404),
