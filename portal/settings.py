@@ -241,6 +241,7 @@ SPECTACULAR_SETTINGS = {
     "REDOC_DIST": "SIDECAR",
     "ENUM_NAME_OVERRIDES": {
         "Role": "wms.core.models.Role",
+        "TokenScope": "wms.core.models.Scope",
         "NoticeKind": "wms.notices.models.Notice.Kind",
         "NoticeRule": "wms.notices.models.Rule",
         "NoticeSubject": "wms.notices.models.SubjectKind",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from ipaddress import ip_address
 
 from django.utils import timezone
 from rest_framework.authentication import BaseAuthentication, get_authorization_header
@@ -10,6 +11,8 @@ from rest_framework.exceptions import AuthenticationFailed, PermissionDenied
 from rest_framework.permissions import SAFE_METHODS
 from rest_framework.request import Request
 
+from portal.api.scopes import check_scopes
+from portal.middleware.login_throttle import client_address
 from wms.accounting.walls import told_of
 from wms.core.models import ApiToken, User
 from wms.core.tokens import authenticated_token
@@ -39,12 +42,24 @@ class TokenAuthentication(BaseAuthentication):
                 f"Write the header as `Authorization: {self.keyword} <token>`."
             )
         text = parts[1].decode("ascii", errors="replace").replace("\0", "")
-        token = authenticated_token(text, now=timezone.now(), told=told_of("user"))
+        token = authenticated_token(
+            text, now=timezone.now(), told=told_of("user"), address=_address(request)
+        )
+        check_scopes(token, request)
         return token.user, token
 
     def authenticate_header(self, request: Request) -> str:
         """Value of the WWW-Authenticate header of a 401."""
         return self.keyword
+
+
+def _address(request: Request) -> str | None:
+    """Address of the client, if it is one: a proxy may tell anything."""
+    text = client_address(request._request)
+    try:
+        return str(ip_address(text))
+    except ValueError:
+        return None
 
 
 class PayloadAuthentication(BaseAuthentication):

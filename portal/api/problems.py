@@ -24,7 +24,14 @@ from rest_framework.response import Response
 from rest_framework.views import set_rollback
 
 from portal.shared.problem_details import CONTENT_TYPE, problem_body
-from wms.core.errors import Finding, InvalidInput, NotAuthenticated, PilotageError, QuotaExceeded
+from wms.core.errors import (
+    Finding,
+    InvalidInput,
+    NotAuthenticated,
+    PilotageError,
+    QuotaExceeded,
+    ScopeMissing,
+)
 from wms.dags.submission.checking import CheckedDag, FaultyDag
 from wms.pilots.testing.services import OpenTest
 
@@ -66,6 +73,8 @@ def _of_domain(error: PilotageError) -> Response:
     if isinstance(error, QuotaExceeded):
         facts = ("quota", "whose", "limit", "used", "asked")
         answer.data |= {name: getattr(error, name) for name in facts}
+    if isinstance(error, ScopeMissing):
+        answer.data["scopes"] = list(error.scopes)
     if isinstance(error, OpenTest):
         answer.data["pilot"] = str(error.pilot)
     if isinstance(error, FaultyDag):

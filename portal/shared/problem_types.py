@@ -81,6 +81,11 @@ _TYPES = (
         "`detail` says what is needed.",
     ),
     ProblemType(
+        "scope-missing", "The token is not for this", 403,
+        "You may do it, and this token may not: it was made for less. `scopes` are those it lacks.",
+        "Take, or make, a token with these scopes.",
+    ),
+    ProblemType(
         "not-found", "There is no such object, or you may not see it", 404,
         "Both are answered alike, so that nobody learns of what is not theirs.",
         "Look at the number or name, and at who you are (`GET /api/v1/me/`).",

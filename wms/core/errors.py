@@ -33,6 +33,16 @@ class NotPermitted(PilotageError):
     code = "not-permitted"
 
 
+class ScopeMissing(NotPermitted):
+    """The token is not for this; `scopes` are those that it lacks."""
+
+    code = "scope-missing"
+
+    def __init__(self, message: str, *, scopes: Sequence[str]) -> None:
+        super().__init__(message)
+        self.scopes = tuple(scopes)
+
+
 class NotFound(PilotageError):
     """There is no such object, or the actor may not see it."""
 

@@ -20,8 +20,16 @@ from django.db.models.functions import Now
 
 from wms.core.actors import Actor
 from wms.core.audit import record_action
-from wms.core.errors import AccountOff, NotFound, TokenExpired, TokenRevoked, TokenUnknown
-from wms.core.models import ApiToken, Role, User
+from wms.core.errors import (
+    AccountOff,
+    InvalidInput,
+    NotFound,
+    ScopeMissing,
+    TokenExpired,
+    TokenRevoked,
+    TokenUnknown,
+)
+from wms.core.models import ApiToken, Role, Scope, User
 from wms.core.policy import require_role
 from wms.core.transitions import Applied
 
@@ -47,26 +55,69 @@ class IssuedToken:
 
 @transaction.atomic
 def issue_token(
-    user: User, *, name: str, actor: Actor, expires_at: datetime | None = None
+    user: User,
+    *,
+    name: str,
+    actor: Actor,
+    expires_at: datetime | None = None,
+    scopes: Collection[str] | None = None,
 ) -> IssuedToken:
-    """Make a token for the user. Raises NotPermitted for another person's, unless by an admin."""
+    """Make a token for the user, with all scopes or with these.
+
+    Raises NotPermitted for another person's, unless by an admin, and InvalidInput for scopes that
+    there are not.
+    """
+    kept = checked_scopes(Scope.values if scopes is None else scopes)
     _require_rights(actor, {user.pk})
     prefix, secret = secrets.token_hex(5), secrets.token_urlsafe(32)
     row = ApiToken.objects.create(
-        user=user, name=name, prefix=prefix, secret_sha256=_digest(secret), expires_at=expires_at
+        user=user,
+        name=name,
+        prefix=prefix,
+        secret_sha256=_digest(secret),
+        expires_at=expires_at,
+        scopes=kept,
     )
     record_action(
         "create token",
         target=f"user {user.username}, token {prefix}",
         actor=actor,
-        facts={"user": user.username},
+        facts={"user": user.username, "scopes": kept},
     )
     return IssuedToken(row, f"plt_{prefix}_{secret}")
 
 
-def create_token(user: User, *, name: str, actor: Actor, expires_at: datetime | None = None) -> str:
+def create_token(
+    user: User,
+    *,
+    name: str,
+    actor: Actor,
+    expires_at: datetime | None = None,
+    scopes: Collection[str] | None = None,
+) -> str:
     """Make a token for the user and return its text, which is stored nowhere."""
-    return issue_token(user, name=name, actor=actor, expires_at=expires_at).text
+    issued = issue_token(user, name=name, actor=actor, expires_at=expires_at, scopes=scopes)
+    return issued.text
+
+
+def checked_scopes(scopes: Collection[str]) -> list[str]:
+    """These scopes in their order. Raises InvalidInput for none, and for unknown ones."""
+    unknown = sorted(set(scopes) - set(Scope.values))
+    if unknown or not scopes:
+        known = ", ".join(Scope.values)
+        raise InvalidInput.of(f"must be some of {known}", field="scopes")
+    return [scope for scope in Scope.values if scope in scopes]
+
+
+def require_scopes(token: ApiToken, needed: Collection[str]) -> None:
+    """Raise ScopeMissing where the token lacks one of these scopes."""
+    missing = [scope for scope in Scope.values if scope in needed and scope not in token.scopes]
+    if missing:
+        raise ScopeMissing(
+            f"The token {token.prefix} has not the scope {' and '.join(missing)}; it has "
+            f"{', '.join(token.scopes)}.",
+            scopes=missing,
+        )
 
 
 @transaction.atomic
@@ -114,9 +165,13 @@ def authenticate_token(text: str, *, now: datetime) -> User:
 
 
 def authenticated_token(
-    text: str, *, now: datetime, told: Mapping[str, Combinable] | None = None
+    text: str,
+    *,
+    now: datetime,
+    told: Mapping[str, Combinable] | None = None,
+    address: str | None = None,
 ) -> ApiToken:
-    """The token of this text, with its user.
+    """The token of this text, with its user. Notes when, and from what address, it was used.
 
     Raises TokenUnknown, TokenRevoked, TokenExpired or AccountOff.
     `told` are expressions of a token's row that become attributes of the user, in the same query.
@@ -139,7 +194,7 @@ def authenticated_token(
     if not token.user.is_active:
         raise AccountOff("The account of this API token is switched off.")
     if token.last_used_at is None or now - token.last_used_at > _LAST_USED_STEP:
-        ApiToken.objects.filter(pk=token.pk).update(last_used_at=now)
+        ApiToken.objects.filter(pk=token.pk).update(last_used_at=now, last_used_from=address)
     for name in told or ():
         setattr(token.user, name, getattr(token, name))
     return token

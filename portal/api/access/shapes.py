@@ -6,15 +6,17 @@ from typing import Any
 
 from rest_framework import serializers
 
-from wms.core.models import ApiToken, Role
+from wms.core.models import ApiToken, Role, Scope
 
 
 class OwnTokenSerializer(serializers.ModelSerializer[ApiToken]):
     """The token of a request."""
 
+    scopes = serializers.ListField(child=serializers.ChoiceField(Scope.choices))
+
     class Meta:
         model = ApiToken
-        fields = ["prefix", "name", "created_at", "expires_at"]
+        fields = ["prefix", "name", "scopes", "created_at", "expires_at"]
 
 
 class MeSerializer(serializers.Serializer[Any]):
