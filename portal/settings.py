@@ -70,6 +70,7 @@ MIDDLEWARE = [
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "portal.middleware.storable_requests.StorableAddresses",
     "portal.middleware.limits.PrivateAnswers",
+    "portal.middleware.unchanged_answers.UnchangedAnswers",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "portal.middleware.slashes.WithSlash",
     "django.middleware.csrf.CsrfViewMiddleware",

@@ -70,8 +70,10 @@ def tell_refusals(
     """Add to each operation the refusals that are not its own; a hook of the schema's generator."""
     for path, operations in result["paths"].items():
         usual = _ALWAYS | (_OF_PATHS if "{" in path else {})
-        for operation in operations.values():
+        for method, operation in operations.items():
             answers = operation["responses"]
+            if method == "get":
+                answers["304"] = {"description": "It is as `If-None-Match` says."}
             if _takes_key(operation):
                 _tell_replay(answers)
             possible = usual | (_OF_BODIES if "requestBody" in operation else {})
