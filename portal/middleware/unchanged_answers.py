@@ -43,6 +43,7 @@ def _is_tagged(request: HttpRequest, response: HttpResponseBase) -> bool:
         and request.path.startswith(_API)
         and response.status_code == HTTPStatus.OK
         and isinstance(response, HttpResponse)
+        and bool(response.content)
         and "Cache-Control" not in response.headers
         and "ETag" not in response.headers
     )
