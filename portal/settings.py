@@ -71,6 +71,7 @@ MIDDLEWARE = [
     "portal.middleware.compression.CompressedPages",
     "portal.middleware.storable_requests.StorableAddresses",
     "portal.middleware.limits.PrivateAnswers",
+    "portal.middleware.unchanged_answers.UnchangedAnswers",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "portal.middleware.slashes.WithSlash",
     "django.middleware.csrf.CsrfViewMiddleware",
@@ -230,6 +231,8 @@ SPECTACULAR_SETTINGS = {
     "DESCRIPTION": "Submit and steer workflows, and read what runs where.",
     "VERSION": "1",
     "SERVE_INCLUDE_SCHEMA": False,
+    # What is sent and what is answered differ: files are sent as bytes, and all members answered.
+    "COMPONENT_SPLIT_REQUEST": True,
     "POSTPROCESSING_HOOKS": [
         "drf_spectacular.hooks.postprocess_schema_enums",
         "portal.api.schema.tell_refusals",
@@ -245,6 +248,8 @@ SPECTACULAR_SETTINGS = {
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
     "REDOC_DIST": "SIDECAR",
     "ENUM_NAME_OVERRIDES": {
+        "Role": "wms.core.models.Role",
+        "TokenScope": "wms.core.models.Scope",
         "NoticeKind": "wms.notices.models.Notice.Kind",
         "NoticeRule": "wms.notices.models.Rule",
         "NoticeSubject": "wms.notices.models.SubjectKind",

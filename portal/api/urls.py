@@ -6,6 +6,7 @@ from django.contrib.auth.decorators import login_required
 from django.urls import path, re_path
 
 from portal.api import schema
+from portal.api.access import views as access
 from portal.api.accounting import efficiency
 from portal.api.accounting import views as accounting
 from portal.api.actions import view_of
@@ -18,6 +19,7 @@ from portal.api.clusters import views as clusters
 from portal.api.credentials import views as credentials
 from portal.api.dags import following, graph, steering
 from portal.api.dags import views as dags
+from portal.api.events import views as events
 from portal.api.explain import views as explain
 from portal.api.factories import frontends as remote_frontends
 from portal.api.factories import views as factories
@@ -66,6 +68,9 @@ _FRONTEND = _NAME.replace("<name>", "<frontend>")
 urlpatterns = [
     path("schema/", schema.Schema.as_view(), name="schema"),
     path("docs/", login_required(schema.Docs.as_view()), name="docs"),
+    path("events/", events.EventStream.as_view(), name="events"),
+    path("me/", access.Me.as_view(), name="me"),
+    path("version/", access.Version.as_view(), name="version"),
     path("dags/", dags.DagList.as_view(), name="dags"),
     path("dags/check/", dags.CheckDag.as_view(), name="dags-check"),
     path("dags/follow/", following.FollowDag.as_view(), name="dags-follow"),

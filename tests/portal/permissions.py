@@ -40,6 +40,8 @@ GET = {
     "health-ready": "uuuuuuu",  # no control loop has run in a test
     "health-live": OPEN,
     "web:login": OPEN,
+    "web:problems": OPEN,
+    "web:problem": OPEN,
     "web:logout": NO_GET,
     "web:steer": READ,  # leads to the DAG and changes nothing
     "web:dag-limits": STEER,

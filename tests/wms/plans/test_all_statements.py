@@ -26,6 +26,7 @@ EXEMPT = {
     "CREATE_DATABASE": _NO_TABLE,
     "READ_DURABILITY": _NO_TABLE,
     "READ_CLOCK": _NO_TABLE,
+    "READ_SNAPSHOT": _NO_TABLE,
     "FIND_SETTLED": "reads the sessions of the server, which are few and have no index",
     "TAKE_FREE_LOCK": _NO_TABLE,
     "RELEASE_LOCK": _NO_TABLE,
