@@ -43,14 +43,18 @@ OF_WRITES: Mapping[str, set[Scope]] = {
             "credentials", "credential", "frontends", "frontend", "frontend-entries",
             "frontend-entry", "quotas", "quota", "running-limits", "running-limit",
             "shared-limits", "shared-limit", "remote-factories", "remote-factory",
-            "remote-factory-token", "remote-frontends", "remote-frontend", "task-queue-policy",
+            "remote-factory-token", "remote-frontends", "remote-frontend", "remote-frontend-token",
+            "task-queue-policy", "storages", "storage",
         ],
         _ADMIN,
     ),
 }  # fmt: skip
 #: Actions on one object, whose names begin so.
 _OF_ACTIONS: Mapping[str, set[Scope]] = {
-    **dict.fromkeys(["dag-", "job-", "cluster-", "schedule-", "placement-", "failure-"], _CONTROL),
+    **dict.fromkeys(
+        ["dag-", "job-", "cluster-", "schedule-", "placement-", "logical-file-", "failure-"],
+        _CONTROL,
+    ),
     **dict.fromkeys(["site-", "queue-", "pilot-", "suspected-node-"], _SITE),
 }
 
