@@ -146,10 +146,10 @@ def test_nobody_hears_of_what_they_may_not_see(dag: Dag) -> None:
     assert Follower(bob).read() == []
 
 
-@pytest.mark.parametrize("text", ["", "x", signing.dumps({"position": [1, "dag", 2]})])
-def test_a_cursor_that_is_made_up_is_refused(text: str) -> None:
-    with pytest.raises(InvalidInput):
-        place_of(text, timezone.now())
+def test_a_cursor_that_is_made_up_is_refused() -> None:
+    for text in ("", "x", signing.dumps({"position": [1, "dag", 2]})):
+        with pytest.raises(InvalidInput):
+            place_of(text, timezone.now())
 
 
 def test_a_cursor_that_is_too_old_is_refused() -> None:
