@@ -44,7 +44,7 @@ class Wanted:
 
 
 class Wishes:
-    """What the sites of a cycle want of requests; those that look alike share an answer."""
+    """Attributes that the sites of a cycle want of requests; those that look alike share an answer."""
 
     def __init__(self, sites: Sequence[CycleSite]) -> None:
         self._sites = sites

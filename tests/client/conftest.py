@@ -55,7 +55,7 @@ class Portal(httpx.BaseTransport):
 
 @dataclass(frozen=True)
 class Ran:
-    """What became of a command."""
+    """Outcome of a command."""
 
     code: int
     out: str

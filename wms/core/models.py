@@ -41,7 +41,7 @@ class User(AbstractUser):
 
 
 class Scope(models.TextChoices):
-    """What a token may be used for; what its user may not, it may not either."""
+    """Uses of a token; what its user may not, it may not either."""
 
     READ = "read", "read"
     SUBMIT = "submit", "submit"

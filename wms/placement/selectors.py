@@ -43,7 +43,7 @@ def find_request(user: User, request_id: int) -> PlacementRequest:
 
 @dataclass(frozen=True, slots=True)
 class BatchEnd:
-    """How the requests of a text ended: 0 if all are done, else as the first that is not."""
+    """Exit code of the requests of a text: 0 if all are done, else as the first that is not."""
 
     exit_code: int = 0
     reason: str = ""

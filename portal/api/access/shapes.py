@@ -20,7 +20,7 @@ class OwnTokenSerializer(serializers.ModelSerializer[ApiToken]):
 
 
 class MeSerializer(serializers.Serializer[Any]):
-    """Who is calling, and what for."""
+    """Account and token of the request."""
 
     username = serializers.CharField()
     full_name = serializers.CharField(allow_blank=True)
@@ -40,7 +40,7 @@ class MeSerializer(serializers.Serializer[Any]):
 
 
 class VersionSerializer(serializers.Serializer[Any]):
-    """What answers."""
+    """Version of the portal and of its API."""
 
     product = serializers.CharField()
     version = serializers.CharField()

@@ -19,7 +19,7 @@ from wms.sites.selectors import names_of_administered_sites
 
 
 class Me(APIView):
-    """Who is calling."""
+    """Account and token of the request."""
 
     @extend_schema(
         operation_id="me", summary="Who you are, and what you may do", responses={200: MeSerializer}
@@ -41,7 +41,7 @@ class Me(APIView):
 
 
 class Version(APIView):
-    """Which version answers."""
+    """Version of the portal."""
 
     @extend_schema(
         operation_id="version", summary="Version of the portal", responses={200: VersionSerializer}

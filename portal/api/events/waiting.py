@@ -41,7 +41,7 @@ class WaitingRoom:
     def wait_for(
         self, look: Callable[[], _Found], is_enough: Callable[[_Found], bool], *, wait_s: float
     ) -> tuple[_Found, bool]:
-        """What is found in time, and whether it could be waited for."""
+        """Events found in time, and whether they could be waited for."""
         until_s = time.monotonic() + wait_s
         found = look()
         if is_enough(found) or not wait_s:
