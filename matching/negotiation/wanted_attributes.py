@@ -44,7 +44,7 @@ class Wanted:
 
 
 class Wishes:
-    """Attributes that the sites of a cycle want of requests; those that look alike share an answer."""
+    """Attributes that a cycle's sites want of requests; those that look alike share an answer."""
 
     def __init__(self, sites: Sequence[CycleSite]) -> None:
         self._sites = sites

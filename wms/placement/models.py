@@ -234,7 +234,7 @@ class PlacementAllocation(models.Model):
 
 
 class PlacementCredential(models.Model):
-    """Credential that a user's transfers show to an endpoint: a password, or a token. It is stored sealed."""
+    """Credential of a user's transfers at an endpoint: a password or a token, stored sealed."""
 
     class Kind(models.TextChoices):
         """Kind of the secret."""

@@ -90,7 +90,7 @@ def report_to(remote: RemoteFrontend, now: datetime) -> tuple[Report, dict[int, 
 
 
 def words_to_tell(remote: RemoteFrontend) -> list[Told]:
-    """Reports that the frontend was not told yet, the oldest orders first; as much as one call takes."""
+    """Reports that the frontend was not told yet, oldest orders first; as many as a call takes."""
     room = _MOST_BYTES_OF_WORDS
     orders = RemoteOrder.objects.filter(remote=remote, is_settled=False).select_related("pilot")
     orders = orders.defer("pilot__node", "pilot__load", "sealed").order_by("pk")
