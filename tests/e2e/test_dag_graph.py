@@ -73,9 +73,8 @@ def test_a_failed_node_is_rerun_with_its_descendants_and_the_states_change(
     login(people.sam)
     page.goto(live_server.url + reverse("web:dag", args=[dag.pk]))
 
-    page.locator("#steer-nodes summary").focus()
+    page.get_by_role("link", name="Rerun with descendants").focus()
     page.keyboard.press("Enter")
-    page.get_by_role("link", name="Rerun with all that depends on them").click()
     expect(page.locator("#effects")).to_contain_text("1 node that depends on them ended already")
     page.get_by_label("Reason").fill("the disk was full")
     page.get_by_role("button", name="Rerun").click()

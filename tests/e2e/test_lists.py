@@ -32,7 +32,7 @@ def test_a_list_is_searched_and_walked_through_by_keyboard(
     dags: Page, complaints: Complaints
 ) -> None:
     dags.keyboard.press("f")
-    expect(dags.get_by_role("searchbox")).to_be_focused()
+    expect(dags.locator("#list-search")).to_be_focused()
 
     dags.keyboard.type(".")
     dags.keyboard.press("Backspace")
@@ -56,7 +56,7 @@ def test_single_keys_do_nothing_for_who_switched_them_off(
 
     dags.keyboard.press("f")
 
-    expect(dags.get_by_role("searchbox")).not_to_be_focused()
+    expect(dags.locator("#list-search")).not_to_be_focused()
 
 
 def test_a_filter_is_narrowed_by_a_facet_saved_and_taken_away_by_its_chip(

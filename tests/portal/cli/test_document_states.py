@@ -29,7 +29,7 @@ def test_every_state_and_every_event_has_a_meaning_of_one_line(entity: Entity):
 
 
 #: What people ask for when something is to run again although it has ended.
-BY_HAND = {"reopen", "rerun", "mark done"}
+BY_HAND = {"reopen", "rerun", "retry", "mark done"}
 
 
 @each_entity

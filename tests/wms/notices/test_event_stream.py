@@ -168,3 +168,20 @@ def test_a_place_never_goes_back() -> None:
     assert place.floors == {"dag": 7}
     assert place.at_end(Snapshot(9, 12), None, now).position == (10, "", 0)
     assert Place.now(Snapshot(9, 10), {"dag": 1007}, now).floors == {"dag": 0}
+
+
+def test_what_is_under_way_in_another_database_holds_nothing_up(dag: Dag) -> None:
+    follower = Follower(User.objects.get(username="alice"))
+    elsewhere = connection.copy()
+    elsewhere.settings_dict = {**connection.settings_dict, "NAME": "postgres"}
+    elsewhere.set_autocommit(False)
+    try:
+        with elsewhere.cursor() as cursor:
+            # It has a number of its own from now on.
+            cursor.execute("SELECT pg_current_xact_id()")
+        add(dag, "here")
+
+        assert follower.read() == ["here"]
+    finally:
+        elsewhere.rollback()
+        elsewhere.close()

@@ -27,6 +27,7 @@ EXEMPT = {
     "READ_DURABILITY": _NO_TABLE,
     "READ_CLOCK": _NO_TABLE,
     "READ_SNAPSHOT": _NO_TABLE,
+    "FORGET_SESSIONS": _NO_TABLE,
     "FIND_SETTLED": "reads the sessions of the server, which are few and have no index",
     "TAKE_FREE_LOCK": _NO_TABLE,
     "RELEASE_LOCK": _NO_TABLE,

@@ -1,8 +1,8 @@
 """Place of a follower in the stream of events, which misses nothing that commits late.
 
 Rows are told in the order of their transactions, and only those of transactions older than every
-one that is under way: of these nothing can come any more. A long transaction holds the stream up
-for as long as it lasts.
+one of this database that is under way: of these nothing can come any more. A long transaction holds
+the stream up for as long as it lasts.
 
 A row's transaction has no index, so a place also has, for each kind, a number of an event below
 which nothing new can come: its floor. It follows from a mark, the highest numbers at an earlier

@@ -23,7 +23,12 @@ from wms.jobs.clusters.selectors import visible_clusters
 from wms.jobs.models import ClusterEvent, JobEvent
 from wms.jobs.selectors import visible_jobs
 from wms.notices.stream.cursors import Place, Snapshot
-from wms.notices.stream.sql import READ_SNAPSHOT, StoredNumber, written_by
+from wms.notices.stream.sql import (
+    FORGET_SESSIONS,
+    READ_SNAPSHOT,
+    StoredNumber,
+    written_by,
+)
 from wms.pilots.models import PilotEvent
 from wms.pilots.selectors import visible_pilots
 from wms.sites.models import SiteEvent
@@ -112,7 +117,7 @@ def begin(now: datetime) -> Place:
 def read(user: User, wanted: Wanted, place: Place, now: datetime, *, most: int = MOST) -> Batch:
     """The next events that the user may see, at most so many.
 
-    Four queries for all kinds, and one for each kind that is wanted.
+    Five queries for all kinds, and one for each kind that is wanted.
     """
     ids = _highest() if place.is_renewed(now) else None
     snapshot = _snapshot()
@@ -163,6 +168,7 @@ def _told(_: int, kind: str, number: int, row: tuple[Any, ...]) -> StreamedEvent
 
 def _snapshot() -> Snapshot:
     with connection.cursor() as cursor:
+        cursor.execute(FORGET_SESSIONS)
         cursor.execute(READ_SNAPSHOT)
         oldest, newest = cursor.fetchone()
     return Snapshot(oldest, newest)

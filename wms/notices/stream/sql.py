@@ -5,12 +5,24 @@ from __future__ import annotations
 from django.db.models import BigIntegerField, Case, F, Func, Value, When
 from django.db.models.expressions import Combinable
 
-# By hand, because the ORM has no name for it; it reads no table. Numbers of transactions are whole
-# ones, with the epoch, and so only rise.
+# By hand, because the ORM has no names for these; no table is read. Numbers of transactions are
+# whole ones, with the epoch, and so only rise: the short ones of sessions are told from the newest
+# one, from which they are less than 2^31 away. Only this database counts: what is under way in
+# others of the server writes no event here. The snapshot of the statement is older than what it
+# reads of the sessions, so a transaction below `newest` is either seen under way or over.
 READ_SNAPSHOT = """
-SELECT pg_snapshot_xmin(seen)::text::bigint, pg_snapshot_xmax(seen)::text::bigint
-FROM pg_current_snapshot() AS seen
+SELECT coalesce(least(newest, (
+    SELECT min(newest + (held::text::bigint - newest % 4294967296 + 6442450944) % 4294967296
+               - 2147483648)
+    FROM (SELECT backend_xid AS held FROM pg_stat_activity WHERE datname = current_database()
+          UNION ALL
+          SELECT transaction FROM pg_prepared_xacts WHERE database = current_database()) AS sessions
+    WHERE held IS NOT NULL
+)), newest), newest
+FROM (SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint AS newest) AS seen
 """
+# Within a transaction the sessions would be told as they were when they were read first.
+FORGET_SESSIONS = "SELECT pg_stat_clear_snapshot()"
 _EPOCH = 2**32
 
 
