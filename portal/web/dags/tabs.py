@@ -26,7 +26,7 @@ from wms.dags.reading.selectors import (
     dag_event_lines,
     files_of,
 )
-from wms.dags.states import DagState, NodeState
+from wms.dags.states import NodeState
 from wms.failures.selectors import causes_in_dag
 
 _EVENTS_SHOWN = 100
@@ -53,7 +53,7 @@ def overview_tab(request: HttpRequest, read: DagReading) -> Mapping[str, Any]:
         "map": None if levels else level_map(drawing_of(dag), read.states.codes),
         "states_drawn": [state for state in BADGES if state in present],
         "causes": causes_in_dag(request.user, dag.pk, limit=_CAUSES_SHOWN),
-        "forecast": forecast_of_dag(dag, now=now) if dag.state == DagState.RUNNING else None,
+        "forecast": forecast_of_dag(dag, now=now),
         "outlook": rematch_forecast(dag, read.policy, now=now),
         "pictures": _pictures(newest[:_FILES_SHOWN]),
         "events": events,
