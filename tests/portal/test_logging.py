@@ -12,7 +12,7 @@ from portal.config.logging_setup import configure
 
 def _line(level: int) -> str:
     """The line of a message with an exception, as the portal's formatter writes it."""
-    given: dict[str, Any] = configure()["formatters"]["logfmt"]
+    given: dict[str, Any] = configure()["formatters"]["lines"]
     formatter = given.pop("()")(**given)
     try:
         raise PermissionError("not for you")
