@@ -146,7 +146,7 @@ def become_supervisor(state_dir: StateDirectory, prepared: Prepared, lock: int) 
 def begin_counts(state_dir: StateDirectory) -> Path:
     """The folder in which the programs will count, without what earlier ones counted."""
     folder = Path(os.environ.get("PILOTAGE_METRICS_DIR") or state_dir.run / "metrics").absolute()
-    for left in folder.glob("*.db"):
+    for left in folder.glob("*.db*"):
         left.unlink(missing_ok=True)
     return folder
 

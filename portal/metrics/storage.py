@@ -27,10 +27,21 @@ class AllocatedDict(MmapedDict):
     """
 
     def __init__(self, filename: str, read_mode: bool = False) -> None:
-        if not read_mode:
-            with open(filename, "ab") as file:
-                os.posix_fallocate(file.fileno(), 0, _ROOM_BYTES)
+        if not read_mode and not os.path.exists(filename):
+            _allocate(filename)
         super().__init__(filename, read_mode)
+
+
+def _allocate(filename: str) -> None:
+    """Make a file of zeros, under its name once it is whole: others read the folder meanwhile."""
+    begun = f"{filename}.begun"
+    try:
+        with open(begun, "wb") as file:
+            os.posix_fallocate(file.fileno(), 0, _ROOM_BYTES)
+        os.replace(begun, filename)
+    except OSError:
+        Path(begun).unlink(missing_ok=True)
+        raise
 
 
 def process_name() -> str:

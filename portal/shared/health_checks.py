@@ -59,14 +59,7 @@ def _look_at_database(health: Health, now: datetime) -> None:
     try:
         probe.ensure_connection()
         health.database = OK
-        missing = pending_migrations(probe)
-        health.migrations = PENDING if missing else OK
-        if missing:
-            health.add(
-                "migrations",
-                f"{len(missing)} migrations of this release have not been made, the first is "
-                f"{missing[0]}: run `manage.py prepare_data`.",
-            )
+        judge_migrations(health, probe)
         _judge_loops(health, loop_statuses(now=now), now)
     except DatabaseError as error:
         log.warning("database_unreachable", error=str(error))
@@ -77,6 +70,18 @@ def _look_at_database(health: Health, now: datetime) -> None:
             health.database = UNAVAILABLE
     finally:
         probe.close()
+
+
+def judge_migrations(health: Health, database: BaseDatabaseWrapper) -> None:
+    """Note whether the tables are those of this release."""
+    missing = pending_migrations(database)
+    health.migrations = PENDING if missing else OK
+    if missing:
+        health.add(
+            "migrations",
+            f"{len(missing)} migrations of this release have not been made, the first is "
+            f"{missing[0]}: run `manage.py prepare_data`.",
+        )
 
 
 def _judge_loops(health: Health, statuses: list[LoopStatus], now: datetime) -> None:
@@ -121,7 +126,7 @@ def broker_answers() -> bool:
 
 
 def pending_migrations(database: BaseDatabaseWrapper) -> list[str]:
-    """Migrations of this release that the database lacks, as `app.name`; one query.
+    """Migrations of this release that the database lacks, as `app.name`; two queries.
 
     By their files' names, since it would take a second to load them all.
     """

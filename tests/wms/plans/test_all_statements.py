@@ -27,6 +27,8 @@ EXEMPT = {
     "READ_DURABILITY": _NO_TABLE,
     "READ_CLOCK": _NO_TABLE,
     "FIND_SETTLED": "reads the sessions of the server, which are few and have no index",
+    "COUNT_SESSIONS": "reads the sessions of the server, which are few and have no index",
+    "LIMIT_STATEMENTS": _NO_TABLE,
     "TAKE_FREE_LOCK": _NO_TABLE,
     "RELEASE_LOCK": _NO_TABLE,
     "WAIT_FOR_LOCKS": _NO_TABLE,
