@@ -51,7 +51,7 @@ HEARTBEATS = Counter(
 )
 TASKS = Counter(
     "pilotage_tasks",
-    "Tasks that workers carried out; each of wms.dags.advance is a turn of the engine.",
+    "Tasks that workers carried out; each wms.dags.advance is a turn of the engine.",
     ["task", "outcome"],
     registry=REGISTRY,
 )
@@ -64,7 +64,7 @@ TASK_SECONDS = Histogram(
 )
 CONNECTIONS = Counter(
     "pilotage_database_connections_opened",
-    "Connections to the database that were opened.",
+    "Connections to the database that were opened, those of probes too.",
     ["database"],
     registry=REGISTRY,
 )

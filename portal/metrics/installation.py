@@ -79,6 +79,7 @@ class Installation(Collector):
 def _look(now: datetime) -> list[Metric]:
     broker = _answers("broker", broker_answers())
     try:
+        _try_database()
         with transaction.atomic():
             with connection.cursor() as cursor:
                 cursor.execute(LIMIT_STATEMENTS)
@@ -87,6 +88,18 @@ def _look(now: datetime) -> list[Metric]:
         log.warning("figures_not_read", error=str(error))
         return [_answers("database", False), broker]
     return [_answers("database", True), broker, *found]
+
+
+def _try_database() -> None:
+    """Raise DatabaseError when no connection is made within seconds.
+
+    One that is kept may wait for an answer for ever.
+    """
+    probe = connection.copy()
+    try:
+        probe.ensure_connection()
+    finally:
+        probe.close()
 
 
 def _answers(what: str, does: bool) -> Metric:

@@ -48,7 +48,7 @@ def read(text: str) -> Expression:
     groups = re.findall(r"\b(?:by|on)\s*\(([^)]*)\)", bare)
     bare = re.sub(r"\b(by|on)\s*\([^)]*\)", " ", bare)
     bare = re.sub(r"\[[0-9]+[smhd]\]", "", bare)
-    functions = set(re.findall(r"\b([a-z_]+)\s*\(", bare))
+    functions = set(re.findall(r"\b([a-z_]+)\s*\(", bare)) - _WORDS
     rest = re.sub(r"\b[a-z_]+\s*\(", "(", bare)
     selected = re.findall(r"\b([a-z_][a-z0-9_]*)\b(?:\s*\{([^}]*)\})?", rest)
     metrics = [
@@ -145,3 +145,20 @@ def test_expressions_of_pages_name_what_is_there(known: dict[str, set[str]]) -> 
     for page in (OPERATIONS / "runbooks").glob("*.md"):
         named = set(re.findall(r"\bpilotage_[a-z_]+", page.read_text()))
         assert named - set(known) == set(), page.name
+
+
+def test_every_alert_has_an_example_of_its_own(known: dict[str, set[str]]) -> None:
+    """`promtool test rules` tries them; here they are compared with what there is."""
+    examples = yaml.safe_load((OPERATIONS / "alerts-tests.yaml").read_text())["tests"]
+    tried = {
+        rule["alertname"]: rule["exp_alerts"]
+        for example in examples
+        for rule in example["alert_rule_test"]
+        if rule["exp_alerts"]
+    }
+    series = {each["series"] for example in examples for each in example["input_series"]}
+
+    assert set(tried) == {str(rule["alert"]) for rule in _rules()}
+    for text in series:
+        [(name, labels)] = read(text).metrics
+        assert set(labels) <= known[name] | _OF_PROMETHEUS, text
