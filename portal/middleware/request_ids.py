@@ -8,10 +8,12 @@ from __future__ import annotations
 import re
 import secrets
 from collections.abc import Callable, Mapping
+from http import HTTPStatus
 from typing import Any
 
 import structlog
 from django.http import HttpRequest, HttpResponseBase
+from django.utils.log import log_response
 
 HEADER = "X-Request-ID"
 #: What a proxy in front may say; anything else is replaced, since it ends up in the log.
@@ -42,6 +44,8 @@ class NamedRequests:
         with structlog.contextvars.bound_contextvars(request_id=name):
             try:
                 response = self._get_response(request)
+                if response.status_code >= HTTPStatus.BAD_REQUEST:
+                    _log(request, response)
             finally:
                 # The next request of this thread is about something else.
                 structlog.contextvars.unbind_contextvars(*_FACTS.values())
@@ -54,3 +58,8 @@ class NamedRequests:
         """Log under what the address names as well; it ends with the request."""
         found = {fact: named[name] for name, fact in _FACTS.items() if name in named}
         structlog.contextvars.bind_contextvars(**{k: str(each) for k, each in found.items()})
+
+
+def _log(request: HttpRequest, response: HttpResponseBase) -> None:
+    """Log as Django does, which does so once only: it would when all ids are forgotten."""
+    log_response("%s: %s", response.reason_phrase, request.path, response=response, request=request)

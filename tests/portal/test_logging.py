@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import logging
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 import structlog
 from django.http import HttpRequest, HttpResponse
+from django.test import Client
 
 from portal.config.logging_setup import configure
 from portal.middleware.request_ids import NamedRequests
@@ -59,3 +61,17 @@ def test_a_line_of_json_has_the_ids_of_what_it_is_about() -> None:
     assert (facts["request_id"], facts["dag"], facts["job"]) == ("request-0001", "17", "4")
     assert "page" not in facts
     assert structlog.contextvars.get_contextvars() == {}
+
+
+def test_a_refusal_is_logged_once_with_the_id_that_its_answer_has(client: Client) -> None:
+    lines = io.StringIO()
+    handler = logging.StreamHandler(lines)
+    handler.setFormatter(_formatter("json"))
+    logger = logging.getLogger("django.request")
+    logger.addHandler(handler)
+
+    answer = client.get("/api/v1/nothing/")
+
+    logger.removeHandler(handler)
+    [line] = lines.getvalue().splitlines()
+    assert json.loads(line)["request_id"] == answer["X-Request-ID"]

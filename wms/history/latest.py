@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
 from django.db import connection
 
@@ -26,7 +27,7 @@ class Sample:
 def latest_samples(names: Collection[str], *, now: datetime) -> dict[str, Sample]:
     """The latest sample of each series of the last minutes. One query, of four bins for each."""
     finest, since = ARCHIVES[0], now - _LOOKS_BACK
-    parameters = {
+    parameters: dict[str, Any] = {
         "names": list(names),
         "slots": finest.slots_of(since, now),
         "since": finest.start_of(since),
