@@ -12,6 +12,7 @@ from urllib.parse import unquote, urlsplit
 
 from portal.config import env
 from portal.config import logging_setup as logs
+from portal.config.api_schema import SPECTACULAR_SETTINGS as SPECTACULAR_SETTINGS
 from portal.config.redis_urls import broker_url
 
 BASE_DIR = Path(__file__).resolve().parent.parent
@@ -72,6 +73,7 @@ MIDDLEWARE = [
     "portal.middleware.compression.CompressedPages",
     "portal.middleware.storable_requests.StorableAddresses",
     "portal.middleware.limits.PrivateAnswers",
+    "portal.middleware.unchanged_answers.UnchangedAnswers",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "portal.middleware.slashes.WithSlash",
     "django.middleware.csrf.CsrfViewMiddleware",
@@ -226,58 +228,6 @@ REST_FRAMEWORK = {
     "EXCEPTION_HANDLER": "portal.api.problems.exception_handler",
     "PAGE_SIZE": 100,
 }
-SPECTACULAR_SETTINGS = {
-    "TITLE": "Pilotage API",
-    "DESCRIPTION": "Submit and steer workflows, and read what runs where.",
-    "VERSION": "1",
-    "SERVE_INCLUDE_SCHEMA": False,
-    "POSTPROCESSING_HOOKS": [
-        "drf_spectacular.hooks.postprocess_schema_enums",
-        "portal.api.schema.tell_refusals",
-    ],
-    "PATH_CONVERTER_OVERRIDES": {"int8": {"type": "integer", "minimum": 0, "maximum": 2**63 - 1}},
-    "SWAGGER_UI_DIST": "SIDECAR",
-    # The browser takes longer than a reader waits to draw all endpoints at once.
-    "SWAGGER_UI_SETTINGS": {
-        "deepLinking": True,
-        "docExpansion": "none",
-        "defaultModelsExpandDepth": -1,
-    },
-    "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
-    "REDOC_DIST": "SIDECAR",
-    "ENUM_NAME_OVERRIDES": {
-        "NoticeKind": "wms.notices.models.Notice.Kind",
-        "NoticeRule": "wms.notices.models.Rule",
-        "NoticeSubject": "wms.notices.models.SubjectKind",
-        "FailureKind": "wms.failures.models.Kind",
-        "FailureGroupState": "wms.failures.states.GroupState",
-        "DagState": "wms.dags.states.DagState",
-        "DagCause": "wms.dags.states.DagCause",
-        "NodeState": "wms.dags.states.NodeState",
-        "NodeCause": "wms.dags.states.NodeCause",
-        "NodeKind": "wms.dags.states.NodeKind",
-        "ScriptState": "wms.dags.states.ScriptState",
-        "ScriptKind": "wms.dags.states.ScriptKind",
-        "TrialKind": "wms.dags.trials.states.TrialKind",
-        "TrialState": "wms.dags.trials.states.TrialState",
-        "PlacementKind": "wms.placement.states.RequestKind",
-        "PlacementState": "wms.placement.states.RequestState",
-        "ClusterState": "wms.jobs.clusters.states.ClusterState",
-        "ClusterCause": "wms.jobs.clusters.states.ClusterCause",
-        "JobState": "wms.jobs.states.JobState",
-        "JobCause": "wms.jobs.states.JobCause",
-        "PilotState": "wms.pilots.states.PilotState",
-        "PilotTest": "wms.pilots.states.PilotTest",
-        "SiteState": "wms.sites.states.SiteState",
-        "ScheduleState": "wms.schedules.states.ScheduleState",
-        "ScheduleOutcome": "wms.schedules.states.RunOutcome",
-        "BulkState": "wms.bulk.states.BulkState",
-        "BulkOutcome": "wms.bulk.states.Outcome",
-        "AttemptFileKindEnum": "wms.jobs.models.AttemptFile.Kind",
-        "OutcomeEnum": "wms.jobs.models.Attempt.Outcome",
-    },
-}
-
 # Celery: tasks are short and idempotent, all state is in PostgreSQL, and a message that is lost
 # only delays work until the next periodic sweep.
 CELERY_BROKER_URL = broker_url(REDIS_URL)

@@ -35,15 +35,19 @@ def ensure_migrated() -> str:
             if found.fetchone() is not None:
                 return NAME
             connection.execute(f"CREATE DATABASE {NAME}")
-        url = urlsplit(os.environ["DATABASE_URL"])._replace(path=f"/{NAME}").geturl()
-        dump = cache_folder() / f"migrated-{_digest()}.sql"
-        if dump.exists():
-            dump.touch()
-            _run(program("psql"), "-q", "-X", "-v", "ON_ERROR_STOP=1", "-1", "-f", dump, url)
-        else:
-            _run(sys.executable, "manage.py", "migrate", "-v", "0", database_url=url)
-            _keep(dump, url)
+        fill(urlsplit(os.environ["DATABASE_URL"])._replace(path=f"/{NAME}").geturl())
     return NAME
+
+
+def fill(url: str) -> None:
+    """Make all tables in an empty database of any server."""
+    dump = cache_folder() / f"migrated-{_digest()}.sql"
+    if dump.exists():
+        dump.touch()
+        _run(program("psql"), "-q", "-X", "-v", "ON_ERROR_STOP=1", "-1", "-f", dump, url)
+    else:
+        _run(sys.executable, "manage.py", "migrate", "-v", "0", database_url=url)
+        _keep(dump, url)
 
 
 def _keep(dump: Path, url: str) -> None:

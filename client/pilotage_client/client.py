@@ -177,7 +177,7 @@ def _httpx_without_its_command() -> Iterator[None]:
 
 
 class _Settings(Calls):
-    """What both clients have: the profile, and how far the clocks are apart."""
+    """Base of both clients: the profile, and how far the clocks are apart."""
 
     def __init__(
         self,

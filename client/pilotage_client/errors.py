@@ -72,7 +72,7 @@ class NoSuchNode(PilotageError):
 
 
 class TimedOut(PilotageError):
-    """What was waited for has not come in time."""
+    """End of a wait for something that has not come in time."""
 
     exit_code = 7
     code = "timed-out"
@@ -110,7 +110,7 @@ class Problem(PilotageError):
 
     @property
     def place(self) -> str:  # type: ignore[override]
-        """Where the first fault is: a file with its line, or a field; empty if it has no place."""
+        """Place of the first fault: a file with its line, or a field; empty if it has no place."""
         return next((found.place for found in self.findings if found.place), "")
 
 

@@ -57,7 +57,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class NodeCounts:
-    """How many nodes of a DAG are in which state."""
+    """Number of nodes of a DAG in each state."""
 
     total: int = 0
     done: int = 0
@@ -134,7 +134,7 @@ class Dag:
 
     @property
     def warnings(self) -> Sequence[Finding]:
-        """What its submission may not have meant; empty if it was not just submitted."""
+        """Warnings of its submission; empty if it was not just submitted."""
         return tuple(map(Finding.of, self.raw.get("warnings") or ()))
 
 
@@ -188,7 +188,7 @@ class Cluster:
 
     @property
     def warnings(self) -> Sequence[Finding]:
-        """What its submission may not have meant; empty if it was not just submitted."""
+        """Warnings of its submission; empty if it was not just submitted."""
         return tuple(map(Finding.of, self.raw.get("warnings") or ()))
 
 
@@ -296,7 +296,7 @@ class Pilot:
 
 @dataclass(frozen=True)
 class Check:
-    """What would become of a submission: faults, warnings, and the shape of a DAG."""
+    """Result of a check: faults, warnings, and the shape of a DAG."""
 
     is_faultless: bool
     findings: Sequence[Finding]
@@ -326,7 +326,7 @@ class LogPart:
 
 @dataclass(frozen=True)
 class FollowedLog:
-    """How far a portal has read the log of a DAG that runs elsewhere."""
+    """Place up to which a portal has read the log of a DAG that runs elsewhere."""
 
     dag: int
     dag_state: str

@@ -34,7 +34,7 @@ class Sender:
         self._client = httpx.Client(**_settings(profile), transport=transport)
 
     def send(self, request: Request) -> Outcome:
-        """What became of a request."""
+        """Outcome of a request."""
         built = _built(self._client, self._profile, request)
         try:
             answer = self._client.send(built, stream=True)
@@ -66,7 +66,7 @@ class AsyncSender:
         self._client = httpx.AsyncClient(**_settings(profile), transport=transport)
 
     async def send(self, request: Request) -> Outcome:
-        """What became of a request."""
+        """Outcome of a request."""
         built = _built(self._client, self._profile, request)
         try:
             answer = await self._client.send(built, stream=True)

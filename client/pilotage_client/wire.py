@@ -1,4 +1,4 @@
-"""What goes over the wire, without the wire: requests, answers, and flows of them.
+"""Protocol without the wire: requests, answers, and flows of them.
 
 A flow is a generator that yields requests and pauses, and is sent what became of each. It knows no
 network and no clock, so one flow serves the synchronous and the asynchronous client.
@@ -125,7 +125,7 @@ Flow = Generator[Step, Any, T]
 
 @dataclass(frozen=True)
 class Patience:
-    """How often a request is repeated that got no answer, or was put off."""
+    """Number of times a request is repeated that got no answer, or was put off."""
 
     repetitions: int = len(_PAUSES_S)
     pauses_s: Sequence[float] = field(default=_PAUSES_S)

@@ -93,7 +93,7 @@ def _acceptance(request_ad: RequestAd, site_pool: SitePool) -> Acceptance:
     )
     if sites:
         return Acceptance(sites)
-    return Acceptance(leftover=no_site_reason(site_pool.sites, fits, cluster.avoided))
+    return Acceptance(leftover=no_site_reason(site_pool, fits, cluster))
 
 
 def homeless_node(request: Request, site_ids: frozenset[int]) -> Leftover | None:

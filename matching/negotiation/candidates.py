@@ -16,6 +16,7 @@ from enum import IntEnum
 
 from matching.negotiation.autoclusters import Cluster
 from matching.negotiation.cycle_sites import COUNTER, CycleSite, Offer
+from matching.negotiation.wanted_attributes import Wishes
 
 #: Reads a clock that only rises, in seconds.
 Stopwatch = Callable[[], float]
@@ -89,7 +90,7 @@ class CandidateHeap:
         self, cluster: Cluster, fits: Sequence[Fit], preference: SitePreference, site_pool: SitePool
     ) -> None:
         self.fits = fits
-        self._cluster = cluster
+        self.cluster = cluster
         self._preference = preference
         self._site_pool = site_pool
         self._has_moving_lookups = site_pool.has_moving_lookups(cluster)
@@ -124,10 +125,10 @@ class CandidateHeap:
             and not self._preference.has_moving_requirements
         ):
             return
-        if site.offer.site_id in self._cluster.excluded:
+        if site.offer.site_id in self.cluster.excluded:
             return
         suits, dag_rank = self._preference.value(site)
-        is_let_in, site_rank = site.view(self._cluster)
+        is_let_in, site_rank = site.view(self.cluster)
         if suits and is_let_in:
             entry = (-dag_rank, -site_rank, site.load, site.offer.name, site.index)
             heapq.heappush(self._entries, (*entry, site.version))
@@ -164,6 +165,8 @@ class SitePool:
     ) -> None:
         self.sites = [CycleSite(offer, index) for index, offer in enumerate(offers)]
         self.names = {site.offer.site_id: site.offer.name for site in self.sites}
+        #: What the sites want of requests.
+        self.wishes = Wishes(self.sites)
         #: Attributes of sites whose values follow CurMatches.
         self.moving = frozenset({COUNTER}).union(*(site.moving for site in self.sites))
         #: Names that sites look up in requests' ads.

@@ -69,9 +69,10 @@ class CycleSite:
         conjuncts = self.conjuncts()
         #: Conjuncts that look at the site alone are the same for every request.
         self._guards = [c.expression for c in conjuncts if not c.reach.foreign]
-        self._gates = [c.expression for c in conjuncts if c.reach.foreign]
+        #: Conjuncts that look at requests.
+        self.gates = [c for c in conjuncts if c.reach.foreign]
         ranked = self._reach_of("rank")
-        looking = [ranked, *(c.reach for c in conjuncts if c.reach.foreign)]
+        looking = [ranked, *(gate.reach for gate in self.gates)]
         self._gate_lookups = frozenset[str]().union(*(part.foreign for part in looking))
         #: True when the site's view of a request follows CurMatches.
         self.has_moving_view = any(not part.own.isdisjoint(self.moving) for part in looking)
@@ -114,6 +115,15 @@ class CycleSite:
 
     def view(self, cluster: Cluster) -> tuple[bool, float]:
         """Whether the site accepts the cluster, regardless of space, and its Rank for it."""
+        key = self.view_key(cluster)
+        if key not in self._views:
+            holds = all(evaluate(gate.expression, self.ad, cluster.ad) is True
+                        for gate in self.gates)  # fmt: skip
+            self._views[key] = (holds, rank_value(self.ad, cluster.ad) if holds else 0.0)
+        return self._views[key]
+
+    def view_key(self, cluster: Cluster) -> tuple[object, ...]:
+        """Key by which clusters that look alike to the site are told, as it is now."""
         exposed = cluster.exposed(self._gate_lookups)
         key: tuple[object, ...] = exposed.texts
         if not exposed.foreign.isdisjoint(self._names):
@@ -121,10 +131,7 @@ class CycleSite:
             key = (*key, cluster.exposed(self.echoed).texts)
         if self.has_moving_view or not exposed.foreign.isdisjoint(self.moving):
             key = (self.version, *key)
-        if key not in self._views:
-            holds = all(evaluate(gate, self.ad, cluster.ad) is True for gate in self._gates)
-            self._views[key] = (holds, rank_value(self.ad, cluster.ad) if holds else 0.0)
-        return self._views[key]
+        return key
 
     def take(self, weight: float) -> bool:
         """Count a match; True when that made the site free, as unusual expressions can do."""

@@ -345,9 +345,7 @@ class Cycle:
 
     def _give_up(self, number: int, search: CandidateHeap) -> Leftover:
         """Reason why a cluster finds no site; the cluster is not tried again."""
-        reason = no_site_reason(
-            self.site_pool.sites, search.fits, self._request_ads[number].avoided
-        )
+        reason = no_site_reason(self.site_pool, search.fits, search.cluster)
         self._searches[number] = reason
         return reason
 

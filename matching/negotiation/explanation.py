@@ -173,6 +173,8 @@ def explain(
     summary = obstacle.text if obstacle is not None else _summary(verdict, candidates, stands)
     if verdict is not MatchVerdict.WOULD_MATCH:
         summary = f"{summary} {request.unmet_needs(unfit, names)}".rstrip()
+    if verdict is MatchVerdict.NEVER:
+        summary = f"{summary} {cycle.site_pool.wishes.sentence(cluster)}".rstrip()
     deadline = Deadline(bounds.stopwatch, bounds.decision_s)
     conjuncts = cluster.conjuncts()
     counts = count_conjuncts(conjuncts, [Pair(cluster.ad, p.ad) for p in cycle_sites], deadline)

@@ -9,9 +9,17 @@ from datetime import datetime
 
 import classad2
 
-from matching.ads.classads import AdError, evaluate, quote
+from matching.ads.classads import AdError, evaluate
 from matching.ads.conjuncts import Conjunct
 from matching.ads.expressions import Reach
+from matching.ads.literals import (
+    LITERAL,
+    Literal,
+    is_literal,
+    literal_text,
+    literal_value,
+    literals_in,
+)
 from matching.negotiation.autoclusters import Cluster
 from matching.negotiation.candidates import Fit, SitePool, TooExpensive
 from matching.negotiation.cycle_sites import Offer
@@ -21,12 +29,6 @@ from matching.negotiation.decision import Bounds, Request
 _MAX_VALUES = 24
 _MAX_STEPS = 3
 _MAX_MISSES = 12
-_LITERAL = re.compile(
-    r'(?P<string>"(?:\\.|[^"\\])*")|(?<![\w.])(?P<number>-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)(?![\w.])'
-    r"|\b(?P<truth>true|false)\b",
-    re.IGNORECASE,
-)
-Literal = str | int | float | bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +100,9 @@ class _Trial:
             old = definitions.get(name, "")
             spelled = next((n for n in self._cluster.ad if n.lower() == name), None)
             shown = spelled or self._spelling(name)
-            yield from self._steps(shown, old, {_text(value): _text(value) for value in values})
+            yield from self._steps(
+                shown, old, {literal_text(value): literal_text(value) for value in values}
+            )
 
     def _spelling(self, name: str) -> str:
         """Attribute name as sites write it, for a name that only sites mention."""
@@ -118,7 +122,7 @@ class _Trial:
                     candidates.setdefault(name, []).extend(self._values_of(conjunct.reach))
         for site in self._site_pool.sites:
             for gate in site.conjuncts():
-                values = [*_literals(gate.text), *_own_values(site.ad, gate.reach)]
+                values = [*literals_in(gate.text), *_own_values(site.ad, gate.reach)]
                 for name in gate.reach.foreign:
                     is_given = name in self._cluster.definitions
                     if not is_given or _literal(self._cluster, name) is not None:
@@ -134,21 +138,21 @@ class _Trial:
         for site in self._site_pool.sites:
             for name in found.foreign & site.definitions.keys():
                 value = evaluate(site.ad.lookup(name), site.ad)
-                if _is_literal(value):
+                if is_literal(value):
                     values.append(value)
         return values
 
     def _literal_changes(self) -> Iterator[NearMiss]:
         for conjunct in self._conjuncts:
-            for literal in _LITERAL.finditer(conjunct.text):
-                old = _value(literal)
+            for literal in LITERAL.finditer(conjunct.text):
+                old = literal_value(literal)
                 if old is None or self._clock() > self._deadline:
                     continue
                 values = _values_to_try(self._values_of(conjunct.reach), old)
                 start, end = literal.span()
                 texts = {
-                    _text(value): self._requirements_with(
-                        conjunct, conjunct.text[:start] + _text(value) + conjunct.text[end:]
+                    literal_text(value): self._requirements_with(
+                        conjunct, conjunct.text[:start] + literal_text(value) + conjunct.text[end:]
                     )
                     for value in values
                 }
@@ -196,36 +200,10 @@ def _literal(cluster: Cluster, name: str) -> Literal | None:
     """Value of an attribute of the request that is a plain literal."""
     if name not in cluster.definitions:
         return None
-    found = _LITERAL.fullmatch(cluster.definitions[name].strip())
-    return None if found is None else _value(found)
-
-
-def _literals(text: str) -> list[Literal]:
-    return [value for found in _LITERAL.finditer(text) if (value := _value(found)) is not None]
+    found = LITERAL.fullmatch(cluster.definitions[name].strip())
+    return None if found is None else literal_value(found)
 
 
 def _own_values(ad: classad2.ClassAd, found: Reach) -> list[Literal]:
     values = [evaluate(ad.lookup(name), ad) for name in sorted(found.own)]
-    return [value for value in values if _is_literal(value)]
-
-
-def _is_literal(value: object) -> bool:
-    return isinstance(value, str | bool | int | float) and not isinstance(value, classad2.Value)
-
-
-def _value(found: re.Match[str]) -> Literal | None:
-    if found["string"]:
-        try:
-            return str(classad2.unquote(found["string"]))
-        except UnicodeDecodeError:
-            return None
-    if found["truth"]:
-        return found["truth"].lower() == "true"
-    text = found["number"]
-    return int(text) if re.fullmatch(r"-?\d+", text) else float(text)
-
-
-def _text(value: Literal) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return quote(value) if isinstance(value, str) else repr(value)
+    return [value for value in values if is_literal(value)]

@@ -10,7 +10,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from matching.negotiation.candidates import Fit
+from matching.negotiation.autoclusters import Cluster
+from matching.negotiation.candidates import Fit, SitePool
 from matching.negotiation.cycle_sites import CycleSite
 
 _NAMES_SHOWN = 5
@@ -38,11 +39,13 @@ class Leftover:
     """Reason why a request was not matched: kind and sentence.
 
     `unfit` are the ids of sites that would take it, were there a queue for each of its nodes.
+    `names_attributes`: the sentence tells what sites require and the request does not set.
     """
 
     kind: Kind
     text: str
     unfit: frozenset[int] = frozenset()
+    names_attributes: bool = False
 
     def with_more(self, more: str) -> Leftover:
         """Reason with an addition, if it is about sites."""
@@ -84,15 +87,17 @@ def standing_of(site: CycleSite, fit: Fit, avoided: Collection[int]) -> SiteStan
     return SiteStanding.FREE if site.is_free else SiteStanding.USED_UP
 
 
-def no_site_reason(
-    sites: Sequence[CycleSite], fits: Sequence[Fit], avoided: Collection[int]
-) -> Leftover:
-    """Reason why no site takes a request now, with counts by standing."""
+def no_site_reason(site_pool: SitePool, fits: Sequence[Fit], cluster: Cluster) -> Leftover:
+    """Reason why no site takes a request now, with counts by standing.
+
+    Where none ever would, with the attributes that sites require and the request does not set.
+    """
+    sites = site_pool.sites
     if not sites:
         return Leftover(Kind.NO_SITE, "No site has published an ad.")
     by_standing: dict[SiteStanding, list[str]] = {}
     for site, fit in zip(sites, fits, strict=True):
-        standing = standing_of(site, fit, avoided)
+        standing = standing_of(site, fit, cluster.avoided)
         name = site.offer.name
         shown = f"{name}: {site.offer.closed}" if standing is SiteStanding.CLOSED else name
         by_standing.setdefault(standing, []).append(shown)
@@ -106,7 +111,9 @@ def no_site_reason(
         for site, fit in zip(sites, fits, strict=True)
         if fit is Fit.UNFIT_FOR_NODES
     )
-    return Leftover(_kind(by_standing), f"No site fits now: {'; '.join(parts)}.", unfit)
+    left = Leftover(_kind(by_standing), f"No site fits now: {'; '.join(parts)}.", unfit)
+    wanted = site_pool.wishes.sentence(cluster) if left.kind is Kind.NO_SITE else ""
+    return replace(left.with_more(wanted), names_attributes=bool(wanted))
 
 
 def _kind(standings: Collection[SiteStanding]) -> Kind:

@@ -14,7 +14,7 @@ from django.template.response import TemplateResponse
 from portal.admin.forms import CheckedForm, date_and_time
 from portal.admin.roles import RoleAdmin, actor_of, role_of
 from wms.core.accounts import check_account, save_account
-from wms.core.models import ApiToken, Role, User
+from wms.core.models import ApiToken, Role, Scope, User
 from wms.core.tokens import issue_token, revoke_tokens
 
 
@@ -66,9 +66,14 @@ class UserAdmin(RoleAdmin):
 class TokenForm(forms.ModelForm):
     """A token to be made."""
 
+    scopes = forms.MultipleChoiceField(
+        choices=Scope, widget=forms.CheckboxSelectMultiple, initial=Scope.values,
+        help_text="What it may be used for, of what its user may.",
+    )  # fmt: skip
+
     class Meta:
         model = ApiToken
-        fields = ("user", "name", "expires_at")
+        fields = ("user", "name", "scopes", "expires_at")
         widgets = {"expires_at": date_and_time("Expires at")}
 
 
@@ -83,6 +88,8 @@ class TokenAdmin(RoleAdmin):
         "created_at",
         "expires_at",
         "last_used_at",
+        "last_used_from",
+        "scopes",
         "revoked_at",
     )
     list_select_related = ("user",)
@@ -107,7 +114,11 @@ class TokenAdmin(RoleAdmin):
     def save_model(self, request: HttpRequest, obj: ApiToken, form: Any, change: bool) -> None:
         """Make the token; its text is kept for the answer to this request and nowhere else."""
         issued = issue_token(
-            obj.user, name=obj.name, actor=actor_of(request), expires_at=obj.expires_at
+            obj.user,
+            name=obj.name,
+            actor=actor_of(request),
+            expires_at=obj.expires_at,
+            scopes=obj.scopes,
         )
         obj.pk, obj.prefix, obj.text = issued.row.pk, issued.row.prefix, issued.text
 

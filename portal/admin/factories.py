@@ -46,7 +46,7 @@ class TwoLists(FilteredSelectMultiple):
 
 
 def _token_field(new: str) -> forms.ChoiceField:
-    """What becomes of the token of one who calls; `new` says it of a new one."""
+    """Fate of the token of one who calls; `new` says it of a new one."""
     return forms.ChoiceField(
         required=False,
         choices=(("", "leave it"), ("renew", "make a new one"), ("revoke", "revoke it")),

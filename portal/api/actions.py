@@ -17,7 +17,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from portal.api.base import caller, refusals
-from portal.api.idempotency import IDEMPOTENCY_KEY, created, request_key
+from portal.api.idempotency import IDEMPOTENCY_KEY, answered_once, created, request_key
 from portal.api.shapes import NumbersByNameField, OptionsField, ReasonSerializer
 from wms.actions.actions import Action, InApi
 from wms.actions.arguments import Argument, ArgumentType, Order
@@ -94,7 +94,11 @@ class ActionView(APIView):
 def view_of(action: Action, base: type[ActionView]) -> Callable[..., HttpResponseBase]:
     """The view of an action on one object of a kind."""
     in_api, body = _in_api(action), _body_of(action)
-    view = type(base.__name__, (base,), {"object_action": action, "body_class": body})
+    takes_key = base.makes is not None or in_api.is_later or base.status == status.HTTP_201_CREATED
+    members: dict[str, Any] = {"object_action": action, "body_class": body}
+    if takes_key and base.makes is None:
+        members["post"] = answered_once(base.post)
+    view = type(base.__name__, (base,), members)
     answers = {202: None} if in_api.is_later else {base.status: base.shape}
     if base.makes:
         answers[status.HTTP_200_OK] = base.shape
@@ -104,7 +108,7 @@ def view_of(action: Action, base: type[ActionView]) -> Callable[..., HttpRespons
         summary=in_api.summary,
         description=in_api.description,
         request=body,
-        parameters=[IDEMPOTENCY_KEY] if base.makes else None,
+        parameters=[IDEMPOTENCY_KEY] if takes_key else None,
         responses={
             **answers,
             **refusals(*([400] if body else []), 403, 404, 409),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from ipaddress import ip_address
 
 from django.utils import timezone
 from rest_framework.authentication import BaseAuthentication, get_authorization_header
@@ -10,38 +11,55 @@ from rest_framework.exceptions import AuthenticationFailed, PermissionDenied
 from rest_framework.permissions import SAFE_METHODS
 from rest_framework.request import Request
 
+from portal.api.scopes import check_scopes
+from portal.middleware.login_throttle import client_address
 from wms.accounting.walls import told_of
-from wms.core.errors import NotAuthenticated
-from wms.core.models import User
-from wms.core.tokens import authenticate_token
+from wms.core.models import ApiToken, User
+from wms.core.tokens import authenticated_token
 from wms.dags.reading.dag_jobs import dag_id_of
 from wms.jobs.models import Job
 from wms.jobs.payload_tokens import BEGINNING, authenticate_payload
 
 
 class TokenAuthentication(BaseAuthentication):
-    """`Authorization: Token plt_<prefix>_<secret>`; other schemes are left to other classes."""
+    """`Authorization: Bearer plt_<prefix>_<secret>`, or `Token` before it.
 
-    keyword = "Token"
+    Tokens of payloads, and other schemes, are left to other classes.
+    """
 
-    def authenticate(self, request: Request) -> tuple[User, str] | None:
-        """Return the token's user; raise when a token was sent that is not good."""
+    keyword = "Bearer"
+    keywords = frozenset({b"bearer", b"token"})
+
+    def authenticate(self, request: Request) -> tuple[User, ApiToken] | None:
+        """Return the token's user, and the token; raise when a token was sent that is not good."""
         parts = get_authorization_header(request).split()
-        if not parts or parts[0].lower() != self.keyword.lower().encode():
+        if not parts or parts[0].lower() not in self.keywords:
+            return None
+        if parts[0].lower() == b"bearer" and parts[-1].startswith(BEGINNING.encode()):
             return None
         if len(parts) != 2:
             raise AuthenticationFailed(
                 f"Write the header as `Authorization: {self.keyword} <token>`."
             )
         text = parts[1].decode("ascii", errors="replace").replace("\0", "")
-        try:
-            return authenticate_token(text, now=timezone.now(), told=told_of("user")), text
-        except NotAuthenticated as error:
-            raise AuthenticationFailed(str(error)) from error
+        token = authenticated_token(
+            text, now=timezone.now(), told=told_of("user"), address=_address(request)
+        )
+        check_scopes(token, request)
+        return token.user, token
 
     def authenticate_header(self, request: Request) -> str:
         """Value of the WWW-Authenticate header of a 401."""
         return self.keyword
+
+
+def _address(request: Request) -> str | None:
+    """Address of the client, if it is one: a proxy may tell anything."""
+    text = client_address(request._request)
+    try:
+        return str(ip_address(text))
+    except ValueError:
+        return None
 
 
 class PayloadAuthentication(BaseAuthentication):
@@ -60,10 +78,7 @@ class PayloadAuthentication(BaseAuthentication):
         text = parts[1].decode("ascii", errors="replace")
         if not text.startswith(BEGINNING):
             return None
-        try:
-            caller = authenticate_payload(text, now=timezone.now())
-        except NotAuthenticated as error:
-            raise AuthenticationFailed(str(error)) from error
+        caller = authenticate_payload(text, now=timezone.now())
         if request.method not in SAFE_METHODS:
             raise PermissionDenied("The token of a payload reads, and changes nothing.")
         if not _is_about(caller.job, request.parser_context["kwargs"]):

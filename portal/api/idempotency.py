@@ -1,20 +1,29 @@
-"""Idempotency keys of creating requests: header in the schema, and answers to repetitions."""
+"""Idempotency keys of creating requests: header in the schema, and answers to repetitions.
+
+A view whose service takes no key keeps the answer itself (`once`): key, answer and what was made
+are stored together or not at all.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Callable, Collection, Mapping
+from functools import wraps
 from typing import Any
 
+from django.utils.crypto import salted_hmac
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import OpenApiParameter
+from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import status
 from rest_framework.request import Request
 from rest_framework.response import Response
+from rest_framework.utils.encoders import JSONEncoder
 
-from wms.core.idempotency import RequestKey, content_sha256
-from wms.core.models import MadeKind
+from wms.core.idempotency import RequestKey, content_sha256, only_once
+from wms.core.models import MadeKind, User
 
 _NAME = "Idempotency-Key"
+_REPLAYED = {"Idempotency-Replayed": "true"}
 IDEMPOTENCY_KEY = OpenApiParameter(
     _NAME,
     OpenApiTypes.STR,
@@ -23,6 +32,7 @@ IDEMPOTENCY_KEY = OpenApiParameter(
     "has what was made the first time, status 200 and the header `Idempotency-Replayed: true`. "
     "With another content it is refused (409).",
 )
+Handler = Callable[..., Any]
 
 
 def sent_key(request: Request) -> str | None:
@@ -41,4 +51,72 @@ def created(body: Any, *, at: str, is_new: bool) -> Response:
     headers = {"Location": at}
     if is_new:
         return Response(body, status=status.HTTP_201_CREATED, headers=headers)
-    return Response(body, headers=headers | {"Idempotency-Replayed": "true"})
+    return Response(body, headers=headers | _REPLAYED)
+
+
+def once(*, hides: Collection[str] = ()) -> Callable[[Handler], Handler]:
+    """Decorator of a `post` that makes something: with a key it is carried out once.
+
+    It is written above `extend_schema`. An equal request is answered with what the first one was,
+    but for the members `hides`, which are secret and told once: they are null then.
+    """
+
+    def decorate(handler: Handler) -> Handler:
+        described: Handler = extend_schema(parameters=[IDEMPOTENCY_KEY])(
+            answered_once(handler, hides)
+        )
+        return described
+
+    return decorate
+
+
+def answered_once(handler: Handler, hides: Collection[str] = ()) -> Handler:
+    """The same `post`, without a word in the schema."""
+
+    @wraps(handler)
+    def post(self: Any, request: Request, *args: Any, **kwargs: Any) -> Any:
+        key = sent_key(request)
+        if key is None:
+            return handler(self, request, *args, **kwargs)
+        assert isinstance(request.user, User)
+        wanted = RequestKey(MadeKind.ANSWER, key, _fingerprint(request))
+        with only_once(request.user, wanted) as creation:
+            if creation.known_answer is not None:
+                return _replayed(creation.known_answer)
+            response: Response = handler(self, request, *args, **kwargs)
+            creation.answer = _kept(response, hides)
+        return response
+
+    post.keeps_answer = True  # type: ignore[attr-defined]
+    return post
+
+
+def _fingerprint(request: Request) -> str:
+    """Keyed hash of all that was sent: a password in it cannot be guessed from the table."""
+    parts: list[Any] = [request.path, request.META.get("QUERY_STRING", "")]
+    if request.FILES:
+        files = request.FILES.lists()
+        streams = {
+            f"{name}/{number}/{file.name}": file
+            for name, several in files
+            for number, file in enumerate(several)
+        }
+        parts += [content_sha256(dict(request.POST.lists()), streams)]
+        for file in streams.values():
+            file.seek(0)
+    else:
+        parts += [request.data]
+    text = json.dumps(parts, sort_keys=True, default=str)
+    return salted_hmac("portal.api.idempotency", text, algorithm="sha256").hexdigest()
+
+
+def _kept(response: Response, hides: Collection[str]) -> dict[str, Any]:
+    body = json.loads(json.dumps(response.data, cls=JSONEncoder))
+    if isinstance(body, dict):
+        body |= dict.fromkeys(hides & body.keys())
+    return {"body": body, "location": response.get("Location", "")}
+
+
+def _replayed(answer: Mapping[str, Any]) -> Response:
+    at = {"Location": answer["location"]} if answer["location"] else {}
+    return Response(answer["body"], headers=at | _REPLAYED)

@@ -8,17 +8,21 @@ from __future__ import annotations
 
 import re
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 from django.db.models import QuerySet
 from rest_framework.exceptions import NotFound, ValidationError
 from rest_framework.pagination import Cursor, CursorPagination
 from rest_framework.request import Request
+from rest_framework.response import Response
 from rest_framework.utils.urls import replace_query_param
 
 from portal.lists.base_filter import SORT, ListFilter
 from wms.core.database.counting import EXACT_UP_TO, count_up_to
 
 _BACK = "back:"
+#: A cursor as it stands in the schema.
+_EXAMPLE = "cD00MTI3"
 _NO_CURSOR = "is not a cursor of this list"
 
 
@@ -102,10 +106,28 @@ class NewestFirst(CursorPagination):
             raise ValidationError({"cursor": _NO_CURSOR})
         return cursor
 
+    def get_paginated_response(self, data: Any) -> Response:
+        """Return the page, with the addresses and the cursors of the pages beside it."""
+        on, back = self.get_next_link(), self.get_previous_link()
+        page = {"next": on, "previous": back, "next_cursor": _cursor_in(on)}
+        return Response({**page, "previous_cursor": _cursor_in(back), "results": data})
+
     def get_paginated_response_schema(self, schema: dict[str, Any]) -> dict[str, Any]:
-        """Describe the page: all three keys are always there."""
+        """Describe the page: all keys are always there."""
         described: dict[str, Any] = super().get_paginated_response_schema(schema)
-        return {**described, "required": ["next", "previous", "results"]}
+        links, results = dict(described["properties"]), described["properties"].pop("results")
+        links.pop("results", None)
+        for name, where in (("next", "next page"), ("previous", "page before")):
+            at = f"https://portal.example.org/api/v1/dags/?cursor={_EXAMPLE}"
+            links[name] |= {"example": at, "description": f"Address of the {where}; null: none."}
+            links[f"{name}_cursor"] = {
+                "type": "string",
+                "nullable": True,
+                "example": _EXAMPLE,
+                "description": f"`cursor` of the {where}.",
+            }
+        properties = {**links, "results": results}
+        return {**described, "required": list(properties), "properties": properties}
 
 
 class InFileOrder(NewestFirst):
@@ -130,6 +152,12 @@ class ByName(NewestFirst):
 def _at(address: str, cursor: str) -> str:
     found: str = replace_query_param(address, NewestFirst.cursor_query_param, cursor)
     return found
+
+
+def _cursor_in(address: str | None) -> str | None:
+    if address is None:
+        return None
+    return parse_qs(urlsplit(address).query)[NewestFirst.cursor_query_param][0]
 
 
 def _too_many(list_filter: ListFilter) -> str:

@@ -24,14 +24,21 @@ from rest_framework.response import Response
 from rest_framework.views import set_rollback
 
 from portal.shared.problem_details import CONTENT_TYPE, problem_body
-from wms.core.errors import Finding, InvalidInput, NotAuthenticated, PilotageError, QuotaExceeded
+from wms.core.errors import (
+    Finding,
+    InvalidInput,
+    NotAuthenticated,
+    PilotageError,
+    QuotaExceeded,
+    ScopeMissing,
+)
 from wms.dags.submission.checking import CheckedDag, FaultyDag
 from wms.pilots.testing.services import OpenTest
 
 #: Levels of a DAG whose widths an answer has at most.
 _MAX_WIDTHS = 1000
 _ADVICE: Mapping[type[exceptions.APIException], str] = {
-    exceptions.NotAuthenticated: " Send a token: `Authorization: Token <token>`.",
+    exceptions.NotAuthenticated: " Send a token: `Authorization: Bearer <token>`.",
     exceptions.UnsupportedMediaType: " Send `Content-Type: application/json`; files as form data.",
 }
 
@@ -60,18 +67,20 @@ def exception_handler(error: Exception, context: Mapping[str, Any]) -> Response 
 
 def _of_domain(error: PilotageError) -> Response:
     findings = error.findings if isinstance(error, InvalidInput) else ()
-    answer = _problem(HTTPStatus(error.status), str(error), findings, error.type)
+    answer = _problem(HTTPStatus(error.status), str(error), findings, error.code)
     if error.retry_after_s is not None:
         answer["Retry-After"] = str(error.retry_after_s)
     if isinstance(error, QuotaExceeded):
         facts = ("quota", "whose", "limit", "used", "asked")
         answer.data |= {name: getattr(error, name) for name in facts}
+    if isinstance(error, ScopeMissing):
+        answer.data["scopes"] = list(error.scopes)
     if isinstance(error, OpenTest):
         answer.data["pilot"] = str(error.pilot)
     if isinstance(error, FaultyDag):
         answer.data |= warnings_and_statistics(error.checked)
     if isinstance(error, NotAuthenticated):
-        answer["WWW-Authenticate"] = "Token"
+        answer["WWW-Authenticate"] = "Bearer"
     return answer
 
 
@@ -79,7 +88,7 @@ def _of_framework(error: exceptions.APIException) -> Response:
     status = HTTPStatus(error.status_code)
     if isinstance(error, exceptions.ValidationError):
         findings = list(_findings(error.detail))
-        answer = _problem(status, "; ".join(map(str, findings)), findings)
+        answer = _problem(status, "; ".join(map(str, findings)), findings, InvalidInput.code)
     else:
         answer = _problem(status, f"{error.detail}{_ADVICE.get(type(error), '')}")
     challenge = getattr(error, "auth_header", None)
@@ -108,9 +117,9 @@ def _problem(
     status: HTTPStatus,
     detail: str,
     findings: Sequence[Finding] = (),
-    problem_type: str = PilotageError.type,
+    code: str = "",
 ) -> Response:
-    body = problem_body(status, detail, findings, problem_type)
+    body = problem_body(status, detail, findings, code)
     return Response(body, status=status.value, content_type=CONTENT_TYPE)
 
 

@@ -20,6 +20,7 @@ from rest_framework.permissions import IsAuthenticated
 from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
 
+from portal.api.idempotency import IDEMPOTENCY_KEY
 from portal.shared.problem_details import CONTENT_TYPE
 
 
@@ -32,10 +33,9 @@ class TokenScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-ca
     def get_security_definition(self, auto_schema: AutoSchema) -> dict[str, Any]:
         """Describe the header."""
         return {
-            "type": "apiKey",
-            "in": "header",
-            "name": "Authorization",
-            "description": "`Token plt_<prefix>_<secret>`",
+            "type": "http",
+            "scheme": "bearer",
+            "description": "`Bearer plt_<prefix>_<secret>`; `Token` before it does as well.",
         }
 
 
@@ -57,7 +57,8 @@ class PayloadScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-
 #: What every request may be answered, and those for one object.
 _ALWAYS = {
     "400": "The request cannot be read, or a parameter is none; the findings name it.",
-    "401": "Nobody is logged in, and no good token was sent.",
+    "401": "Nobody is logged in, and no good token was sent; `type` tells what is wrong with it.",
+    "403": "You may not do this, or your token may not; the detail says why.",
 }
 _OF_PATHS = {"404": "No such object, or you may not see it."}
 _OF_BODIES = {"413": "The request is larger than allowed, or has too many parts."}
@@ -69,13 +70,29 @@ def tell_refusals(
     """Add to each operation the refusals that are not its own; a hook of the schema's generator."""
     for path, operations in result["paths"].items():
         usual = _ALWAYS | (_OF_PATHS if "{" in path else {})
-        for operation in operations.values():
+        for method, operation in operations.items():
             answers = operation["responses"]
+            if method == "get":
+                answers["304"] = {"description": "It is as `If-None-Match` says."}
+            if _takes_key(operation):
+                _tell_replay(answers)
             possible = usual | (_OF_BODIES if "requestBody" in operation else {})
             for status in possible.keys() - answers.keys():
                 answers[status] = _refusal(possible[status])
             operation["responses"] = dict(sorted(answers.items()))
     return result
+
+
+def _takes_key(operation: dict[str, Any]) -> bool:
+    parameters = operation.get("parameters", ())
+    return any(each["name"] == IDEMPOTENCY_KEY.name for each in parameters)
+
+
+def _tell_replay(answers: dict[str, Any]) -> None:
+    """Add what an equal request is answered, and the refusal of another content."""
+    made = answers.get("201") or answers["202"]
+    answers.setdefault("200", {**made, "description": "An equal request made it before."})
+    answers.setdefault("409", _refusal("Another content was sent under the same key before."))
 
 
 def _refusal(description: str) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from django.contrib.auth.decorators import login_required
 from django.urls import path, re_path
 
 from portal.api import schema
+from portal.api.access import views as access
 from portal.api.accounting import efficiency
 from portal.api.accounting import views as accounting
 from portal.api.actions import view_of
@@ -18,6 +19,7 @@ from portal.api.clusters import views as clusters
 from portal.api.credentials import views as credentials
 from portal.api.dags import following, graph, steering
 from portal.api.dags import views as dags
+from portal.api.events import views as events
 from portal.api.explain import views as explain
 from portal.api.factories import frontends as remote_frontends
 from portal.api.factories import views as factories
@@ -32,10 +34,7 @@ from portal.api.lists import views as lists
 from portal.api.nodes import views as nodes
 from portal.api.notices import views as notices
 from portal.api.pilots import views as pilots
-from portal.api.placements import credentials as placement_credentials
-from portal.api.placements import files as logical_files
-from portal.api.placements import storages
-from portal.api.placements import views as placements
+from portal.api.placements import urls as placements
 from portal.api.schedules import views as schedules
 from portal.api.sites import ads, downtime_import, downtimes, exchange, pressure, worker_nodes
 from portal.api.sites import views as sites
@@ -48,7 +47,7 @@ from wms.actions.jobs import JOBS
 from wms.actions.nodes import NODE_ACTIONS
 from wms.actions.queues import QUEUES
 from wms.actions.schedules import SCHEDULES
-from wms.actions.sites_and_pilots import PILOTS, PLACEMENTS, SITES, SUSPECTED_NODES
+from wms.actions.sites_and_pilots import PILOTS, SITES, SUSPECTED_NODES
 
 app_name = "api"
 
@@ -59,13 +58,15 @@ _NODE = f"{_DAG}/nodes/<int8:node_id>"
 _NAME = "(?P<name>[A-Za-z0-9_.-]+)"
 _SITE = f"^sites/{_NAME}"
 _QUEUE = _NAME.replace("<name>", "<queue>")
-_STORAGE = _NAME.replace("<name>", "<storage>")
 _FACTORY = _NAME.replace("<name>", "<factory>")
 _FRONTEND = _NAME.replace("<name>", "<frontend>")
 
 urlpatterns = [
     path("schema/", schema.Schema.as_view(), name="schema"),
     path("docs/", login_required(schema.Docs.as_view()), name="docs"),
+    path("events/", events.EventStream.as_view(), name="events"),
+    path("me/", access.Me.as_view(), name="me"),
+    path("version/", access.Version.as_view(), name="version"),
     path("dags/", dags.DagList.as_view(), name="dags"),
     path("dags/check/", dags.CheckDag.as_view(), name="dags-check"),
     path("dags/follow/", following.FollowDag.as_view(), name="dags-follow"),
@@ -318,48 +319,7 @@ urlpatterns = [
         shared_limits.SharedLimitDetail.as_view(),
         name="shared-limit",
     ),
-    path(
-        "placement-credentials/",
-        placement_credentials.PlacementCredentialList.as_view(),
-        name="placement-credentials",
-    ),
-    path(
-        "placement-credentials/<int8:placement_credential_id>/",
-        placement_credentials.PlacementCredentialDetail.as_view(),
-        name="placement-credential",
-    ),
-    path("storages/", storages.StorageList.as_view(), name="storages"),
-    re_path(f"^storages/{_STORAGE}/$", storages.StorageDetail.as_view(), name="storage"),
-    path("logical-files/", logical_files.LogicalFileList.as_view(), name="logical-files"),
-    path(
-        "logical-files/<int8:file_id>/",
-        logical_files.LogicalFileDetail.as_view(),
-        name="logical-file",
-    ),
-    path(
-        "logical-files/<int8:file_id>/remove/",
-        logical_files.LogicalFileRemoval.as_view(),
-        name="logical-file-remove",
-    ),
-    path(
-        "logical-files/<int8:file_id>/forget/",
-        logical_files.ReplicaForgetting.as_view(),
-        name="logical-file-forget",
-    ),
-    path("placement-requests/", placements.PlacementList.as_view(), name="placements"),
-    path(
-        "placement-requests/<int8:request_id>/",
-        placements.PlacementDetail.as_view(),
-        name="placement",
-    ),
-    *(
-        path(
-            f"placement-requests/<int8:request_id>/{action.name}/",
-            view_of(action, placements.PlacementAction),
-            name=f"placement-{action.name}",
-        )
-        for action in PLACEMENTS.in_api
-    ),
+    *placements.urlpatterns,
     re_path(
         r"^lists/(?P<list_name>[a-z-]+)\.(?P<form>csv|json)$",
         lists.ExportOfList.as_view(),

@@ -1,4 +1,7 @@
-"""Problem details (RFC 9457) as JSON, also for requests that no endpoint takes."""
+"""Problem details (RFC 9457) as JSON, also for requests that no endpoint takes.
+
+Their types are addresses of pages that explain them (`portal.shared.problem_types`).
+"""
 
 from __future__ import annotations
 
@@ -9,8 +12,9 @@ from typing import Any
 
 from django.http import JsonResponse
 
+from portal.shared.problem_types import code_of_status, type_address
 from wms.core.audit import current_request_id
-from wms.core.errors import Finding, PilotageError
+from wms.core.errors import Finding, InvalidInput
 
 CONTENT_TYPE = "application/problem+json"
 
@@ -19,7 +23,7 @@ def problem_without_view(
     status: HTTPStatus, detail: str, findings: Sequence[Finding] = ()
 ) -> JsonResponse:
     """Problem details of a request that no endpoint takes."""
-    body = problem_body(status, detail, findings)
+    body = problem_body(status, detail, findings, InvalidInput.code if findings else "")
     return JsonResponse(body, status=status.value, content_type=CONTENT_TYPE)
 
 
@@ -27,11 +31,11 @@ def problem_body(
     status: HTTPStatus,
     detail: str,
     findings: Sequence[Finding] = (),
-    problem_type: str = PilotageError.type,
+    code: str = "",
 ) -> dict[str, Any]:
-    """JSON body of a problem with this status."""
+    """JSON body of a problem with this status; `code` is that of its type, if there is one."""
     return {
-        "type": problem_type,
+        "type": type_address(code or code_of_status(status)),
         "title": status.phrase,
         "status": status.value,
         "detail": detail,

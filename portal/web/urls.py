@@ -17,6 +17,7 @@ from portal.web.dags import run_views as runs
 from portal.web.dags import submission_views as submission
 from portal.web.dags import views as dags
 from portal.web.dashboard import help_views as help
+from portal.web.dashboard import problem_views as problems
 from portal.web.dashboard import views as dashboard
 from portal.web.explain import views as explain
 from portal.web.failures import rule_views as failure_rules
@@ -58,6 +59,8 @@ urlpatterns = [
         LoginView.as_view(template_name="web/login.html", redirect_authenticated_user=True),
         name="login",
     ),
+    path("problems/", problems.problem_types, name="problems"),
+    path("problems/<slug:code>/", problems.problem_type, name="problem"),
     path("logout/", LogoutView.as_view(), name="logout"),
     path("", dashboard.dashboard, name="dashboard"),
     path("search/", search.search, name="search"),

@@ -42,7 +42,8 @@ class Portal(httpx.BaseTransport):
         if (given := self.before(request)) is not None:
             return given
         answer = self._wsgi.handle_request(request)
-        content = answer.read()
+        # As it came: who reads it unpacks it.
+        content = b"".join(answer.stream)
         answer.close()
         self.after(request)
         return httpx.Response(answer.status_code, headers=answer.headers, content=content)
@@ -54,7 +55,7 @@ class Portal(httpx.BaseTransport):
 
 @dataclass(frozen=True)
 class Ran:
-    """What became of a command."""
+    """Outcome of a command."""
 
     code: int
     out: str

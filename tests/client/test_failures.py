@@ -1,4 +1,4 @@
-"""What the command says, in one sentence and by its exit code, when something is in the way."""
+"""Sentences and exit codes of the command when something is in the way."""
 
 from __future__ import annotations
 

@@ -167,7 +167,7 @@ def test_refusals_are_classes_with_code_place_and_reason(
     ):
         stranger.dags()
 
-    assert (faulty.value.code, faulty.value.place) == ("400", "x.dag:1")
+    assert (faulty.value.code, faulty.value.place) == ("invalid-input", "x.dag:1")
     assert [finding.line for finding in faulty.value.findings] == [1, 2]
     assert faulty.value.request_id
     assert [e.value.exit_code for e in (faulty, missing, refused, unknown)] == [1, 5, 4, 3]

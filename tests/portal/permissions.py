@@ -41,6 +41,8 @@ GET = {
     "health-live": OPEN,
     "metrics": SHIFT,
     "web:login": OPEN,
+    "web:problems": OPEN,
+    "web:problem": OPEN,
     "web:logout": NO_GET,
     "web:steer": READ,  # leads to the DAG and changes nothing
     "web:dag-limits": STEER,

@@ -64,7 +64,7 @@ def test_the_api_says_when_to_ask_again(
 
     assert answer.status_code == 429, answer.content
     assert "Other requests" in answer.content.decode()
-    assert answer.json()["type"] == "urn:pilotage:busy"
+    assert answer.json()["type"] == "/problems/busy/"
 
 
 @pytest.mark.parametrize(

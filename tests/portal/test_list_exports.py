@@ -19,7 +19,7 @@ from portal.personal.services import save_preferences
 from tests import factories
 from wms.bulk.services import Selection, freeze
 from wms.core.actors import Actor
-from wms.dags.models import Dag
+from wms.dags.models import Dag, Trial
 from wms.dags.services.dags import hold_dags
 
 
@@ -106,6 +106,9 @@ def test_every_list_is_exported_with_every_column(
     factories.run_job(factories.pilot(site.queues.get()))
     factories.downtime(site)
     freeze(Selection("dags", Dag.objects.all()), action="hold", actor=Actor.person(people.alice))
+    Trial.objects.create(
+        owner=people.alice, kind="check", request={"dags": ["a.dag"]}, archive="a", size_bytes=1
+    )
     every = {"columns": ",".join(LISTS[name].column_names())}
 
     found = rows(alice.get(address(name, "csv"), every))

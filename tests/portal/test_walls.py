@@ -43,7 +43,7 @@ ROLES = ("viewer", "user", "site administrator")
 _SHARED = frozenset({
     "name", "queue", "downtime_id", "suspect_id", "cycle_id", "limit_id", "quota_id", "rule_id",
     "list_name", "panel", "form", "path", "kind", "index", "number", "attempt", "event", "sha256",
-    "object_id", "content_type_id", "app_label", "url", "factory", "storage",
+    "object_id", "content_type_id", "app_label", "url", "factory", "storage", "code",
 })  # fmt: skip
 #: Routes with a shared parameter that leads to somebody's object nevertheless.
 _OF_SOMEBODY = frozenset({"api:shared-limit"})

@@ -110,6 +110,7 @@ class World:
             ("web:remove-pilot", "pilot_id"): self.pilot.pk,
             ("web:pilot-log-file", "pilot_id"): self.pilot.pk,
             ("web:steer-nodes", "event"): "rerun",
+            ("web:problem", "code"): "quota",
             ("web:dag-export", "kind"): "status",
             ("api:dag-export", "kind"): "status",
             ("api:job-output", "path"): self.job.stdout_name,

@@ -162,3 +162,9 @@ def find_frontend(user: User, name: str) -> Frontend:
     if frontend is None:
         raise NotFound(f"There is no frontend {name}, or you may not see it.")
     return frontend
+
+
+def names_of_own_groups(user: User) -> list[str]:
+    """Names of the groups of which the user is a member."""
+    groups = AccountingGroup.objects.filter(members=user).order_by("name")
+    return list(groups.values_list("name", flat=True))

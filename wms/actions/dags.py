@@ -302,7 +302,7 @@ DAGS = Kind(
                 "Run a DAG that has ended again, from a rescue, a save point, or afresh",
                 "Make a new DAG of the files as they are in the workspace now; needs a reason.",
                 body="What a further run begins from, and what differs in it.",
-                body_name="RescueRequest",
+                body_name="RescueDag",
                 arguments=_RESUMPTION,
             ),
             bulk=InBulk(

@@ -72,7 +72,7 @@ GROW = Action(
         "Check a fragment of a DAG file as at a submission, and insert it; needs a reason. With "
         "any fault nothing is changed, and the answer has all of them, with their lines.",
         body="A fragment of a DAG file, and where its nodes are to stand.",
-        body_name="GrowRequest",
+        body_name="GrowDag",
     ),
     arguments=_FRAGMENT,
 )

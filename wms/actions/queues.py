@@ -33,7 +33,7 @@ QUEUES = Kind(
                 "Send one test pilot to a queue",
                 "It is sent whatever the demand, also where the director sends none; needs a "
                 "reason. One test of a queue is under way at a time: a second one is refused "
-                "(`urn:pilotage:open-test`), and the answer names the `pilot` of the first.",
+                "(`/problems/open-test/`), and the answer names the `pilot` of the first.",
                 body="What to test, and why.",
                 path="test-pilots",
                 body_name="TestPilot",

@@ -14,12 +14,12 @@ from dataclasses import dataclass
 class PilotageError(Exception):
     """Something was refused; the message tells the reader why.
 
-    `type` tells programs what happened where the status does not (RFC 9457), `retry_after_s` when
-    the same may be asked again.
+    `code` tells programs what happened; faces make an address of it that explains it (RFC 9457).
+    `retry_after_s` tells when the same may be asked again.
     """
 
     status = 400
-    type = "about:blank"
+    code = "refused"
     retry_after_s: int | None = None
 
     def __init__(self, message: str = "") -> None:
@@ -30,18 +30,31 @@ class NotPermitted(PilotageError):
     """The actor may not do this."""
 
     status = 403
+    code = "not-permitted"
+
+
+class ScopeMissing(NotPermitted):
+    """The token is not for this; `scopes` are those that it lacks."""
+
+    code = "scope-missing"
+
+    def __init__(self, message: str, *, scopes: Sequence[str]) -> None:
+        super().__init__(message)
+        self.scopes = tuple(scopes)
 
 
 class NotFound(PilotageError):
     """There is no such object, or the actor may not see it."""
 
     status = 404
+    code = "not-found"
 
 
 class Conflict(PilotageError):
     """The object is in a state in which this cannot be done."""
 
     status = 409
+    code = "conflict"
 
 
 class QuotaExceeded(Conflict):
@@ -50,7 +63,7 @@ class QuotaExceeded(Conflict):
     `quota` is the name of the limit, `whose` says who has it. `used` and `asked` are in its unit.
     """
 
-    type = "urn:pilotage:quota"
+    code = "quota"
 
     def __init__(
         self, message: str, *, quota: str, whose: str, limit: int, used: int, asked: int
@@ -63,6 +76,8 @@ class QuotaExceeded(Conflict):
 class ReasonRequired(PilotageError):
     """This change needs a reason."""
 
+    code = "reason-required"
+
     def __init__(self, event: str) -> None:
         super().__init__(f"Give a reason: it is recorded with the change ({event}).")
         self.event = event
@@ -72,18 +87,44 @@ class NotAuthenticated(PilotageError):
     """The credential is unknown, wrong, used or expired."""
 
     status = 401
+    code = "not-authenticated"
+
+
+class TokenUnknown(NotAuthenticated):
+    """There is no such token; it may have been cut off when it was copied."""
+
+    code = "token-unknown"
+
+
+class TokenRevoked(NotAuthenticated):
+    """The token was revoked."""
+
+    code = "token-revoked"
+
+
+class TokenExpired(NotAuthenticated):
+    """The time of the token is over."""
+
+    code = "token-expired"
+
+
+class AccountOff(NotAuthenticated):
+    """The account of the token is switched off."""
+
+    code = "account-off"
 
 
 class TooMany(PilotageError):
     """The actor asks for more at once than one may."""
 
     status = 429
+    code = "too-many"
 
 
 class Busy(TooMany):
     """All slots for requests that take long are taken; this one was not begun."""
 
-    type = "urn:pilotage:busy"
+    code = "busy"
     retry_after_s = 5
 
 
@@ -91,6 +132,7 @@ class TooLarge(PilotageError):
     """The upload is larger than allowed."""
 
     status = 413
+    code = "too-large"
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +161,8 @@ class Finding:
 
 class InvalidInput(PilotageError):
     """The input has faults; nothing was stored or changed."""
+
+    code = "invalid-input"
 
     def __init__(self, findings: Sequence[Finding]) -> None:
         super().__init__("; ".join(str(finding) for finding in findings))

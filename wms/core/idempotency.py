@@ -31,11 +31,14 @@ _CHUNK_BYTES = 1024 * 1024
 class Creation:
     """The object of a request, by its id: `found` where an equal request made it before.
 
-    Otherwise who makes it sets `made`.
+    Otherwise who makes it sets `made`. For the kind `answer` the same is `known_answer` and
+    `answer`.
     """
 
     found: int | None = None
     made: int | None = None
+    known_answer: dict[str, Any] | None = None
+    answer: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,21 +76,23 @@ def made_before(owner: User, request: RequestKey | None) -> int | None:
 
     Raises InvalidInput for the key, and Conflict where it was sent with another content.
     """
-    if request is None:
-        return None
+    known = _known(owner, request) if request is not None else None
+    return known.object_id if known is not None else None
+
+
+def _known(owner: User, request: RequestKey) -> IdempotencyKey | None:
     request.check()
     known = IdempotencyKey.objects.filter(
         owner=owner, kind=request.kind, key=request.key,
         created_at__gt=timezone.now() - KEY_LIFETIME,
     ).first()  # fmt: skip
-    if known is None:
-        return None
-    if known.body_sha256 not in {"", request.body_sha256}:
+    if known is not None and known.body_sha256 not in {"", request.body_sha256}:
+        of_what = "" if known.object_id is None else f" {known.object_id}"
         raise Conflict(
-            f"The idempotency key was used for {request.kind} {known.object_id}, which was made "
-            "of another content."
+            f"The idempotency key was used for {request.kind}{of_what}, which was made of another "
+            "content."
         )
-    return known.object_id
+    return known
 
 
 @contextmanager
@@ -106,11 +111,14 @@ def only_once(owner: User, request: RequestKey | None) -> Iterator[Creation]:
         )
         # Waits for another transaction that has this key: then either it is stored, or free again.
         IdempotencyKey.objects.bulk_create([row], ignore_conflicts=True)
-        creation = Creation(found=made_before(owner, request))
+        known = _known(owner, request)
+        creation = Creation()
+        if known is not None:
+            creation = Creation(found=known.object_id, known_answer=known.answer)
         yield creation
-        if creation.found is None:
+        if creation.found is None and creation.known_answer is None:
             IdempotencyKey.objects.filter(owner=owner, kind=request.kind, key=request.key).update(
-                object_id=creation.made
+                object_id=creation.made, answer=creation.answer
             )
 
 

@@ -6,7 +6,9 @@ Also the abstract base of all event tables (`EventRecord`).
 from __future__ import annotations
 
 from django.contrib.auth.models import AbstractUser
+from django.contrib.postgres.fields import ArrayField
 from django.db import models
+from django.db.models import Value
 from django.db.models.functions import Now
 
 from wms.core.database.actor_field import ActorField
@@ -38,6 +40,21 @@ class User(AbstractUser):
         ]
 
 
+class Scope(models.TextChoices):
+    """Uses of a token; what its user may not, it may not either."""
+
+    READ = "read", "read"
+    SUBMIT = "submit", "submit"
+    CONTROL = "control", "control"
+    SITE = "site", "site"
+    ADMIN = "admin", "admin"
+
+
+def every_scope() -> list[str]:
+    """All scopes: of a token without limits."""
+    return list(Scope.values)
+
+
 class ApiToken(models.Model):
     """A credential for the API. Only the hash is stored; the prefix names it in lists."""
 
@@ -48,6 +65,12 @@ class ApiToken(models.Model):
     created_at = models.DateTimeField(db_default=Now())
     expires_at = models.DateTimeField(null=True, blank=True)
     last_used_at = models.DateTimeField(null=True, blank=True)
+    last_used_from = models.GenericIPAddressField(null=True, blank=True)
+    scopes = ArrayField(
+        models.CharField(max_length=16, choices=Scope),
+        default=every_scope,
+        db_default=Value("{read,submit,control,site,admin}"),
+    )
     revoked_at = models.DateTimeField(null=True, blank=True)
 
     class Meta:
@@ -64,16 +87,22 @@ class MadeKind(models.TextChoices):
     FOLLOWED_DAG = "followed-dag", "followed DAG"
     CLUSTER = "cluster", "cluster"
     PLACEMENT = "placement", "placement request"
+    #: Whatever else a request makes: its answer is kept.
+    ANSWER = "answer", "answer"
 
 
 class IdempotencyKey(models.Model):
-    """Key of a request that made an object; `object_id` is empty while it is being made."""
+    """Key of a request that made an object; `object_id` is empty while it is being made.
+
+    For the kind `answer` the answer is kept instead, without what is secret.
+    """
 
     owner = models.ForeignKey(User, on_delete=models.CASCADE, related_name="+")
     kind = models.CharField(max_length=16, choices=MadeKind)
     key = models.CharField(max_length=128)
     body_sha256 = models.CharField(max_length=64, help_text="Empty: any content is the same.")
     object_id = models.BigIntegerField(null=True)
+    answer = models.JSONField(null=True)
     created_at = models.DateTimeField(db_default=Now())
 
     class Meta:

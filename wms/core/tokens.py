@@ -11,17 +11,25 @@ import hmac
 import secrets
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from django.db import transaction
-from django.db.models import F, Q, QuerySet
+from django.db.models import F, QuerySet
 from django.db.models.expressions import Combinable
 from django.db.models.functions import Now
 
 from wms.core.actors import Actor
 from wms.core.audit import record_action
-from wms.core.errors import NotAuthenticated, NotFound
-from wms.core.models import ApiToken, Role, User
+from wms.core.errors import (
+    AccountOff,
+    InvalidInput,
+    NotFound,
+    ScopeMissing,
+    TokenExpired,
+    TokenRevoked,
+    TokenUnknown,
+)
+from wms.core.models import ApiToken, Role, Scope, User
 from wms.core.policy import require_role
 from wms.core.transitions import Applied
 
@@ -31,6 +39,10 @@ _LAST_USED_STEP = timedelta(minutes=1)
 def _digest(secret: str) -> str:
     # The secret has 256 random bits, so a plain hash is enough: there is nothing to guess.
     return hashlib.sha256(secret.encode()).hexdigest()
+
+
+def _minute(moment: datetime) -> str:
+    return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,26 +55,69 @@ class IssuedToken:
 
 @transaction.atomic
 def issue_token(
-    user: User, *, name: str, actor: Actor, expires_at: datetime | None = None
+    user: User,
+    *,
+    name: str,
+    actor: Actor,
+    expires_at: datetime | None = None,
+    scopes: Collection[str] | None = None,
 ) -> IssuedToken:
-    """Make a token for the user. Raises NotPermitted for another person's, unless by an admin."""
+    """Make a token for the user, with all scopes or with these.
+
+    Raises NotPermitted for another person's, unless by an admin, and InvalidInput for scopes that
+    there are not.
+    """
+    kept = checked_scopes(Scope.values if scopes is None else scopes)
     _require_rights(actor, {user.pk})
     prefix, secret = secrets.token_hex(5), secrets.token_urlsafe(32)
     row = ApiToken.objects.create(
-        user=user, name=name, prefix=prefix, secret_sha256=_digest(secret), expires_at=expires_at
+        user=user,
+        name=name,
+        prefix=prefix,
+        secret_sha256=_digest(secret),
+        expires_at=expires_at,
+        scopes=kept,
     )
     record_action(
         "create token",
         target=f"user {user.username}, token {prefix}",
         actor=actor,
-        facts={"user": user.username},
+        facts={"user": user.username, "scopes": kept},
     )
     return IssuedToken(row, f"plt_{prefix}_{secret}")
 
 
-def create_token(user: User, *, name: str, actor: Actor, expires_at: datetime | None = None) -> str:
+def create_token(
+    user: User,
+    *,
+    name: str,
+    actor: Actor,
+    expires_at: datetime | None = None,
+    scopes: Collection[str] | None = None,
+) -> str:
     """Make a token for the user and return its text, which is stored nowhere."""
-    return issue_token(user, name=name, actor=actor, expires_at=expires_at).text
+    issued = issue_token(user, name=name, actor=actor, expires_at=expires_at, scopes=scopes)
+    return issued.text
+
+
+def checked_scopes(scopes: Collection[str]) -> list[str]:
+    """These scopes in their order. Raises InvalidInput for none, and for unknown ones."""
+    unknown = sorted(set(scopes) - set(Scope.values))
+    if unknown or not scopes:
+        known = ", ".join(Scope.values)
+        raise InvalidInput.of(f"must be some of {known}", field="scopes")
+    return [scope for scope in Scope.values if scope in scopes]
+
+
+def require_scopes(token: ApiToken, needed: Collection[str]) -> None:
+    """Raise ScopeMissing where the token lacks one of these scopes."""
+    missing = [scope for scope in Scope.values if scope in needed and scope not in token.scopes]
+    if missing:
+        raise ScopeMissing(
+            f"The token {token.prefix} has not the scope {' and '.join(missing)}; it has "
+            f"{', '.join(token.scopes)}.",
+            scopes=missing,
+        )
 
 
 @transaction.atomic
@@ -104,28 +159,42 @@ def find_own_token(user: User, token_id: int) -> ApiToken:
     return found
 
 
-def authenticate_token(
-    text: str, *, now: datetime, told: Mapping[str, Combinable] | None = None
-) -> User:
-    """The user of a token. Raises NotAuthenticated when it is unknown, revoked or expired.
+def authenticate_token(text: str, *, now: datetime) -> User:
+    """The user of a token. Raises as `authenticated_token`."""
+    return authenticated_token(text, now=now).user
 
+
+def authenticated_token(
+    text: str,
+    *,
+    now: datetime,
+    told: Mapping[str, Combinable] | None = None,
+    address: str | None = None,
+) -> ApiToken:
+    """The token of this text, with its user. Notes when, and from what address, it was used.
+
+    Raises TokenUnknown, TokenRevoked, TokenExpired or AccountOff.
     `told` are expressions of a token's row that become attributes of the user, in the same query.
     """
     kind, _, rest = text.partition("_")
     prefix, _, secret = rest.partition("_")
-    usable = Q(revoked_at=None) & (Q(expires_at=None) | Q(expires_at__gt=now))
-    tokens = ApiToken.objects.filter(usable, prefix=prefix).select_related("user")
+    tokens = ApiToken.objects.filter(prefix=prefix).select_related("user")
     token = tokens.annotate(**(told or {})).first()
     if (
         kind != "plt"
         or token is None
         or not hmac.compare_digest(token.secret_sha256, _digest(secret))
     ):
-        raise NotAuthenticated("The API token is unknown, revoked or expired.")
+        raise TokenUnknown("The API token is unknown.")
+    # Whoever has the whole token is told why it is worth nothing.
+    if token.revoked_at is not None:
+        raise TokenRevoked(f"The API token was revoked at {_minute(token.revoked_at)}.")
+    if token.expires_at is not None and token.expires_at <= now:
+        raise TokenExpired(f"The API token has expired at {_minute(token.expires_at)}.")
     if not token.user.is_active:
-        raise NotAuthenticated("The account of this API token is switched off.")
+        raise AccountOff("The account of this API token is switched off.")
     if token.last_used_at is None or now - token.last_used_at > _LAST_USED_STEP:
-        ApiToken.objects.filter(pk=token.pk).update(last_used_at=now)
+        ApiToken.objects.filter(pk=token.pk).update(last_used_at=now, last_used_from=address)
     for name in told or ():
         setattr(token.user, name, getattr(token, name))
-    return token.user
+    return token

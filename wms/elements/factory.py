@@ -1,8 +1,8 @@
 """Element (batch system adapter) of a remote factory: pilots as orders to another installation.
 
 Orders go with the next exchange, whichever side calls, so nothing here waits for a network: what is
-asked of it is stored, and what is known of it is what it told last. A pilot's id is its uuid. Of the output
-of the batch system there is the end, of pilots that went wrong.
+asked of it is stored, and what is known of it is what it told last. A pilot's id is its uuid. Of
+the output of the batch system there is the end, of pilots that went wrong.
 """
 
 from __future__ import annotations

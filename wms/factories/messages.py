@@ -65,7 +65,7 @@ class EntryAd:
 
 @dataclass(frozen=True, slots=True)
 class PilotWord:
-    """What the factory says of one pilot; `state` is one of `TOLD`.
+    """Report of the factory on one pilot; `state` is one of `TOLD`.
 
     `node` and `exit_code` are as its batch system tells them, as far as it does; `log` is the end
     of its log there, of a pilot that went wrong.

@@ -112,7 +112,7 @@ def ordered_ids(name: str) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class ToldState:
-    """What a factory told last of one pilot; node and exit code as its batch system does."""
+    """Latest report of a factory on one pilot; node and exit code as its batch system does."""
 
     state: OrderState
     reason: str
@@ -121,7 +121,7 @@ class ToldState:
 
 
 def told_states(factory: str, ids: Collection[str], now: datetime) -> dict[str, ToldState]:
-    """What the factory told of these pilots; those that it never heard of are left out.
+    """Reports of the factory on these pilots; those that it never heard of are left out.
 
     Raises FactorySilent while it is not heard: what it told last may be wrong by now.
     """

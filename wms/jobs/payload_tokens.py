@@ -14,7 +14,7 @@ from datetime import UTC, datetime, timedelta
 
 from django.utils.crypto import salted_hmac
 
-from wms.core.errors import NotAuthenticated
+from wms.core.errors import AccountOff, TokenExpired, TokenUnknown
 from wms.core.models import Role, User
 from wms.core.policy import has_role
 from wms.jobs.directives import Directives
@@ -52,10 +52,13 @@ def token_for(attempt: Attempt, *, now: datetime) -> PayloadToken | None:
 
 
 def authenticate_payload(text: str, *, now: datetime) -> PayloadCaller:
-    """Caller with this token. Raises NotAuthenticated, also once the attempt is over."""
+    """Caller with this token.
+
+    Raises TokenUnknown, AccountOff, and TokenExpired, also once the attempt is over.
+    """
     parts = _FORM.fullmatch(text)
     if parts is None:
-        raise NotAuthenticated("This is no token of a payload.")
+        raise TokenUnknown("This is no token of a payload.")
     job_id, number, ends_at = (int(part) for part in parts.groups()[:3])
     attempt = (
         Attempt.objects.filter(job_id=job_id, number=number, outcome="")
@@ -68,10 +71,10 @@ def authenticate_payload(text: str, *, now: datetime) -> PayloadCaller:
         and datetime.fromtimestamp(ends_at, UTC) > now
     )
     if attempt is None or not is_good:
-        raise NotAuthenticated("The token is unknown or expired, or its attempt is over.")
+        raise TokenExpired("The token is unknown or expired, or its attempt is over.")
     owner: User = attempt.job.owner
     if not owner.is_active:
-        raise NotAuthenticated("The account of this token is switched off.")
+        raise AccountOff("The account of this token is switched off.")
     return PayloadCaller(_without_powers(owner), attempt.job)
 
 

@@ -128,7 +128,7 @@ class RemoteOrder(models.Model):
     """
 
     class State(models.TextChoices):
-        """What was done about an order here."""
+        """Fate of an order here."""
 
         WAITING = "waiting", "waiting"
         SUBMITTED = "submitted", "submitted"

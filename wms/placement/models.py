@@ -234,10 +234,10 @@ class PlacementAllocation(models.Model):
 
 
 class PlacementCredential(models.Model):
-    """What a user's transfers show to an endpoint: a password, or a token. It is stored sealed."""
+    """Credential of a user's transfers at an endpoint: a password or a token, stored sealed."""
 
     class Kind(models.TextChoices):
-        """What the secret is."""
+        """Kind of the secret."""
 
         PASSWORD = "password", "password of a user"
         TOKEN = "token", "bearer token"

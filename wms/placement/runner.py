@@ -168,7 +168,7 @@ def _task(request: PlacementRequest, started: Started, conf: PlacementConf) -> T
 
 
 def _checksums(request: PlacementRequest, file: LogicalFile | None) -> Checksums:
-    """What the request tells of the file, and else the catalogue."""
+    """Facts of the file, as the request tells them, and else the catalogue."""
     return Checksums(
         request.expected_sha256 or (file.sha256 if file else ""),
         request.expected_md5 or (file.md5 if file else ""),

@@ -53,7 +53,7 @@ def count_under_way() -> dict[str, int]:
 
 @dataclass(frozen=True, slots=True)
 class BatchEnd:
-    """How the requests of a text ended: 0 if all are done, else as the first that is not."""
+    """Exit code of the requests of a text: 0 if all are done, else as the first that is not."""
 
     exit_code: int = 0
     reason: str = ""

@@ -13,7 +13,7 @@ MAX_ATTEMPTS: Final = 10
 
 
 class RequestKind(models.TextChoices):
-    """What a request asks for. `reserve` of older requests is an allocation."""
+    """Kind of a request. `reserve` of older requests is an allocation."""
 
     TRANSFER = "transfer", "transfer of a file"
     ALLOCATE = "allocate", "allocation of space"

@@ -241,3 +241,9 @@ def listed_sites(user: User) -> QuerySet[Site]:
 def events_of_site(site: Site) -> QuerySet[SiteEvent]:
     """The events of a site, latest first."""
     return site.events.order_by("-pk")
+
+
+def names_of_administered_sites(user: User) -> list[str]:
+    """Names of the sites that name the user as their administrator."""
+    sites = Site.objects.filter(administrators=user).order_by("name")
+    return list(sites.values_list("name", flat=True))

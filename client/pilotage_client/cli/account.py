@@ -47,7 +47,7 @@ def logout(options: Namespace) -> int:
 
 
 def token(client: Client, options: Namespace) -> int:
-    """Tell whose token is used, where it comes from, and whether the portal takes it."""
+    """Token in use: whose it is, where it comes from, and whether the portal takes it."""
     profile = client.profile
     user = client.username()
     facts = {

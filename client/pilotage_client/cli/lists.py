@@ -182,7 +182,7 @@ def _filters(client: Client, options: Namespace, usual: Mapping[str, Any]) -> di
 
 
 def _fetched(options: Namespace) -> int | None:
-    """How many objects are asked for: more than are shown, if a constraint drops some."""
+    """Number of objects asked for: more than are shown, if a constraint drops some."""
     if options.constraint:
         return _LOOKED_AT
     return options.limit or None

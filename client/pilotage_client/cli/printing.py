@@ -1,4 +1,4 @@
-"""What commands print: tables, columns by `-af`, JSON; and on terminals colours and bars.
+"""Output of commands: tables, columns by `-af`, JSON; and on terminals colours and bars.
 
 `rich` is loaded on terminals only, so that pipes and scripts do not pay for it.
 """

@@ -59,7 +59,7 @@ def submit(client: Client, options: Namespace) -> int:
 
 
 def check(client: Client, options: Namespace) -> int:
-    """Tell all faults and warnings with their places; 0 without faults, 1 with some."""
+    """Faults and warnings with their places; exit code 0 without faults, 1 with some."""
     if not _is_dag(options):
         text, files = _jobs(options)
         found = client.check_jobs(text, files)

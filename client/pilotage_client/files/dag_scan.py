@@ -42,7 +42,7 @@ class Node:
 
 @dataclass
 class DagText:
-    """What a DAG file names.
+    """Names in a DAG file.
 
     `nodes` by name; `inner` and `spliced` are DAG files with their directories, `data` the files
     of requests, `scripts` programs with the node that they belong to, `others` plain files.
@@ -78,7 +78,7 @@ def is_dag_text(text: str) -> bool:
 
 
 def read_dag(text: str, include: Callable[[str], str] = lambda name: "") -> DagText:
-    """What the text of a DAG file names; `include` gives the text of an included file."""
+    """Names in the text of a DAG file; `include` gives the text of an included file."""
     found = DagText()
     _Reader(text, found, include).read()
     for name, variables in found.variables:

@@ -28,7 +28,7 @@ _RESCUE = re.compile(r"\.rescue\d{3}\Z")
 
 @dataclass(frozen=True)
 class DagFiles:
-    """What a submission sends: files by their names, the DAG files' names, and where it begins.
+    """Content of a submission: files by their names, the DAG files' names, and where it begins.
 
     `root` is the absolute path of the top, empty where nothing is named by one. `texts` are those
     that have to be read to learn what the DAG is. `notices` are told to the person.
@@ -62,7 +62,7 @@ class DagFiles:
 
 @dataclass(frozen=True)
 class JobFiles:
-    """What a submission of jobs sends beside its description."""
+    """Files of a submission of jobs, beside its description."""
 
     files: dict[str, Path]
     notices: Sequence[str]

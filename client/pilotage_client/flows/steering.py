@@ -198,7 +198,7 @@ def preview_bulk(
     ids: Sequence[int] | None = None,
     arguments: Mapping[str, Any] | None = None,
 ) -> Flow[Raw]:
-    """What acting on many objects would do; nothing is changed."""
+    """Preview of an action on many objects; nothing is changed."""
     content = {
         "list": of, "action": action, "reason": reason, "dry_run": True, "ids": ids,
         "filter": None if filters is None else {name: list(v) for name, v in filters.items()},

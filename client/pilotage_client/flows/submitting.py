@@ -91,7 +91,7 @@ def check_dag(
     *,
     description: os.PathLike[str] | str | None = None,
 ) -> Flow[Check]:
-    """What would become of a submission; nothing is stored."""
+    """Check of a submission; nothing is stored."""
     parts = _dag_parts(found, texts or {}, description, is_whole=False)
     answer = yield from ask(Request("POST", "dags/check/", body=Form(parts)))
     return Check.of(decoded(answer))
@@ -114,7 +114,7 @@ def submit_jobs(
 def check_jobs(
     description: str, found: JobFiles, *, options: Mapping[str, Any] | None = None
 ) -> Flow[Check]:
-    """What would become of a submission of jobs; nothing is stored."""
+    """Check of a submission of jobs; nothing is stored."""
     form = Form(_job_parts(description, found, options))
     answer = yield from ask(Request("POST", "jobs/check/", body=form))
     return Check.of(decoded(answer))
@@ -150,7 +150,7 @@ def follow_dag(found: DagFiles, texts: Mapping[str, str], key: str) -> Flow[Foll
 
 
 def followed_log(dag_id: int) -> Flow[FollowedLog]:
-    """How far the portal has read the log of a DAG that runs elsewhere."""
+    """Place up to which the portal has read the log of a DAG that runs elsewhere."""
     return FollowedLog.of((yield from get(at("dags", dag_id, "followed-log"))))
 
 

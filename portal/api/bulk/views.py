@@ -24,6 +24,7 @@ from portal.api.bulk.shapes import (
     BulkPreviewSerializer,
     StartBulkSerializer,
 )
+from portal.api.idempotency import once
 from portal.api.pagination import NewestFirst
 from portal.lists.bulk_filters import BulkFilter
 from portal.lists.selection import by_filter, named, operation_of, operation_token, still_matching
@@ -54,6 +55,7 @@ class BulkOperationList(ListView):
         """Return the operations that the caller may see."""
         return visible_operations(caller(self.request))
 
+    @once()
     @extend_schema(
         operation_id="bulk_start",
         summary="Preview an action on many objects, or confirm such a preview",
@@ -194,6 +196,7 @@ class StopBulkOperation(APIView):
 class RetryBulkOperation(APIView):
     """Try again what failed."""
 
+    @once()
     @extend_schema(
         summary="Preview the same for the objects that failed, and those that a stop left",
         request=None,

@@ -14,6 +14,7 @@ from rest_framework.response import Response
 
 from portal.api.base import WHY, ListView, caller, refusals, why_of
 from portal.api.credentials.shapes import CredentialSerializer
+from portal.api.idempotency import once
 from wms.core.actors import Actor
 from wms.pilots.credential_models import Credential
 from wms.pilots.credentials.selectors import visible_credentials
@@ -36,6 +37,7 @@ class CredentialList(ListView):
         """Everything that the caller may see."""
         return visible_credentials(caller(self.request))
 
+    @once()
     @extend_schema(
         summary="Give a frontend a credential",
         parameters=[WHY],

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django.utils import timezone
-from drf_spectacular.utils import PolymorphicProxySerializer, extend_schema
+from drf_spectacular.utils import OpenApiExample, PolymorphicProxySerializer, extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
@@ -29,6 +29,14 @@ class Explain(APIView):
         operation_id="explain",
         summary="Why it does not run, and what if",
         request=QuestionSerializer,
+        examples=[
+            OpenApiExample("Why has this DAG no site?", {"dag": 4127}, request_only=True),
+            OpenApiExample(
+                "What if it asked for less?",
+                {"dag": 4127, "changes": {"dag": {"RequestMemory": "2048"}}},
+                request_only=True,
+            ),
+        ],
         responses={
             200: PolymorphicProxySerializer(
                 component_name="Answer",

@@ -15,6 +15,7 @@ from rest_framework.views import APIView
 from portal.api.base import WHY, ListView, caller, refusals, why_of
 from portal.api.factories.views import TokenSerializer
 from portal.api.frontends.fields import FrontendField
+from portal.api.idempotency import once
 from portal.api.shapes import StrictSerializer, TextsByNameField
 from wms.accounting.models import Frontend
 from wms.core.actors import Actor
@@ -66,6 +67,7 @@ class RemoteFrontendList(ListView):
         """Everything that the caller may see."""
         return visible_remote_frontends(caller(self.request))
 
+    @once()
     @extend_schema(
         summary="Become the factory of a remote frontend",
         parameters=[WHY],

@@ -13,6 +13,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from portal.api.base import WHY, ListView, caller, refusals, why_of
+from portal.api.idempotency import once
 from portal.api.shapes import ObjectField, StrictSerializer
 from wms.core.actors import Actor
 from wms.factories.models import FactoryEntry, RemoteFactory
@@ -82,7 +83,11 @@ class NewFactorySerializer(serializers.Serializer[Any]):
     """A factory that was made, with its token, which is told this once."""
 
     factory = FactorySerializer()
-    token = serializers.CharField(help_text="Empty where this installation calls the factory.")
+    token = serializers.CharField(
+        allow_null=True,
+        help_text="Empty where this installation calls the factory, null where an equal request "
+        "made it before.",
+    )
 
 
 class FactoryList(ListView):
@@ -95,6 +100,7 @@ class FactoryList(ListView):
         """Everything that the caller may see."""
         return visible_factories(caller(self.request))
 
+    @once(hides=["token"])
     @extend_schema(
         summary="Make a remote factory",
         parameters=[WHY],

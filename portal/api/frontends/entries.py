@@ -11,6 +11,7 @@ from rest_framework.response import Response
 
 from portal.api.base import WHY, ListView, caller, refusals, why_of
 from portal.api.frontends.shapes import FrontendEntrySerializer
+from portal.api.idempotency import once
 from wms.core.actors import Actor
 from wms.sites.frontends.entries import delete_entry, save_entry
 from wms.sites.frontends.models import FrontendEntry
@@ -27,6 +28,7 @@ class FrontendEntryList(ListView):
         """Everything that the caller may see."""
         return visible_entries(caller(self.request))
 
+    @once()
     @extend_schema(
         summary="Give a frontend an entry at a queue",
         parameters=[WHY],

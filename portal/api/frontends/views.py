@@ -13,6 +13,7 @@ from rest_framework.views import APIView
 
 from portal.api.base import WHY, ListView, caller, refusals, why_of
 from portal.api.frontends.shapes import EntryStandingSerializer, FrontendSerializer
+from portal.api.idempotency import once
 from portal.api.pagination import ByName
 from wms.accounting.frontends import delete_frontend, save_frontend
 from wms.accounting.models import Frontend
@@ -38,6 +39,7 @@ class FrontendList(ListView):
         """Everything that the caller may see."""
         return visible_frontends(caller(self.request))
 
+    @once()
     @extend_schema(
         summary="Make a frontend",
         parameters=[WHY],

@@ -11,7 +11,7 @@ from django.db.models import QuerySet
 from django.http import HttpResponseBase
 from django.utils import timezone
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import OpenApiParameter, extend_schema
+from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schema
 from rest_framework.exceptions import ValidationError
 from rest_framework.generics import RetrieveAPIView
 from rest_framework.request import Request
@@ -52,6 +52,19 @@ class JobList(TakesJobs, ListView):
     @extend_schema(
         summary="Submit jobs",
         request=BODIES,
+        examples=[
+            OpenApiExample(
+                "A sweep of a hundred",
+                {
+                    "executable": "/bin/echo",
+                    "arguments": "$(Process)",
+                    "memory_mb": 500,
+                    "queue": 100,
+                },
+                request_only=True,
+                media_type="application/json",
+            )
+        ],
         parameters=[IDEMPOTENCY_KEY],
         responses={
             201: SubmittedClusterSerializer,

@@ -13,6 +13,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from portal.api.base import WHY, ListView, caller, refusals, why_of
+from portal.api.idempotency import once
 from portal.api.limits.shapes import GroupField, OwnerField
 from portal.api.shapes import StrictSerializer
 from wms.accounting.models import AccountingGroup, Quota
@@ -92,6 +93,7 @@ class QuotaList(ListView):
         """Everything that the caller may see."""
         return visible_quotas(caller(self.request))
 
+    @once()
     @extend_schema(
         summary="Set a quota",
         parameters=[WHY],

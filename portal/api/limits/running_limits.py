@@ -10,6 +10,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from portal.api.base import WHY, ListView, caller, refusals, why_of
+from portal.api.idempotency import once
 from portal.api.limits.shapes import RunningLimitSerializer
 from wms.core.actors import Actor
 from wms.jobs.limits import delete_limit, save_limit, visible_limits
@@ -33,6 +34,7 @@ class RunningLimitList(ListView):
         """Everything that the caller may see."""
         return visible_limits(caller(self.request))
 
+    @once()
     @extend_schema(
         summary="Set a running limit",
         parameters=[WHY],

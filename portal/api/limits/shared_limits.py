@@ -10,6 +10,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from portal.api.base import WHY, ListView, caller, refusals, why_of
+from portal.api.idempotency import once
 from portal.api.limits.shapes import SharedLimitSerializer
 from wms.core.actors import Actor
 from wms.dags.models import SharedLimit
@@ -37,6 +38,7 @@ class SharedLimitList(ListView):
         """Everything that the caller may see."""
         return visible_shared_limits(caller(self.request))
 
+    @once()
     @extend_schema(
         summary="Set a limit that DAGs share",
         parameters=[WHY],

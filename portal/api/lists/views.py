@@ -15,6 +15,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from portal.api.base import AcceptsAnything, caller, refusals
+from portal.api.idempotency import once
 from portal.api.lists.shapes import (
     FilterChangeSerializer,
     SavedFilterSerializer,
@@ -70,6 +71,7 @@ class SavedFilterList(GenericAPIView[SavedFilter]):
         seen = visible_filters(caller(request))
         return Response(SavedFilterSerializer(seen, many=True).data)
 
+    @once()
     @extend_schema(
         summary="Save a filter",
         request=SaveFilterSerializer,

@@ -15,6 +15,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from portal.api.base import caller, refusals
+from portal.api.idempotency import once
 from portal.api.notices.shapes import (
     MarkedSerializer,
     MarkReadSerializer,
@@ -85,6 +86,7 @@ class SubscriptionList(ListAPIView[Subscription]):
         """Return the caller's own."""
         return own_subscriptions(caller(self.request))
 
+    @once()
     @extend_schema(
         summary="Subscribe",
         request=SubscribeSerializer,

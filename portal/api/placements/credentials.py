@@ -13,6 +13,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from portal.api.base import WHY, ListView, caller, refusals, why_of
+from portal.api.idempotency import once
 from portal.api.shapes import StrictSerializer
 from wms.core.actors import Actor
 from wms.placement.credentials import (
@@ -65,6 +66,7 @@ class PlacementCredentialList(ListView):
         """The caller's own."""
         return own_credentials(caller(self.request)).order_by("-pk")
 
+    @once()
     @extend_schema(
         summary="Set the credential that your transfers show to an endpoint",
         parameters=[WHY],

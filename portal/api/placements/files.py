@@ -12,6 +12,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from portal.api.base import ListView, caller, refusals
+from portal.api.idempotency import once
 from portal.api.shapes import StrictSerializer
 from portal.lists.filters import LogicalFileFilter
 from wms.core.actors import Actor
@@ -82,7 +83,7 @@ class RemovalSerializer(StrictSerializer, serializers.Serializer[Any]):
     reason = serializers.CharField(max_length=2000)
 
 
-class RemovalRequestSerializer(serializers.Serializer[Any]):
+class OrderedRemovalSerializer(serializers.Serializer[Any]):
     """The placement request that removes the file."""
 
     request = serializers.IntegerField()
@@ -112,10 +113,11 @@ class LogicalFileDetail(APIView):
 class LogicalFileRemoval(APIView):
     """Removal of a logical file from its storages."""
 
+    @once()
     @extend_schema(
         summary="Remove a file from one storage, or from all",
         request=RemovalSerializer,
-        responses={201: RemovalRequestSerializer, **refusals(400, 403, 404)},
+        responses={201: OrderedRemovalSerializer, **refusals(400, 403, 404, 409)},
     )
     def post(self, request: Request, file_id: int) -> Response:
         """A placement request does it, in the owner's name and with the owner's credentials."""

@@ -86,7 +86,7 @@ class PlacementDetailSerializer(PlacementRequestSerializer):
         return node.dag_id if node is not None else None
 
     def get_waits_because(self, request: PlacementRequest) -> str:
-        """Tell why it has not begun."""
+        """Reason why it has not begun."""
         return why_it_waits(request, timezone.now())
 
     def get_node(self, request: PlacementRequest) -> int | None:

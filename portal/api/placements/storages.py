@@ -13,6 +13,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from portal.api.base import WHY, ListView, caller, refusals, why_of
+from portal.api.idempotency import once
 from portal.api.pagination import ByName
 from portal.api.shapes import StrictSerializer
 from wms.core.actors import Actor
@@ -122,6 +123,7 @@ class StorageList(ListView):
         }  # fmt: skip
         return StorageSerializer(*args, **kwargs)
 
+    @once()
     @extend_schema(
         summary="Set up a storage",
         parameters=[WHY],

@@ -15,6 +15,7 @@ from portal.api.actions import ActionView
 from portal.api.base import ListView, caller, refusals
 from portal.api.dags.shapes import FaultyDagSerializer
 from portal.api.dags.submissions import read_submission
+from portal.api.idempotency import once
 from portal.api.problems import CONTENT_TYPE
 from portal.api.schedules import shapes
 from portal.api.uploads import TakesFiles
@@ -44,6 +45,7 @@ class ScheduleList(TakesFiles, ListView):
         """Everything that the caller may see."""
         return selectors.listed_schedules(caller(self.request))
 
+    @once()
     @extend_schema(
         summary="Make a schedule, by which a DAG is submitted again and again",
         request={"multipart/form-data": shapes.ScheduleSubmissionSerializer},

@@ -14,6 +14,7 @@ from rest_framework.views import APIView
 
 from matching.ads.classads import MAX_AD_BYTES
 from portal.api.base import caller, refusals
+from portal.api.idempotency import once
 from portal.api.sites import shapes
 from portal.api.uploads import AdText, JsonAdText, refuse_large_body
 from wms.core.actors import Actor
@@ -32,6 +33,7 @@ class Advertise(APIView):
         refuse_large_body(request._request, limit_bytes=MAX_AD_BYTES)
         super().initial(request, *args, **kwargs)
 
+    @once()
     @extend_schema(
         request={"text/plain": OpenApiTypes.STR, "application/json": OpenApiTypes.OBJECT},
         responses={

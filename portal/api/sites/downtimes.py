@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from django.db.models import QuerySet
 from django.utils import timezone
-from drf_spectacular.utils import OpenApiParameter, extend_schema
+from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schema
 from rest_framework import status
 from rest_framework.generics import RetrieveAPIView
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from portal.api.base import ListView, caller, refusals
+from portal.api.idempotency import once
 from portal.api.sites import shapes
 from portal.lists.downtime_filters import DowntimeFilter
 from wms.core.actors import Actor
@@ -37,9 +38,22 @@ class EveryDowntime(ListView):
         """Downtimes, past and cancelled ones included."""
         return listed_downtimes(caller(self.request))
 
+    @once()
     @extend_schema(
         summary="Enter a downtime at several sites",
         request=shapes.DowntimeOfSitesSerializer,
+        examples=[
+            OpenApiExample(
+                "A week-end",
+                {
+                    "sites": ["UW", "CERN"],
+                    "start": "2027-01-09T06:00:00Z",
+                    "end": "2027-01-10T18:00:00Z",
+                    "reason": "new switches",
+                },
+                request_only=True,
+            )
+        ],
         responses={
             201: shapes.DowntimeSerializer(many=True),
             **refusals(400, 403, 404),
@@ -68,6 +82,7 @@ class DowntimeList(ListView):
         user = caller(self.request)
         return listed_downtimes(user).filter(site=find_visible_site(user, self.kwargs["name"]))
 
+    @once()
     @extend_schema(
         summary="Enter a downtime",
         request=shapes.DowntimeTermsSerializer,

@@ -57,7 +57,7 @@ class RequestSerializer(serializers.ModelSerializer[PressureRequest]):
         ]  # fmt: skip
 
 
-class FrontendRequestSerializer(RequestSerializer):
+class RequestOfFrontendSerializer(RequestSerializer):
     """Request of one frontend for pilots of a queue, and the result of its last turn."""
 
     frontend = _frontend()
@@ -101,7 +101,7 @@ class PressureSerializer(serializers.Serializer[Pressure]):
     request = RequestSerializer(
         allow_null=True, help_text="Null before the director has looked at the queue."
     )
-    requests = FrontendRequestSerializer(many=True, help_text="That of each frontend.")
+    requests = RequestOfFrontendSerializer(many=True, help_text="That of each frontend.")
     troubles = ContactSerializer(many=True)
     owners = serializers.SerializerMethodField(
         help_text="Where each pilot is private to somebody else: for whom they are."

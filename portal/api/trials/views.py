@@ -14,6 +14,7 @@ from rest_framework.views import APIView
 
 from portal.api.base import WHY, ListView, caller, refusals, why_of
 from portal.api.dags.submissions import ORIGIN_FIELDS, check_parts, sent_origin, sent_truth
+from portal.api.idempotency import once
 from portal.api.trials import shapes
 from portal.api.uploads import TakesFiles
 from portal.lists.trial_filter import TrialFilter
@@ -82,6 +83,7 @@ def _read_first(request: Request) -> None:
 class CheckTrial(_NewTrial):
     """Check DAG files by a worker."""
 
+    @once()
     @extend_schema(
         operation_id="trials_check",
         summary="Check a DAG as the command check_dag does",
@@ -104,6 +106,7 @@ class CheckTrial(_NewTrial):
 class DryRunTrial(_NewTrial):
     """Try DAG files by a worker, without running anything."""
 
+    @once()
     @extend_schema(
         operation_id="trials_dry_run",
         summary="Try a DAG as the command simulate_dag does",

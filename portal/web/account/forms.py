@@ -15,8 +15,22 @@ class TokenForm(forms.Form):
 
     LIFETIMES = (("7", "a week"), ("30", "30 days"), ("90", "90 days"), ("365", "a year"))
 
+    POWERS = (
+        ("", "everything that you may"),
+        ("read", "read"),
+        ("read submit", "read and submit"),
+        ("read submit control", "read, submit and steer"),
+        ("read site", "read, and act for sites"),
+    )
+
     name = forms.CharField(max_length=100)
+    powers = forms.ChoiceField(choices=POWERS, required=False, initial="")
     days = forms.ChoiceField(choices=[*LIFETIMES, ("", "no expiry")], required=False, initial="90")
+
+    @property
+    def scopes(self) -> list[str] | None:
+        """Scopes of the token; None for all."""
+        return self.cleaned_data["powers"].split() or None
 
     def expires_at(self, now: datetime) -> datetime | None:
         """End of the token's validity; None for never."""

@@ -52,6 +52,7 @@ def add_token(request: HttpRequest) -> HttpResponse:
         request.user,
         name=form.cleaned_data["name"],
         expires_at=form.expires_at(timezone.now()),
+        scopes=form.scopes,
         actor=Actor.person(request.user),
     )
     return show_account(request, "tokens", issued=issued)

@@ -105,7 +105,7 @@ def forget(request: HttpRequest, file_id: int) -> HttpResponse:
 def _change(
     request: HttpRequest, file_id: int, act: Callable[[dict[str, Any]], HttpResponse]
 ) -> HttpResponse:
-    """What `act` answers; a refusal is shown on the file's page, to which a GET leads."""
+    """Answer of `act`; a refusal is shown on the file's page, to which a GET leads."""
     find_file(request.user, file_id)
     if request.method != "POST":
         return redirect("web:logical-file", file_id=file_id)

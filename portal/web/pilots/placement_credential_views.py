@@ -24,7 +24,7 @@ from wms.placement.credentials import (
 
 
 class CredentialForm(forms.Form):
-    """What is set for an endpoint; the service checks what it says."""
+    """Form of a credential for an endpoint; the service checks what it says."""
 
     endpoint = forms.CharField(max_length=300)
     user = forms.CharField(max_length=255, required=False)

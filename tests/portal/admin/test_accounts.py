@@ -110,7 +110,7 @@ def _token_in(page: str) -> str:
 
 
 def test_a_token_is_shown_once(olga: Client, people: SimpleNamespace) -> None:
-    answer = olga.post(ADD_TOKEN, {"user": people.olga.pk, "name": "laptop"})
+    answer = olga.post(ADD_TOKEN, {"user": people.olga.pk, "name": "laptop", "scopes": ["read"]})
 
     text = _token_in(answer.content.decode())
     assert "no-store" in answer["Cache-Control"]
@@ -125,18 +125,23 @@ def test_a_token_is_shown_once(olga: Client, people: SimpleNamespace) -> None:
 
 
 def test_an_operator_makes_tokens_for_oneself_only(olga: Client, people: SimpleNamespace) -> None:
-    errors = _errors(olga.post(ADD_TOKEN, {"user": people.alice.pk, "name": "stolen"}))
+    errors = _errors(
+        olga.post(ADD_TOKEN, {"user": people.alice.pk, "name": "x", "scopes": ["read"]})
+    )
 
     assert list(errors) == ["user"]
     assert not ApiToken.objects.exists()
 
 
 def test_an_administrator_makes_tokens_for_others(ada: Client, people: SimpleNamespace) -> None:
-    answer = ada.post(ADD_TOKEN, {"user": people.alice.pk, "name": "robot"})
+    answer = ada.post(
+        ADD_TOKEN, {"user": people.alice.pk, "name": "robot", "scopes": ["read", "submit"]}
+    )
 
     text = _token_in(answer.content.decode())
     assert authenticate_token(text, now=timezone.now()) == people.alice
     assert AuditEntry.objects.get(action="create token").actor == "ada"
+    assert ApiToken.objects.get().scopes == ["read", "submit"]
 
 
 def test_a_token_is_revoked(olga: Client, people: SimpleNamespace) -> None:

@@ -11,8 +11,10 @@ from django.test import Client
 from django.utils import timezone
 from rest_framework.test import APIClient
 
+from portal.config.version import product_version
 from tests import factories
-from wms.core.models import ApiToken
+from wms.core.actors import Actor
+from wms.core.models import ApiToken, User
 from wms.core.tokens import create_token, revoke_tokens
 
 URL = "/api/v1/dags/"
@@ -22,7 +24,7 @@ def _get(credential: str) -> int:
     answer = APIClient().get(URL, HTTP_AUTHORIZATION=credential)
     if answer.status_code == 401:
         assert answer["Content-Type"] == "application/problem+json"
-        assert answer["WWW-Authenticate"] == "Token"
+        assert answer["WWW-Authenticate"] == "Bearer"
         assert answer.json()["title"] == "Unauthorized"
     return answer.status_code
 
@@ -31,10 +33,10 @@ def test_a_visitor_gets_a_problem_and_the_challenge(db: None) -> None:
     answer = APIClient().get(URL)
 
     assert answer.status_code == 401
-    assert answer["WWW-Authenticate"] == "Token"
+    assert answer["WWW-Authenticate"] == "Bearer"
     told = answer.json()
     assert set(told) == {"type", "title", "status", "detail", "findings", "request_id"}
-    assert "`Authorization: Token <token>`" in told["detail"]
+    assert "`Authorization: Bearer <token>`" in told["detail"]
 
 
 def test_a_token_lets_its_user_in(people: SimpleNamespace) -> None:
@@ -106,3 +108,61 @@ def test_a_session_changes_nothing_without_the_csrf_token(people: SimpleNamespac
     assert "CSRF" in answer.json()["detail"]
     dag.refresh_from_db()
     assert dag.state == "idle"
+
+
+@pytest.mark.parametrize("scheme", ["Token", "token", "Bearer", "bearer"])
+def test_both_schemes_let_a_token_in(people: SimpleNamespace, scheme: str) -> None:
+    assert _get(f"{scheme} {factories.token_for(people.alice)}") == 200
+
+
+def _refusal(credential: str) -> str:
+    answer = APIClient().get(URL, HTTP_AUTHORIZATION=credential)
+    assert answer.status_code == 401
+    return str(answer.json()["type"])
+
+
+def test_the_type_tells_what_is_wrong_with_a_token(people: SimpleNamespace) -> None:
+    text = factories.token_for(people.alice)
+    row = ApiToken.objects.get()
+
+    assert _refusal("Bearer plt_0000000000_x") == "/problems/token-unknown/"
+    assert _refusal(f"Bearer {text}x") == "/problems/token-unknown/"
+    assert _refusal("Bearer plj_1_1_1_0") == "/problems/token-unknown/"
+    assert _refusal("Basic x") == "/problems/not-authenticated/"
+    User.objects.filter(pk=people.alice.pk).update(is_active=False)
+    assert _refusal(f"Bearer {text}") == "/problems/account-off/"
+    ApiToken.objects.update(expires_at=timezone.now() - timedelta(hours=1))
+    assert _refusal(f"Bearer {text}") == "/problems/token-expired/"
+    ApiToken.objects.update(revoked_at=timezone.now())
+    assert _refusal(f"Bearer {text}") == "/problems/token-revoked/"
+    assert row.last_used_at is None
+
+
+def test_a_caller_is_told_who_it_is(people: SimpleNamespace) -> None:
+    group = factories.accounting(people.olga)
+    site = factories.site()
+    site.administrators.add(people.olga)
+    text = create_token(people.olga, name="nightly", actor=Actor.person(people.olga))
+
+    told = APIClient().get("/api/v1/me/", HTTP_AUTHORIZATION=f"Bearer {text}").json()
+
+    assert (told["username"], told["role"]) == ("olga", "operator")
+    assert told["permissions"] == ["viewer", "user", "site_admin", "shifter", "operator"]
+    assert (told["groups"], told["administered_sites"]) == ([group.name], [site.name])
+    assert (told["token"]["name"], told["token"]["expires_at"]) == ("nightly", None)
+    assert "secret" not in str(told)
+
+
+def test_a_session_has_no_token(people: SimpleNamespace, client: Client) -> None:
+    client.force_login(people.alice)
+
+    assert client.get("/api/v1/me/").json()["token"] is None
+
+
+def test_the_version_names_the_portal(people: SimpleNamespace, client: Client) -> None:
+    client.force_login(people.alice)
+
+    told = client.get("/api/v1/version/").json()
+
+    assert (told["product"], told["version"], told["api"]) == ("Pilotage", product_version(), "v1")
+    assert told["portal"] == client.get("/health/live").json()["portal"]

@@ -209,7 +209,7 @@ def test_a_quota_refuses_with_its_numbers(people: SimpleNamespace, alice: APICli
 
     assert answer.status_code == 409
     problem = answer.json()
-    assert problem["type"] == "urn:pilotage:quota"
+    assert problem["type"] == "/problems/quota/"
     assert (problem["quota"], problem["limit"], problem["asked"]) == ("waiting_jobs", 5, 6)
     assert not Cluster.objects.exists()
 

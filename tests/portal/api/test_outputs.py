@@ -28,7 +28,7 @@ from tests.wms.jobs.sandboxes.samples import (
 from wms.jobs.models import Cluster, OutputLease
 from wms.jobs.sandboxes import sweep
 
-REMOVED = "urn:pilotage:outputs-removed"
+REMOVED = "/problems/outputs-removed/"
 
 
 @pytest.fixture

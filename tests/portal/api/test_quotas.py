@@ -91,7 +91,7 @@ def test_a_submission_beyond_a_quota_is_told_which_and_by_how_much(
     )
 
     told = answer.json()
-    assert (answer.status_code, told["type"]) == (409, "urn:pilotage:quota"), told
+    assert (answer.status_code, told["type"]) == (409, "/problems/quota/"), told
     facts = {name: told[name] for name in ("quota", "whose", "limit", "used", "asked")}
     assert facts == {
         "quota": "waiting_jobs", "whose": "user alice", "limit": 2, "used": 1, "asked": 2,

@@ -142,7 +142,7 @@ def test_a_test_pilot_is_sent_and_a_second_one_refused_with_the_name_of_the_firs
     assert sent.status_code == 201
     made = sent.json()
     assert (made["state"], made["test"], made["test_verdict"]) == ("submitted", "checks", "waiting")
-    assert (again.status_code, again.json()["type"]) == (409, "urn:pilotage:open-test")
+    assert (again.status_code, again.json()["type"]) == (409, "/problems/open-test/")
     assert again.json()["pilot"] == made["uuid"]
     assert (
         sam.post(address.replace("short", "none"), {"reason": "x"}, format="json").status_code

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
+from django.utils import timezone
 from rest_framework.test import APIClient
 
 from tests import factories
@@ -22,6 +23,8 @@ from wms.core.models import AuditEntry, User
 from wms.dags.models import Dag
 from wms.jobs.content.blobs import open_blob
 from wms.jobs.models import WorkspaceFile
+from wms.sites.ads import publish_ads
+from wms.sites.models import Site
 
 
 def test_a_dag_with_its_files_is_stored(alice: APIClient) -> None:
@@ -312,3 +315,20 @@ def test_a_viewer_may_not_submit(
     assert answer.status_code == 403
     assert "role user" in answer.json()["detail"]
     assert is_nothing_stored()
+
+
+def test_a_check_and_a_submission_name_what_sites_require_and_the_dag_does_not_set(
+    alice: APIClient,
+) -> None:
+    site = factories.site()
+    Site.objects.filter(pk=site.pk).update(requirements="TARGET.WANT_X =?= true")
+    publish_ads({}, now=timezone.now())
+
+    checked = alice.post(f"{URL}check/", dag_form()).json()
+    submitted = alice.post(URL, dag_form())
+
+    assert checked["is_faultless"]
+    assert submitted.status_code == 201
+    for answer in (checked, submitted.json()):
+        [warning] = answer["warnings"]
+        assert "The only site requires WANT_X = true" in warning["message"]

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import pytest
 from django.conf import settings
 from django.test import Client, override_settings
+from django.urls import reverse
 from django.utils import timezone
 
 from portal.personal.services import save_filter
@@ -20,7 +21,7 @@ from wms.accounting.frontends import DEFAULT_KEY
 from wms.accounting.models import AccountingGroup, Quota
 from wms.accounting.services import save_quota
 from wms.core.actors import Actor
-from wms.core.models import ApiToken, AuditEntry, User
+from wms.core.models import ApiToken, AuditEntry, Scope, User
 from wms.core.tokens import authenticate_token, create_token
 from wms.failures import grouping
 from wms.failures.models import FailureGroup
@@ -373,3 +374,15 @@ def test_the_tab_of_quotas_tells_what_is_used_of_each(
 
     for words in ("user alice", "group physics", "100 B", "2 KiB", "77", "12,345"):
         assert words in page
+
+
+def test_a_token_is_made_for_what_was_chosen(client: Client, people: SimpleNamespace) -> None:
+    client.force_login(people.alice)
+
+    for powers in ("", "read submit"):
+        client.post(reverse("web:add-token"), {"name": "t", "days": "7", "powers": powers})
+    refused = client.post(reverse("web:add-token"), {"name": "t", "days": "7", "powers": "fly"})
+
+    scopes = [token.scopes for token in ApiToken.objects.order_by("pk")]
+    assert scopes == [Scope.values, ["read", "submit"]]
+    assert refused.status_code == 400

@@ -66,7 +66,7 @@ def test_a_user_has_so_many_places_and_others_have_theirs(users: list[User]) -> 
         with heavy_place(bob):
             pass
 
-    assert (refused.value.status, refused.value.type) == (429, "urn:pilotage:busy")
+    assert (refused.value.status, refused.value.code) == (429, "busy")
     assert refused.value.retry_after_s
     with heavy_place(alice):
         pass

@@ -26,6 +26,7 @@ EXEMPT = {
     "CREATE_DATABASE": _NO_TABLE,
     "READ_DURABILITY": _NO_TABLE,
     "READ_CLOCK": _NO_TABLE,
+    "READ_SNAPSHOT": _NO_TABLE,
     "FIND_SETTLED": "reads the sessions of the server, which are few and have no index",
     "COUNT_SESSIONS": "reads the sessions of the server, which are few and have no index",
     "LIMIT_STATEMENTS": _NO_TABLE,

@@ -71,7 +71,7 @@ class PlainRun(NamedTuple):
 
     @property
     def span(self) -> tuple[int, int]:
-        """Where the lines begin and end in the text."""
+        """Begin and end of the lines in the text."""
         return self.stretch.start, self.stretch.end
 
     @property

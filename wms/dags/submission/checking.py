@@ -147,7 +147,7 @@ def request_deadline(size_bytes: int) -> Deadline:
 
 
 def _abilities(owner: User | None) -> Abilities:
-    """What placements can do; what this portal's settings and storages allow, for an owner."""
+    """Abilities of placements: what this portal's settings and storages allow, for an owner."""
     if owner is None:
         return abilities(is_here=False)
     return abilities(spaces=words_for_space(), storages=names_of_storages())

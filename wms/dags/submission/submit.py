@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, BinaryIO
 
 from django.db import transaction
+from django.utils import timezone
 
 from matching.negotiation.deadline import Deadline
 from wms.accounting.services import ensure_submitter
@@ -26,9 +27,11 @@ from wms.core.policy import require_role
 from wms.dags.language.origin import TOP, Origin
 from wms.dags.models import Dag, DagEvent
 from wms.dags.priorities import checked_priority
+from wms.dags.rescue.names import rescue_stem
 from wms.dags.rescue.rescue_files import BY_DEFAULT, Resumption
 from wms.dags.states import Binding
 from wms.dags.submission.checking import CheckedDag, FaultyDag, check_dag
+from wms.dags.submission.expected_sites import site_warnings
 from wms.dags.submission.quota_usage import jobs_to_come
 from wms.dags.submission.runs import (
     SUBMIT_EVENT,
@@ -152,7 +155,7 @@ def submission_warnings(dag: Dag) -> list[Finding]:
 
 
 def check_submission(submission: DagSubmission, *, owner: User) -> CheckedDag:
-    """All findings about a DAG; nothing is stored.
+    """All findings about a DAG; nothing is stored. One warning is that no site takes it now.
 
     Raises InvalidInput for faults of the request itself: names, options.
     """
@@ -186,6 +189,14 @@ def check_submission(submission: DagSubmission, *, owner: User) -> CheckedDag:
         deadline=submission.deadline,
     )
     all_labels(submission.labels, checked.description)
+    if not checked.findings:
+        checked.warnings += site_warnings(
+            checked,
+            name=rescue_stem(submission.dag_files).removesuffix(".dag"),
+            owner=owner,
+            file=submission.description_name or submission.dag_name,
+            now=timezone.now(),
+        )
     return checked
 
 

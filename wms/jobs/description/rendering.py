@@ -355,7 +355,7 @@ class Renderer:
     def _shared_values(
         self, context: NodeContext, compiled: CompiledDescription, given: Mapping[str, str]
     ) -> SharedValues:
-        """What the jobs of nodes like this one have in common, made once."""
+        """Common part of the jobs of nodes like this one, made once."""
         key = compiled, context.directory, frozenset(given)
         shared = self._shared.get(key)
         if shared is None:

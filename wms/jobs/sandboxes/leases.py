@@ -18,7 +18,7 @@ from wms.jobs.models import Cluster, Job, OutputLease
 class OutputsRemoved(NotFound):
     """These outputs were there, and were removed when their time was over."""
 
-    type = "urn:pilotage:outputs-removed"
+    code = "outputs-removed"
 
 
 def begin_if_ended(cluster: Cluster, *, now: datetime) -> None:

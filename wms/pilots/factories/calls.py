@@ -146,7 +146,7 @@ def _understood(content: bytes, read: Callable[[object], T]) -> T:
 
 
 def _detail(error: urllib.error.HTTPError) -> str:
-    """What a refusal says of its reason, on one line."""
+    """Reason of a refusal, on one line."""
     try:
         detail = json.loads(error.read(10_000))["detail"]
     except (OSError, http.client.HTTPException, ValueError, KeyError, TypeError):

@@ -49,14 +49,14 @@ _ALIVE_WORDS = {
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What is told of an order: its row's id, and the word."""
+    """Report on an order: its row's id, and the word."""
 
     pk: int
     word: PilotWord
 
 
 def word_of(order: RemoteOrder) -> PilotWord:
-    """What the frontend is told of an order, by its pilot if it has one."""
+    """Report of an order to the frontend, by its pilot if it has one."""
     state, reason = _state_of(order)
     pilot = order.pilot
     return PilotWord(
@@ -90,7 +90,7 @@ def report_to(remote: RemoteFrontend, now: datetime) -> tuple[Report, dict[int, 
 
 
 def words_to_tell(remote: RemoteFrontend) -> list[Told]:
-    """What the frontend was not told yet, the oldest orders first; as much as one call takes."""
+    """Reports that the frontend was not told yet, oldest orders first; as many as a call takes."""
     room = _MOST_BYTES_OF_WORDS
     orders = RemoteOrder.objects.filter(remote=remote, is_settled=False).select_related("pilot")
     orders = orders.defer("pilot__node", "pilot__load", "sealed").order_by("pk")

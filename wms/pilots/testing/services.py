@@ -34,7 +34,7 @@ _NO_JOBS = "a test pilot that takes no jobs: it ends after its checks"
 class OpenTest(Conflict):
     """Another test pilot of the queue is under way; `pilot` is its name, `number` its page's."""
 
-    type = "urn:pilotage:open-test"
+    code = "open-test"
 
     def __init__(self, message: str, *, pilot: UUID, number: int) -> None:
         super().__init__(message)

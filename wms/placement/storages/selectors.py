@@ -23,7 +23,7 @@ from wms.placement.storages.models import Storage
 
 @dataclass(frozen=True, slots=True)
 class StorageUse:
-    """What moves from and to a storage, and what waits for it."""
+    """Load of a storage: requests under way, and those that wait for it."""
 
     running: int = 0
     waiting: int = 0
@@ -104,7 +104,7 @@ def names_of_storages() -> set[str]:
 
 
 def words_for_space() -> set[str]:
-    """What may be named where space is allocated: storages, and hosts that lead to one. A query."""
+    """Names that space can be allocated at: storages, and hosts that lead to one. A query."""
     offers = _offering()
     return {each.name.lower() for each in offers} | {
         host for host, found in _by_host(offers).items() if len(found) == 1

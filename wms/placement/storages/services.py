@@ -173,7 +173,7 @@ def target_of(storage: Storage) -> str:
 
 
 def place_waiting_requests() -> int:
-    """Tell requests that wait in which storages their files lie now; how many it changed for.
+    """Renew in which storages the files of waiting requests lie; returns how many changed.
 
     The caller has opened a transaction. Its cost is that of all that wait: storages change rarely.
     """

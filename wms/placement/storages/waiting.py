@@ -14,7 +14,7 @@ from wms.placement.storages.models import Storage
 
 
 def why_it_waits(request: PlacementRequest, now: datetime) -> str:
-    """What is against beginning a request; empty where nothing is, or it does not wait.
+    """Obstacle to beginning a request; empty where nothing is, or it does not wait.
 
     One whose next attempt comes later waits for that time, which its row tells.
     """

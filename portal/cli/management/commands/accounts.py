@@ -16,7 +16,7 @@ from django.utils import timezone
 from wms.core.accounts import ensure_account
 from wms.core.actors import Actor
 from wms.core.errors import PilotageError
-from wms.core.models import Role, User
+from wms.core.models import Role, Scope, User
 from wms.core.tokens import create_token
 
 #: Whoever may read the portal's database may do all of this; the audit names the command line.
@@ -39,6 +39,10 @@ class Command(BaseCommand):
         token = commands.add_parser("token", help="make a token of an account and print it")
         token.add_argument("username")
         token.add_argument("--name", required=True, help="what it is for, as its owner sees it")
+        token.add_argument(
+            "--scopes", nargs="+", choices=Scope.values, metavar="SCOPE",
+            help=f"what it may be used for, of {', '.join(Scope.values)}; by default all",
+        )  # fmt: skip
         token.add_argument("--days", type=int, default=90, help="so long it is valid")
 
     def handle(self, *args: Any, what: str, username: str, **options: Any) -> None:
@@ -84,4 +88,6 @@ def _token(username: str, options: dict[str, Any]) -> str:
     if not 1 <= options["days"] <= _MAX_DAYS:
         raise CommandError(f"--days is from 1 to {_MAX_DAYS}.")
     until = timezone.now() + timedelta(days=options["days"])
-    return create_token(user, name=options["name"], actor=_ACTOR, expires_at=until)
+    return create_token(
+        user, name=options["name"], actor=_ACTOR, expires_at=until, scopes=options["scopes"]
+    )

@@ -17,7 +17,7 @@ _PIECE = 64 * 1024
 
 @dataclass
 class HttpServer:
-    """What the server has, and how it misbehaves."""
+    """Content of the server, and its faults."""
 
     files: dict[str, bytes] = field(default_factory=dict)
     port: int = 0

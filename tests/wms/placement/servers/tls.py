@@ -42,7 +42,7 @@ def make_certificate(folder: Path, address: str = "127.0.0.1") -> Path:
 
 
 def server_side(certificate: Path) -> ssl.SSLContext:
-    """What a server needs to speak TLS."""
+    """Key and certificate of a server."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate)
     return context

@@ -371,7 +371,7 @@ def _code_and_signal(status: int | None, plan: LaunchPlan) -> tuple[int | None, 
 
 
 def _is_terminated(answer: dict[str, Any], plan: LaunchPlan) -> bool:
-    """Tell whether SIGTERM has ended a payload, or what it waited for."""
+    """True if SIGTERM has ended a payload, or what it waited for."""
     if "status" not in answer:
         return False
     code, number = _code_and_signal(answer["status"], plan)

@@ -1,0 +1,56 @@
+"""URL patterns of placements in the API: requests, credentials, storages, logical files."""
+
+from __future__ import annotations
+
+from django.urls import path, re_path
+
+from portal.api.actions import view_of
+from portal.api.placements import credentials, files, storages, views
+from wms.actions.sites_and_pilots import PLACEMENTS
+
+_STORAGE = "(?P<storage>[A-Za-z0-9_.-]+)"
+
+urlpatterns = [
+    path(
+        "placement-credentials/",
+        credentials.PlacementCredentialList.as_view(),
+        name="placement-credentials",
+    ),
+    path(
+        "placement-credentials/<int8:placement_credential_id>/",
+        credentials.PlacementCredentialDetail.as_view(),
+        name="placement-credential",
+    ),
+    path("storages/", storages.StorageList.as_view(), name="storages"),
+    re_path(f"^storages/{_STORAGE}/$", storages.StorageDetail.as_view(), name="storage"),
+    path("logical-files/", files.LogicalFileList.as_view(), name="logical-files"),
+    path(
+        "logical-files/<int8:file_id>/",
+        files.LogicalFileDetail.as_view(),
+        name="logical-file",
+    ),
+    path(
+        "logical-files/<int8:file_id>/remove/",
+        files.LogicalFileRemoval.as_view(),
+        name="logical-file-remove",
+    ),
+    path(
+        "logical-files/<int8:file_id>/forget/",
+        files.ReplicaForgetting.as_view(),
+        name="logical-file-forget",
+    ),
+    path("placement-requests/", views.PlacementList.as_view(), name="placements"),
+    path(
+        "placement-requests/<int8:request_id>/",
+        views.PlacementDetail.as_view(),
+        name="placement",
+    ),
+    *(
+        path(
+            f"placement-requests/<int8:request_id>/{action.name}/",
+            view_of(action, views.PlacementAction),
+            name=f"placement-{action.name}",
+        )
+        for action in PLACEMENTS.in_api
+    ),
+]

@@ -1,0 +1,78 @@
+"""Scopes that a token needs for a request: one table, by the name of the address.
+
+To read needs `read`, to change what stands here. A name that is missing needs every scope, so that
+a new address is closed to narrow tokens until it has its line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from rest_framework.permissions import SAFE_METHODS
+from rest_framework.request import Request
+
+from wms.core.models import ApiToken, Scope
+from wms.core.tokens import require_scopes
+
+#: Addresses that tell a program about itself, with any token.
+_OPEN = frozenset({"me", "version", "schema"})
+_READ, _SUBMIT, _CONTROL = {Scope.READ}, {Scope.SUBMIT}, {Scope.CONTROL}
+_SITE, _ADMIN = {Scope.SITE}, {Scope.ADMIN}
+#: What posts, and changes nothing; what makes work; what steers it; what concerns sites and pilots;
+#: what holds for all.
+OF_WRITES: Mapping[str, set[Scope]] = {
+    **dict.fromkeys(["explain", "dags-check", "jobs-check"], _READ),
+    **dict.fromkeys(
+        [
+            "dags", "dags-follow", "dag-followed-log", "dag-rescue", "dag-grow", "jobs",
+            "cluster-rerun", "schedules", "trials-check", "trials-dry-run", "trial-stop",
+            "placements", "placement-credentials", "placement-credential",
+        ],
+        _SUBMIT,
+    ),
+    "sites-yaml": _SITE | _ADMIN,
+    # It acts on lists of work and of sites.
+    **dict.fromkeys(["bulk", "bulk-stop", "bulk-retry"], _CONTROL | _SITE),
+    **dict.fromkeys(
+        ["filters", "filter", "notices-read", "subscriptions", "subscription", "campaign-deadline"],
+        _CONTROL,
+    ),
+    **dict.fromkeys(["ads", "ad", "downtimes", "downtime", "downtimes-import"], _SITE),
+    **dict.fromkeys(
+        [
+            "credentials", "credential", "frontends", "frontend", "frontend-entries",
+            "frontend-entry", "quotas", "quota", "running-limits", "running-limit",
+            "shared-limits", "shared-limit", "remote-factories", "remote-factory",
+            "remote-factory-token", "remote-frontends", "remote-frontend", "remote-frontend-token",
+            "task-queue-policy", "storages", "storage",
+        ],
+        _ADMIN,
+    ),
+}  # fmt: skip
+#: Actions on one object, whose names begin so.
+_OF_ACTIONS: Mapping[str, set[Scope]] = {
+    **dict.fromkeys(
+        ["dag-", "job-", "cluster-", "schedule-", "placement-", "logical-file-", "failure-"],
+        _CONTROL,
+    ),
+    **dict.fromkeys(["site-", "queue-", "pilot-", "suspected-node-"], _SITE),
+}
+
+
+def scopes_for(method: str, name: str) -> set[Scope]:
+    """Scopes that a request needs, by its method and the name of its address."""
+    if name in _OPEN:
+        return set()
+    if method in SAFE_METHODS:
+        return _READ
+    if name in OF_WRITES:
+        return OF_WRITES[name]
+    found = (scopes for begin, scopes in _OF_ACTIONS.items() if name.startswith(begin))
+    return next(found, set(Scope))
+
+
+def check_scopes(token: ApiToken, request: Request) -> None:
+    """Raise ScopeMissing where the token does not reach as far as the request."""
+    match = request._request.resolver_match
+    name = match.url_name if match is not None else None
+    require_scopes(token, scopes_for(request.method or "", name or ""))

@@ -1,0 +1,181 @@
+"""Types of problems that the API answers with: one registry, of which each entry has a page.
+
+The address of a type is that page's, and never changes. The codes are those of the domain's errors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from http import HTTPStatus
+
+from django.urls import reverse
+
+
+@dataclass(frozen=True, slots=True)
+class ProblemType:
+    """A type of problems: its status, what it means, and what helps."""
+
+    code: str
+    title: str
+    status: int
+    meaning: str
+    remedy: str
+
+    @property
+    def address(self) -> str:
+        """Address of its page, which is its type."""
+        return type_address(self.code)
+
+
+_TYPES = (
+    ProblemType(
+        "invalid-input", "The input has faults", 400,
+        "Something that was sent is wrong. `findings` has each fault with its field, or its file "
+        "and line. Nothing was stored or changed.",
+        "Mend what the findings name, and send it again. It is the same at every try.",
+    ),
+    ProblemType(
+        "refused", "The request was refused", 400,
+        "It cannot be carried out as it was sent; `detail` says why. Nothing was changed.",
+        "Read the detail. It is the same at every try.",
+    ),
+    ProblemType(
+        "reason-required", "A reason is needed", 400,
+        "The change is recorded with a reason, and none was given.",
+        "Send `reason`.",
+    ),
+    ProblemType(
+        "unreadable", "The request cannot be read", 400,
+        "Its body, its form or its address is no valid request.",
+        "Look at its Content-Type, at the JSON or the parts of the form, and at its parameters.",
+    ),
+    ProblemType(
+        "not-authenticated", "Nobody is logged in", 401,
+        "No token was sent, or one that cannot be read, and there is no session.",
+        "Send `Authorization: Bearer plt_...`. Your page has tokens.",
+    ),
+    ProblemType(
+        "token-unknown", "The token is unknown", 401,
+        "There is no such token. It may be cut off, or of another portal.",
+        "Copy the whole token, or make a new one.",
+    ),
+    ProblemType(
+        "token-revoked", "The token was revoked", 401,
+        "You, or an administrator, ended it.",
+        "Make a new one.",
+    ),
+    ProblemType(
+        "token-expired", "The token has expired", 401,
+        "Its time is over. That of a payload ends with its attempt.",
+        "Make a new one.",
+    ),
+    ProblemType(
+        "account-off", "The account is switched off", 401,
+        "The token is good, but its account is not.",
+        "Ask an administrator.",
+    ),
+    ProblemType(
+        "not-permitted", "You may not do this", 403,
+        "You are known, and your role, your groups or your token do not allow it.",
+        "`detail` says what is needed.",
+    ),
+    ProblemType(
+        "scope-missing", "The token is not for this", 403,
+        "You may do it, and this token may not: it was made for less. `scopes` are those it lacks.",
+        "Take, or make, a token with these scopes.",
+    ),
+    ProblemType(
+        "not-found", "There is no such object, or you may not see it", 404,
+        "Both are answered alike, so that nobody learns of what is not theirs.",
+        "Look at the number or name, and at who you are (`GET /api/v1/me/`).",
+    ),
+    ProblemType(
+        "outputs-removed", "The outputs were removed", 404,
+        "They were there, and their time is over.",
+        "Run the jobs again, or prolong the outputs in time.",
+    ),
+    ProblemType(
+        "method-not-allowed", "The address does not take this method", 405,
+        "`Allow` has those that it takes.",
+        "Take one of them.",
+    ),
+    ProblemType(
+        "not-acceptable", "There is no such form of the answer", 406,
+        "`Accept` asks for what the address does not have.",
+        "Ask for JSON, or for anything.",
+    ),
+    ProblemType(
+        "conflict", "The state of the object forbids it", 409,
+        "It is in a state in which this cannot be done; or somebody was faster; or the same "
+        "`Idempotency-Key` came with another content.",
+        "Read the object as it is now, and decide anew.",
+    ),
+    ProblemType(
+        "quota", "A quota leaves no room", 409,
+        "A quota of yours, or of your group, is used up: `quota`, `whose`, `limit`, `used` and "
+        "`asked` tell which.",
+        "Wait until something has ended, or ask an administrator.",
+    ),
+    ProblemType(
+        "open-test", "A test pilot is under way", 409,
+        "The queue has one already; `pilot` names it.",
+        "Wait for it.",
+    ),
+    ProblemType(
+        "too-large", "The request is too large", 413,
+        "Its body is larger than allowed, or has too many parts.",
+        "Send less at once.",
+    ),
+    ProblemType(
+        "unsupported-media-type", "The address does not take this kind of body", 415,
+        "Most take `application/json`; those that take files, `multipart/form-data`.",
+        "Set `Content-Type`.",
+    ),
+    ProblemType(
+        "too-many", "Too much at once", 429,
+        "You ask for more, or more often, than one may.",
+        "Wait as long as `Retry-After` says.",
+    ),
+    ProblemType(
+        "busy", "All places are taken", 429,
+        "What takes seconds has a few places only; the request was not begun.",
+        "Send it again after `Retry-After` seconds.",
+    ),
+    ProblemType(
+        "server-fault", "The portal is at fault", 500,
+        "It is not your request. The fault is in the log, under `request_id`.",
+        "Tell an administrator the request's id. What had an `Idempotency-Key` may be repeated.",
+    ),
+    ProblemType(
+        "unavailable", "The portal cannot answer now", 503,
+        "Something that it needs is away for a time.",
+        "Send it again later.",
+    ),
+)  # fmt: skip
+PROBLEM_TYPES: Mapping[str, ProblemType] = {each.code: each for each in _TYPES}
+#: Codes of what has no other one than its status.
+_OF_STATUS: Mapping[int, str] = {
+    400: "unreadable",
+    401: "not-authenticated",
+    403: "not-permitted",
+    404: "not-found",
+    405: "method-not-allowed",
+    406: "not-acceptable",
+    409: "conflict",
+    413: "too-large",
+    415: "unsupported-media-type",
+    429: "too-many",
+    500: "server-fault",
+    503: "unavailable",
+}
+
+
+def type_address(code: str) -> str:
+    """Type of a problem: the address of its page, in this portal."""
+    return reverse("web:problem", args=[code])
+
+
+def code_of_status(status: HTTPStatus) -> str:
+    """Code of a problem of which nothing but the status is known."""
+    return _OF_STATUS.get(status.value, "refused")
