@@ -6,6 +6,7 @@ Its import also puts the portal's own Redis transport in the place of Celery's.
 from __future__ import annotations
 
 import os
+from importlib import import_module
 from typing import Any
 
 from celery import Celery
@@ -28,6 +29,12 @@ app.autodiscover_tasks()
 @task_postrun.connect
 def _renew_connections(**_: Any) -> None:
     close_old_connections()
+
+
+@worker_init.connect
+def _measure_tasks(**_: Any) -> None:
+    """Let tasks be counted; not at the import of this module, which is before the settings."""
+    import_module("portal.metrics.measured_tasks")
 
 
 @worker_init.connect

@@ -64,6 +64,7 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
+    "portal.metrics.measured_requests.MeasuredRequests",
     "portal.middleware.request_ids.NamedRequests",
     "portal.middleware.errors.ErrorPages",
     "portal.middleware.login_throttle.LoginThrottle",
@@ -271,7 +272,13 @@ CELERY_TIMEZONE = "UTC"
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_WORKER_REDIRECT_STDOUTS = False
 
-LOGGING = logs.configure()
+LOGGING = logs.configure(env.choice("PILOTAGE_LOG_FORMAT", "logfmt", "logfmt", "json"))
+
+# Who may read `/metrics` besides shifters: who has the token, and who asks from these networks.
+METRICS_TOKEN = env.text("PILOTAGE_METRICS_TOKEN", "")
+METRICS_FROM = env.networks("PILOTAGE_METRICS_FROM")
+# The folder in which all processes of this host count; `manage.py up` names one.
+METRICS_DIR = env.text("PILOTAGE_METRICS_DIR", "")
 
 # E-mail leaves by this server; without one none is sent, and the pages say so.
 EMAIL_HOST = env.text("PILOTAGE_EMAIL_HOST", "")

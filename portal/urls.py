@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.urls import include, path, register_converter
 
 from portal.admin.admin_site import site as admin_site
+from portal.metrics.views import metrics
 from portal.middleware.storable import Int8
 from portal.shared import health_views
 
@@ -18,6 +19,7 @@ handler500 = "portal.middleware.errors.server_error"
 urlpatterns = [
     path("health/live", health_views.live, name="health-live"),
     path("health/ready", health_views.ready, name="health-ready"),
+    path("metrics", metrics, name="metrics"),
     path("admin/", admin_site.urls),
     path("api/v1/", include("portal.api.urls")),
     path("pilot/v1/", include("portal.pilot_api.urls")),

@@ -133,6 +133,7 @@ def become_supervisor(state_dir: StateDirectory, prepared: Prepared, lock: int) 
     os.environ["DJANGO_SETTINGS_MODULE"] = "portal.settings"
     os.environ["PYTHONUNBUFFERED"] = "1"
     os.environ["PILOTAGE_LISTEN"] = str(prepared.listen)
+    os.environ["PILOTAGE_METRICS_DIR"] = str(begin_counts(state_dir))
     os.chdir(BASE)
     begin_self_test()
     command = [
@@ -140,6 +141,14 @@ def become_supervisor(state_dir: StateDirectory, prepared: Prepared, lock: int) 
         "--configuration", str(prepared.configuration),
     ]  # fmt: skip
     os.execv(command[0], command)
+
+
+def begin_counts(state_dir: StateDirectory) -> Path:
+    """The folder in which the programs will count, without what earlier ones counted."""
+    folder = Path(os.environ.get("PILOTAGE_METRICS_DIR") or state_dir.run / "metrics").absolute()
+    for left in folder.glob("*.db*"):
+        left.unlink(missing_ok=True)
+    return folder
 
 
 def _postgres_program(state_dir: StateDirectory, port: int) -> list[Program]:

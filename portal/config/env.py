@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 from typing import Any
 
@@ -84,6 +85,14 @@ def numbers(name: str, default: str) -> list[float]:
     if not all(0 <= value < float("inf") for value in values):
         raise ImproperlyConfigured(f"{name} must be numbers from 0, separated by commas.")
     return values
+
+
+def networks(name: str) -> list[IPv4Network | IPv6Network]:
+    """NAME as a comma-separated list of networks, `10.1.0.0/16`, or addresses; empty by default."""
+    try:
+        return [ip_network(word) for word in words(name)]
+    except ValueError as error:
+        raise ImproperlyConfigured(f"{name} must be networks or addresses: {error}.") from None
 
 
 def json_object(name: str) -> dict[str, Any]:

@@ -1,4 +1,7 @@
-"""Logging configuration (structlog and Django): one line per event, facts as keys, to stderr."""
+"""Logging configuration (structlog and Django): one line per event, facts as keys, to stderr.
+
+A line is logfmt, or a JSON object.
+"""
 
 from __future__ import annotations
 
@@ -24,8 +27,14 @@ def _without_trace_of_refusals(
     return event
 
 
-def configure() -> dict[str, Any]:
-    """Set structlog up and return Django's LOGGING: everything goes to standard error."""
+def configure(form: str = "logfmt") -> dict[str, Any]:
+    """Set structlog up and return Django's LOGGING: everything goes to standard error.
+
+    `form` is `logfmt`, or `json`: one object per line, whatever a value contains.
+    """
+    renderer: Any = structlog.processors.LogfmtRenderer(key_order=_ORDER, drop_missing=True)
+    if form == "json":
+        renderer = structlog.processors.JSONRenderer(default=str)
     structlog.configure(
         processors=[*_SHARED, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
         logger_factory=structlog.stdlib.LoggerFactory(),
@@ -36,18 +45,18 @@ def configure() -> dict[str, Any]:
         "version": 1,
         "disable_existing_loggers": False,
         "formatters": {
-            "logfmt": {
+            "lines": {
                 "()": structlog.stdlib.ProcessorFormatter,
                 "foreign_pre_chain": _SHARED,
                 "processors": [
                     structlog.stdlib.ProcessorFormatter.remove_processors_meta,
                     _without_trace_of_refusals,
                     structlog.processors.format_exc_info,
-                    structlog.processors.LogfmtRenderer(key_order=_ORDER, drop_missing=True),
+                    renderer,
                 ],
             }
         },
-        "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "logfmt"}},
+        "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "lines"}},
         "root": {"handlers": ["console"], "level": "INFO"},
         "loggers": {
             # One line per task and beat tick would bury what matters.

@@ -1,9 +1,9 @@
 """Error handlers of Django (400, 403, 404, 500, CSRF): pages, or problem details for programs.
 
-Programs are those that call /api/, /pilot/, /factory/ and /health/ (for 404 and CSRF only /api/). A
-fault may also be a database that is away (503) or that refused a value (400). Also the answer of
-other middleware that refuses a request, and the middleware that gives a page to methods that are
-not allowed (405).
+Programs are those that call /api/, /pilot/, /factory/, /health/ and /metrics (for 404 and CSRF only
+/api/). A fault may also be a database that is away (503) or that refused a value (400). Also the
+answer of other middleware that refuses a request, and the middleware that gives a page to methods
+that are not allowed (405).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ log = structlog.get_logger(__name__)
 
 API = "/api/"
 #: These answer programs, in forms of their own.
-OTHER_FACES = (API, "/pilot/", "/factory/", "/health/")
+OTHER_FACES = (API, "/pilot/", "/factory/", "/health/", "/metrics")
 #: So long a browser or program should wait before it asks again, in seconds.
 _RETRY_S = "10"
 

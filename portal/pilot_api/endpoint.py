@@ -11,6 +11,7 @@ from http import HTTPStatus
 from typing import Any
 from uuid import UUID
 
+import structlog
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
 from django.utils import timezone
 from django.views.decorators.csrf import csrf_exempt
@@ -102,6 +103,9 @@ def credential_of(request: HttpRequest) -> tuple[UUID, str]:
     if scheme.lower() != "bearer" or not token:
         raise NotAuthenticated
     try:
-        return UUID(uuid), token
+        known = UUID(uuid)
     except ValueError as error:
         raise NotAuthenticated from error
+    # Until the request ends (`portal.middleware.request_ids`).
+    structlog.contextvars.bind_contextvars(pilot=str(known))
+    return known, token

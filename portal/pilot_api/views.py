@@ -13,6 +13,7 @@ from django.db import DatabaseError
 from django.http import FileResponse, HttpRequest, HttpResponse, JsonResponse
 from django.utils import timezone
 
+from portal.metrics.counts import count_claim, count_heartbeat
 from portal.pilot_api import messages
 from portal.pilot_api.bodies import Fields, read_body
 from portal.pilot_api.connections import is_connected
@@ -67,7 +68,9 @@ def heartbeat(request: HttpRequest) -> HttpResponse:
         raise
     credential = Credential(uuid, registration.secret_digest(token))
     answer = record_heartbeat(credential, beat, now=now)
-    return JsonResponse(messages.heartbeat_json(answer))
+    told = messages.heartbeat_json(answer)
+    count_heartbeat(has_commands=bool(told["commands"]))
+    return JsonResponse(told)
 
 
 @endpoint("POST")
@@ -85,17 +88,20 @@ def claim(request: HttpRequest, pilot: Pilot) -> HttpResponse:
         wait_s=claim_request.wait_s,
         is_there=partial(is_connected, request),
     )
+    count_claim(has_job=answer.work is not None)
     return JsonResponse({**messages.claim_json(answer), "is_held": is_held})
 
 
 def _claimed(pilot: Pilot, claim_request: messages.Claim) -> claims.ClaimAnswer:
-    return claims.claim_job(
+    answer = claims.claim_job(
         pilot,
         claim_request.resource,
         claim_key=claim_request.key,
         unreported=claim_request.unreported,
         now=timezone.now(),
     )
+    count_claim(has_job=answer.work is not None)
+    return answer
 
 
 @endpoint("GET")

@@ -39,6 +39,7 @@ WALLED_OFF = "Lnnnfoo"
 GET = {
     "health-ready": "uuuuuuu",  # no control loop has run in a test
     "health-live": OPEN,
+    "metrics": SHIFT,
     "web:login": OPEN,
     "web:problems": OPEN,
     "web:problem": OPEN,

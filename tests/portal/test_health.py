@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 from django.db import connection
+from django.db.migrations.recorder import MigrationRecorder
 from django.test import Client
 from django.utils import timezone
 
+from portal.shared.health_checks import Health, judge_migrations
 from wms.core.loops import known_loops
 from wms.core.models import ControlLoop
 
@@ -47,7 +49,8 @@ def test_it_is_ready_when_all_do_their_work(client: Client) -> None:
 
     assert answer.status_code == 200, answer.content
     checks = answer.json()["checks"]
-    assert (checks["database"], checks["broker"]) == ("ok", "ok")
+    assert (checks["database"], checks["broker"], checks["migrations"]) == ("ok", "ok", "ok")
+    assert answer.json()["reasons"] == []
     assert checks["loops"]["negotiator"]["status"] == "ok"
     assert checks["loops"]["negotiator"]["age_s"] < 60
     assert "no-cache" in answer["Cache-Control"]
@@ -79,6 +82,8 @@ def test_it_is_not_ready_while_a_loop_is_late(client: Client) -> None:
 
     assert answer.status_code == 503
     assert answer.json()["checks"]["loops"]["negotiator"]["status"] == "late"
+    [reason] = answer.json()["reasons"]
+    assert (reason["check"], "negotiator" in reason["reason"]) == ("loops", True)
 
 
 @pytest.mark.usefixtures("_loops_ran_lately")
@@ -100,6 +105,7 @@ def test_it_is_not_ready_without_the_broker(client: Client, settings: Any) -> No
 
     assert answer.status_code == 503
     assert answer.json()["checks"]["broker"] == "unavailable"
+    assert [reason["check"] for reason in answer.json()["reasons"]] == ["broker"]
     assert b"secret" not in answer.content
 
 
@@ -109,6 +115,20 @@ def test_it_is_not_ready_without_the_database(client: Client) -> None:
 
     assert answer.status_code == 503
     assert answer.json()["checks"]["database"] == "unavailable"
+    assert [reason["check"] for reason in answer.json()["reasons"]] == ["database"]
+
+
+def test_tables_that_are_not_those_of_the_release_are_a_reason(db: None) -> None:
+    well, amiss = Health(), Health()
+
+    judge_migrations(well, connection)
+    MigrationRecorder(connection).record_unapplied("jobs", "0001_tables")
+    judge_migrations(amiss, connection)
+
+    assert (well.migrations, well.reasons) == ("ok", [])
+    assert amiss.migrations == "pending"
+    assert [reason["check"] for reason in amiss.reasons] == ["migrations"]
+    assert "jobs.0001_tables" in amiss.reasons[0]["reason"]
 
 
 @pytest.mark.parametrize("path", ["/health/live", "/health/ready"])

@@ -20,6 +20,7 @@ from tests.query_counts import (
 #: Addresses without a number of their own, each with the reason.
 EXEMPT = {
     "health-live": "asks nobody",
+    "metrics": "is kept for some seconds; test_metrics.py counts what it asks",
     "admin:login": "leads elsewhere",
     "admin:logout": "is posted to",
     "admin:autocomplete": "is not used by any form",

@@ -1,4 +1,7 @@
-"""Selectors of control loops' health, of users' ids by name, and counts of accounts by role."""
+"""Selectors of control loops' health, of users' ids by name, and counts of accounts by role.
+
+Also the backlog of the inbox, and the database's sessions.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +10,12 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
+from django.db import connection
 from django.db.models import Q
 
 from wms.core.loops import known_loops
 from wms.core.models import ControlLoop, Role, User
+from wms.core.sql import COUNT_INBOX, COUNT_SESSIONS
 
 #: A loop is late when so many periods passed without a run, and at least this time.
 _LATE_PERIODS = 3
@@ -81,3 +86,30 @@ def count_accounts(role: Role) -> int:
     roles = Role.values[Role.values.index(role) :]
     has_it = Q(role__in=roles) | Q(is_superuser=True)
     return User.objects.filter(has_it, is_active=True).count()
+
+
+#: So many entries of the inbox are counted, and no more.
+INBOX_COUNTED = 100_000
+
+
+def inbox_backlog() -> dict[str, int]:
+    """Number of entries that nobody has read yet, by topic; `INBOX_COUNTED` in all at the most."""
+    with connection.cursor() as cursor:
+        cursor.execute(COUNT_INBOX, {"limit": INBOX_COUNTED})
+        return dict(cursor.fetchall())
+
+
+@dataclass(frozen=True, slots=True)
+class Sessions:
+    """Sessions of the database's server by their state, and how many there may be."""
+
+    by_state: dict[str, int]
+    limit: int
+
+
+def database_sessions() -> Sessions:
+    """The sessions of all databases and accounts of the server."""
+    with connection.cursor() as cursor:
+        cursor.execute(COUNT_SESSIONS)
+        rows = cursor.fetchall()
+    return Sessions({state: count for state, count, _ in rows}, limit=max(row[2] for row in rows))

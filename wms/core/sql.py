@@ -1,6 +1,7 @@
 """SQL of the state machine: move objects between states, write their events, announce these.
 
-Also the part that writes events, for statements of other apps.
+Also the part that writes events, for statements of other apps, and what is measured: the backlog of
+the inbox, and sessions of the database.
 """
 
 from __future__ import annotations
@@ -185,3 +186,21 @@ def _announced(entities: str, listeners: Sequence[str]) -> str:
         return ""
     text = _ANNOUNCED.format(listeners=" UNION ALL ".join(listeners))
     return text.replace("{entities}", entities)
+
+
+# By hand because the ORM cannot count what a limited query selects: of a backlog of millions it is
+# enough to know that it is long. In the order of no index, so that none has to be read to its end.
+COUNT_INBOX = """
+SELECT topic, count(*) FROM (SELECT topic FROM core_inboxentry LIMIT %(limit)s) AS entry
+GROUP BY topic
+"""
+
+# By hand: no model stands for what the server tells of its sessions, which are few and have no
+# index.
+COUNT_SESSIONS = """
+SELECT coalesce(state, 'unknown'), count(*), current_setting('max_connections')::int
+FROM pg_stat_activity WHERE backend_type = 'client backend' GROUP BY 1
+"""
+
+# For figures that may be missing, until the end of the transaction.
+LIMIT_STATEMENTS = "SET LOCAL statement_timeout = '3s'"

@@ -215,3 +215,14 @@ SELECT statement_timestamp(), least(statement_timestamp(), (
         AND pid <> pg_backend_pid() AND (backend_xid IS NOT NULL OR state = 'active')
 ))
 """
+
+# The newest of the few bins of the last minutes that may hold a sample. By hand because the ORM
+# would sort whole bins. They are found by the index of their series' names and by `bin_unique`.
+READ_LATEST = """
+SELECT DISTINCT ON (series.name) series.name, bin.last, bin.last_at
+FROM history_series AS series
+JOIN history_bin AS bin ON bin.series_id = series.id
+WHERE series.name = ANY(%(names)s) AND bin.archive = 0 AND bin.slot = ANY(%(slots)s::int[])
+    AND bin.start >= %(since)s AND bin.last_at IS NOT NULL
+ORDER BY series.name, bin.start DESC
+"""

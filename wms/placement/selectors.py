@@ -1,18 +1,21 @@
-"""Selectors of placement requests that a user may see: list, one by its id; ends of batches."""
+"""Selectors of placement requests that a user may see: list, one by its id; ends of batches.
+
+Also how many of everybody are under way.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from django.db.models import Q, QuerySet
+from django.db.models import Count, Q, QuerySet
 
 from wms.accounting.walls import seen_by
 from wms.core.errors import NotFound
 from wms.core.models import User
 from wms.jobs.policy import in_workspaces
 from wms.placement.models import PlacementAttempt, PlacementRequest
-from wms.placement.states import RequestState
+from wms.placement.states import ALIVE, RequestState
 
 
 def visible_requests(user: User) -> QuerySet[PlacementRequest]:
@@ -39,6 +42,13 @@ def find_request(user: User, request_id: int) -> PlacementRequest:
     if request is None:
         raise NotFound(f"There is no placement request {request_id}, or you may not see it.")
     return request
+
+
+def count_under_way() -> dict[str, int]:
+    """Number of everybody's requests in each state that is no end. One query, by an index."""
+    rows = PlacementRequest.objects.filter(state__in=sorted(ALIVE)).order_by()
+    counts = dict(rows.values_list("state").annotate(Count("pk")))
+    return {state: counts.get(state, 0) for state in sorted(ALIVE)}
 
 
 @dataclass(frozen=True, slots=True)

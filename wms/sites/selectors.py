@@ -69,6 +69,11 @@ def planned_downtimes(site: Site, now: datetime) -> QuerySet[Downtime]:
     return downtimes_from(now).filter(site=site)
 
 
+def site_names() -> list[str]:
+    """The names of all sites, sorted."""
+    return list(Site.objects.order_by("name").values_list("name", flat=True))
+
+
 def find_site(name: str) -> Site:
     """The site of this name. Raises NotFound."""
     site = Site.objects.filter(name=name).first()

@@ -29,6 +29,8 @@ EXEMPT = {
     "READ_SNAPSHOT": _NO_TABLE,
     "FORGET_SESSIONS": _NO_TABLE,
     "FIND_SETTLED": "reads the sessions of the server, which are few and have no index",
+    "COUNT_SESSIONS": "reads the sessions of the server, which are few and have no index",
+    "LIMIT_STATEMENTS": _NO_TABLE,
     "TAKE_FREE_LOCK": _NO_TABLE,
     "RELEASE_LOCK": _NO_TABLE,
     "WAIT_FOR_LOCKS": _NO_TABLE,

@@ -18,6 +18,7 @@ from tests.wms.plans.query_plans import (
 )
 from wms.bulk import sql as bulk
 from wms.bulk.models import BulkOperation
+from wms.core import sql as core
 from wms.core.models import User
 from wms.failures import sql as failures
 from wms.history import sql as history
@@ -128,6 +129,38 @@ def test_a_chart_reads_the_bins_of_its_series_alone(rings: list[int]) -> None:
 
         assert not scanned_whole(steps, "history_bin")
         assert rows_read(steps, "history_bin") == 1000
+
+
+def test_the_latest_samples_are_found_by_their_places_in_the_ring(rings: list[int]) -> None:
+    run("UPDATE history_bin SET last_at = start")
+    analyze("history_bin")
+    since = datetime(2026, 11, 20, 12, 30, tzinfo=UTC)
+
+    steps = explain(
+        history.READ_LATEST,
+        {
+            "names": [f"s{n}" for n in range(50)],
+            "slots": list(range(30, 34)),
+            "since": since,
+        },
+    )
+
+    assert not scanned_whole(steps, "history_bin")
+    assert rows_read(steps, "history_bin") == 200
+
+
+def test_a_long_inbox_is_not_counted_to_its_end() -> None:
+    run(
+        """
+        INSERT INTO core_inboxentry (topic, key, kind)
+        SELECT 'dag-jobs', n, 'look' FROM generate_series(1, 20000) AS n
+        """
+    )
+    analyze("core_inboxentry")
+
+    steps = explain(core.COUNT_INBOX, {"limit": 1000})
+
+    assert rows_read(steps, "core_inboxentry") == 1000
 
 
 def test_old_bins_are_found_by_their_time() -> None:
