@@ -1,7 +1,7 @@
 """Reader of a job's directives: HTCondor commands that become `Directives`, each with its checks.
 
-They are standard input, output remaps, time limits, checkpoints, notification, hold, kill time,
-the image of a container and a token for the payload.
+They are URLs of inputs, standard input, output remaps, time limits, checkpoints, notification,
+hold, kill time, the image of a container and a token for the payload.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from matching.descriptions.output_remaps import parse_remaps
 from matching.descriptions.substitution import refers_to_site
 from wms.jobs.content.paths import checked_path
 from wms.jobs.description import container_images
-from wms.jobs.description.file_names import checked_name, output_list
+from wms.jobs.description.file_names import checked_name, output_list, url_list
 from wms.jobs.description.needs import whole
 from wms.jobs.directives import NOTIFICATIONS, Directives, announced_as
 
@@ -23,6 +23,9 @@ Texts = Mapping[str, str]
 
 _CODE = re.compile(r"[0-9]{1,3}\Z")
 _TRUE, _FALSE = frozenset({"true", "yes", "t", "y", "1"}), frozenset({"false", "no", "f", "n", "0"})
+#: The commands that name inputs: HTCondor fetches some once for several jobs; to a job it is all
+#: the same.
+INPUTS = ("transfer_input_files", "common_input_files", "public_input_files")
 #: The standard input of a payload that is given none.
 NO_INPUT = "/dev/null"
 _LONGEST_GRACE_S = 3600
@@ -34,6 +37,7 @@ def read_directives(texts: Texts) -> dict[str, Any] | None:
     """Directives that these commands give, as they are stored. Raises ValueError, InvalidInput."""
     return Directives(
         stdin_name=stdin_name(texts),
+        input_urls=input_urls(texts),
         output_remaps=_remaps(texts),
         duration_limit_s=whole(texts, "allowed_job_duration", 0),
         is_held_at_wall_limit=bool(texts.get("allowed_execute_duration", "").strip()),
@@ -49,7 +53,7 @@ def read_directives(texts: Texts) -> dict[str, Any] | None:
 
 #: The commands that are read here, and those that they refer to.
 COMMANDS = (
-    "input", "transfer_output_remaps", "transfer_output_files", "allowed_job_duration",
+    *INPUTS, "input", "transfer_output_remaps", "transfer_output_files", "allowed_job_duration",
     "allowed_execute_duration", "checkpoint_exit_code", "transfer_checkpoint_files",
     "notification", "hold", "kill_sig_timeout", "universe", "use_oauth_services",
     *container_images.COMMANDS,
@@ -60,6 +64,11 @@ def stdin_name(texts: Texts) -> str:
     """File that the payload reads as its standard input; empty if there is none."""
     name = texts.get("input", "").strip()
     return "" if name in ("", NO_INPUT) else checked_name(name)
+
+
+def input_urls(texts: Texts) -> dict[str, str]:
+    """URLs of inputs by the names of their files."""
+    return url_list(texts.get(name, "") for name in INPUTS)
 
 
 def flag(texts: Texts, name: str) -> bool:

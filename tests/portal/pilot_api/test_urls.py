@@ -1,0 +1,93 @@
+"""URLs of jobs at the pilot API: what a claim tells of them, and how ends by them are reported."""
+
+from __future__ import annotations
+
+import pytest
+from django.core import serializers
+
+from tests.portal.pilot_api.pilot_client import PilotClient
+from wms.core.actors import Actor
+from wms.core.models import User
+from wms.jobs.models import Attempt, Job, JobEvent
+from wms.pilots.credentials.sealing import new_key
+from wms.placement.credentials import NewCredential, set_credential
+from wms.placement.models import PlacementCredential
+
+pytestmark = pytest.mark.django_db
+
+SECRET = "open-sesame"
+URLS = {"a": "https://x.org/a?signed=1", "in.txt": "http://y.org:8080/in.txt"}
+
+
+@pytest.fixture
+def url_job(job_id: int, settings) -> Job:
+    settings.PILOTAGE = settings.PILOTAGE | {"CREDENTIAL_KEYS": new_key()}
+    job = Job.objects.get(pk=job_id)
+    job.give(directives={"input_urls": URLS}, input_files=[])
+    job.save(update_fields=["own"])
+    return job
+
+
+def test_a_claim_tells_sources_and_the_owners_credential_to_the_endpoint_alone(
+    registered: PilotClient, url_job: Job
+) -> None:
+    alice, bob = User.objects.get(username="alice"), User.objects.create_user("bob")
+    for owner, secret in ((alice, SECRET), (bob, "other")):
+        new = NewCredential("https://x.org", token=secret)
+        set_credential(new, owner=owner, actor=Actor.person(owner))
+
+    job = registered.claim()
+
+    inputs = {each["path"]: each.get("sources") for each in job["inputs"]}
+    assert inputs == {
+        "run.sh": None,
+        "a": [{"url": URLS["a"], "authorization": f"Bearer {SECRET}"}],
+        "in.txt": [{"url": URLS["in.txt"], "authorization": ""}],
+    }
+    rules = job["transfer_rules"]
+    assert {"limit_s", "stall_s", "file_bytes", "allowed", "refused"} == set(rules)
+    assert "169.254.0.0/16" in rules["refused"]
+    rows = [*JobEvent.objects.all(), *Attempt.objects.all(), *Job.objects.all()]
+    assert SECRET not in serializers.serialize("json", rows)
+
+
+def test_a_credential_that_cannot_be_opened_fails_the_job(
+    registered: PilotClient, url_job: Job, settings
+) -> None:
+    alice = User.objects.get(username="alice")
+    new = NewCredential("https://x.org", token=SECRET)
+    set_credential(new, owner=alice, actor=Actor.person(alice))
+    assert PlacementCredential.objects.exists()
+    settings.PILOTAGE = settings.PILOTAGE | {"CREDENTIAL_KEYS": new_key()}
+
+    assert registered.ask().json()["job"] is None
+
+    url_job.refresh_from_db()
+    assert (url_job.state, url_job.state_cause) == ("failed", "fetch")
+
+
+def test_a_transfer_that_may_do_elsewhere_sends_the_job_there(
+    registered: PilotClient, url_job: Job
+) -> None:
+    registered.claim()
+    report = {"event": "not_run", "reason": "x.org is away", "failed_transfer": "fetch"}
+
+    for _ in range(2):
+        answer = registered.post(f"jobs/{url_job.pk}/1/report", report)
+        assert answer.json() == {"accepted": True}
+
+    url_job.refresh_from_db()
+    assert (url_job.state, url_job.state_cause) == ("waiting", "fetch")
+    assert Attempt.objects.get().outcome == "not_run"
+    event = JobEvent.objects.get(job_id=url_job.pk, event="reschedule")
+    assert event.cause == "fetch"
+
+
+def test_a_report_with_an_unknown_cause_is_refused(registered: PilotClient, url_job: Job) -> None:
+    registered.claim()
+    report = {"event": "not_run", "reason": "x", "failed_transfer": "payload"}
+
+    answer = registered.post(f"jobs/{url_job.pk}/1/report", report)
+
+    assert answer.status_code == 400
+    assert answer.json()["errors"][0]["field"] == "failed_transfer"

@@ -1,0 +1,89 @@
+"""URLs among the files of a submit description: which are known, and what files they become.
+
+The pilot of a job moves these itself. Anything else that looks like a URL is a fault: it names no
+file of a workspace either.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from typing import Final
+from urllib.parse import unquote, urlsplit
+
+from wms.core.conf import conf
+from wms.core.public_addresses import is_refused
+from wms.jobs.content.paths import checked_path
+
+#: The schemes that pilots read.
+READ: Final = ("http", "https")
+MAX_URL: Final = 2048
+#: Most URLs of one job.
+MOST_URLS: Final = 100
+_SHOWN = 200
+#: The scheme may name whose credentials are meant: `box.token+https`.
+_URL = re.compile(r"\b[A-Za-z][A-Za-z0-9+._-]*://[^\s,;\"']*")
+_HOST = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_.-]{0,252}[A-Za-z0-9_])?|[0-9A-Fa-f:.]{2,45}")
+
+
+def has_url(text: str) -> bool:
+    """Whether there is a URL in a text."""
+    return _URL.search(text) is not None
+
+
+def url_fault(text: str) -> str:
+    """Reason why a text with a URL cannot name files; empty if it has no URL."""
+    url = _URL.search(text)
+    if url is None:
+        return ""
+    return (
+        f"{url[0][:_SHOWN]} is a URL, and no file of the workspace: pilots read URLs"
+        f" ({', '.join(READ)}) in transfer_input_files; let a DATA node bring or take it, or the"
+        " payload itself"
+    )
+
+
+def without_secrets(url: str) -> str:
+    """The URL as it is told in reasons: without its query, which may be signed."""
+    return url.partition("?")[0][:_SHOWN]
+
+
+def input_of_url(url: str) -> tuple[str, str]:
+    """Name under which a payload finds the file of a URL, and the URL. Raises ValueError.
+
+    The name is the last part of its path.
+    """
+    checked = _checked(url, READ)
+    name = posixpath.basename(unquote(urlsplit(checked).path))
+    if not name or name in (".", ".."):
+        raise ValueError(f"{without_secrets(checked)} does not end with the name of a file")
+    return checked_path(name), checked
+
+
+def _checked(url: str, schemes: tuple[str, ...]) -> str:
+    """The URL with its scheme in small letters. Raises ValueError."""
+    scheme, _, rest = url.partition(":")
+    told = without_secrets(url)
+    if scheme.lower() not in schemes:
+        known = ", ".join(schemes)
+        raise ValueError(
+            f"{told} is a URL that pilots do not move, they know {known}: let a DATA node move it,"
+            " or the payload itself"
+        )
+    if len(url) > MAX_URL:
+        raise ValueError(f"{told} is longer than {MAX_URL} characters")
+    if not (rest.isascii() and rest.isprintable()) or any(each in rest for each in " \"'<>\\"):
+        raise ValueError(f"{told}: write spaces, quotes and letters that are not ASCII as %XX")
+    try:
+        parts = urlsplit(f"x:{rest}")
+        host, port = (parts.hostname or "").lower(), parts.port
+    except ValueError as error:
+        raise ValueError(f"{told}: {error}") from None
+    if not _HOST.fullmatch(host) or port == 0:
+        raise ValueError(f"{told} names no host")
+    if parts.username is not None or parts.fragment:
+        # URLs are shown to everybody who sees the job.
+        raise ValueError(f"{parts.hostname}: a URL must hold neither a user nor a fragment")
+    if is_refused(host, allowed=conf().allowed_addresses):
+        raise ValueError(f"{told}: {host} is no public address (PILOTAGE_PLACEMENT_ALLOWED)")
+    return f"{scheme.lower()}:{rest}"
