@@ -189,6 +189,7 @@ def read_end(fields: Fields) -> PayloadEnd:
         folders=_read_folders(fields),
         is_image_at_fault=fields.has("is_image_at_fault") and fields.flag("is_image_at_fault"),
         failed_transfer=read_failed_transfer(fields),
+        sent_to_urls=fields.integer("sent_to_urls") if fields.has("sent_to_urls") else 0,
     )
 
 
@@ -260,6 +261,11 @@ def claim_json(answer: ClaimAnswer) -> dict[str, Any]:
             if name not in work.inputs
         ]
         rules["transfer_rules"] = asdict(work.transfers.rules)
+        if work.transfers.outputs:
+            rules["success_code"] = work.transfers.success_code
+            rules["output_urls"] = [
+                {"path": name, **asdict(target)} for name, target in work.transfers.outputs.items()
+            ]
     return {
         "job": {
             "job": work.attempt.job_id,

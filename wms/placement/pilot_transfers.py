@@ -13,6 +13,7 @@ from django.views.decorators.debug import sensitive_variables
 
 from wms.core.special_networks import special_networks
 from wms.jobs.directives import Directives
+from wms.jobs.expressions import success_code
 from wms.jobs.models import Attempt
 from wms.pilots.credentials.sealing import NoKey
 from wms.pilots.protocol.url_transfers import CannotResolve, Source, TransferRules, Transfers
@@ -31,7 +32,10 @@ def resolve_transfers(attempt: Attempt, directives: Directives) -> Transfers:
         name: (Source(url, found.authorization(url)),)
         for name, url in directives.input_urls.items()
     }
-    return Transfers(inputs, _rules(placement_conf()))
+    outputs = {
+        name: Source(url, found.authorization(url)) for name, url in directives.output_urls.items()
+    }
+    return Transfers(inputs, outputs, success_code(attempt.job), _rules(placement_conf()))
 
 
 def _rules(conf: PlacementConf) -> TransferRules:

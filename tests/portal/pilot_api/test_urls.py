@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from django.core import serializers
 
-from tests.portal.pilot_api.pilot_client import PilotClient
+from tests.portal.pilot_api.pilot_client import ENDED, PilotClient
 from wms.core.actors import Actor
 from wms.core.models import User
 from wms.jobs.models import Attempt, Job, JobEvent
@@ -91,3 +91,35 @@ def test_a_report_with_an_unknown_cause_is_refused(registered: PilotClient, url_
 
     assert answer.status_code == 400
     assert answer.json()["errors"][0]["field"] == "failed_transfer"
+
+
+def test_an_end_that_tells_of_no_sent_outputs_fails_a_job_that_sends_some(
+    registered: PilotClient, job_id: int
+) -> None:
+    job = Job.objects.get(pk=job_id)
+    job.give(directives={"output_urls": {"out.txt": "https://x.org/out"}})
+    job.save(update_fields=["own"])
+
+    told = registered.claim()
+    registered.post(f"jobs/{job_id}/1/report", ENDED)
+
+    assert told["output_urls"] == [
+        {"path": "out.txt", "url": "https://x.org/out", "authorization": ""}
+    ]
+    assert told["success_code"] == 0
+    job.refresh_from_db()
+    assert (job.state, job.state_cause) == ("failed", "send")
+
+
+def test_an_output_that_went_to_its_url_is_not_missing(
+    registered: PilotClient, job_id: int
+) -> None:
+    job = Job.objects.get(pk=job_id)
+    job.give(directives={"output_urls": {"out.txt": "https://x.org/out"}})
+    job.save(update_fields=["own"])
+
+    registered.claim()
+    registered.post(f"jobs/{job_id}/1/report", ENDED | {"sent_to_urls": 1})
+
+    job.refresh_from_db()
+    assert job.state == "done", job.state_reason

@@ -53,6 +53,7 @@ _StoppedBy = Attempt.StoppedBy
 #: Of the end of a payload; by its attempt, and by the cause of its job's state.
 _TOLD_ELSEWHERE = (
     "usage", "wall_s", "max_rss_mb", "folders", "is_image_at_fault", "failed_transfer",
+    "sent_to_urls",
 )  # fmt: skip
 
 
@@ -62,7 +63,8 @@ class PayloadEnd:
 
     `reason` is set when the payload was stopped, and `stopped_by` tells by whom, or when it could
     not be started; `is_image_at_fault` tells that its container could not, `failed_transfer` is the
-    cause where it is a URL of an input or output.
+    cause where it is a URL of an input or output. `sent_to_urls` is the number of outputs that
+    were sent to theirs.
     `usage` is what it used in all, in seconds and MB. `folders` are the announced outputs that are
     folders, with the number of files in each.
     """
@@ -79,6 +81,7 @@ class PayloadEnd:
     folders: Mapping[str, int] = field(default_factory=dict)
     is_image_at_fault: bool = False
     failed_transfer: str = ""
+    sent_to_urls: int = 0
 
     def facts(self) -> dict[str, Any]:
         """Facts of the job's event, without signals that the pilot itself has sent."""
@@ -204,6 +207,11 @@ def _failure(job: Job, attempt: Attempt, end: PayloadEnd) -> tuple[str, JobCause
     code = success_code(job)
     if failure := end.failure(code):
         return failure, end.cause(code)
+    to_send = len(Directives.of(job.directives).output_urls)
+    if end.sent_to_urls < to_send:
+        # As a pilot of a release does that knows no URLs.
+        failure = f"{end.sent_to_urls} outputs of {to_send} were sent to their URLs"
+        return failure, JobCause.SEND
     if failure := missing_outputs_reason(job, attempt, end.folders):
         return failure, JobCause.OUTPUTS
     if failure := misplaced_file(job):

@@ -143,7 +143,7 @@ _NEVER_FOLLOWED = frozenset(
     }
 )  # fmt: skip
 #: Those that may send outputs to places where nothing of ours sends them.
-DESTINATIONS = frozenset({"output_destination", "transfer_output_remaps"})
+DESTINATIONS = frozenset({"output_destination"})
 _NO_CREDENTIALS = "the payload must get its own; use_oauth_services gives it one of this portal"
 _RETRY_WITH = "use RETRY ... WITH request_memory*=2 in the DAG file"
 _OF_UNIVERSE = "it belongs to a universe that pilots do not run"

@@ -1,4 +1,4 @@
-"""URLs among the files of a submit description: which are known, and what files they become.
+"""URLs of files in a submit description: which are known, and what files they are of.
 
 The pilot of a job moves these itself. Anything else that looks like a URL is a fault: it names no
 file of a workspace either.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import posixpath
 import re
 from typing import Final
-from urllib.parse import unquote, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 from wms.core.conf import conf
 from wms.core.public_addresses import is_refused
@@ -17,6 +17,8 @@ from wms.jobs.content.paths import checked_path
 
 #: The schemes that pilots read.
 READ: Final = ("http", "https")
+#: Those that they write.
+WRITTEN: Final = ("http", "https")
 MAX_URL: Final = 2048
 #: Most URLs of one job.
 MOST_URLS: Final = 100
@@ -38,8 +40,8 @@ def url_fault(text: str) -> str:
         return ""
     return (
         f"{url[0][:_SHOWN]} is a URL, and no file of the workspace: pilots read URLs"
-        f" ({', '.join(READ)}) in transfer_input_files; let a DATA node bring or take it, or the"
-        " payload itself"
+        f" ({', '.join(READ)}) in transfer_input_files and write them ({', '.join(WRITTEN)}) by"
+        " transfer_output_remaps; let a DATA node bring or take it, or the payload itself"
     )
 
 
@@ -58,6 +60,17 @@ def input_of_url(url: str) -> tuple[str, str]:
     if not name or name in (".", ".."):
         raise ValueError(f"{without_secrets(checked)} does not end with the name of a file")
     return checked_path(name), checked
+
+
+def url_of_output(url: str, name: str) -> str:
+    """URL to which an output is sent; one that ends with a slash is a folder. Raises ValueError."""
+    checked = _checked(url, WRITTEN)
+    path = urlsplit(checked).path
+    if path and not path.endswith("/"):
+        return checked
+    if "?" in checked:
+        raise ValueError(f"{without_secrets(checked)} is a folder, which has no query")
+    return f"{checked.rstrip('/')}/{quote(posixpath.basename(name))}"
 
 
 def _checked(url: str, schemes: tuple[str, ...]) -> str:

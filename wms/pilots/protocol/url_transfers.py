@@ -20,7 +20,7 @@ class CannotResolve(PilotageError):
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """An address of a file; `authorization` is the header that its host is to be shown alone."""
+    """An address of a file; `authorization` is the header that its host alone is to be shown."""
 
     url: str
     authorization: str = field(default="", repr=False)
@@ -43,9 +43,14 @@ class TransferRules:
 
 @dataclass(frozen=True, slots=True)
 class Transfers:
-    """What a pilot moves for one attempt: the sources of each input, in the order of their use."""
+    """What a pilot moves for one attempt: the sources of each input, in the order of their use.
+
+    Also where outputs go after a success, which is told by the exit code `success_code`.
+    """
 
     inputs: Mapping[str, Sequence[Source]]
+    outputs: Mapping[str, Source]
+    success_code: int
     rules: TransferRules
 
 
@@ -61,7 +66,7 @@ def register_resolver(resolver: _Resolver) -> None:
 def transfers_of(attempt: Attempt) -> Transfers | None:
     """What the pilot of an attempt has to move; None for most. Raises CannotResolve."""
     directives = Directives.of(attempt.job.directives)
-    if not directives.input_urls:
+    if not (directives.input_urls or directives.output_urls):
         return None
     [resolver] = _resolvers
     return resolver(attempt, directives)

@@ -333,7 +333,8 @@ SUBMISSION_FAULTS = {
     ),
     "output = http://b/k": (
         "http://b/k is a URL, and no file of the workspace: pilots read URLs (http, https) in"
-        " transfer_input_files; let a DATA node bring or take it, or the payload itself"
+        " transfer_input_files and write them (http, https) by transfer_output_remaps; let a DATA"
+        " node bring or take it, or the payload itself"
     ),
 }
 

@@ -110,6 +110,59 @@ def test_too_many_urls_are_a_fault(submit) -> None:
         submit("JOB A step.sub", files=files)
 
 
+def test_outputs_may_go_to_urls() -> None:
+    (spec,) = render(
+        "transfer_output_files = a, d/b, c, e/\n"
+        'transfer_output_remaps = "a = https://x.org/in/; b=HTTP://x.org/q?k\\=1\\;2; c=new/c"\n'
+        "queue"
+    )
+
+    assert spec.output_files == ("a", "d/b", "c", "e/")
+    assert spec.directives == {
+        "output_remaps": {"c": "new/c"},
+        "output_urls": {"a": "https://x.org/in/a", "d/b": "http://x.org/q?k=1;2"},
+    }
+
+
+@pytest.mark.parametrize(
+    "remaps",
+    [
+        "a=ftp://x.org/a",
+        "a=https://10.1.2.3/a",
+        "a=https://user:password@x.org/a",
+        "a=https://x.org/d/?q",
+        "e/f=https://x.org/f",
+        "e/=https://x.org/f",
+        "z=https://x.org/z",
+        "a=https://x.org/a; b=https://x.org/a",
+        "d/b=https://x.org/a; b=https://x.org/b",
+    ],
+)
+def test_urls_that_outputs_cannot_go_to_are_faults(submit, remaps: str) -> None:
+    lines = f'transfer_output_files = a, d/b, e/\ntransfer_output_remaps = "{remaps}"\nqueue\n'
+
+    with pytest.raises(InvalidInput) as caught:
+        submit("JOB A step.sub", files={"step.sub": f"executable = step.sh\n{lines}"})
+
+    (finding,) = caught.value.findings
+    assert (finding.file, finding.line) == ("step.sub", 3)
+    assert "password@" not in finding.message
+
+
+def test_no_node_makes_what_goes_to_a_url(submit) -> None:
+    files = {
+        "make.sub": "executable = step.sh\ntransfer_output_files = a\n"
+        'transfer_output_remaps = "a=https://x.org/a"\nqueue\n',
+        "use.sub": "executable = step.sh\ntransfer_input_files = a\nqueue\n",
+    }
+
+    with pytest.raises(InvalidInput) as caught:
+        submit("JOB A make.sub\nJOB B use.sub\nPARENT A CHILD B", files=files)
+
+    (finding,) = caught.value.findings
+    assert (finding.file, finding.line) == ("use.sub", 2)
+
+
 @pytest.mark.django_db
 def test_clusters_have_urls_too(alice) -> None:
     line = "transfer_input_files = https://x.org/$(Process).bin\nqueue 2\n"

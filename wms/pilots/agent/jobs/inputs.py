@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import errno
 import logging
-from collections.abc import Callable
 from dataclasses import dataclass
 
-from ..control import Control, Waker
 from ..files import sandbox
 from ..files.job_directories import JobDirectories
 from ..payload import execution
@@ -16,10 +14,9 @@ from ..server.client import Client, HashMismatch, NodeFault, Rejected, Supersede
 from ..transfers.fetching import Fetcher
 from ..transfers.rules import TransferBroken, TransferRefused, without_secrets
 from .job_description import Input, Job
+from .job_transfers import FETCH, JobTransfers, Killed, NotRun
 
 DOWNLOAD_TRIES = 3
-#: Cause that a report tells where an input could not be had from its URL.
-FETCH = "fetch"
 _MEGABYTE = 2**20
 # Errors for names that are too long, or of a file and a folder of the same name.
 _BAD_NAMES = frozenset({errno.EEXIST, errno.EISDIR, errno.ENOTDIR, errno.ENAMETOOLONG})
@@ -27,41 +24,19 @@ _BAD_NAMES = frozenset({errno.EEXIST, errno.EISDIR, errno.ENOTDIR, errno.ENAMETO
 log = logging.getLogger("pilot")
 
 
-class NotRun(Exception):
-    """The payload was not run, or not to its end, for a reason that is not its own.
-
-    This node or its connection is not fit for work, or the pilot has to end: then `stopped_by`
-    says by whom.
-    """
-
-    def __init__(self, reason: str, stopped_by: str = "") -> None:
-        super().__init__(reason)
-        self.stopped_by = stopped_by
-
-
 class NotFetched(Exception):
     """An input cannot be had from its URL now, or not from here: no fault of this pilot."""
 
 
-class _Killed(Exception):
-    """Somebody asked to stop the attempt."""
-
-
 @dataclass(frozen=True)
 class JobInputs:
-    """The inputs of one job. `left_s` are the seconds that its pilot still has.
-
-    `moved` is told how many bytes have come from URLs.
-    """
+    """The inputs of one job, and its transfers by which some come."""
 
     job: Job
     directories: JobDirectories
     client: Client
-    control: Control
-    waker: Waker
     limits: Limits
-    left_s: Callable[[], float]
-    moved: Callable[[int], None]
+    transfers: JobTransfers
 
     def fetch(self) -> execution.Outcome | None:
         """Have all inputs; the attempt's outcome where it ends by one of them.
@@ -81,24 +56,19 @@ class JobInputs:
                 return execution.Outcome(None, None, reason=reason, failed_transfer=FETCH)
             except TransferBroken as error:
                 raise NotFetched(f"{_told(each)}: {error}") from error
-            except _Killed:
-                return execution.killed_on_request(self.control, self.job.key)
+            except Killed:
+                return execution.killed_on_request(self.transfers.control, self.job.key)
             except (OSError, NodeFault) as error:
                 if _are_names_bad(error):
                     raise sandbox.BadPath(f"input {each.path} cannot exist: {error}") from error
                 raise
         return None
 
-    def check_still_wanted(self) -> None:
-        """Raise NotRun in a pilot that has to end: it gives its job back."""
-        if self.control.is_terminated:
-            raise NotRun("terminated", execution.stop_initiator(self.control))
-
     def _download(self, each: Input) -> None:
         target = sandbox.inside(self.directories.sandbox, each.path)
         problem = ""
         for _ in range(DOWNLOAD_TRIES):
-            self.check_still_wanted()
+            self.transfers.check_still_wanted()
             try:
                 self.client.download(
                     f"{self.job.path}/inputs/{each.path}", target, sha256=each.sha256
@@ -117,7 +87,8 @@ class JobInputs:
         rules = self.job.transfer_rules
         if rules is None:
             raise TransferRefused("the server told no limits")
-        fetcher = Fetcher(rules, self._check, self._pause, self.moved)
+        by = self.transfers
+        fetcher = Fetcher(rules, by.check, by.pause, by.moved.add_fetched)
         most_bytes, disk_mb = rules.file_bytes, self.limits.disk_mb
         if disk_mb is not None:
             there = sum(
@@ -129,24 +100,8 @@ class JobInputs:
         target = sandbox.inside(self.directories.sandbox, each.path)
         log.info("%s is fetched", _told(each))
         # So that heartbeats tell what the job is at.
-        self.moved(0)
+        by.moved.add_fetched(0)
         fetcher.fetch(each.sources, target, most_bytes=most_bytes)
-
-    def _check(self) -> None:
-        self.check_still_wanted()
-        if self.control.is_killed(self.job.key):
-            raise _Killed
-        if self.control.is_locked_out:
-            raise NotRun("the pilot lost its credential", execution.PILOT)
-        if self.left_s() <= 0:
-            raise NotRun("the pilot had no time left for it", execution.PILOT)
-
-    def _pause(self, pause_s: float) -> None:
-        until = self.control.clock() + pause_s
-        while (left_s := until - self.control.clock()) > 0:
-            self._check()
-            self.waker.wait(left_s)
-        self._check()
 
 
 def _told(each: Input) -> str:

@@ -89,6 +89,10 @@ class Job:
     bearer: BearerToken | None = field(default=None, repr=False)
     #: Of what is moved from and to URLs; None where nothing is.
     transfer_rules: TransferRules | None = None
+    #: Where outputs go that do not go to the server, after a success.
+    output_urls: Mapping[str, Source] = field(default_factory=dict)
+    #: The exit code of a success.
+    success_code: int = 0
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Job:
@@ -126,6 +130,10 @@ class Job:
                 if data.get("transfer_rules")
                 else None
             ),
+            output_urls={
+                str(each["path"]): Source.from_json(each) for each in data.get("output_urls", ())
+            },
+            success_code=int(data.get("success_code") or 0),
         )
 
     @property

@@ -31,10 +31,10 @@ from ..server.report_delivery import REASON_LENGTH, AttachedFields, Upload, boun
 from ..server.report_spool import ReportSpool
 from ..server.start_report import StartReport
 from ..server.stream_upload import StreamUploader
-from ..transfers.moved import Moved
 from .images import Images
-from .inputs import FETCH, JobInputs, NotFetched, NotRun
+from .inputs import JobInputs, NotFetched
 from .job_description import AttachedClaim, Job
+from .job_transfers import FETCH, JobTransfers, NotRun
 from .outputs import JobOutputs
 from .payload_command import payload_command, payload_environment
 from .token_renewal import TokenRenewal
@@ -109,22 +109,15 @@ class JobRun:
         self._meter: Meter | None = None
         self.token = TokenRenewal(job.key, job.bearer)
         self._missing_checkpoint: list[str] = []
-        self._moved = Moved()
+        self._transfers = JobTransfers(job, self._control, waker, context.left_s)
         self._inputs = JobInputs(
-            job,
-            directories=self._directories,
-            client=self._client,
-            control=self._control,
-            waker=waker,
-            limits=self._limits,
-            left_s=context.left_s,
-            moved=self._moved.add_fetched,
+            job, self._directories, self._client, self._limits, self._transfers
         )
 
     def usage(self) -> dict[str, Any]:
         """Usage of the payload as last measured, and what was moved by URL; nothing before."""
         measured = {} if self._meter is None else self._meter.last.to_json()
-        return {**measured, **self._moved.to_json()}
+        return {**measured, **self._transfers.moved.to_json()}
 
     def run(self) -> AttachedClaim | None:
         """Run the whole attempt; afterwards nothing is left of the job on this node."""
@@ -155,7 +148,14 @@ class JobRun:
             reason = str(error)[:REASON_LENGTH]
             self._report({"event": "not_run", "reason": reason, "failed_transfer": FETCH})
             return None
-        results = JobOutputs(self._job.path, self._job.outputs, self._directories, self._limits)
+        outcome, sent_to_urls = self._transfers.send_outputs(self._directories, outcome)
+        results = JobOutputs(
+            self._job.path,
+            self._job.outputs,
+            self._directories,
+            self._limits,
+            elsewhere=self._job.output_urls,
+        )
         uploads = self._uploads(results, outcome)
         ended = {
             "event": "ended",
@@ -164,12 +164,13 @@ class JobRun:
             "wall_s": outcome.usage.wall_s,
             "cpu_s": outcome.usage.cpu_s,
             "max_rss_mb": outcome.max_rss_mb,
-            "usage": {**outcome.usage_json(), **self._moved.to_json()},
+            "usage": {**outcome.usage_json(), **self._transfers.moved.to_json()},
             "stopped_by": outcome.stopped_by,
             "reason": "; ".join(filter(None, [outcome.reason, *results.problems]))[:REASON_LENGTH],
             "missing_outputs": bounded_names([*self._missing_checkpoint, *results.missing]),
             **({"is_image_at_fault": True} if outcome.is_image_at_fault else {}),
             **({"failed_transfer": outcome.failed_transfer} if outcome.failed_transfer else {}),
+            **({"sent_to_urls": sent_to_urls} if sent_to_urls else {}),
             **({"folders": results.folders_json()} if results.folders else {}),
         }
         log.info("job %d attempt %d ended: %s", *self._job.key, ended)
@@ -228,7 +229,7 @@ class JobRun:
             if ended is not None:
                 return ended
         executable = enclosure.executable(self._job.executable)
-        self._inputs.check_still_wanted()
+        self._transfers.check_still_wanted()
         started = StartReport(
             self._job.key, self._job.path, self._client, self._control, self._context.spool
         )
@@ -282,7 +283,7 @@ class JobRun:
         If the server does not take them, the payload goes on from them all the same; only another
         attempt begins with those before.
         """
-        self._inputs.check_still_wanted()
+        self._transfers.check_still_wanted()
         names = self._job.checkpoint.files
         enclosure.leave(names)
         files = JobOutputs(self._job.path, names, self._directories, self._limits)

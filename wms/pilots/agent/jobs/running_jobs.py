@@ -15,9 +15,9 @@ from ..control import Attempt, Waker
 from ..fence.base import NoFreeAccount, Reservation
 from ..node import Share
 from ..server.client import BadAnswer, Client, Rejected, Unauthorised, Unavailable
-from .inputs import NotRun
 from .job_description import AttachedClaim, BearerToken, Job
 from .job_run import JobRun, RunContext
+from .job_transfers import NotRun
 
 log = logging.getLogger("pilot")
 

@@ -146,13 +146,18 @@ class _Part:
             self._version = ""
             raise TransferBroken(f"{parts.hostname} gave another part than was asked for")
         told = f"{parts.hostname} answered {answer.status}: {answer.reason}"[:300]
-        if answer.status >= 500 or answer.status in _TRY_AGAIN:
+        if is_for_another_try(answer.status):
             raise TransferBroken(told)
         raise TransferRefused(told)
 
     def _require_room(self, size: int) -> None:
         if size > self._most_bytes:
             raise TransferRefused(f"it is larger than the {self._most_bytes} bytes that it may be")
+
+
+def is_for_another_try(status: int) -> bool:
+    """Whether a server that answers so may do it later."""
+    return status >= 500 or status in _TRY_AGAIN
 
 
 def _origin(parts: SplitResult) -> tuple[str, str, int]:

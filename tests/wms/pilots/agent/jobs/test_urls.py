@@ -9,7 +9,7 @@ import pytest
 from tests.wms.pilots.agent.conftest import LIMIT_S, World
 from tests.wms.placement.servers.http import http_server
 from wms.core.actors import Actor
-from wms.jobs.models import Attempt, JobEvent, WorkspaceFile
+from wms.jobs.models import Attempt, AttemptFile, JobEvent, WorkspaceFile
 from wms.pilots.agent.control import Control
 from wms.pilots.agent.transfers import fetching
 from wms.pilots.credentials.sealing import new_key
@@ -92,3 +92,52 @@ def test_a_url_that_cannot_be_read_now_sends_the_job_elsewhere(
     assert (job.state, job.state_cause, attempt.outcome) == ("received", "fetch", "not_run")
     assert len(site.requests) == fetching.TRIES
     assert not WorkspaceFile.objects.filter(workspace_id=job.workspace_id, path="a").exists()
+
+
+PRINTS = "#!/bin/sh\nmkdir d; echo 1 > a; echo 2 > d/b; echo 3 > c\n"
+
+
+def test_outputs_go_to_urls_with_their_owners_credential_and_not_to_the_portal(
+    world: World, site
+) -> None:
+    site.password = f"alice:{SECRET}"
+    new = NewCredential(site.url(""), "alice", SECRET)
+    set_credential(new, owner=world.alice, actor=Actor.person(world.alice))
+    urls = {"a": site.url("/out/a"), "d/b": site.url("/b?signed=2")}
+    job = world.submit(PRINTS, outputs=("a", "d/b", "c"), directives={"output_urls": urls})
+
+    agent = world.start()
+
+    job = world.wait_for_state(job, "done", "failed")
+    assert job.state == "done", job.state_reason
+    assert site.files == {"/out/a": b"1\n", "/b?signed=2": b"2\n"}
+    sent = AttemptFile.objects.filter(attempt__job=job, kind="output")
+    assert [each.path for each in sent] == ["c"]
+    assert "sent_mb" in Attempt.objects.get(job=job).usage
+    agent.wait()
+    assert SECRET not in agent.log
+    assert "signed" not in agent.log
+
+
+def test_an_output_that_cannot_be_sent_fails_the_job_and_no_failure_sends_any(
+    world: World, site
+) -> None:
+    site.password = "alice:other"
+    urls = {"output_urls": {"a": site.url("/a")}}
+    refused = world.submit(PRINTS, outputs=("a", "c"), directives=urls)
+    missing = world.submit("#!/bin/sh\n", outputs=("a",), directives=urls)
+    failing = world.submit(f"{PRINTS}exit 3\n", outputs=("a",), directives=urls)
+
+    world.start()
+
+    told = {}
+    for name, job in (("refused", refused), ("missing", missing), ("failing", failing)):
+        ended = world.wait_for_state(job, "done", "failed")
+        told[name] = (ended.state, ended.state_cause, Attempt.objects.get(job=ended).exit_code)
+    assert told == {
+        "refused": ("failed", "send", 0),
+        "missing": ("failed", "send", 0),
+        "failing": ("failed", "payload", 3),
+    }
+    assert not site.files
+    assert len(site.requests) == 1
