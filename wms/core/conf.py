@@ -55,6 +55,8 @@ class Conf:
     public_url: str
     #: Networks, addresses and names that transfers reach although they are not public.
     allowed_addresses: tuple[str, ...]
+    #: Whether `s3:` addresses lead anywhere.
+    has_s3_store: bool
 
 
 def conf() -> Conf:
@@ -101,4 +103,5 @@ def conf() -> Conf:
         host_pilots_dir=Path(raw["HOST_PILOTS_DIR"]),
         public_url=str(raw["PUBLIC_URL"]),
         allowed_addresses=tuple(raw["PLACEMENT"]["ALLOWED"]),
+        has_s3_store=bool(raw["PLACEMENT"]["S3_URL"]),
     )

@@ -1,14 +1,17 @@
 """Transfers by the pilots of jobs: where URLs lead, and the credentials that pilots get for them.
 
 A credential is that of the job's owner for the endpoint; it goes to the pilot with the job, for
-this attempt, and is written down nowhere.
+this attempt, and is written down nowhere. Of an S3 store the pilot gets signed links instead.
 """
 
 from __future__ import annotations
 
 import base64
+from datetime import datetime
+from typing import Final
 from urllib.parse import urlsplit
 
+from django.utils import timezone
 from django.views.decorators.debug import sensitive_variables
 
 from wms.core.special_networks import special_networks
@@ -20,6 +23,11 @@ from wms.pilots.protocol.url_transfers import CannotResolve, Source, TransferRul
 from wms.placement.addresses import scheme_of
 from wms.placement.conf import PlacementConf, placement_conf
 from wms.placement.credentials import PORTS, credential_for
+from wms.placement.modules.protocol import Credential, ModuleFailed
+from wms.placement.modules.s3_links import Link, link_to
+
+#: So long a link is good beyond the time that its job may take: for tries, and for other files.
+_SPARE_S: Final = 6 * 3600
 
 
 def resolve_transfers(attempt: Attempt, directives: Directives) -> Transfers:
@@ -27,15 +35,16 @@ def resolve_transfers(attempt: Attempt, directives: Directives) -> Transfers:
 
     One query for each endpoint that is named.
     """
-    found = _Endpoints(attempt.job.owner_id)
+    job, conf = attempt.job, placement_conf()
+    found = _Endpoints(job.owner_id, conf, timezone.now())
     inputs = {
-        name: (Source(url, found.authorization(url)),)
-        for name, url in directives.input_urls.items()
+        name: (found.source(url, "GET", _SPARE_S),) for name, url in directives.input_urls.items()
     }
+    until_end_s = job.wall_limit_s + _SPARE_S
     outputs = {
-        name: Source(url, found.authorization(url)) for name, url in directives.output_urls.items()
+        name: found.source(url, "PUT", until_end_s) for name, url in directives.output_urls.items()
     }
-    return Transfers(inputs, outputs, success_code(attempt.job), _rules(placement_conf()))
+    return Transfers(inputs, outputs, success_code(job), _rules(conf))
 
 
 def _rules(conf: PlacementConf) -> TransferRules:
@@ -51,32 +60,45 @@ def _rules(conf: PlacementConf) -> TransferRules:
 class _Endpoints:
     """The credentials of an owner by endpoint, each looked for once."""
 
-    def __init__(self, owner_id: int) -> None:
+    def __init__(self, owner_id: int, conf: PlacementConf, now: datetime) -> None:
         self._owner_id = owner_id
-        self._known: dict[tuple[str, str, int], str] = {}
-
-    def authorization(self, url: str) -> str:
-        """The header that shows the owner's credential for a URL; empty without one.
-
-        Raises CannotResolve.
-        """
-        parts, scheme = urlsplit(url), scheme_of(url)
-        place = scheme, (parts.hostname or "").lower(), parts.port or PORTS[scheme]
-        if place not in self._known:
-            self._known[place] = self._header(*place)
-        return self._known[place]
+        self._conf = conf
+        self._now = now
+        self._known: dict[tuple[str, str, int], Credential | None] = {}
 
     @sensitive_variables()
-    def _header(self, scheme: str, host: str, port: int) -> str:
+    def source(self, url: str, method: str, lifetime_s: int) -> Source:
+        """What a pilot needs for a URL. Raises CannotResolve."""
+        scheme, parts = scheme_of(url), urlsplit(url)
+        host = (parts.hostname or "").lower()
+        credential = self._credential(scheme, host, parts.port or PORTS[scheme])
+        if scheme != "s3":
+            return Source(url, _header(credential))
         try:
-            given = credential_for(self._owner_id, scheme, host, port)
-        except NoKey as error:
-            raise CannotResolve(
-                f"the credential of its owner for {scheme}://{host} cannot be opened"
-            ) from error
-        if given is None:
-            return ""
-        if given.token:
-            return f"Bearer {given.token}"
-        pair = base64.b64encode(f"{given.user}:{given.secret}".encode()).decode()
-        return f"Basic {pair}"
+            link = Link(method, url, lifetime_s)
+            return Source(link_to(link, credential, self._conf, now=self._now))
+        except ModuleFailed as error:
+            raise CannotResolve(f"{url}: {error.message}") from error
+
+    @sensitive_variables()
+    def _credential(self, scheme: str, host: str, port: int) -> Credential | None:
+        place = scheme, host, port
+        if place not in self._known:
+            try:
+                self._known[place] = credential_for(self._owner_id, *place)
+            except NoKey as error:
+                raise CannotResolve(
+                    f"the credential of its owner for {scheme}://{host} cannot be opened"
+                ) from error
+        return self._known[place]
+
+
+@sensitive_variables()
+def _header(given: Credential | None) -> str:
+    """The header that shows a credential; empty without one."""
+    if given is None:
+        return ""
+    if given.token:
+        return f"Bearer {given.token}"
+    pair = base64.b64encode(f"{given.user}:{given.secret}".encode()).decode()
+    return f"Basic {pair}"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from django.core import serializers
 
@@ -91,6 +93,37 @@ def test_a_report_with_an_unknown_cause_is_refused(registered: PilotClient, url_
 
     assert answer.status_code == 400
     assert answer.json()["errors"][0]["field"] == "failed_transfer"
+
+
+def test_of_an_s3_store_a_pilot_gets_signed_links_and_no_key(
+    registered: PilotClient, url_job: Job, settings
+) -> None:
+    placement = settings.PILOTAGE["PLACEMENT"] | {"S3_URL": "https://s3.example.org"}
+    settings.PILOTAGE = settings.PILOTAGE | {"PLACEMENT": placement}
+    alice = User.objects.get(username="alice")
+    new = NewCredential("s3://runs", "key-id", SECRET)
+    set_credential(new, owner=alice, actor=Actor.person(alice))
+    urls = {"input_urls": {"a": "s3://runs/d/a"}, "output_urls": {"out.txt": "s3://other/out"}}
+    url_job.give(directives=urls)
+    url_job.save(update_fields=["own"])
+
+    job = registered.claim()
+
+    [source] = next(each["sources"] for each in job["inputs"] if each["path"] == "a")
+    assert source["url"].startswith("https://s3.example.org/runs/d/a?X-Amz-Algorithm=")
+    [target] = job["output_urls"]
+    assert target["url"] == "https://s3.example.org/other/out"
+    assert SECRET not in json.dumps(job)
+
+
+def test_without_a_store_a_job_of_s3_fails(registered: PilotClient, url_job: Job) -> None:
+    url_job.give(directives={"input_urls": {"a": "s3://runs/d/a"}})
+    url_job.save(update_fields=["own"])
+
+    assert registered.ask().json()["job"] is None
+
+    url_job.refresh_from_db()
+    assert (url_job.state, url_job.state_cause) == ("failed", "fetch")
 
 
 def test_an_end_that_tells_of_no_sent_outputs_fails_a_job_that_sends_some(

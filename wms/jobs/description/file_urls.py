@@ -9,16 +9,16 @@ from __future__ import annotations
 import posixpath
 import re
 from typing import Final
-from urllib.parse import quote, unquote, urlsplit
+from urllib.parse import SplitResult, quote, unquote, urlsplit
 
 from wms.core.conf import conf
 from wms.core.public_addresses import is_refused
 from wms.jobs.content.paths import checked_path
 
 #: The schemes that pilots read.
-READ: Final = ("http", "https")
+READ: Final = ("http", "https", "s3")
 #: Those that they write.
-WRITTEN: Final = ("http", "https")
+WRITTEN: Final = ("http", "https", "s3")
 MAX_URL: Final = 2048
 #: Most URLs of one job.
 MOST_URLS: Final = 100
@@ -94,9 +94,24 @@ def _checked(url: str, schemes: tuple[str, ...]) -> str:
         raise ValueError(f"{told}: {error}") from None
     if not _HOST.fullmatch(host) or port == 0:
         raise ValueError(f"{told} names no host")
+    _check_place(scheme.lower(), host, told, parts)
+    return f"{scheme.lower()}:{rest}"
+
+
+def _check_place(scheme: str, host: str, told: str, parts: SplitResult) -> None:
+    """Raise ValueError for a URL that is fit for no pilot, or for no other eyes."""
     if parts.username is not None or parts.fragment:
         # URLs are shown to everybody who sees the job.
-        raise ValueError(f"{parts.hostname}: a URL must hold neither a user nor a fragment")
-    if is_refused(host, allowed=conf().allowed_addresses):
+        raise ValueError(f"{host}: a URL must hold neither a user nor a fragment")
+    if scheme == "s3":
+        _check_object(told, parts.query, parts.port)
+    elif is_refused(host, allowed=conf().allowed_addresses):
         raise ValueError(f"{told}: {host} is no public address (PILOTAGE_PLACEMENT_ALLOWED)")
-    return f"{scheme.lower()}:{rest}"
+
+
+def _check_object(told: str, query: str, port: int | None) -> None:
+    """Raise ValueError for the URL of an object that is none, or of no store."""
+    if query or port is not None:
+        raise ValueError(f"{told}: an object is s3://bucket/key, without a port and a query")
+    if not conf().has_s3_store:
+        raise ValueError(f"{told}: no S3 store is set (PILOTAGE_PLACEMENT_S3_URL)")

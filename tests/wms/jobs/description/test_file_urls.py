@@ -9,6 +9,7 @@ from tests.wms.jobs.clusters.samples import submit as submit_cluster
 from tests.wms.jobs.description.test_rendering import render
 from wms.core.errors import InvalidInput
 from wms.dags.models import Dag
+from wms.jobs.description.renderer_inputs import CannotRender
 from wms.jobs.directives import Directives
 from wms.jobs.models import Cluster, Job
 
@@ -83,6 +84,18 @@ def test_urls_that_pilots_cannot_move_are_faults(submit, url: str) -> None:
     assert (finding.file, finding.line) == ("step.sub", 2)
     assert "password@" not in finding.message
     assert not Dag.objects.exists()
+
+
+def test_objects_of_s3_are_urls_where_there_is_a_store(settings) -> None:
+    with pytest.raises(CannotRender):
+        urls("transfer_input_files = s3://bucket/d/a")
+    placement = settings.PILOTAGE["PLACEMENT"] | {"S3_URL": "https://s3.example.org"}
+    settings.PILOTAGE = settings.PILOTAGE | {"PLACEMENT": placement}
+
+    assert urls("transfer_input_files = s3://bucket/d/a%20b") == {"a b": "s3://bucket/d/a%20b"}
+    for url in ("s3://bucket/", "s3://bucket:80/a", "s3://bucket/a?versionId=1", "s3:///a"):
+        with pytest.raises(CannotRender):
+            urls(f"transfer_input_files = {url}")
 
 
 def test_addresses_that_are_allowed_are_no_faults(settings) -> None:
