@@ -255,8 +255,8 @@ def claim_json(answer: ClaimAnswer) -> dict[str, Any]:
         # A pilot of a release that knows no sources asks the portal for the file, is told that
         # there is none, and gives the job back.
         inputs += [
-            {"path": name, "sha256": "", "sources": [asdict(each) for each in sources]}
-            for name, sources in work.transfers.inputs.items()
+            {"path": name, **asdict(fetched)}
+            for name, fetched in work.transfers.inputs.items()
             # Not what its checkpoint has.
             if name not in work.inputs
         ]

@@ -2,6 +2,7 @@
 
 A credential is that of the job's owner for the endpoint; it goes to the pilot with the job, for
 this attempt, and is written down nowhere. Of an S3 store the pilot gets signed links instead.
+Logical names lead to the replicas near the pilot's site first.
 """
 
 from __future__ import annotations
@@ -19,15 +20,28 @@ from wms.jobs.directives import Directives
 from wms.jobs.expressions import success_code
 from wms.jobs.models import Attempt
 from wms.pilots.credentials.sealing import NoKey
-from wms.pilots.protocol.url_transfers import CannotResolve, Source, TransferRules, Transfers
-from wms.placement.addresses import scheme_of
+from wms.pilots.protocol.url_transfers import (
+    CannotResolve,
+    FetchedInput,
+    Source,
+    TransferRules,
+    Transfers,
+)
+from wms.placement.addresses import scheme_of, with_scheme
+from wms.placement.catalogue.names import is_logical
+from wms.placement.catalogue.resolving import replica_urls
 from wms.placement.conf import PlacementConf, placement_conf
 from wms.placement.credentials import PORTS, credential_for
 from wms.placement.modules.protocol import Credential, ModuleFailed
 from wms.placement.modules.s3_links import Link, link_to
+from wms.sites.models import Site
 
 #: So long a link is good beyond the time that its job may take: for tries, and for other files.
 _SPARE_S: Final = 6 * 3600
+#: Schemes of replicas that pilots read: WebDAV is HTTP to who reads.
+_AS_HTTP: Final = {"dav": "http", "davs": "https"}
+_READ_BY_PILOTS: Final = frozenset({"http", "https", "s3", *_AS_HTTP})
+_MOST_SOURCES: Final = 8
 
 
 def resolve_transfers(attempt: Attempt, directives: Directives) -> Transfers:
@@ -38,13 +52,28 @@ def resolve_transfers(attempt: Attempt, directives: Directives) -> Transfers:
     job, conf = attempt.job, placement_conf()
     found = _Endpoints(job.owner_id, conf, timezone.now())
     inputs = {
-        name: (found.source(url, "GET", _SPARE_S),) for name, url in directives.input_urls.items()
+        name: _logical(attempt, url, found)
+        if is_logical(url)
+        else FetchedInput((found.source(url, "GET", _SPARE_S),))
+        for name, url in directives.input_urls.items()
     }
     until_end_s = job.wall_limit_s + _SPARE_S
     outputs = {
         name: found.source(url, "PUT", until_end_s) for name, url in directives.output_urls.items()
     }
     return Transfers(inputs, outputs, success_code(job), _rules(conf))
+
+
+def _logical(attempt: Attempt, url: str, found: _Endpoints) -> FetchedInput:
+    """Where a pilot reads a logical file: first near its site. Raises CannotResolve."""
+    sites = Site.objects.filter(name=attempt.site_name).values_list("pk", flat=True)
+    replicas = replica_urls(
+        url, owner=attempt.job.owner, site_id=sites.first(), schemes=_READ_BY_PILOTS
+    )
+    if replicas is None or not replicas.urls:
+        raise CannotResolve(f"there is no replica of {url} that pilots can read")
+    urls = replicas.urls[:_MOST_SOURCES]
+    return FetchedInput([found.source(each, "GET", _SPARE_S) for each in urls], replicas.sha256)
 
 
 def _rules(conf: PlacementConf) -> TransferRules:
@@ -73,7 +102,7 @@ class _Endpoints:
         host = (parts.hostname or "").lower()
         credential = self._credential(scheme, host, parts.port or PORTS[scheme])
         if scheme != "s3":
-            return Source(url, _header(credential))
+            return Source(_over_http(url), _header(credential))
         try:
             link = Link(method, url, lifetime_s)
             return Source(link_to(link, credential, self._conf, now=self._now))
@@ -91,6 +120,12 @@ class _Endpoints:
                     f"the credential of its owner for {scheme}://{host} cannot be opened"
                 ) from error
         return self._known[place]
+
+
+def _over_http(url: str) -> str:
+    """The URL as pilots know it; both schemes have the same ports."""
+    scheme = scheme_of(url)
+    return with_scheme(url, _AS_HTTP.get(scheme, scheme))
 
 
 @sensitive_variables()

@@ -12,8 +12,10 @@ from wms.core.actors import Actor
 from wms.core.models import User
 from wms.jobs.models import Attempt, Job, JobEvent
 from wms.pilots.credentials.sealing import new_key
+from wms.placement.catalogue.models import LogicalFile, Replica
 from wms.placement.credentials import NewCredential, set_credential
 from wms.placement.models import PlacementCredential
+from wms.placement.storages.models import Storage
 
 pytestmark = pytest.mark.django_db
 
@@ -119,6 +121,51 @@ def test_of_an_s3_store_a_pilot_gets_signed_links_and_no_key(
 def test_without_a_store_a_job_of_s3_fails(registered: PilotClient, url_job: Job) -> None:
     url_job.give(directives={"input_urls": {"a": "s3://runs/d/a"}})
     url_job.save(update_fields=["own"])
+
+    assert registered.ask().json()["job"] is None
+
+    url_job.refresh_from_db()
+    assert (url_job.state, url_job.state_cause) == ("failed", "fetch")
+
+
+@pytest.fixture
+def logical_file(url_job: Job, queue) -> LogicalFile:
+    """With replicas at a, near no site, by WebDAV, and at b, near the pilot's site."""
+    alice = User.objects.get(username="alice")
+    url_job.give(directives={"input_urls": {"7": "lfn:/run/7"}})
+    url_job.save(update_fields=["own"])
+    file = LogicalFile.objects.create(name="/run/7", owner=alice, size_bytes=3, sha256="ab" * 32)
+    endpoints = {"a": "davs://a.org/top/", "b": "ftp://b.org/\nhttp://b.org:8080/d/"}
+    for name, text in endpoints.items():
+        storage = Storage.objects.create(name=name, endpoints=text)
+        Replica.objects.create(file=file, storage=storage)
+    storage.sites.add(queue.site)
+    return file
+
+
+def test_a_logical_name_leads_to_its_replicas_those_near_the_site_first(
+    registered: PilotClient, logical_file: LogicalFile
+) -> None:
+    new = NewCredential("davs://a.org", token=SECRET)
+    set_credential(new, owner=logical_file.owner, actor=Actor.person(logical_file.owner))
+
+    job = registered.claim()
+
+    [told] = [each for each in job["inputs"] if each["path"] == "7"]
+    assert told == {
+        "path": "7",
+        "sha256": logical_file.sha256,
+        "sources": [
+            {"url": "http://b.org:8080/d/run/7", "authorization": ""},
+            {"url": "https://a.org/top/run/7", "authorization": f"Bearer {SECRET}"},
+        ],
+    }
+
+
+def test_a_logical_name_without_a_replica_fails_the_job(
+    registered: PilotClient, logical_file: LogicalFile, url_job: Job
+) -> None:
+    Replica.objects.all().delete()
 
     assert registered.ask().json()["job"] is None
 

@@ -16,21 +16,26 @@ from wms.core.public_addresses import is_refused
 from wms.jobs.content.paths import checked_path
 
 #: The schemes that pilots read.
-READ: Final = ("http", "https", "s3")
+READ: Final = ("http", "https", "s3", "lfn")
 #: Those that they write.
 WRITTEN: Final = ("http", "https", "s3")
 MAX_URL: Final = 2048
 #: Most URLs of one job.
 MOST_URLS: Final = 100
 _SHOWN = 200
+_MOST_BYTES_OF_NAME = 1000
 #: The scheme may name whose credentials are meant: `box.token+https`.
 _URL = re.compile(r"\b[A-Za-z][A-Za-z0-9+._-]*://[^\s,;\"']*")
 _HOST = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_.-]{0,252}[A-Za-z0-9_])?|[0-9A-Fa-f:.]{2,45}")
 
 
 def has_url(text: str) -> bool:
-    """Whether there is a URL in a text."""
-    return _URL.search(text) is not None
+    """Whether there is a URL, or a logical name, in a text."""
+    return _URL.search(text) is not None or _is_logical(text)
+
+
+def _is_logical(text: str) -> bool:
+    return text[:5].lower() == "lfn:/"
 
 
 def url_fault(text: str) -> str:
@@ -55,7 +60,7 @@ def input_of_url(url: str) -> tuple[str, str]:
 
     The name is the last part of its path.
     """
-    checked = _checked(url, READ)
+    checked = _checked_logical(url) if _is_logical(url) else _checked(url, READ)
     name = posixpath.basename(unquote(urlsplit(checked).path))
     if not name or name in (".", ".."):
         raise ValueError(f"{without_secrets(checked)} does not end with the name of a file")
@@ -71,6 +76,21 @@ def url_of_output(url: str, name: str) -> str:
     if "?" in checked:
         raise ValueError(f"{without_secrets(checked)} is a folder, which has no query")
     return f"{checked.rstrip('/')}/{quote(posixpath.basename(name))}"
+
+
+def _checked_logical(url: str) -> str:
+    """A logical name of the catalogue, a path behind `lfn:`. Raises ValueError."""
+    try:
+        path = unquote(url[4:], errors="strict")
+        length = len(path.encode())
+    except UnicodeError:
+        raise ValueError(f"{url[:_SHOWN]} is no text in UTF-8") from None
+    parts = path.split("/")[1:]
+    if not all(parts) or {".", ".."} & set(parts) or not path.isprintable():
+        raise ValueError(f"{url[:_SHOWN]}: a logical name is a path such as lfn:/production/run7")
+    if length > _MOST_BYTES_OF_NAME:
+        raise ValueError(f"{url[:_SHOWN]}: a logical name has {_MOST_BYTES_OF_NAME} bytes at most")
+    return f"lfn:{quote(path)}"
 
 
 def _checked(url: str, schemes: tuple[str, ...]) -> str:

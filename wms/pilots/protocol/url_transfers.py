@@ -27,6 +27,14 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
+class FetchedInput:
+    """Sources of an input, in the order of their use, and its SHA-256 where that is known."""
+
+    sources: Sequence[Source]
+    sha256: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class TransferRules:
     """Limits of a pilot's transfers: of each try in time, of each file in bytes.
 
@@ -43,12 +51,12 @@ class TransferRules:
 
 @dataclass(frozen=True, slots=True)
 class Transfers:
-    """What a pilot moves for one attempt: the sources of each input, in the order of their use.
+    """What a pilot moves for one attempt: its inputs, and its outputs after a success.
 
-    Also where outputs go after a success, which is told by the exit code `success_code`.
+    The exit code `success_code` tells of that.
     """
 
-    inputs: Mapping[str, Sequence[Source]]
+    inputs: Mapping[str, FetchedInput]
     outputs: Mapping[str, Source]
     success_code: int
     rules: TransferRules

@@ -98,6 +98,16 @@ def test_objects_of_s3_are_urls_where_there_is_a_store(settings) -> None:
             urls(f"transfer_input_files = {url}")
 
 
+def test_logical_names_are_urls() -> None:
+    assert urls("transfer_input_files = LFN:/run%20s/7, lfn:/b") == {
+        "7": "lfn:/run%20s/7",
+        "b": "lfn:/b",
+    }
+    for url in ("lfn:/", "lfn:/a/", "lfn:/a//b", "lfn:/../b", "lfn:/%FF", f"lfn:/{'a' * 1001}"):
+        with pytest.raises(CannotRender):
+            urls(f"transfer_input_files = {url}")
+
+
 def test_addresses_that_are_allowed_are_no_faults(settings) -> None:
     placement = settings.PILOTAGE["PLACEMENT"] | {"ALLOWED": ["10.0.0.0/8"]}
     settings.PILOTAGE = settings.PILOTAGE | {"PLACEMENT": placement}
@@ -141,6 +151,7 @@ def test_outputs_may_go_to_urls() -> None:
     "remaps",
     [
         "a=ftp://x.org/a",
+        "a=lfn:/a",
         "a=https://10.1.2.3/a",
         "a=https://user:password@x.org/a",
         "a=https://x.org/d/?q",

@@ -101,7 +101,7 @@ class JobInputs:
         log.info("%s is fetched", _told(each))
         # So that heartbeats tell what the job is at.
         by.moved.add_fetched(0)
-        fetcher.fetch(each.sources, target, most_bytes=most_bytes)
+        fetcher.fetch(each.sources, target, most_bytes=most_bytes, sha256=each.sha256)
 
 
 def _told(each: Input) -> str:

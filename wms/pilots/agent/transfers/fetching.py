@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import http.client
 import logging
 import time
@@ -36,8 +37,10 @@ class Fetcher:
     pause: Callable[[float], None]
     moved: Callable[[int], None]
 
-    def fetch(self, sources: Sequence[Source], target: Path, *, most_bytes: int) -> None:
-        """Have the file of the first source that gives it.
+    def fetch(
+        self, sources: Sequence[Source], target: Path, *, most_bytes: int, sha256: str = ""
+    ) -> None:
+        """Have the file of the first source that gives it, with this SHA-256 if one is told.
 
         Raises TransferRefused and TransferBroken, and OSError where it cannot be written.
         """
@@ -49,7 +52,10 @@ class Fetcher:
             source = left[number % len(left)]
             try:
                 part.go_on(source)
-                return
+                if not sha256 or part.sha256() == sha256:
+                    return
+                part.forget()
+                fault = "what came has another SHA-256 than was registered"
             except TransferRefused as error:
                 left.remove(source)
                 if not left:
@@ -82,6 +88,21 @@ class _Part:
             self._ask(source)
         except http.client.HTTPException as error:
             raise TransferBroken(f"the connection broke off: {error!r}") from error
+
+    def sha256(self) -> str:
+        """SHA-256 of all that has come."""
+        digest = hashlib.sha256()
+        with self._target.open("rb") as content:
+            while True:
+                piece = content.read(_CHUNK)
+                if not piece:
+                    return digest.hexdigest()
+                digest.update(piece)
+                self._fetcher.check()
+
+    def forget(self) -> None:
+        """Begin anew with the next try."""
+        self._size, self._version = 0, ""
 
     def _check(self) -> None:
         self._fetcher.check()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import random
 from pathlib import Path
 
@@ -102,6 +103,18 @@ def test_the_next_source_is_asked_where_one_refuses(site: HttpServer, tmp_path: 
     fetcher().fetch(sources, tmp_path / "x", most_bytes=10**9)
 
     assert (tmp_path / "x").read_bytes() == X
+
+
+def test_a_replica_that_is_another_file_is_passed_over(site: HttpServer, tmp_path: Path) -> None:
+    site.files["/other"] = X[::-1]
+    sha256, sources = hashlib.sha256(X).hexdigest(), [site.url("/other"), site.url("/x")]
+    target = tmp_path / "x"
+
+    fetcher().fetch([Source(url) for url in sources], target, most_bytes=10**9, sha256=sha256)
+    assert target.read_bytes() == X
+
+    with pytest.raises(TransferBroken):
+        fetcher().fetch([Source(sources[0])], target, most_bytes=10**9, sha256=sha256)
 
 
 @pytest.mark.parametrize("most_bytes", [len(X) - 1, 0])
