@@ -32,6 +32,7 @@ def parsed(url: str) -> SplitResult:
     try:
         parts = urlsplit(url)
         is_good = parts.scheme in PORTS and bool(parts.hostname) and parts.port != 0
+        is_good = is_good and url.isascii() and url.isprintable() and " " not in url
     except ValueError:
         is_good = False
     if not is_good:

@@ -86,8 +86,9 @@ class _Part:
             self._source, self._version = source.url, ""
         try:
             self._ask(source)
-        except http.client.HTTPException as error:
-            raise TransferBroken(f"the connection broke off: {error!r}") from error
+        except (http.client.HTTPException, ValueError) as error:
+            # The second one: what is no header, and no port.
+            raise TransferBroken(f"the answer is none of HTTP: {error!r}") from error
 
     def sha256(self) -> str:
         """SHA-256 of all that has come."""
@@ -186,7 +187,7 @@ def _origin(parts: SplitResult) -> tuple[str, str, int]:
 
 
 def _redirected(parts: SplitResult, answer: http.client.HTTPResponse) -> SplitResult:
-    target = parsed(urljoin(parts.geturl(), answer.headers.get("Location", "")))
+    target = parsed(urljoin(parts.geturl(), str(answer.headers.get("Location", ""))))
     if parts.scheme == "https" and target.scheme != "https":
         raise TransferRefused(f"{parts.hostname} redirects to {target.hostname} without TLS")
     return target
@@ -198,7 +199,9 @@ def _version(answer: http.client.HTTPResponse) -> str:
         return ""
     tag = str(answer.headers.get("ETag", ""))
     is_strong = bool(tag) and not tag.startswith("W/")
-    return tag if is_strong else str(answer.headers.get("Last-Modified", ""))
+    version = tag if is_strong else str(answer.headers.get("Last-Modified", ""))
+    # It is sent back in a header.
+    return version if version.isascii() and version.isprintable() else ""
 
 
 def _begin(answer: http.client.HTTPResponse) -> int | None:

@@ -63,8 +63,8 @@ class Sender:
             try:
                 answer = self._answer(connection, path, file, target.authorization)
                 answer.read(_CHUNK)
-            except http.client.HTTPException as error:
-                raise TransferBroken(f"the connection broke off: {error!r}") from error
+            except (http.client.HTTPException, ValueError) as error:
+                raise TransferBroken(f"the answer is none of HTTP: {error!r}") from error
         if answer.status in _GOOD:
             return
         told = f"{parts.hostname} answered {answer.status}: {answer.reason}"[:300]

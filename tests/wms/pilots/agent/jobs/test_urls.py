@@ -6,9 +6,10 @@ import threading
 
 import pytest
 
-from tests.wms.pilots.agent.conftest import LIMIT_S, World
+from tests.wms.pilots.agent.conftest import LIMIT_S, World, wait_until
 from tests.wms.placement.servers.http import http_server
 from wms.core.actors import Actor
+from wms.jobs import operations
 from wms.jobs.models import Attempt, AttemptFile, JobEvent, WorkspaceFile
 from wms.pilots.agent.control import Control
 from wms.pilots.agent.transfers import fetching
@@ -92,6 +93,23 @@ def test_a_url_that_cannot_be_read_now_sends_the_job_elsewhere(
     assert (job.state, job.state_cause, attempt.outcome) == ("received", "fetch", "not_run")
     assert len(site.requests) == fetching.TRIES
     assert not WorkspaceFile.objects.filter(workspace_id=job.workspace_id, path="a").exists()
+
+
+def test_a_job_tells_that_it_transfers_and_the_transfer_ends_with_it(world: World, site) -> None:
+    site.files["/a"], site.stalls = b"content", True
+    job = world.submit("#!/bin/sh\n", directives={"input_urls": {"a": site.url("/a")}})
+
+    agent = world.start()
+    wait_until(
+        lambda: any(each.transferring == "inputs" for each in Attempt.objects.filter(job=job)),
+        "a heartbeat tells of the transfer",
+    )
+    operations.kill_jobs([job.pk], actor=Actor.system("test"), reason="no longer wanted")
+
+    assert agent.wait() == 0
+    attempt = Attempt.objects.get(job=job)
+    assert (attempt.outcome, attempt.transferring) == ("killed", "")
+    assert len(site.requests) == 1
 
 
 PRINTS = "#!/bin/sh\nmkdir d; echo 1 > a; echo 2 > d/b; echo 3 > c\n"

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import random
+import socket
+import threading
 from pathlib import Path
 
 import pytest
@@ -180,6 +183,41 @@ def test_what_stalls_breaks_off_and_a_request_to_end_is_heeded_at_once(
 
     with pytest.raises(Unwanted):
         fetch(site, tmp_path / "y", fetcher(end))
+
+
+ODD_ANSWERS = [
+    b"",
+    b"220 mail.example.org\r\n",
+    b"HTTP/1.1 302 Found\r\nLocation: http://[::1/x\r\n\r\n",
+    b"HTTP/1.1 302 Found\r\nLocation: /\xc3\xa4\r\n\r\n",
+    b"HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:99999/\r\n\r\n",
+    b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nmuch\r\n",
+    b'HTTP/1.1 200 OK\r\nAccept-Ranges: bytes\r\nETag: "\xff"\r\nContent-Length: 9\r\n\r\nab',
+    b"HTTP/1.1 206 Partial\r\nContent-Range: bytes 5-9/10\r\nContent-Length: 5\r\n\r\nabcde",
+    b"HTTP/1.1 200 OK\r\n" + b"X: y\r\n" * 200,
+    b"HTTP/1.1 200 OK\r\nX: " + b"y" * 100_000,
+]
+
+
+@pytest.mark.parametrize("answer", ODD_ANSWERS, ids=range(len(ODD_ANSWERS)))
+def test_no_answer_is_taken_for_a_file_that_is_none(tmp_path: Path, answer: bytes) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve() -> None:
+            with contextlib.suppress(OSError):
+                while True:
+                    connection, _ = server.accept()
+                    with connection:
+                        connection.recv(65536)
+                        connection.sendall(answer)
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        url = f"http://127.0.0.1:{server.getsockname()[1]}/x"
+        with pytest.raises((TransferBroken, TransferRefused)):
+            fetcher().fetch([Source(url)], tmp_path / "x", most_bytes=10**9)
+        server.shutdown(socket.SHUT_RDWR)
+        thread.join(30)
 
 
 def test_secrets_are_in_no_text_of_a_source() -> None:
