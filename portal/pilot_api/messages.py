@@ -17,6 +17,7 @@ from wms.jobs.attempts.ending import PayloadEnd
 from wms.jobs.content.paths import MAX_PATH_BYTES
 from wms.jobs.directives import Directives
 from wms.jobs.models import Attempt, Job
+from wms.jobs.states import JobCause
 from wms.pilots.models import Pilot
 from wms.pilots.protocol.attempt_refs import AttemptRef
 from wms.pilots.protocol.claims import ClaimAnswer
@@ -27,7 +28,7 @@ from wms.sites.selectors import queue_offer, with_identity
 #: What a payload uses, as far as its pilot can tell; in seconds and MB.
 _USAGE = (
     "wall_s", "cpu_s", "memory_mb", "disk_mb", "files", "processes", "read_mb", "written_mb",
-    "network_mb",
+    "network_mb", "fetched_mb", "sent_mb",
 )  # fmt: skip
 _LOAD = ("load_1min", "disk_free_mb", "memory_free_mb")
 _NETWORKS = ("node", "open", "portal", "none")
@@ -187,6 +188,8 @@ def read_end(fields: Fields) -> PayloadEnd:
         usage=_numbers(fields, "usage", _USAGE),
         folders=_read_folders(fields),
         is_image_at_fault=fields.has("is_image_at_fault") and fields.flag("is_image_at_fault"),
+        failed_transfer=read_failed_transfer(fields),
+        sent_to_urls=fields.integer("sent_to_urls") if fields.has("sent_to_urls") else 0,
     )
 
 
@@ -205,6 +208,13 @@ def read_stopped_by(fields: Fields) -> str:
     if not fields.has("stopped_by"):
         return ""
     return fields.choice("stopped_by", "", *Attempt.StoppedBy.values)
+
+
+def read_failed_transfer(fields: Fields) -> str:
+    """The cause of an end by a URL, an input's or an output's; empty for others."""
+    if not fields.has("failed_transfer"):
+        return ""
+    return fields.choice("failed_transfer", JobCause.FETCH.value, JobCause.SEND.value)
 
 
 def heartbeat_json(answer: HeartbeatAnswer) -> dict[str, Any]:
@@ -240,6 +250,22 @@ def claim_json(answer: ClaimAnswer) -> dict[str, Any]:
         {"path": path, "sha256": blob.sha256, "size_bytes": blob.size_bytes}
         for path, blob in work.inputs.items()
     ]
+    rules: dict[str, Any] = {}
+    if work.transfers is not None:
+        # A pilot of a release that knows no sources asks the portal for the file, is told that
+        # there is none, and gives the job back.
+        inputs += [
+            {"path": name, **asdict(fetched)}
+            for name, fetched in work.transfers.inputs.items()
+            # Not what its checkpoint has.
+            if name not in work.inputs
+        ]
+        rules["transfer_rules"] = asdict(work.transfers.rules)
+        if work.transfers.outputs:
+            rules["success_code"] = work.transfers.success_code
+            rules["output_urls"] = [
+                {"path": name, **asdict(target)} for name, target in work.transfers.outputs.items()
+            ]
     return {
         "job": {
             "job": work.attempt.job_id,
@@ -251,6 +277,7 @@ def claim_json(answer: ClaimAnswer) -> dict[str, Any]:
             "arguments": job.arguments,
             "environment": job.environment,
             "inputs": inputs,
+            **rules,
             "outputs": job.output_files,
             **_directives_json(job),
             "wall_limit_s": job.wall_limit_s,

@@ -188,6 +188,7 @@ def report(request: HttpRequest, pilot: Pilot, *, job: int, attempt: int) -> Htt
             reason=body.text("reason", pattern=".+"),
             actor=actor,
             is_preempted=messages.read_stopped_by(body) == Attempt.StoppedBy.PREEMPTION,
+            failed_transfer=messages.read_failed_transfer(body),
         )
     return JsonResponse({"accepted": True})
 

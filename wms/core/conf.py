@@ -53,6 +53,10 @@ class Conf:
     blobs_dir: Path
     host_pilots_dir: Path
     public_url: str
+    #: Networks, addresses and names that transfers reach although they are not public.
+    allowed_addresses: tuple[str, ...]
+    #: Whether `s3:` addresses lead anywhere.
+    has_s3_store: bool
 
 
 def conf() -> Conf:
@@ -98,4 +102,6 @@ def conf() -> Conf:
         blobs_dir=Path(raw["BLOBS_DIR"]),
         host_pilots_dir=Path(raw["HOST_PILOTS_DIR"]),
         public_url=str(raw["PUBLIC_URL"]),
+        allowed_addresses=tuple(raw["PLACEMENT"]["ALLOWED"]),
+        has_s3_store=bool(raw["PLACEMENT"]["S3_URL"]),
     )

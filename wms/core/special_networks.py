@@ -58,6 +58,11 @@ _SPECIAL: tuple[Network, ...] = tuple(map(ipaddress.ip_network, (*_IPV4, *_IPV6)
 _CARRIERS = tuple(map(ipaddress.IPv6Network, ("::ffff:0:0/96", "64:ff9b::/96")))
 
 
+def special_networks() -> tuple[str, ...]:
+    """The networks of the table, for those who look at addresses elsewhere."""
+    return *_IPV4, *_IPV6
+
+
 def effective_address(address: Address) -> Address:
     """The IPv4 address that an IPv6 address leads to, or the address itself."""
     if isinstance(address, ipaddress.IPv6Address) and any(address in each for each in _CARRIERS):

@@ -45,6 +45,9 @@ _PILOT_COLUMNS = (
     "pilot__queue__site__name", "pilot__node__hostname",
 )  # fmt: skip
 _OUTCOME = Attempt.Outcome
+_OF_DATA = frozenset(
+    {JobCause.INPUTS, JobCause.OUTPUTS, JobCause.IMAGE, JobCause.FETCH, JobCause.SEND}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +130,7 @@ def _attempt_at(attempts: Iterable[Attempt], at: datetime) -> Attempt | None:
 
 
 def _likely_category_of_job(cause: str, tried: Attempt | None) -> Category:
-    if cause in {JobCause.INPUTS, JobCause.OUTPUTS, JobCause.IMAGE}:
+    if cause in _OF_DATA:
         return Category.DATA
     if tried is None:
         return Category.UNKNOWN

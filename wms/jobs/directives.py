@@ -1,4 +1,4 @@
-"""Directives of a job: stdin, output remaps, time limits, checkpoints, hold, image, token, ...
+"""Directives of a job: URLs, stdin, output remaps, time limits, checkpoints, hold, image, token.
 
 Values of the submit description for its run that are no needs, files or expressions; kept as JSON
 with only what is given. Also the announced output (a file, or a folder) that a file belongs to, and
@@ -19,16 +19,20 @@ NOTIFICATIONS = ("never", "complete", "error", "always")
 class Directives:
     """Directives of one job; names of files are those in its directory.
 
-    `output_remaps` give outputs another name in the workspace. The job is held when it has been
-    with a pilot for `duration_limit_s`, or, with `is_held_at_wall_limit`, when its payload runs
-    longer than its wall limit. A payload that ends with `checkpoint_exit_code` leaves
-    `checkpoint_files` and is started again from them. `notification` tells when the owner hears of
-    its end; `is_held` lets it begin held. `kill_grace_s` is the time between the polite signal and
-    the hard one. The payload runs in a container of `container_image`, if there is one. With
-    `has_token` it finds a bearer token of its owner (see `payload_tokens`).
+    `input_urls` are fetched by its pilot, under these names, and outputs that `output_urls` names
+    are sent there and not into the workspace. `output_remaps` give outputs another name there. The
+    job is held when it has been with a pilot for `duration_limit_s`, or, with
+    `is_held_at_wall_limit`, when its payload runs longer than its wall limit. A payload that ends
+    with `checkpoint_exit_code` leaves `checkpoint_files` and is started again from them.
+    `notification` tells when the owner hears of its end; `is_held` lets it begin held.
+    `kill_grace_s` is the time between the polite signal and the hard one. The payload runs in a
+    container of `container_image`, if there is one. With `has_token` it finds a bearer token of its
+    owner (see `payload_tokens`).
     """
 
     stdin_name: str = ""
+    input_urls: Mapping[str, str] = field(default_factory=dict)
+    output_urls: Mapping[str, str] = field(default_factory=dict)
     output_remaps: Mapping[str, str] = field(default_factory=dict)
     duration_limit_s: int = 0
     is_held_at_wall_limit: bool = False

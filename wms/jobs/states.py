@@ -35,6 +35,8 @@ class JobCause(models.TextChoices):
     PAYLOAD = "payload", "its payload failed"
     INPUTS = "inputs", "input files are missing"
     OUTPUTS = "outputs", "output files did not come"
+    FETCH = "fetch", "an input could not be fetched from its URL"
+    SEND = "send", "an output could not be sent to its URL"
     IMAGE = "image", "no container can be started from its image"
     UNRUNNABLE = "unrunnable", "it cannot be run as it is described"
     UNSTORABLE = "unstorable", "what its pilot told of it cannot be stored"

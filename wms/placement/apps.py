@@ -14,13 +14,16 @@ class PlacementConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        """Register which requests a user may see, and what is sealed."""
+        """Register which requests a user may see, what is sealed, and where URLs of jobs lead."""
         from wms.accounting.walls import seen_or_all
         from wms.core.audit import register_sight
         from wms.core.models import AuditKind
         from wms.pilots.credentials.rotation import register_sealed
+        from wms.pilots.protocol.url_transfers import register_resolver
         from wms.placement.models import PlacementCredential
+        from wms.placement.pilot_transfers import resolve_transfers
         from wms.placement.selectors import visible_requests
 
         register_sealed(PlacementCredential)
+        register_resolver(resolve_transfers)
         register_sight(AuditKind.PLACEMENT, lambda user: seen_or_all(user, visible_requests))

@@ -66,6 +66,11 @@ class AttemptSerializer(serializers.ModelSerializer[Attempt]):
         allow_null=True,
         help_text="What it used, in seconds and MB.",
     )
+    transferring = serializers.ChoiceField(
+        choices=["", "inputs", "outputs"],
+        read_only=True,
+        help_text="What its pilot moves by URL now, as its latest heartbeat tells.",
+    )
     files = AttemptFileSerializer(many=True, read_only=True)
 
     class Meta:
@@ -73,7 +78,8 @@ class AttemptSerializer(serializers.ModelSerializer[Attempt]):
         fields = [
             "number", "pilot", "site_name", "host", "fence", "cores", "memory_mb", "gpus",
             "matched_at", "started_at", "ended_at", "outcome", "reason", "stopped_by", "exit_code",
-            "signal", "wall_s", "cpu_s", "max_rss_mb", "usage", "files",
+            "signal", "wall_s", "cpu_s", "max_rss_mb", "usage", "transferring",
+            "files",
         ]  # fmt: skip
 
     def get_pilot(self, attempt: Attempt) -> str | None:

@@ -1,6 +1,8 @@
-"""Directives of a job as facts on its page: input, image, new names, limits, checkpoint."""
+"""Directives of a job as facts on its page: URLs, input, image, new names, limits, checkpoint."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 from portal.web.jobs.needs import NeedFact
 from portal.web.templatetags.pilotage import span
@@ -17,6 +19,8 @@ def directive_facts(job: Job) -> list[NeedFact]:
     remaps = ", ".join(f"{name} as {new}" for name, new in given.output_remaps.items())
     code = given.checkpoint_exit_code
     facts = [
+        NeedFact("Fetched by the pilot", _urls(given.input_urls, "from"), is_broad=True),
+        NeedFact("Sent by the pilot", _urls(given.output_urls, "to"), is_broad=True),
         NeedFact("Standard input", given.stdin_name),
         NeedFact("Container image", given.container_image, is_broad=True),
         NeedFact("Outputs with new names", remaps, is_broad=True),
@@ -30,6 +34,11 @@ def directive_facts(job: Job) -> list[NeedFact]:
         NeedFact("Credential", "a token of its owner, for itself" if given.has_token else ""),
     ]
     return [fact for fact in facts if fact.text]
+
+
+def _urls(urls: Mapping[str, str], way: str) -> str:
+    """URLs without what may be signed."""
+    return ", ".join(f"{name} {way} {url.partition('?')[0]}" for name, url in urls.items())
 
 
 def _time(seconds: int) -> str:

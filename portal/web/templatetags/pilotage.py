@@ -32,6 +32,8 @@ _USED = {
     "read_mb": "read",
     "written_mb": "written",
     "network_mb": "network",
+    "fetched_mb": "fetched",
+    "sent_mb": "sent",
 }
 _LARGE = ((10**9, "G"), (10**6, "M"), (10**3, "k"))
 _UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))

@@ -267,9 +267,13 @@ class _FileReferences:
     def add(self, node: NodeSpec, fields: Mapping[str, Any]) -> None:
         """Add the files of a node."""
         get = fields.get
+        # What goes to a URL comes into no workspace.
+        sent = (get("directives") or {}).get("output_urls", ())
+        outputs = get("output_files", ())
+        outputs = tuple(name for name in outputs if name not in sent) if sent else outputs
         named = (
             node.source, node.directory, get("directory", ""), get("executable", "/"),
-            get("input_files", ()), get("output_files", ()), get("stdout_name", ""),
+            get("input_files", ()), outputs, get("stdout_name", ""),
         )  # fmt: skip
         if self.remaining_characters <= 0 or named == self.last:
             return

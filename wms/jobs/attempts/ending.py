@@ -50,6 +50,11 @@ from wms.jobs.states import WITH_PILOT, JobCause, JobState
 
 _ON_EXIT_HOLD = "on_exit_hold is true"
 _StoppedBy = Attempt.StoppedBy
+#: Of the end of a payload; by its attempt, and by the cause of its job's state.
+_TOLD_ELSEWHERE = (
+    "usage", "wall_s", "max_rss_mb", "folders", "is_image_at_fault", "failed_transfer",
+    "sent_to_urls",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +62,9 @@ class PayloadEnd:
     """The end of a payload, as its pilot reports it.
 
     `reason` is set when the payload was stopped, and `stopped_by` tells by whom, or when it could
-    not be started; `is_image_at_fault` tells that its container could not.
+    not be started; `is_image_at_fault` tells that its container could not, `failed_transfer` is the
+    cause where it is a URL of an input or output. `sent_to_urls` is the number of outputs that
+    were sent to theirs.
     `usage` is what it used in all, in seconds and MB. `folders` are the announced outputs that are
     folders, with the number of files in each.
     """
@@ -73,12 +80,14 @@ class PayloadEnd:
     usage: Mapping[str, float] = field(default_factory=dict)
     folders: Mapping[str, int] = field(default_factory=dict)
     is_image_at_fault: bool = False
+    failed_transfer: str = ""
+    sent_to_urls: int = 0
 
     def facts(self) -> dict[str, Any]:
         """Facts of the job's event, without signals that the pilot itself has sent."""
         facts = {name: value for name, value in asdict(self).items() if value not in (None, "", ())}
         # The attempt tells the rest of what it used.
-        for name in ("usage", "wall_s", "max_rss_mb", "folders", "is_image_at_fault"):
+        for name in _TOLD_ELSEWHERE:
             facts.pop(name, None)
         if self.reason:
             facts.pop("signal", None)
@@ -107,6 +116,8 @@ class PayloadEnd:
             return JobCause.PILOT_TIME
         if self.is_image_at_fault and self.reason:
             return JobCause.IMAGE
+        if self.failed_transfer and self.reason:
+            return JobCause(self.failed_transfer)
         is_own = self.reason or self.signal is not None or self.exit_code != success_code
         return JobCause.PAYLOAD if is_own else JobCause.OUTPUTS
 
@@ -196,6 +207,11 @@ def _failure(job: Job, attempt: Attempt, end: PayloadEnd) -> tuple[str, JobCause
     code = success_code(job)
     if failure := end.failure(code):
         return failure, end.cause(code)
+    to_send = len(Directives.of(job.directives).output_urls)
+    if end.sent_to_urls < to_send:
+        # As a pilot of a release does that knows no URLs.
+        failure = f"{end.sent_to_urls} outputs of {to_send} were sent to their URLs"
+        return failure, JobCause.SEND
     if failure := missing_outputs_reason(job, attempt, end.folders):
         return failure, JobCause.OUTPUTS
     if failure := misplaced_file(job):
@@ -340,10 +356,12 @@ def return_job(
     reason: str,
     actor: Actor,
     is_preempted: bool = False,
+    failed_transfer: str = "",
 ) -> None:
     """Take back a job that the pilot could not run, and let it wait for another pilot.
 
-    Pre-emption costs none of its attempts. Repeating it changes nothing.
+    Pre-emption costs none of its attempts. With `failed_transfer` it is not the pilot that failed
+    but the transfer of a URL, which is the cause then. Repeating it changes nothing.
     """
     with (
         report_guard(job_id, number, "not_run", pilot_id=pilot_id, actor=actor),
@@ -367,6 +385,6 @@ def return_job(
             outcome=outcome,
             actor=actor,
             reason=reason,
-            cause=JobCause.PREEMPTED if is_preempted else JobCause.NOT_RUN,
+            cause=JobCause.PREEMPTED if is_preempted else failed_transfer or JobCause.NOT_RUN,
             is_at_fault=not is_preempted,
         )

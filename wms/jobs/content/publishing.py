@@ -26,7 +26,9 @@ def missing_outputs_reason(job: Job, attempt: Attempt, folders: Mapping[str, int
     """
     files = prepared_statements.sent_files(attempt)
     sent = {file["path"] for file in files if file["kind"] == _Kind.OUTPUT}
-    missing = [name for name in sorted(set(job.output_files) - sent) if name not in folders]
+    elsewhere = Directives.of(job.directives).output_urls
+    expected = {name for name in job.output_files if name not in elsewhere}
+    missing = [name for name in sorted(expected - sent) if name not in folders]
     for name, number in sorted(folders.items()):
         if sum(path.startswith(folder_of(name)) for path in sent) < number:
             missing.append(name)

@@ -68,7 +68,7 @@ OTHERWISE = {
     "match_list_length": "all attempts are kept",
     "notify_user": "notices go to the owner, through the channels of the owner's account",
     "email_attributes": "notices have a link to the job's page",
-    "should_transfer_files": "files always go through the workspace, whatever is said",
+    "should_transfer_files": "files go through the workspace, or by URL, whatever is said",
     "when_to_transfer_output": "outputs come with a success, stdout and stderr with every end",
     "when_to_transfer": "outputs come with a success, stdout and stderr with every end",
     "transfer_executable": "an executable with an absolute path is the worker node's",
@@ -143,7 +143,7 @@ _NEVER_FOLLOWED = frozenset(
     }
 )  # fmt: skip
 #: Those that may send outputs to places where nothing of ours sends them.
-DESTINATIONS = frozenset({"output_destination", "transfer_output_remaps"})
+DESTINATIONS = frozenset({"output_destination"})
 _NO_CREDENTIALS = "the payload must get its own; use_oauth_services gives it one of this portal"
 _RETRY_WITH = "use RETRY ... WITH request_memory*=2 in the DAG file"
 _OF_UNIVERSE = "it belongs to a universe that pilots do not run"

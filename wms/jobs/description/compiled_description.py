@@ -34,7 +34,7 @@ from wms.core.errors import PilotageError
 from wms.jobs.description.amounts import NUMBERS, attribute_text, is_plain, number_text
 from wms.jobs.description.commands import DESTINATIONS, SYNONYMS, universe_fault
 from wms.jobs.description.commands import FIELDS as FIELD_COMMANDS
-from wms.jobs.description.file_names import url_fault
+from wms.jobs.description.file_urls import url_fault
 from wms.jobs.description.job_ad import AttributeText, JobAds, depends_on_job_or_parents
 from wms.jobs.description.job_fields import FIELDS, JobField
 from wms.jobs.description.late_texts import EMPTY, checked_late, joined, late_part

@@ -1,21 +1,22 @@
 """Reader of a job's directives: HTCondor commands that become `Directives`, each with its checks.
 
-They are standard input, output remaps, time limits, checkpoints, notification, hold, kill time,
-the image of a container and a token for the payload.
+They are URLs of inputs, standard input, output remaps, time limits, checkpoints, notification,
+hold, kill time, the image of a container and a token for the payload.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from matching.descriptions.output_remaps import parse_remaps
 from matching.descriptions.substitution import refers_to_site
 from wms.jobs.content.paths import checked_path
 from wms.jobs.description import container_images
-from wms.jobs.description.file_names import checked_name, output_list
+from wms.jobs.description.file_names import checked_name, output_list, url_list
+from wms.jobs.description.file_urls import MOST_URLS, has_url, url_of_output, without_secrets
 from wms.jobs.description.needs import whole
 from wms.jobs.directives import NOTIFICATIONS, Directives, announced_as
 
@@ -23,6 +24,9 @@ Texts = Mapping[str, str]
 
 _CODE = re.compile(r"[0-9]{1,3}\Z")
 _TRUE, _FALSE = frozenset({"true", "yes", "t", "y", "1"}), frozenset({"false", "no", "f", "n", "0"})
+#: The commands that name inputs: HTCondor fetches some once for several jobs; to a job it is all
+#: the same.
+INPUTS = ("transfer_input_files", "common_input_files", "public_input_files")
 #: The standard input of a payload that is given none.
 NO_INPUT = "/dev/null"
 _LONGEST_GRACE_S = 3600
@@ -32,9 +36,12 @@ TOKEN_SERVICE = "pilotage"
 
 def read_directives(texts: Texts) -> dict[str, Any] | None:
     """Directives that these commands give, as they are stored. Raises ValueError, InvalidInput."""
+    new_names, urls = _destinations(texts)
     return Directives(
         stdin_name=stdin_name(texts),
-        output_remaps=_remaps(texts),
+        input_urls=input_urls(texts),
+        output_remaps=new_names,
+        output_urls=urls,
         duration_limit_s=whole(texts, "allowed_job_duration", 0),
         is_held_at_wall_limit=bool(texts.get("allowed_execute_duration", "").strip()),
         checkpoint_exit_code=_checkpoint_code(texts),
@@ -49,7 +56,7 @@ def read_directives(texts: Texts) -> dict[str, Any] | None:
 
 #: The commands that are read here, and those that they refer to.
 COMMANDS = (
-    "input", "transfer_output_remaps", "transfer_output_files", "allowed_job_duration",
+    *INPUTS, "input", "transfer_output_remaps", "transfer_output_files", "allowed_job_duration",
     "allowed_execute_duration", "checkpoint_exit_code", "transfer_checkpoint_files",
     "notification", "hold", "kill_sig_timeout", "universe", "use_oauth_services",
     *container_images.COMMANDS,
@@ -60,6 +67,11 @@ def stdin_name(texts: Texts) -> str:
     """File that the payload reads as its standard input; empty if there is none."""
     name = texts.get("input", "").strip()
     return "" if name in ("", NO_INPUT) else checked_name(name)
+
+
+def input_urls(texts: Texts) -> dict[str, str]:
+    """URLs of inputs by the names of their files."""
+    return url_list(texts.get(name, "") for name in INPUTS)
 
 
 def flag(texts: Texts, name: str) -> bool:
@@ -82,22 +94,52 @@ def _has_token(texts: Texts) -> bool:
     return bool(services)
 
 
-def _remaps(texts: Texts) -> dict[str, str]:
-    remaps = parse_remaps(texts.get("transfer_output_remaps", ""))
+def _destinations(texts: Texts) -> tuple[dict[str, str], dict[str, str]]:
+    """New names of outputs, and URLs of others."""
     outputs = output_list(texts.get("transfer_output_files", ""))
-    bare = {name.rpartition("/")[2] for name in outputs}
-    for name, new in remaps.items():
-        if name in outputs and name.endswith("/"):
-            raise ValueError(f"transfer_output_remaps: {name} is a folder, and only files have")
-        if not (announced_as(name, outputs) or name in bare):
-            raise ValueError(
-                f"transfer_output_remaps: {name[:80]} is not among transfer_output_files"
-            )
-        checked_path(new, field="transfer_output_remaps")
-    for new, count in Counter(remaps.values()).items():
+    names: dict[str, str] = {}
+    urls: dict[str, str] = {}
+    for name, new in parse_remaps(texts.get("transfer_output_remaps", "")).items():
+        _check_remapped(name, outputs)
+        if has_url(new):
+            output = _output_for_url(name, outputs, urls)
+            urls[output] = url_of_output(new, output)
+        else:
+            checked_path(new, field="transfer_output_remaps")
+            names[name] = new
+    for new, count in Counter([*names.values(), *urls.values()]).items():
         if count > 1:
-            raise ValueError(f"transfer_output_remaps: {count} files get the name {new[:80]}")
-    return remaps
+            told = without_secrets(new)[:80]
+            raise ValueError(f"transfer_output_remaps: {count} files get the name {told}")
+    if len(urls) > MOST_URLS:
+        raise ValueError(f"a job sends {MOST_URLS} outputs to URLs at most, not {len(urls)}")
+    return names, urls
+
+
+def _check_remapped(name: str, outputs: Sequence[str]) -> None:
+    """Raise ValueError for what gets a new name and is no output, or a folder."""
+    if name in outputs and name.endswith("/"):
+        raise ValueError(f"transfer_output_remaps: {name} is a folder, and only files have")
+    if not (announced_as(name, tuple(outputs)) or name in _by_bare_names(outputs)):
+        raise ValueError(f"transfer_output_remaps: {name[:80]} is not among transfer_output_files")
+
+
+def _output_for_url(name: str, outputs: Sequence[str], urls: Mapping[str, str]) -> str:
+    """The output that is meant by a name. Raises ValueError for one in a folder, and for a second
+    URL of one.
+    """
+    output = name if name in outputs else _by_bare_names(outputs).get(name, "")
+    if not output or output in urls:
+        raise ValueError(
+            "transfer_output_remaps: a file of transfer_output_files may go to a URL, and to one;"
+            f" {name[:80]} is none"
+        )
+    return output
+
+
+def _by_bare_names(outputs: Sequence[str]) -> Mapping[str, str]:
+    """Outputs by their names without folders."""
+    return {name.rpartition("/")[2]: name for name in outputs}
 
 
 def _checkpoint_code(texts: Texts) -> int | None:

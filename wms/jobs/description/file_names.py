@@ -1,27 +1,15 @@
-"""Names of files in submit descriptions, parsed and checked: inside the workspace, never a URL.
+"""Names of files in submit descriptions, parsed and checked to be inside the workspace.
 
-Alone or in lists; an output whose name ends with a slash is the content of a folder.
+Alone or in lists; an output whose name ends with a slash is the content of a folder. URLs are no
+names, but may stand among those of inputs.
 """
 
 from __future__ import annotations
 
-import re
+from collections.abc import Iterable
 
 from wms.jobs.content.paths import checked_path
-
-#: The scheme may name whose credentials are meant: `box.token+https`.
-_URL = re.compile(r"\b[A-Za-z][A-Za-z0-9+._-]*://[^\s,;\"']*")
-
-
-def url_fault(text: str) -> str:
-    """Reason why a text with a URL cannot be a list of files; empty if it has no URL."""
-    url = _URL.search(text)
-    if url is None:
-        return ""
-    return (
-        f"{url[0][:200]} is a URL, and files come from the workspace and go there only:"
-        " let a DATA node bring it or take it, or the payload itself"
-    )
+from wms.jobs.description.file_urls import MOST_URLS, has_url, input_of_url, url_fault
 
 
 def checked_name(name: str) -> str:
@@ -32,8 +20,23 @@ def checked_name(name: str) -> str:
 
 
 def file_list(text: str) -> tuple[str, ...]:
-    """Names separated by commas, each checked to stay inside the workspace."""
-    return tuple(checked_name(name) for name in _words(text))
+    """Names separated by commas, URLs left out, each checked to stay inside the workspace."""
+    return tuple(checked_path(name) for name in _words(text) if not has_url(name))
+
+
+def url_list(texts: Iterable[str]) -> dict[str, str]:
+    """URLs among names, by the names that their files get. Raises ValueError and InvalidInput."""
+    words = [word for text in texts for word in _words(text)]
+    names = {checked_path(word) for word in words if not has_url(word)}
+    found: dict[str, str] = {}
+    for url in dict.fromkeys(word for word in words if has_url(word)):
+        name, checked = input_of_url(url)
+        if name in names or name in found:
+            raise ValueError(f"two inputs get the name {name[:80]}")
+        found[name] = checked
+    if len(found) > MOST_URLS:
+        raise ValueError(f"a job has {MOST_URLS} URLs at most, not {len(found)}")
+    return found
 
 
 def output_list(text: str) -> tuple[str, ...]:

@@ -16,7 +16,8 @@ from matching.ads.classads import parse_expression
 from matching.descriptions import environments
 from wms.jobs.content.paths import MAX_PATH_BYTES, path_in
 from wms.jobs.description import container_images, directive_commands
-from wms.jobs.description.file_names import file_list, optional_path, output_list, url_fault
+from wms.jobs.description.file_names import file_list, optional_path, output_list
+from wms.jobs.description.file_urls import url_fault
 from wms.jobs.description.needs import read_priority, whole
 from wms.jobs.specs import JobSpec
 
@@ -50,7 +51,7 @@ VERDICTS = {
 #: again, for every job. Too little for a pattern.
 _MOST_STEPS = 8 * 1024
 _SHELL = "/bin/sh"
-_INPUTS = ("transfer_input_files", "common_input_files", "public_input_files")
+_INPUTS = directive_commands.INPUTS
 _WHOLE = re.compile(r"-?[0-9]{1,9}\Z")
 
 
@@ -135,15 +136,18 @@ def _length_of_rest(spec: JobSpec) -> int:
 def _length_of(texts: Mapping[str, Any]) -> int:
     length = sum(map(len, texts))
     for value in texts.values():
-        length += len(value) if isinstance(value, str) else 8
+        if isinstance(value, Mapping):
+            length += _length_of(value)
+        else:
+            length += len(value) if isinstance(value, str) else 8
     return length
 
 
 def _inputs(texts: Texts) -> tuple[str, ...]:
-    # HTCondor fetches some of them once for several jobs; to a job it is all the same.
     names = chain(*(file_list(texts.get(name, "")) for name in _INPUTS))
     more = directive_commands.stdin_name(texts), container_images.workspace_image(texts)
-    return tuple(dict.fromkeys(filter(None, (*names, *more))))
+    fetched = directive_commands.input_urls(texts)
+    return tuple(dict.fromkeys(each for each in (*names, *more) if each and each not in fetched))
 
 
 def _retries(texts: Texts) -> int:

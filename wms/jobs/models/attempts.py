@@ -133,6 +133,14 @@ class Attempt(models.Model):
         return f"attempt {self.number} of job {self.job_id}"
 
     @property
+    def transferring(self) -> str:
+        """What its pilot moves by URL now, as its latest heartbeat tells; empty for nothing."""
+        used = {} if self.outcome else self.usage or {}
+        if "sent_mb" in used:
+            return "outputs"
+        return "inputs" if "fetched_mb" in used and self.started_at is None else ""
+
+    @property
     def whole_usage(self) -> dict[str, Any] | None:
         """What it used, by its latest heartbeat or its report; None where nothing is known."""
         if self.usage is None:

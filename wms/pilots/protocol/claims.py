@@ -1,7 +1,8 @@
 """Claim of a pilot: a job that fits, bound to the pilot, or the reason why there is none.
 
-Asked again under the same key it gives the same job. A drawn job without its input files fails, one
-without values of the site is held. On a suspected node the job is noted as a trial.
+Asked again under the same key it gives the same job. A drawn job without its input files fails, and
+so does one with a URL that leads nowhere; one without values of the site is held. On a suspected
+node the job is noted as a trial.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ from wms.pilots.protocol.attempt_refs import AttemptRef
 from wms.pilots.protocol.refusals import Refusal, RetryWhen, no_fit_refusal, rest_refusal
 from wms.pilots.protocol.registration import attempt_token, pilot_actor
 from wms.pilots.protocol.sql import BEGIN_CLAIM
+from wms.pilots.protocol.url_transfers import CannotResolve, Transfers, transfers_of
 from wms.pilots.selectors import host_of, is_alone
 from wms.pilots.states import TERMINAL
 from wms.sites.cpu_power import power_of
@@ -50,7 +52,8 @@ class Work:
     """Claimed job: all that the pilot must know to run it, and what it may use.
 
     `cpu_time_s` is that of the pilot's own cores, whatever their power. `token` is for its
-    messages about the attempt, `bearer` for the payload, if its job asks for one.
+    messages about the attempt, `bearer` for the payload, if its job asks for one. `transfers` are
+    of URLs, if it names any.
     """
 
     attempt: AttemptRef
@@ -62,6 +65,7 @@ class Work:
     cpu_time_s: int
     token: str
     bearer: PayloadToken | None = None
+    transfers: Transfers | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,8 +233,11 @@ def _answer(pilot: Pilot, attempt: Attempt, now: datetime) -> ClaimAnswer:
     # Before it runs: afterwards its results would have no place.
     if reason := absent or misplaced_file(job):
         cause = JobCause.INPUTS if absent else JobCause.UNRUNNABLE
-        jobs.fail_unrunnable(attempt, actor=pilot_actor(pilot), reason=reason, cause=cause)
-        return ClaimAnswer(reason=f"job {job.pk} cannot be run: {reason}")
+        return _unrunnable(pilot, attempt, reason, cause)
+    try:
+        transfers = transfers_of(attempt)
+    except CannotResolve as error:
+        return _unrunnable(pilot, attempt, str(error), JobCause.FETCH)
     ref = AttemptRef(job.pk, attempt.number)
     return ClaimAnswer(
         Work(
@@ -243,5 +250,12 @@ def _answer(pilot: Pilot, attempt: Attempt, now: datetime) -> ClaimAnswer:
             cpu_time_s=ceil(job.needs["cpu_time_s"] / power_of(pilot.queue, pilot.published)),
             token=attempt_token(pilot, ref),
             bearer=token_for(attempt, now=now),
+            transfers=transfers,
         )
     )
+
+
+def _unrunnable(pilot: Pilot, attempt: Attempt, reason: str, cause: JobCause) -> ClaimAnswer:
+    """The answer in place of a job that no pilot can run, and that has failed therefore."""
+    jobs.fail_unrunnable(attempt, actor=pilot_actor(pilot), reason=reason, cause=cause)
+    return ClaimAnswer(reason=f"job {attempt.job_id} cannot be run: {reason}")

@@ -26,6 +26,14 @@ from wms.placement.storages.models import Storage
 
 
 @dataclass(frozen=True, slots=True)
+class ReplicaUrls:
+    """Addresses of a logical file, in the order in which they are tried, and its checksum."""
+
+    urls: Sequence[str]
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
 class Removal:
     """A replica that is to be removed, and where it is."""
 
@@ -69,6 +77,17 @@ def aim(request: PlacementRequest, attempt_number: int) -> int | None:
         return request.source_storage_id
     found = _choices(_replicas_of(_visible(request, request.source_url), request), READERS)
     return found[(attempt_number - 1) % len(found)][0] if found else None
+
+
+def replica_urls(
+    url: str, *, owner: User, site_id: int | None, schemes: Collection[str]
+) -> ReplicaUrls | None:
+    """Where a logical file can be read, near the site first; None where the owner sees none."""
+    file = _seen_file(url, owner)
+    if file is None:
+        return None
+    found = _choices(_near_first(file, site_id), schemes)
+    return ReplicaUrls([address for _, address in found], file.sha256)
 
 
 def _read_from(request: PlacementRequest, plain: Resolved, number: int) -> Resolved:
@@ -127,7 +146,10 @@ def _to_remove(request: PlacementRequest, plain: Resolved, number: int) -> Resol
 
 def _visible(request: PlacementRequest, url: str) -> LogicalFile | None:
     """The file of a logical name, if the owner of the request may see it."""
-    owner: User = request.owner
+    return _seen_file(url, request.owner)
+
+
+def _seen_file(url: str, owner: User) -> LogicalFile | None:
     files = LogicalFile.objects.filter(name=checked_name(url))
     return seen_by(owner, files, files_within).first()
 
@@ -136,13 +158,15 @@ def _replicas_of(
     file: LogicalFile | None, request: PlacementRequest
 ) -> Sequence[tuple[Storage, str]]:
     """The storages that have a file, those near the site of the request first."""
-    if file is None:
-        return []
+    return [] if file is None else _near_first(file, request.site_id)
+
+
+def _near_first(file: LogicalFile, site_id: int | None) -> Sequence[tuple[Storage, str]]:
     replicas = Replica.objects.filter(file=file, storage__is_enabled=True)
     storages = [each.storage for each in replicas.select_related("storage")]
     near: set[int] = set()
-    if request.site_id is not None:
-        at = Storage.sites.through.objects.filter(site_id=request.site_id)
+    if site_id is not None:
+        at = Storage.sites.through.objects.filter(site_id=site_id)
         near = set(at.values_list("storage_id", flat=True))
     storages.sort(key=lambda each: (each.pk not in near, each.name))
     return [(each, file.name) for each in storages]

@@ -36,9 +36,9 @@ from wms.placement.modules.web import (
 
 #: The port of `s3:` addresses where credentials are asked for: they name none.
 PORT: Final = 443
-_PORTS: Final = {"http": 80, "https": 443}
+STORE_PORTS: Final = {"http": 80, "https": 443}
 #: What stands for the hash of a content that is signed by TLS alone.
-_UNSIGNED: Final = "UNSIGNED-PAYLOAD"
+UNSIGNED: Final = "UNSIGNED-PAYLOAD"
 _EMPTY: Final = hashlib.sha256(b"").hexdigest()
 
 
@@ -57,7 +57,7 @@ class _Object:
         self.name = key.rsplit("/", 1)[-1]
         self._credential = task.credential("s3", bucket, PORT)
         self._region = task.conf.s3_region
-        store = endpoint_of(task.conf.s3_url, _PORTS)
+        store = endpoint_of(task.conf.s3_url, STORE_PORTS)
         path = store.path.rstrip("/") + f"/{bucket}/{quote(key, safe='/~')}"
         self.endpoint = store.at(path)
 
@@ -65,7 +65,7 @@ class _Object:
         """The headers that sign a request; only its hash where there is no credential."""
         stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
         signed = {
-            "host": _host(self.endpoint),
+            "host": host_header(self.endpoint),
             "x-amz-content-sha256": content_sha256,
             "x-amz-date": stamp,
         }
@@ -86,7 +86,7 @@ class _Object:
         )
         digest = hashlib.sha256(canonical.encode()).hexdigest()
         text = f"AWS4-HMAC-SHA256\n{stamp}\n{scope}\n{digest}"
-        signature = _signature(self._credential, stamp[:8], self._region, text)
+        signature = signature_of(self._credential, stamp[:8], self._region, text)
         headers["Authorization"] = (
             f"AWS4-HMAC-SHA256 Credential={self._credential.user}/{scope}, "
             f"SignedHeaders={';'.join(signed)}, Signature={signature}"
@@ -94,13 +94,14 @@ class _Object:
         return headers
 
 
-def _host(endpoint: Endpoint) -> str:
+def host_header(endpoint: Endpoint) -> str:
     """The header Host, as `http.client` sends it."""
-    is_usual = endpoint.port == _PORTS[endpoint.scheme]
+    is_usual = endpoint.port == STORE_PORTS[endpoint.scheme]
     return endpoint.authority.rpartition(":")[0] if is_usual else endpoint.authority
 
 
-def _signature(credential: Credential, day: str, region: str, text: str) -> str:
+def signature_of(credential: Credential, day: str, region: str, text: str) -> str:
+    """Signature of a text that is made of a request; good on that day, in UTC."""
     key = f"AWS4{credential.secret}".encode()
     for part in (day, region, "s3", "aws4_request"):
         key = hmac.digest(key, part.encode(), "sha256")
@@ -134,7 +135,7 @@ def write(reading: Reading) -> TransferResult:
         raise ModuleFailed(FAILED, "S3 has to know the size of a file before it comes")
     client = Client(task, signs_itself=True)
     try:
-        headers = target.headers("PUT", _UNSIGNED) | {"Content-Length": str(size)}
+        headers = target.headers("PUT", UNSIGNED) | {"Content-Length": str(size)}
         answer = client.ask("PUT", target.endpoint, headers, reading)
         answer.read(ANSWER_BYTES)
         require(answer, target.endpoint, {200})

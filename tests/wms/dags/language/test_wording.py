@@ -327,9 +327,14 @@ SUBMISSION_FAULTS = {
     ),
     "queue x from gone.txt": "queue of node A was not uploaded, and no node makes it: gone.txt",
     "universe = vm": "universe vm: pilots start no virtual machines",
-    "transfer_input_files = s3://b/k": (
-        "s3://b/k is a URL, and files come from the workspace and go there"
-        " only: let a DATA node bring it or take it, or the payload itself"
+    "transfer_input_files = ftp://b/k": (
+        "ftp://b/k is a URL that pilots do not move, they know http, https, s3, lfn: let a DATA"
+        " node move it, or the payload itself"
+    ),
+    "output = http://b/k": (
+        "http://b/k is a URL, and no file of the workspace: pilots read URLs (http, https, s3, lfn)"
+        " in transfer_input_files and write them (http, https, s3) by transfer_output_remaps; let"
+        " a DATA node bring or take it, or the payload itself"
     ),
 }
 

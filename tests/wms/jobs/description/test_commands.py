@@ -20,14 +20,13 @@ def told(submit, *lines: str) -> list[str]:
 @pytest.mark.parametrize(
     ("line", "words"),
     [
-        ("transfer_input_files = a.txt, https://x.org/b?c=1 , c", "https://x.org/b?c=1 is a URL,"),
-        ("common_input_files = s3://bucket/key", "s3://bucket/key is a URL"),
+        ("transfer_input_files = a.txt, ftp://x.org/b , c", "ftp://x.org/b is a URL"),
+        ("common_input_files = gsiftp://bucket/key", "gsiftp://bucket/key is a URL"),
         ("transfer_input_files = box.token+https://x.org/b", "box.token+https://x.org/b is a URL"),
         ("transfer_input_files = osdf:///ospool/b", "osdf:///ospool/b is a URL"),
         ("output = file:///tmp/x", "file:///tmp/x is a URL"),
         ("transfer_output_files = a, root://x//b", "root://x//b is a URL"),
         ("output_destination = https://x.org/out/$(JOB)", "https://x.org/out/A is a URL"),
-        ('transfer_output_remaps = "a=b; c=osdf:///c"', "osdf:///c is a URL"),
         ("executable = https://x.org/run.sh", "https://x.org/run.sh is a URL"),
     ],
 )  # fmt: skip

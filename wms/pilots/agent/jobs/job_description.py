@@ -12,14 +12,22 @@ from typing import Any
 from ..control import Attempt
 from ..node import Share
 from ..server.client import parsing
+from ..transfers.rules import Source, TransferRules
 
 
 @dataclass(frozen=True)
 class Input:
-    """A file of the input sandbox."""
+    """A file of the input sandbox; of one with `sources` the server has no content."""
 
     path: str
     sha256: str
+    sources: tuple[Source, ...] = ()
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Input:
+        """Read the server's description; call it within `parsing`."""
+        sources = tuple(Source.from_json(each) for each in data.get("sources", ()))
+        return cls(str(data["path"]), str(data["sha256"]), sources)
 
 
 @dataclass(frozen=True)
@@ -79,6 +87,12 @@ class Job:
     token: str = field(default="", repr=False)
     #: What its payload may call the portal with; None where it did not ask for that.
     bearer: BearerToken | None = field(default=None, repr=False)
+    #: Of what is moved from and to URLs; None where nothing is.
+    transfer_rules: TransferRules | None = None
+    #: Where outputs go that do not go to the server, after a success.
+    output_urls: Mapping[str, Source] = field(default_factory=dict)
+    #: The exit code of a success.
+    success_code: int = 0
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Job:
@@ -93,7 +107,7 @@ class Job:
             executable=str(data["executable"]),
             arguments=tuple(str(each) for each in data.get("arguments", ())),
             environment={str(k): str(v) for k, v in data.get("environment", {}).items()},
-            inputs=tuple(Input(str(e["path"]), str(e["sha256"])) for e in data.get("inputs", ())),
+            inputs=tuple(Input.from_json(each) for each in data.get("inputs", ())),
             outputs=tuple(str(each) for each in data.get("outputs", ())),
             wall_limit_s=None if wall_s is None else float(wall_s),
             share=Share(
@@ -111,6 +125,15 @@ class Job:
             image=str(data.get("image") or ""),
             token=str(data.get("token") or ""),
             bearer=BearerToken.from_json(data["bearer"]) if data.get("bearer") else None,
+            transfer_rules=(
+                TransferRules.from_json(data["transfer_rules"])
+                if data.get("transfer_rules")
+                else None
+            ),
+            output_urls={
+                str(each["path"]): Source.from_json(each) for each in data.get("output_urls", ())
+            },
+            success_code=int(data.get("success_code") or 0),
         )
 
     @property

@@ -5,7 +5,6 @@ Also sends checkpoints and starts the payload again from them.
 
 from __future__ import annotations
 
-import errno
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -23,7 +22,6 @@ from ..resources.limits import Limits
 from ..server.client import (
     BadAnswer,
     Client,
-    HashMismatch,
     NodeFault,
     Rejected,
     Superseded,
@@ -34,39 +32,19 @@ from ..server.report_spool import ReportSpool
 from ..server.start_report import StartReport
 from ..server.stream_upload import StreamUploader
 from .images import Images
-from .job_description import AttachedClaim, Input, Job
+from .inputs import JobInputs, NotFetched
+from .job_description import AttachedClaim, Job
+from .job_transfers import FETCH, JobTransfers, NotRun
 from .outputs import JobOutputs
 from .payload_command import payload_command, payload_environment
 from .token_renewal import TokenRenewal
 
-DOWNLOAD_TRIES = 3
 #: So long a checkpoint waits for the server.
 CHECKPOINT_RETRY_S = 60.0
 #: Factor of the CPU time asked for that a job may use, on each of its cores.
 _CPU_TOLERANCE = 1.2
 
-# Errors for names that are too long, or of a file and a folder of the same name.
-_BAD_NAMES = frozenset({errno.EEXIST, errno.EISDIR, errno.ENOTDIR, errno.ENAMETOOLONG})
-
 log = logging.getLogger("pilot")
-
-
-class NotRun(Exception):
-    """The payload was not run, or not to its end, for a reason that is not its own.
-
-    This node or its connection is not fit for work, or the pilot has to end: then `stopped_by`
-    says by whom.
-    """
-
-    def __init__(self, reason: str, stopped_by: str = "") -> None:
-        super().__init__(reason)
-        self.stopped_by = stopped_by
-
-
-def _are_names_bad(error: Exception) -> bool:
-    """Tell a job whose file names cannot all exist from a node without resources."""
-    cause = error if isinstance(error, OSError) else error.__cause__
-    return isinstance(cause, OSError) and cause.errno in _BAD_NAMES
 
 
 @dataclass(frozen=True)
@@ -131,10 +109,15 @@ class JobRun:
         self._meter: Meter | None = None
         self.token = TokenRenewal(job.key, job.bearer)
         self._missing_checkpoint: list[str] = []
+        self._transfers = JobTransfers(job, self._control, waker, context.left_s)
+        self._inputs = JobInputs(
+            job, self._directories, self._client, self._limits, self._transfers
+        )
 
     def usage(self) -> dict[str, Any]:
-        """Usage of the payload as last measured; nothing before it runs."""
-        return {} if self._meter is None else self._meter.last.to_json()
+        """Usage of the payload as last measured, and what was moved by URL; nothing before."""
+        measured = {} if self._meter is None else self._meter.last.to_json()
+        return {**measured, **self._transfers.moved.to_json()}
 
     def run(self) -> AttachedClaim | None:
         """Run the whole attempt; afterwards nothing is left of the job on this node."""
@@ -160,7 +143,19 @@ class JobRun:
                 }
             )
             raise
-        results = JobOutputs(self._job.path, self._job.outputs, self._directories, self._limits)
+        except NotFetched as error:
+            log.error("job %d attempt %d did not run: %s", *self._job.key, error)
+            reason = str(error)[:REASON_LENGTH]
+            self._report({"event": "not_run", "reason": reason, "failed_transfer": FETCH})
+            return None
+        outcome, sent_to_urls = self._transfers.send_outputs(self._directories, outcome)
+        results = JobOutputs(
+            self._job.path,
+            self._job.outputs,
+            self._directories,
+            self._limits,
+            elsewhere=self._job.output_urls,
+        )
         uploads = self._uploads(results, outcome)
         ended = {
             "event": "ended",
@@ -169,11 +164,13 @@ class JobRun:
             "wall_s": outcome.usage.wall_s,
             "cpu_s": outcome.usage.cpu_s,
             "max_rss_mb": outcome.max_rss_mb,
-            "usage": outcome.usage_json(),
+            "usage": {**outcome.usage_json(), **self._transfers.moved.to_json()},
             "stopped_by": outcome.stopped_by,
             "reason": "; ".join(filter(None, [outcome.reason, *results.problems]))[:REASON_LENGTH],
             "missing_outputs": bounded_names([*self._missing_checkpoint, *results.missing]),
             **({"is_image_at_fault": True} if outcome.is_image_at_fault else {}),
+            **({"failed_transfer": outcome.failed_transfer} if outcome.failed_transfer else {}),
+            **({"sent_to_urls": sent_to_urls} if sent_to_urls else {}),
             **({"folders": results.folders_json()} if results.folders else {}),
         }
         log.info("job %d attempt %d ended: %s", *self._job.key, ended)
@@ -222,7 +219,9 @@ class JobRun:
         return self._context.fence.enclose(self._directories, self._reservation)
 
     def _lay_out_and_execute(self, enclosure: Enclosure) -> execution.Outcome:
-        self._fetch_inputs()
+        ended = self._inputs.fetch()
+        if ended is not None:
+            return ended
         if self._job.image:
             ended = self._context.images.prepare(
                 self._job.image, self._directories, self._limits, self._run_to_fetch
@@ -230,7 +229,7 @@ class JobRun:
             if ended is not None:
                 return ended
         executable = enclosure.executable(self._job.executable)
-        self._check_still_wanted()
+        self._transfers.check_still_wanted()
         started = StartReport(
             self._job.key, self._job.path, self._client, self._control, self._context.spool
         )
@@ -247,40 +246,6 @@ class JobRun:
                 enclosure.leave(self._job.outputs)
         finally:
             started.finish()
-
-    def _check_still_wanted(self) -> None:
-        """Raise NotRun in a pilot that has to end: it gives its job back."""
-        if self._control.is_terminated:
-            raise NotRun("terminated", execution.stop_initiator(self._control))
-
-    def _fetch_inputs(self) -> None:
-        for each in self._job.inputs:
-            target = sandbox.inside(self._directories.sandbox, each.path)
-            try:
-                target.parent.mkdir(parents=True, exist_ok=True)
-                self._fetch(each, target)
-            except (OSError, NodeFault) as error:
-                if _are_names_bad(error):
-                    raise sandbox.BadPath(f"input {each.path} cannot exist: {error}") from error
-                raise
-
-    def _fetch(self, each: Input, target: Path) -> None:
-        problem = ""
-        for _ in range(DOWNLOAD_TRIES):
-            self._check_still_wanted()
-            try:
-                self._client.download(
-                    f"{self._job.path}/inputs/{each.path}", target, sha256=each.sha256
-                )
-                return
-            except HashMismatch as error:
-                problem = str(error)
-                log.warning("%s", problem)
-            except Superseded:
-                raise
-            except Rejected as error:
-                raise NotRun(f"input {each.path}: {error}") from error
-        raise NotRun(problem)
 
     def _why_not_executable(self, enclosure: Enclosure) -> str:
         path = sandbox.on_node(self._directories.sandbox, self._job.executable)
@@ -318,7 +283,7 @@ class JobRun:
         If the server does not take them, the payload goes on from them all the same; only another
         attempt begins with those before.
         """
-        self._check_still_wanted()
+        self._transfers.check_still_wanted()
         names = self._job.checkpoint.files
         enclosure.leave(names)
         files = JobOutputs(self._job.path, names, self._directories, self._limits)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +16,23 @@ class JobOutputs:
     """Logs and outputs to upload; `missing` and `problems` name the others and the reasons."""
 
     def __init__(
-        self, path: str, names: Sequence[str], directories: JobDirectories, limits: Limits
+        self,
+        path: str,
+        names: Sequence[str],
+        directories: JobDirectories,
+        limits: Limits,
+        *,
+        elsewhere: Iterable[str] = (),
     ) -> None:
-        """`path` is the prefix of the attempt's addresses, `names` are the announced outputs."""
+        """`path` is the prefix of the attempt's addresses, `names` are the announced outputs.
+
+        Those that are to go `elsewhere` are left out.
+        """
         self._path = path
         self._names = names
         self._directories = directories
         self._limits = limits
+        self._elsewhere = frozenset(elsewhere)
         self.missing: list[str] = []
         #: Announced outputs that are folders, with the number of files in each.
         self.folders: dict[str, int] = {}
@@ -48,6 +58,8 @@ class JobOutputs:
         limit_mb = self._limits.output_sandbox_mb
         total_mb = 0.0
         for announced in self._names:
+            if announced in self._elsewhere:
+                continue
             for name in self._files_of(announced):
                 source = sandbox.find_output(self._directories.sandbox, name)
                 if source is None:

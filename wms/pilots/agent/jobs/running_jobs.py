@@ -16,7 +16,8 @@ from ..fence.base import NoFreeAccount, Reservation
 from ..node import Share
 from ..server.client import BadAnswer, Client, Rejected, Unauthorised, Unavailable
 from .job_description import AttachedClaim, BearerToken, Job
-from .job_run import JobRun, NotRun, RunContext
+from .job_run import JobRun, RunContext
+from .job_transfers import NotRun
 
 log = logging.getLogger("pilot")
 

@@ -73,6 +73,8 @@ class Outcome:
     #: Otherwise the fence that was to start it has ended.
     is_inside: bool = True
     is_image_at_fault: bool = False
+    #: The cause, where it ended by a file of a URL.
+    failed_transfer: str = ""
 
     @classmethod
     def not_started(cls, reason: str) -> Outcome:
@@ -322,11 +324,20 @@ class _Watch:
         if self._control.is_locked_out:
             return StopRequest("the pilot lost its credential", PILOT)
         if self._control.is_killed(self._attempt):
-            why = self._control.kill_reason(self._attempt)
-            return StopRequest(f"killed on request: {why}" if why else "killed on request", SERVER)
+            return StopRequest(_kill_words(self._control, self._attempt), SERVER)
         if self._control.clock() >= self._ends_at:
             return StopRequest(self._deadline.reason, PILOT_TIME)
         return StopRequest()
+
+
+def killed_on_request(control: Control, attempt: Attempt) -> Outcome:
+    """Outcome of an attempt that somebody asked to stop before its payload began."""
+    return Outcome(None, None, reason=_kill_words(control, attempt), stopped_by=SERVER)
+
+
+def _kill_words(control: Control, attempt: Attempt) -> str:
+    why = control.kill_reason(attempt)
+    return f"killed on request: {why}" if why else "killed on request"
 
 
 def _outcome(

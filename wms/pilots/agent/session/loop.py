@@ -16,7 +16,8 @@ from .. import node
 from ..control import Control, Waker
 from ..fence.base import Fence, FenceUnusable
 from ..jobs.images import Images
-from ..jobs.job_run import NotRun, RunContext
+from ..jobs.job_run import RunContext
+from ..jobs.job_transfers import NotRun
 from ..jobs.running_jobs import RunningJobs
 from ..resources.cgroups import Cgroups, own_group
 from ..resources.limits import Limits

@@ -1,0 +1,1 @@
+"""Transfers of a job's files from their URLs, by the pilot itself: checked addresses, limits."""
