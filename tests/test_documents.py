@@ -22,6 +22,8 @@ LINK = re.compile(r"\[[^]]*\]\(([^)#\s]+)")
 NAME = re.compile(r"`((?:matching|wms|portal)(?:\.\w+)+)`")
 PATH = re.compile(r"`((?:matching|wms|portal|client|tests|docs|examples|benchmarks)/[\w./-]*)`")
 
+#: Files that are made when they are wanted.
+MADE = {"client/pilotage.pyz"}
 each_document = pytest.mark.parametrize(
     "document", DOCUMENTS, ids=lambda path: str(path.relative_to(BASE))
 )
@@ -45,7 +47,7 @@ def test_no_merge_is_left_half_done(document: Path):
 def test_named_files_exist(document: Path):
     paths = PATH.findall(document.read_text(encoding="utf-8"))
 
-    assert [path for path in paths if not (BASE / path).exists()] == []
+    assert [path for path in paths if path not in MADE and not (BASE / path).exists()] == []
 
 
 @each_document

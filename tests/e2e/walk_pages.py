@@ -178,6 +178,8 @@ def pages_of(made: Production) -> dict[str, str]:
         "log-file": reverse("web:dag-file-log", args=[made.rich.pk, "tails.dag"]),
         **account_pages(made),
         "search": reverse("web:search") + "?q=t",
+        "problems": reverse("web:problems"),
+        "problem": reverse("web:problem", args=["not-found"]),
         "help": reverse("web:help"),
         "help-states": reverse("web:help-states"),
         "refusal": reverse("web:dag", args=[0]),

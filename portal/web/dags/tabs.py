@@ -52,7 +52,7 @@ def overview_tab(request: HttpRequest, read: DagReading) -> Mapping[str, Any]:
         "levels": levels.rows if levels else (),
         "map": None if levels else level_map(drawing_of(dag), read.states.codes),
         "states_drawn": [state for state in BADGES if state in present],
-        "causes": causes_in_dag(request.user, dag.pk, limit=_CAUSES_SHOWN),
+        "causes": causes_in_dag(dag.pk, limit=_CAUSES_SHOWN),
         "forecast": forecast_of_dag(dag, now=now),
         "outlook": rematch_forecast(dag, read.policy, now=now),
         "pictures": _pictures(newest[:_FILES_SHOWN]),

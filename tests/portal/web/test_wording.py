@@ -20,7 +20,7 @@ EMPTY_PAGES = {
     "web:sites": "No site is configured yet.",
     "web:downtimes": "No downtime has been entered.",
     "web:negotiation": "No negotiation has taken place yet.",
-    "web:shares": "Nobody has submitted a DAG yet.",
+    "web:shares": "Nobody has a priority yet",
     "web:errors": "Nothing failed in the last 24 hours.",
     "web:notices": "You have no notices.",
 }
