@@ -1,4 +1,4 @@
-"""Where counts of processes are kept: in files of one folder that all processes of a host share.
+"""Storage of the counts of processes: files of one folder that all processes of a host share.
 
 Without a folder each process keeps its own. Has to be imported before any metric is made; every
 metric of a process comes from `portal.metrics.counts`, which does so.

@@ -89,7 +89,7 @@ def _is_near(request: HttpRequest) -> bool:
 
 
 def _user(request: HttpRequest) -> User | None:
-    """Who has logged in, or sent a token of the API. Raises NotAuthenticated for a wrong one."""
+    """User by login or by a token of the API. Raises NotAuthenticated for a wrong one."""
     scheme, token = _credential(request)
     if scheme == "token":
         return authenticate_token(token.replace("\0", ""), now=timezone.now())

@@ -27,7 +27,7 @@ _SUFFIXES = {"counter": ("_total",), "histogram": ("_bucket", "_count", "_sum"),
 
 @dataclass(frozen=True, slots=True)
 class Expression:
-    """What an expression of Prometheus names."""
+    """Metrics and labels that an expression of Prometheus names."""
 
     #: With the labels that each is selected by.
     metrics: list[tuple[str, list[str]]]

@@ -45,7 +45,7 @@ _MOST_SOURCES: Final = 8
 
 
 def resolve_transfers(attempt: Attempt, directives: Directives) -> Transfers:
-    """What the pilot of an attempt moves itself. Raises CannotResolve.
+    """Transfers that the pilot of an attempt carries out itself. Raises CannotResolve.
 
     One query for each endpoint that is named.
     """
@@ -65,7 +65,7 @@ def resolve_transfers(attempt: Attempt, directives: Directives) -> Transfers:
 
 
 def _logical(attempt: Attempt, url: str, found: _Endpoints) -> FetchedInput:
-    """Where a pilot reads a logical file: first near its site. Raises CannotResolve."""
+    """Addresses of a logical file for a pilot: near its site first. Raises CannotResolve."""
     sites = Site.objects.filter(name=attempt.site_name).values_list("pk", flat=True)
     replicas = replica_urls(
         url, owner=attempt.job.owner, site_id=sites.first(), schemes=_READ_BY_PILOTS
@@ -97,7 +97,7 @@ class _Endpoints:
 
     @sensitive_variables()
     def source(self, url: str, method: str, lifetime_s: int) -> Source:
-        """What a pilot needs for a URL. Raises CannotResolve."""
+        """Link and headers that a pilot needs for a URL. Raises CannotResolve."""
         scheme, parts = scheme_of(url), urlsplit(url)
         host = (parts.hostname or "").lower()
         credential = self._credential(scheme, host, parts.port or PORTS[scheme])

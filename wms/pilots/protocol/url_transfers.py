@@ -51,7 +51,7 @@ class TransferRules:
 
 @dataclass(frozen=True, slots=True)
 class Transfers:
-    """What a pilot moves for one attempt: its inputs, and its outputs after a success.
+    """Transfers of a pilot for one attempt: its inputs, and its outputs after a success.
 
     The exit code `success_code` tells of that.
     """
@@ -72,7 +72,7 @@ def register_resolver(resolver: _Resolver) -> None:
 
 
 def transfers_of(attempt: Attempt) -> Transfers | None:
-    """What the pilot of an attempt has to move; None for most. Raises CannotResolve."""
+    """Transfers of the pilot of an attempt; None for most. Raises CannotResolve."""
     directives = Directives.of(attempt.job.directives)
     if not (directives.input_urls or directives.output_urls):
         return None

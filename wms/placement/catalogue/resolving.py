@@ -82,7 +82,7 @@ def aim(request: PlacementRequest, attempt_number: int) -> int | None:
 def replica_urls(
     url: str, *, owner: User, site_id: int | None, schemes: Collection[str]
 ) -> ReplicaUrls | None:
-    """Where a logical file can be read, near the site first; None where the owner sees none."""
+    """Addresses of a logical file, near the site first; None where the owner sees none."""
     file = _seen_file(url, owner)
     if file is None:
         return None

@@ -22,7 +22,7 @@ LONGEST_S: Final = 7 * 86_400
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """What a link is asked for: the method, `s3://bucket/key`, and for how long."""
+    """Terms of a link: the method, `s3://bucket/key`, and for how long."""
 
     method: str
     url: str

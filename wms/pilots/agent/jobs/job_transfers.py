@@ -42,7 +42,7 @@ class Killed(Exception):
 
 @dataclass(frozen=True)
 class JobTransfers:
-    """What the transfers of a job have in common. `left_s` are the seconds that its pilot has."""
+    """Common facts of the transfers of a job. `left_s` are the seconds that its pilot has."""
 
     job: Job
     control: Control

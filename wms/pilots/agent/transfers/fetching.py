@@ -68,7 +68,7 @@ class Fetcher:
 
 
 class _Part:
-    """What has come of a file, and what tells that the rest is of the same one."""
+    """Part of a file that has come, and the tag of the file that the rest must have."""
 
     def __init__(self, fetcher: Fetcher, target: Path, most_bytes: int) -> None:
         self._fetcher = fetcher
@@ -158,7 +158,7 @@ class _Part:
             raise TransferBroken(f"the connection ended, {answer.length} bytes too early")
 
     def _offset(self, answer: http.client.HTTPResponse, parts: SplitResult) -> int:
-        """Where in the file the answer begins. Raises TransferRefused and TransferBroken."""
+        """Place in the file of an answer's begin. Raises TransferRefused and TransferBroken."""
         if answer.status == 200:
             return 0
         if answer.status == 206 and self._version and _begin(answer) == self._size:
@@ -194,7 +194,7 @@ def _redirected(parts: SplitResult, answer: http.client.HTTPResponse) -> SplitRe
 
 
 def _version(answer: http.client.HTTPResponse) -> str:
-    """What tells that a file is the same, if it can be had in parts."""
+    """Tag by which a file is known to be the same, if it can be had in parts."""
     if answer.status == 200 and answer.headers.get("Accept-Ranges", "") != "bytes":
         return ""
     tag = str(answer.headers.get("ETag", ""))
@@ -205,7 +205,7 @@ def _version(answer: http.client.HTTPResponse) -> str:
 
 
 def _begin(answer: http.client.HTTPResponse) -> int | None:
-    """Where the part of a file begins that an answer has."""
+    """Place at which the part of a file begins that an answer has."""
     unit, _, rest = str(answer.headers.get("Content-Range", "")).partition(" ")
     begin = rest.partition("-")[0]
     return int(begin) if unit == "bytes" and begin.isascii() and begin.isdigit() else None
