@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.batch_systems.services import Unavailable, free_ports
+from tests.batch_systems.services import Unavailable, free_ports, is_gone, wait_until
 from tests.batch_systems.sshd import Sshd, start, stop
 from tests.wms.elements.contract import SLOTS, ElementContract
 from wms.elements.host import HostElement
@@ -76,10 +75,7 @@ def test_a_command_that_takes_too_long_is_ended_on_the_other_host(
         runner.run(["sh", "-c", command], timeout_s=0.5)
 
     pid = int((tmp_path / "pid").read_text())
-    deadline = time.monotonic() + 20
-    while Path(f"/proc/{pid}/cmdline").exists() and Path(f"/proc/{pid}/cmdline").read_text():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    assert wait_until(lambda: is_gone(pid), 20)
 
 
 def test_an_answer_that_is_cut_is_no_answer(runner: CommandRunner) -> None:
