@@ -33,7 +33,7 @@ def _renew_connections(**_: Any) -> None:
 
 @worker_init.connect
 def _measure_tasks(**_: Any) -> None:
-    """Let tasks be counted; not at the import of this module, which is before the settings."""
+    """Counters of tasks; not at the import of this module, which is before the settings."""
     import_module("portal.metrics.measured_tasks")
 
 

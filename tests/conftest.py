@@ -41,7 +41,7 @@ BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-c
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Let conformance cases come from another file, loads last longer, and pictures be kept."""
+    """Options: conformance cases of another file, longer loads, pictures that are kept."""
     parser.addoption(
         "--pressure-cases",
         metavar="FILE",

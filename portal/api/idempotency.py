@@ -71,7 +71,7 @@ def once(*, hides: Collection[str] = ()) -> Callable[[Handler], Handler]:
 
 
 def answered_once(handler: Handler, hides: Collection[str] = ()) -> Handler:
-    """The same `post`, without a word in the schema."""
+    """Handler that is carried out once for a key, without a word in the schema."""
 
     @wraps(handler)
     def post(self: Any, request: Request, *args: Any, **kwargs: Any) -> Any:

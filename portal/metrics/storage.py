@@ -51,7 +51,7 @@ def process_name() -> str:
 
 
 def keep_in(folder: str) -> None:
-    """Let all metrics that are made from now on be kept in this folder, which is made."""
+    """Folder of all metrics that are made from now on; it is made."""
     Path(folder).mkdir(mode=0o700, parents=True, exist_ok=True)
     os.environ["PROMETHEUS_MULTIPROC_DIR"] = folder
     values.MmapedDict = AllocatedDict

@@ -26,7 +26,7 @@ TOKEN = "a-token-that-only-reads-metrics"
 
 @pytest.fixture(autouse=True)
 def _asked_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What an earlier test was told is not told again."""
+    """Kept figures of an earlier test are forgotten."""
     monkeypatch.setattr(views, "INSTALLATION", Installation())
 
 

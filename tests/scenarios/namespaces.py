@@ -67,7 +67,7 @@ class Hosts:
         return f"{host}-{self.tag}"
 
     def open(self, host: str) -> None:
-        """Let TLS end at a port of a host, behind which its portal listens."""
+        """Proxy that ends TLS at a port of a host, behind which its portal listens."""
         relay = [sys.executable, "-m", "tests.scenarios.namespaces", str(self.certificate), host]
         self.programs.append(
             subprocess.Popen(self.inside(host, *relay), cwd=BASE, stdin=subprocess.DEVNULL)

@@ -41,7 +41,7 @@ def release(client: Client, options: Namespace) -> int:
 
 
 def halt(client: Client, options: Namespace) -> int:
-    """Let DAGs run dry."""
+    """Halt of DAGs: what is submitted ends, nothing new starts."""
     return _each(client, options, {"dag": lambda c, t, o: c.halt_dag(t.id, o.reason)})
 
 

@@ -12,17 +12,17 @@ from .asking import listed, new_key, post
 
 
 def hold_dag(dag_id: int, reason: str) -> Flow[Dag]:
-    """Let what runs finish, and start nothing more."""
+    """Hold of a DAG: what runs finishes, and nothing more starts."""
     return Dag.of((yield from _steer("dags", dag_id, "hold", reason)))
 
 
 def release_dag(dag_id: int, reason: str = "") -> Flow[Dag]:
-    """Let a held or halted DAG go on."""
+    """Release of a held or halted DAG: it goes on."""
     return Dag.of((yield from _steer("dags", dag_id, "release", reason)))
 
 
 def halt_dag(dag_id: int, reason: str) -> Flow[Dag]:
-    """Let what is submitted end, then end the DAG with a rescue."""
+    """Halt of a DAG: what is submitted ends, then the DAG with a rescue."""
     return Dag.of((yield from _steer("dags", dag_id, "halt", reason)))
 
 
@@ -180,7 +180,7 @@ def kill_job(job_id: int, reason: str) -> Flow[Job]:
 
 
 def drain_pilot(uuid: str, reason: str) -> Flow[Pilot]:
-    """Let a pilot take no more jobs."""
+    """Drain of a pilot: it takes no more jobs."""
     return Pilot.of((yield from _steer("pilots", uuid, "drain", reason)))
 
 

@@ -15,6 +15,7 @@ from django.db.models import QuerySet
 from django.urls import reverse
 from django.utils.http import urlencode
 
+from wms.accounting.walls import Walls, seen_by
 from wms.core.models import User
 from wms.dags.reading.selectors import listed_dags
 from wms.dags.trials.selectors import listed_trials
@@ -105,7 +106,7 @@ def _by_words(user: User, text: str) -> Iterator[Hits]:
     yield _cut("Schedules", schedules, _schedule, "web:schedules", name=text)
     groups = visible_groups(user).filter(text__icontains=text).order_by("-last_seen", "-pk")
     yield _cut("Failures", groups, _failure, "web:errors", text=text, within="all")
-    people = User.objects.filter(username=text)
+    people = seen_by(user, User.objects.filter(username=text), Walls.of_users)
     yield _cut("DAGs of", people, _person)
     jobs = f"{reverse('web:jobs')}?{urlencode({'name': text})}"
     yield Hits("Jobs", [Hit(f"Jobs whose name contains {text}", jobs)])

@@ -70,7 +70,11 @@ def test_nothing_behind_walls_is_found(alice: Client, people: SimpleNamespace) -
     dag = factories.dag(people.bob, name="secret.dag")
     Dag.objects.filter(pk=dag.pk).update(accounting_group=group)
 
+    group.members.add(people.bob)
+
     assert "DAGs" not in _found(alice, "secret")
+    assert "DAGs of" not in _found(alice, "bob")
+    assert _found(alice, "alice")["DAGs of"] == ["alice"]
 
 
 def test_long_answers_are_cut_and_lead_to_the_list(alice: Client, people: SimpleNamespace) -> None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import multiprocessing
 import random
-import time
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 from django.utils import timezone
 
+from tests.batch_systems.services import wait_until
 from tests.wms.placement.servers.http import http_server
 from wms.core.actors import Actor
 from wms.placement import operations, runner
@@ -38,9 +38,7 @@ def _killed_in_the_middle(task: TransferTask, folder: Path) -> None:
         target=carry_out, args=(RequestKind.TRANSFER, ("http", "file"), task)
     )
     service.start()
-    until = time.monotonic() + 30
-    while not _bytes_there(folder) and time.monotonic() < until:
-        time.sleep(0.01)
+    wait_until(lambda: _bytes_there(folder) > 0, 30)
     service.kill()
     service.join()
 

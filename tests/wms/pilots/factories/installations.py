@@ -108,7 +108,7 @@ def install(
 def install_called(
     make_queue: Callable[..., Queue], olga: User, tokens: Path
 ) -> tuple[Queue, Queue, RemoteFrontend]:
-    """The same, where the frontend calls the factory."""
+    """Both installations, where the frontend calls the factory."""
     actor = Actor.person(olga)
     factory = RemoteFactory(name="north", url="https://north.example.org", frontend_name="south")
     create_factory(factory, actor=actor)
