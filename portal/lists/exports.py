@@ -95,7 +95,7 @@ def _as_csv(
     yield writer.writerow([name for column in columns for name in column.fields])
     for line in lines:
         yield writer.writerow(
-            [_cell(value(line)) for column in columns for value in column.fields.values()]
+            [csv_cell(value(line)) for column in columns for value in column.fields.values()]
         )
 
 
@@ -126,7 +126,8 @@ def _plain(value: Any) -> Any:
     return str(value) if isinstance(value, UUID) else value
 
 
-def _cell(value: Any) -> Any:
+def csv_cell(value: Any) -> Any:
+    """Value of a cell of a CSV file; what a spreadsheet would take for a formula, after a quote."""
     plain = _plain(value)
     if isinstance(plain, dict | list):
         return json.dumps(plain, ensure_ascii=False)

@@ -234,6 +234,7 @@ urlpatterns = [
     path("matches/what-if/", explain.what_if, name="what-if"),
     path("shares/", shares.shares, name="shares"),
     path("efficiency/", efficiency.efficiency, name="efficiency"),
+    path("efficiency/accounts.csv", efficiency.efficiency_csv, name="efficiency-csv"),
     path("history/", history.history, name="history"),
     path("history/<slug:panel>.json", history.history_data, name="history-data"),
     path("history/<slug:panel>/", history.history_table, name="history-table"),

@@ -284,7 +284,8 @@ def accounts(site: Site, owner: User, *, day: int = 0) -> None:
     """What became of some core-seconds, so many days ago."""
     on = timezone.now().date() - timedelta(days=day)
     spent = CoreSeconds(useful_s=3000.0, failed_s=600.0)
-    add_uses([Use(on, site.name, owner.get_username(), spent, attempts=2)])
+    named = {"group_name": "physics", "labels": (label_of_campaign(CAMPAIGN),)}
+    add_uses([Use(on, site.name, owner.get_username(), spent, attempts=2, **named)])
 
 
 def script_run(node: Node) -> ScriptRun:

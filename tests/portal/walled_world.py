@@ -13,7 +13,14 @@ from django.utils import timezone
 from tests import factories
 from tests.portal.furnishing import CAMPAIGN, ended_cluster, placement, waiting_jobs
 from tests.portal.world import World, small_world
-from wms.accounting.models import AccountingGroup, ConcurrencyLimit, DailyUse, Frontend, Submitter
+from wms.accounting.models import (
+    AccountingGroup,
+    ConcurrencyLimit,
+    DailyUse,
+    Frontend,
+    LabelUse,
+    Submitter,
+)
 from wms.core.audit import record_action
 from wms.core.labels import label_of_campaign
 from wms.core.models import AuditEntry, Role, User
@@ -124,7 +131,9 @@ def _marked(world: World, owner: User, group: AccountingGroup) -> None:
     """Write the marker wherever B's rows have words of their own, and where they are told of."""
     told = f"{MARK}reason"
     User.objects.filter(pk=owner.pk).update(username=f"{MARK}owner")
-    DailyUse.objects.filter(owner_name="alice").update(owner_name=f"{MARK}owner")
+    named = {"owner_name": f"{MARK}owner", "group_name": group.name}
+    DailyUse.objects.filter(owner_name="alice").update(**named)
+    LabelUse.objects.filter(owner_name="alice").update(label=f"{MARK}label", **named)
     theirs = {"accounting_group": group}
     Dag.objects.filter(**theirs).update(
         name=f"{MARK}.dag", state_reason=told, concurrency_limits={f"{MARK}limit": 1}

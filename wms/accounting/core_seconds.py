@@ -1,24 +1,18 @@
-"""Accounts of core-seconds by day, site and user: useful, failed, lost, idle and validation.
+"""Core-seconds (useful, failed, lost, idle, validation), and their addition to the accounts.
 
-Attempts and pilots that ended are added to them; the sums by site, user or day tell efficiency and
-waste.
+Attempts and pilots that ended are added once each, to the account of their day, site, group and
+user, and to one for each label. `wms.accounting.accounts` sums them up.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields
 from datetime import date
-from enum import StrEnum
-from typing import Any
 
 from django.db import connection
-from django.db.models import F, Q, QuerySet, Sum
 
-from wms.accounting.models import DailyUse
 from wms.accounting.sql import add_uses_of
-from wms.accounting.walls import Walls, seen_by
-from wms.core.models import User
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +33,12 @@ class CoreSeconds:
     @property
     def total_s(self) -> float:
         """Sum of all core-seconds."""
-        return self.useful_s + self.failed_s + self.lost_s + self.idle_s + self.validation_s
+        return self.of_attempts_s + self.idle_s + self.validation_s
+
+    @property
+    def of_attempts_s(self) -> float:
+        """Core-seconds that attempts held, whatever became of them."""
+        return self.useful_s + self.failed_s + self.lost_s
 
     @property
     def wasted_s(self) -> float:
@@ -54,97 +53,93 @@ class CoreSeconds:
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """Core-seconds of one attempt, or of one pilot without its attempts, on its last day."""
+    """Use by one attempt, or by one pilot without its attempts, on its last day.
+
+    `cpu_s` and `wall_s` are times of the payload, which cores do not multiply.
+    """
 
     day: date
     site_name: str
     owner_name: str
     spent: CoreSeconds
+    group_name: str = ""
+    labels: tuple[str, ...] = ()
+    cpu_s: float = 0.0
+    wall_s: float = 0.0
     attempts: int = 0
+    failed_attempts: int = 0
+    lost_attempts: int = 0
     pilots: int = 0
 
 
-class UseBy(StrEnum):
-    """Groupings of the accounts."""
-
-    SITE = "site"
-    USER = "user"
-    DAY = "day"
+_SPENT = tuple(each.name for each in fields(CoreSeconds))
+_OF_ATTEMPTS = ("useful_s", "failed_s", "lost_s")
+_TIMES = ("cpu_s", "wall_s")
+_ATTEMPTS = ("attempts", "failed_attempts", "lost_attempts")
+_KEYS = {"day": "date", "site_name": "text", "group_name": "text", "owner_name": "text"}
 
 
 @dataclass(frozen=True, slots=True)
-class UseLine:
-    """The accounts of one site, user or day."""
+class _Table:
+    """A table of accounts: its key with the types, and what it sums up."""
 
     name: str
-    spent: CoreSeconds
-    attempts: int
-    pilots: int
+    keys: dict[str, str]
+    seconds: tuple[str, ...]
+    counts: tuple[str, ...]
+
+    @property
+    def statement(self) -> str:
+        """The statement that adds rows."""
+        return add_uses_of(self.name, self.keys, self.seconds, self.counts)
+
+    def amounts_of(self, use: Use) -> list[float]:
+        """What a use adds to each sum."""
+        spent = {name: getattr(use.spent, name) for name in _SPENT}
+        return [
+            spent[name] if name in spent else getattr(use, name)
+            for name in (*self.seconds, *self.counts)
+        ]
 
 
-_KINDS = tuple(each.name for each in fields(CoreSeconds))
-_COUNTS = ("attempts", "pilots")
-_SUMMED = (*_KINDS, *_COUNTS)
-_COLUMN_BY = {UseBy.SITE: "site_name", UseBy.USER: "owner_name", UseBy.DAY: "day"}
-_ADD_USES = add_uses_of(_KINDS, _COUNTS)
+DAILY = _Table("accounting_dailyuse", _KEYS, (*_SPENT, *_TIMES), (*_ATTEMPTS, "pilots"))
+BY_LABEL = _Table(
+    "accounting_labeluse",
+    {"day": "date", "label": "text", **{name: _KEYS[name] for name in list(_KEYS)[1:]}},
+    (*_OF_ATTEMPTS, *_TIMES),
+    _ATTEMPTS,
+)
 
 
 def add_uses(uses: Iterable[Use]) -> None:
     """Add to the accounts, in the caller's transaction, which marks what it adds as added."""
-    sums: dict[tuple[date, str, str], list[float]] = {}
+    every = list(uses)
+    _add(DAILY, every, lambda use: [_place(use)])
+    _add(
+        BY_LABEL,
+        every,
+        lambda use: [(use.day, label, *_place(use)[1:]) for label in use.labels],
+    )
+
+
+def _place(use: Use) -> tuple[date | str, ...]:
+    return (use.day, use.site_name, use.group_name, use.owner_name)
+
+
+def _add(
+    table: _Table, uses: list[Use], places: Callable[[Use], list[tuple[date | str, ...]]]
+) -> None:
+    sums: dict[tuple[date | str, ...], list[float]] = {}
     for use in uses:
-        line = sums.setdefault((use.day, use.site_name, use.owner_name), [0.0] * len(_SUMMED))
-        amounts = [getattr(use.spent, name) for name in _KINDS]
-        for place, amount in enumerate([*amounts, use.attempts, use.pilots]):
-            line[place] += amount
+        amounts = table.amounts_of(use)
+        for place in places(use):
+            line = sums.setdefault(place, [0.0] * len(amounts))
+            for number, amount in enumerate(amounts):
+                line[number] += amount
     if not sums:
         return
     keys = [list(column) for column in zip(*sums, strict=True)]
     columns = [list(column) for column in zip(*sums.values(), strict=True)]
-    counts = [[int(count) for count in column] for column in columns[len(_KINDS) :]]
+    counts = [[int(count) for count in column] for column in columns[len(table.seconds) :]]
     with connection.cursor() as cursor:
-        cursor.execute(_ADD_USES, [*keys, *columns[: len(_KINDS)], *counts])
-
-
-def visible_uses(user: User) -> QuerySet[DailyUse]:
-    """The accounts that the user may read: all of them, since sites are shared."""
-    return DailyUse.objects.all() if user.is_active else DailyUse.objects.none()
-
-
-def _uses_by_user(user: User) -> QuerySet[DailyUse]:
-    """The accounts of the people that the user may see."""
-    return seen_by(user, DailyUse.objects.exclude(owner_name=""), _people_within)
-
-
-def _people_within(walls: Walls) -> Q:
-    return Q(owner_name__in=User.objects.filter(walls.of_users()).values("username"))
-
-
-def use_lines(
-    user: User, by: UseBy, *, since: date, until: date, site_name: str = ""
-) -> list[UseLine]:
-    """The accounts of these days, both included, told apart by one thing; most wasted first.
-
-    Days come latest first. By user, what pilots spent without any job is left out, and who is of
-    other frontends only.
-    """
-    every = _uses_by_user(user) if by is UseBy.USER else visible_uses(user)
-    uses = every.filter(day__range=(since, until))
-    if site_name:
-        uses = uses.filter(site_name=site_name)
-    sums = {f"sum_{name}": Sum(name) for name in _SUMMED}
-    rows: Iterable[dict[str, Any]] = (
-        uses.order_by().values(key=F(_COLUMN_BY[by])).annotate(**sums).values("key", *sums)
-    )
-    lines = [
-        UseLine(
-            name=str(row["key"]),
-            spent=CoreSeconds(**{name: row[f"sum_{name}"] for name in _KINDS}),
-            attempts=row["sum_attempts"],
-            pilots=row["sum_pilots"],
-        )
-        for row in rows
-    ]
-    if by is UseBy.DAY:
-        return sorted(lines, key=lambda line: line.name, reverse=True)
-    return sorted(lines, key=lambda line: (-line.spent.wasted_s, line.name))
+        cursor.execute(table.statement, [*keys, *columns[: len(table.seconds)], *counts])

@@ -1,7 +1,7 @@
-"""Models of frontends, accounting groups, submitters, quotas, concurrency limits, daily use.
+"""Models of frontends, accounting groups, submitters, quotas, concurrency limits, use of a day.
 
 A row `Quota` limits waiting jobs, clusters and bytes of a user or group; a group's own quota is of
-matches. Daily use is core-seconds by site and user.
+matches. Use of a day is core-seconds, times and attempts by site, group, user and label.
 """
 
 from __future__ import annotations
@@ -228,30 +228,69 @@ class ConcurrencyLimit(models.Model):
         return f"{self.name}: {self.maximum:g}"
 
 
-class DailyUse(models.Model):
-    """Core-seconds of a day at one site, of one user's jobs or of no job.
+class UseSums(models.Model):
+    """Sums of core-seconds, times and attempts that have ended, by their last day (UTC).
 
-    Attempts and pilots are added once, on the day (UTC) of their end. Rows without a user are the
-    pilots' own: what they spent on checks, and what no job used.
+    `cpu_s` and `wall_s` are CPU and wall time of payloads. Rows of an older version count neither
+    these nor what failed or was lost.
     """
 
     day = models.DateField()
     site_name = models.CharField(max_length=64)
+    group_name = models.CharField(
+        max_length=64, blank=True, default="", db_default="", help_text="Accounting group, or none."
+    )
     owner_name = models.CharField(max_length=150, blank=True)
     useful_s = models.FloatField(default=0.0)
     failed_s = models.FloatField(default=0.0)
     lost_s = models.FloatField(default=0.0)
+    cpu_s = models.FloatField(default=0.0, db_default=0.0)
+    wall_s = models.FloatField(default=0.0, db_default=0.0)
+    attempts = models.PositiveIntegerField(default=0)
+    failed_attempts = models.PositiveIntegerField(default=0, db_default=0)
+    lost_attempts = models.PositiveIntegerField(default=0, db_default=0)
+
+    class Meta:
+        abstract = True
+
+
+class DailyUse(UseSums):
+    """Use of a day at one site, by one user's jobs in the name of a group, or by no job.
+
+    Attempts and pilots are added once, on the day of their end. Rows without a user are the pilots'
+    own: what they spent on checks, and what no job used.
+    """
+
     idle_s = models.FloatField(default=0.0)
     validation_s = models.FloatField(default=0.0)
-    attempts = models.PositiveIntegerField(default=0)
     pilots = models.PositiveIntegerField(default=0)
 
     class Meta:
         constraints = [
             models.UniqueConstraint(
-                fields=["day", "site_name", "owner_name"], name="daily_use_unique"
+                fields=["day", "site_name", "group_name", "owner_name"], name="daily_use_unique"
             ),
         ]
 
     def __str__(self) -> str:
         return f"{self.day} {self.site_name} {self.owner_name}"
+
+
+class LabelUse(UseSums):
+    """Use of a day by the jobs that carried a label when they ended.
+
+    An attempt counts once for each label of its DAG or cluster, so labels do not add up.
+    """
+
+    label = models.CharField(max_length=64)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["day", "label", "site_name", "group_name", "owner_name"],
+                name="label_use_unique",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.day} {self.label} {self.site_name} {self.owner_name}"

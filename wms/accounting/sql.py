@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 # One statement for all submitters, by hand because the ORM's bulk update writes a CASE with a
 # branch for each row and column. The numbers come from `decayed_priority`, so that the formula
@@ -18,21 +18,25 @@ WHERE s.id = n.id
 
 # By hand because the ORM's upsert cannot add the old row to the new one. In the order of the keys,
 # so that two who add at once do not wait for each other in a circle. The row of the same key is
-# found by `daily_use_unique`.
+# found by the unique index of the table, `daily_use_unique` or `label_use_unique`.
 ADD_USES = """
-INSERT INTO accounting_dailyuse AS known (day, site_name, owner_name, {columns})
-SELECT * FROM unnest(%s::date[], %s::text[], %s::text[], {arrays})
-    AS new(day, site_name, owner_name, {columns})
-ORDER BY day, site_name, owner_name
-ON CONFLICT (day, site_name, owner_name) DO UPDATE SET {sums}
+INSERT INTO {table} AS known ({keys}, {columns})
+SELECT * FROM unnest({arrays}) AS new({keys}, {columns})
+ORDER BY {keys}
+ON CONFLICT ({keys}) DO UPDATE SET {sums}
 """
 
 
-def add_uses_of(seconds: Sequence[str], counts: Sequence[str]) -> str:
-    """`ADD_USES` with these columns: of seconds, and of whole numbers."""
+def add_uses_of(
+    table: str, keys: Mapping[str, str], seconds: Sequence[str], counts: Sequence[str]
+) -> str:
+    """`ADD_USES` for a table with these columns: keys with their types, seconds, whole numbers."""
     columns = (*seconds, *counts)
+    types = (*keys.values(), *["float8"] * len(seconds), *["integer"] * len(counts))
     return ADD_USES.format(
+        table=table,
+        keys=", ".join(keys),
         columns=", ".join(columns),
-        arrays=", ".join(["%s::float8[]"] * len(seconds) + ["%s::integer[]"] * len(counts)),
+        arrays=", ".join(f"%s::{each}[]" for each in types),
         sums=", ".join(f"{name} = known.{name} + excluded.{name}" for name in columns),
     )

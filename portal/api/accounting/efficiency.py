@@ -1,4 +1,4 @@
-"""Endpoint and serializers of efficiency and waste in core-seconds by site, user or day."""
+"""Endpoint and serializers of use and waste by site, user, group, label, day or month."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rest_framework.views import APIView
 
 from portal.api.base import caller, refusals
 from portal.shared.efficiency import DEFAULT_DAYS, MAX_DAYS, read_question
-from wms.accounting.core_seconds import UseBy, UseLine
+from wms.accounting.accounts import UseBy, UseLine
 
 
 class CoreSecondsSerializer(serializers.Serializer[Any]):
@@ -33,13 +33,28 @@ class CoreSecondsSerializer(serializers.Serializer[Any]):
     )
 
 
-class UseLineSerializer(serializers.Serializer[UseLine]):
-    """The accounts of one site, user or day."""
+class UseSerializer(serializers.Serializer[UseLine]):
+    """Use of one site, user, group, label, day or month."""
 
-    name = serializers.CharField()
+    name = serializers.CharField(allow_blank=True, help_text="Empty: in the name of no group.")
     spent = CoreSecondsSerializer()
+    cpu_s = serializers.FloatField(help_text="CPU time of payloads.")
+    wall_s = serializers.FloatField(help_text="Wall time of payloads, whatever their cores.")
+    cpu_efficiency = serializers.FloatField(
+        allow_null=True, help_text="CPU time by the core-seconds of attempts; null of nothing."
+    )
     attempts = serializers.IntegerField()
+    failed_attempts = serializers.IntegerField()
+    lost_attempts = serializers.IntegerField()
     pilots = serializers.IntegerField()
+
+
+class UseLineSerializer(UseSerializer):
+    """The accounts of one site, user, group, label, day or month, and those before if compared."""
+
+    before = UseSerializer(
+        allow_null=True, help_text="The same of as many days before; null unless compared."
+    )
 
 
 class Efficiency(APIView):
@@ -52,15 +67,35 @@ class Efficiency(APIView):
             OpenApiParameter(
                 "days",
                 OpenApiTypes.INT,
-                description=f"The last days, today (UTC) included: 1 to {MAX_DAYS}, "
+                description=f"The last days, `until` included: 1 to {MAX_DAYS}, "
                 f"default {DEFAULT_DAYS}",
             ),
-            OpenApiParameter("site", OpenApiTypes.STR, description="Only of this site"),
+            OpenApiParameter("since", OpenApiTypes.DATE, description="First day, in UTC"),
+            OpenApiParameter("until", OpenApiTypes.DATE, description="Last day; default: today"),
+            OpenApiParameter("site", OpenApiTypes.STR, description="Only at this site"),
+            OpenApiParameter("user", OpenApiTypes.STR, description="Only jobs of this user"),
+            OpenApiParameter("group", OpenApiTypes.STR, description="Only in this group's name"),
+            OpenApiParameter("label", OpenApiTypes.STR, description="Only jobs with this label"),
+            OpenApiParameter(
+                "compare",
+                OpenApiTypes.STR,
+                enum=["before"],
+                description="Tells each line's use of as many days before too",
+            ),
         ],
         responses={200: UseLineSerializer(many=True), **refusals(400)},
     )
     def get(self, request: Request) -> Response:
-        """Answer with a line for each site, user or day; most wasted first, days latest first."""
-        question = read_question(request.query_params.dict())
-        lines = question.answer(caller(request), today=timezone.now().astimezone(UTC).date())
-        return Response(UseLineSerializer(lines, many=True).data)
+        """Answer with a line for each; most wasted first, days and months latest first."""
+        today = timezone.now().astimezone(UTC).date()
+        question = read_question(request.query_params.dict(), today=today)
+        answer = question.answer(caller(request), today=today)
+        lines = [
+            {
+                **UseSerializer(line).data,
+                "before": answer.before
+                and UseSerializer(answer.before.get(line.name, UseLine(line.name))).data,
+            }
+            for line in answer.lines
+        ]
+        return Response(lines)

@@ -20,7 +20,7 @@ from portal.web.shared.action_forms import ActionForm, Offer, Refused, offers_of
 from portal.web.shared.pages import page, render_page
 from portal.web.shared.stale_forms import seen_by
 from portal.web.sites.suspects import suspect_lines
-from wms.accounting.core_seconds import UseBy
+from wms.accounting.accounts import UseBy, UseOf
 from wms.actions.sites_and_pilots import SITES
 from wms.core.actors import Actor
 from wms.core.errors import Conflict, NotFound, NotPermitted, PilotageError
@@ -99,8 +99,8 @@ def show_site(request: HttpRequest, name: str, *, refused: Refused | None = None
 
 
 def _waste_at(request: HttpRequest, site: Site, now: datetime) -> list[WasteLine]:
-    question = EfficiencyQuery(UseBy.SITE, site=site.name)
-    return shown_lines(question.answer(request.user, today=now.astimezone(UTC).date()))
+    question = EfficiencyQuery(UseBy.SITE, of=UseOf(site=site.name))
+    return shown_lines(question.answer(request.user, today=now.astimezone(UTC).date()).lines)
 
 
 def _merged_ad(site: Site) -> tuple[dict[str, Attribute], str]:

@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.portal.pilot_api.pilot_client import ENDED, PilotClient
-from wms.accounting.core_seconds import UseBy, use_lines
+from wms.accounting.accounts import Period, UseBy, use_lines
 from wms.core.models import User
 from wms.jobs.accounting import account_attempts
 from wms.jobs.models import Attempt, Job, JobEvent, Stream, WorkspaceFile
@@ -110,14 +110,12 @@ def final_state() -> dict[str, Any]:
         "pilot": (pilot.state, pilot.heartbeat_sequence, json.dumps(accounts, sort_keys=True)),
         "use": [
             (line.name, line.spent.useful_s, line.spent.total_s, line.attempts, line.pilots)
-            for line in use_lines(
-                User.objects.get(username="alice"), UseBy.SITE, since=_FIRST, until=_LAST
-            )
+            for line in use_lines(User.objects.get(username="alice"), UseBy.SITE, _EVER)
         ],
     }
 
 
-_FIRST, _LAST = date(2000, 1, 1), date(2100, 1, 1)
+_EVER = Period(date(2000, 1, 1), date(2100, 1, 1))
 
 #: Every message at least once in any order, some of them several times; then the gaps that the
 #: portal told of are filled as a pilot does, in order, before it says good-bye.

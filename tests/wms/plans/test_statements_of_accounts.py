@@ -16,7 +16,7 @@ from tests.wms.plans.query_plans import (
     written,
 )
 from wms.accounting import sql as accounting
-from wms.accounting.core_seconds import _COUNTS, _KINDS
+from wms.accounting.core_seconds import BY_LABEL, DAILY
 from wms.accounting.models import Submitter
 from wms.core.models import User
 from wms.failures import sql as failures
@@ -64,15 +64,35 @@ def test_core_seconds_are_added_by_the_key_of_their_account() -> None:
         """
     )
     analyze("accounting_dailyuse")
-    keys = [[date(2026, 11, 20)] * 40, ["site-1"] * 40, [f"user-{n}" for n in range(1, 41)]]
+    owners = [f"user-{n}" for n in range(1, 41)]
+    keys = [[date(2026, 11, 20)] * 40, ["site-1"] * 40, [""] * 40, owners]
 
-    steps = explain(
-        accounting.add_uses_of(_KINDS, _COUNTS), [*keys, *[[1.0] * 40] * 5, *[[1] * 40] * 2]
-    )
+    steps = explain(DAILY.statement, [*keys, *[[1.0] * 40] * 7, *[[1] * 40] * 4])
 
     assert not scanned_whole(steps, "accounting_dailyuse")
     upsert = written(steps, "accounting_dailyuse")
     assert upsert["Conflict Arbiter Indexes"] == ["daily_use_unique"]
+    assert (upsert["Conflicting Tuples"], upsert["Tuples Inserted"]) == (20, 20)
+
+
+def test_use_is_added_by_the_key_of_its_label() -> None:
+    run(
+        """
+        INSERT INTO accounting_labeluse (day, label, site_name, owner_name, useful_s, failed_s,
+                                         lost_s, attempts)
+        SELECT date '2026-11-20' - n, 'label-' || label, 'site-1', 'user-1', 1, 1, 1, 1
+        FROM generate_series(0, 999) AS n, generate_series(1, 20) AS label
+        """
+    )
+    analyze("accounting_labeluse")
+    labels = [f"label-{n}" for n in range(1, 41)]
+    keys = [[date(2026, 11, 20)] * 40, labels, ["site-1"] * 40, [""] * 40, ["user-1"] * 40]
+
+    steps = explain(BY_LABEL.statement, [*keys, *[[1.0] * 40] * 5, *[[1] * 40] * 3])
+
+    assert not scanned_whole(steps, "accounting_labeluse")
+    upsert = written(steps, "accounting_labeluse")
+    assert upsert["Conflict Arbiter Indexes"] == ["label_use_unique"]
     assert (upsert["Conflicting Tuples"], upsert["Tuples Inserted"]) == (20, 20)
 
 

@@ -5,9 +5,11 @@ from datetime import date, timedelta
 import pytest
 from django.db.models import F
 
+from tests.wms.jobs.clusters.samples import go_on
+from tests.wms.jobs.clusters.samples import submit as submit_cluster
 from tests.wms.pilots.claiming import NOW, ask, beat, running_pilot, submit
-from wms.accounting.core_seconds import UseBy, use_lines
-from wms.accounting.models import DailyUse
+from wms.accounting.accounts import Period, UseBy, use_lines
+from wms.accounting.models import AccountingGroup, DailyUse
 from wms.core.actors import Actor
 from wms.core.models import User
 from wms.jobs.accounting import account_attempts
@@ -34,6 +36,10 @@ def pilot(make_queue) -> Pilot:
 
 def run(pilot: Pilot, owner: User, *, wall_s: float, exit_code: int = 0) -> None:
     submit(owner)
+    end_next(pilot, wall_s=wall_s, exit_code=exit_code)
+
+
+def end_next(pilot: Pilot, *, wall_s: float, exit_code: int = 0) -> None:
     work = ask(pilot).work
     assert work is not None
     end_attempt(
@@ -84,18 +90,18 @@ def test_a_life_is_accounted_once_by_site_user_and_day(
     assert pilot.accounts["core_seconds"] == {
         "pilot": 800.0, "usable": 760.0, "used": 150.0, "good": 100.0,
     }  # fmt: skip
-    [line] = use_lines(alice, UseBy.SITE, since=TODAY, until=TODAY)
+    [line] = use_lines(alice, UseBy.SITE, Period(TODAY, TODAY))
     assert (line.name, line.attempts, line.pilots) == ("site-a", 2, 1)
     assert (line.spent.useful_s, line.spent.failed_s, line.spent.lost_s) == (100.0, 50.0, 0.0)
     assert (line.spent.idle_s, line.spent.validation_s) == (610.0, 40.0)
     assert line.spent.total_s == 800.0
     assert line.spent.efficiency == 100 / 800
-    by_user = use_lines(alice, UseBy.USER, since=TODAY, until=TODAY)
+    by_user = use_lines(alice, UseBy.USER, Period(TODAY, TODAY))
     assert [(each.name, each.spent.efficiency) for each in by_user] == [
         ("charlie", 0.0),
         ("alice", 1.0),
     ]
-    assert [each.name for each in use_lines(alice, UseBy.DAY, since=TODAY, until=TODAY)] == [
+    assert [each.name for each in use_lines(alice, UseBy.DAY, Period(TODAY, TODAY))] == [
         str(TODAY)
     ]
 
@@ -136,4 +142,24 @@ def test_days_outside_are_left_out(pilot: Pilot, alice: User) -> None:
     run(pilot, alice, wall_s=100.0)
     account()
 
-    assert use_lines(alice, UseBy.SITE, since=date(2020, 1, 1), until=date(2020, 1, 2)) == []
+    assert use_lines(alice, UseBy.SITE, Period(date(2020, 1, 1), date(2020, 1, 2))) == []
+
+
+def test_the_use_of_a_cluster_is_its_groups_and_has_its_labels(pilot: Pilot, alice: User) -> None:
+    group = AccountingGroup.objects.create(name="higgs")
+    group.members.add(alice)
+    description = {"executable": "/bin/true", "group": "higgs", "labels": ["v2", "campaign=mc26"]}
+    go_on(submit_cluster(alice, description).cluster)
+    end_next(pilot, wall_s=100.0, exit_code=1)
+
+    account()
+
+    of_group = use_lines(alice, UseBy.GROUP, Period(TODAY, TODAY))
+    assert [(line.name, line.spent.failed_s, line.cpu_s) for line in of_group] == [
+        ("higgs", 100.0, 1.0)
+    ]
+    of_labels = use_lines(alice, UseBy.LABEL, Period(TODAY, TODAY))
+    assert [(line.name, line.wall_s, line.failed_attempts) for line in of_labels] == [
+        ("campaign=mc26", 100.0, 1),
+        ("v2", 100.0, 1),
+    ]
