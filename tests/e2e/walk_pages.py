@@ -166,6 +166,7 @@ def pages_of(made: Production) -> dict[str, str]:
         "history-week": reverse("web:history") + f"?range=1w&site={made.site.name}",
         "history-table": reverse("web:history-table", args=["pilots"]) + "?range=1d",
         "efficiency": reverse("web:efficiency"),
+        "efficiency-compared": reverse("web:efficiency") + "?by=label&compare=before",
         "downtimes": reverse("web:downtimes"),
         "downtime-calendar": reverse("web:downtime-calendar"),
         "downtime-new": reverse("web:new-downtime") + f"?site={made.site.name}",

@@ -55,8 +55,9 @@ _ASKED = (
     "/matches/explain/?task_queue={task_queue}", "/matches/explain/?site=UW",
     "/matches/what-if/?site=UW&at=UW", "/jobs/?failure={failure}", "/jobs/?dag={dag}",
     "/?scope=all", "/?scope=mine", "/errors/?within=all", "/shares/", "/efficiency/?by=user",
-    "/efficiency/?by=group", "/efficiency/accounts.csv?by=label",
-    "/api/v1/efficiency/?by=user", "/api/v1/efficiency/?by=label&compare=before", "/api/v1/failures/?within=all", "/dags/?state=running",
+    "/efficiency/?by=group", "/efficiency/accounts.csv?by=label", "/api/v1/efficiency/?by=user",
+    "/api/v1/efficiency/?by=label&compare=before", "/api/v1/failures/?within=all",
+    "/dags/?state=running",
     "/jobs/?state=done&group=owner", "/campaigns/", "/schedules/?all=1",
     "/api/v1/labels/", "/pilots/?site=UW", "/audit/?kind=dag", "/notices/",
 )  # fmt: skip

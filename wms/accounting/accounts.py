@@ -98,7 +98,7 @@ _OF_TIME = frozenset({UseBy.DAY, UseBy.MONTH})
 _OF_JOBS = frozenset({UseBy.USER, UseBy.GROUP, UseBy.LABEL})
 
 
-def use_lines(user: User, by: UseBy, period: Period, of: UseOf = UseOf()) -> list[UseLine]:  # noqa: B008 - it never changes
+def use_lines(user: User, by: UseBy, period: Period, of: UseOf = UseOf()) -> list[UseLine]:
     """The accounts of these days, told apart by one thing; most wasted first, latest time first.
 
     By user, group or label, and of one of them, what pilots spent without any job is left out, and

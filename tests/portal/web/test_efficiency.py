@@ -7,18 +7,23 @@ import io
 from datetime import date
 
 import pytest
+from django.test import Client
 
 from tests import factories
-from tests.portal.web.pages import logged_in
 from wms.accounting.core_seconds import CoreSeconds, Use, add_uses
 
 pytestmark = pytest.mark.django_db
 NOVEMBER = "since=2026-11-01&until=2026-11-30"
 
 
+def logged_in(name: str) -> Client:
+    client = Client()
+    client.force_login(factories.person(name))
+    return client
+
+
 @pytest.fixture(autouse=True)
 def used() -> None:
-    factories.people()
     days = ((date(2026, 11, 3), 7200.0), (date(2026, 10, 31), 3600.0))
     add_uses(
         Use(day, "UW", "alice", CoreSeconds(useful_s=useful_s), "=higgs", ("v2",), attempts=1)

@@ -25,9 +25,7 @@ def use(useful_s: float, *, day: int = 5, month: int = 11, site: str = "UW", own
     return Use(date(2026, month, day), site, owner, spent, **numbers | more)
 
 
-def told(
-    viewer: User, by: UseBy, period: Period = NOVEMBER, **of: str
-) -> dict[str, float]:
+def told(viewer: User, by: UseBy, period: Period = NOVEMBER, **of: str) -> dict[str, float]:
     lines = use_lines(viewer, by, period, UseOf(**of))
     return {line.name: line.spent.useful_s for line in lines}
 

@@ -53,11 +53,7 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.AddField("dailyuse", "group_name", _group_name()),
-        *[
-            migrations.AddField("dailyuse", name, field)
-            for name, field in _SUMS
-            if name in _NEW
-        ],
+        *[migrations.AddField("dailyuse", name, field) for name, field in _SUMS if name in _NEW],
         migrations.RemoveConstraint("dailyuse", "daily_use_unique"),
         migrations.AddConstraint(
             "dailyuse",

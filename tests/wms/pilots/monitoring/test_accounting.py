@@ -101,9 +101,7 @@ def test_a_life_is_accounted_once_by_site_user_and_day(
         ("charlie", 0.0),
         ("alice", 1.0),
     ]
-    assert [each.name for each in use_lines(alice, UseBy.DAY, Period(TODAY, TODAY))] == [
-        str(TODAY)
-    ]
+    assert [each.name for each in use_lines(alice, UseBy.DAY, Period(TODAY, TODAY))] == [str(TODAY)]
 
 
 def test_a_pilot_that_died_is_accounted_up_to_its_last_heartbeat(pilot: Pilot, alice: User) -> None:
