@@ -33,6 +33,9 @@ from portal.embedded.temporary import TemporaryServers, running_redis
 
 Measure = Callable[[bool], Mapping[str, Any]]
 
+#: Names a database of the given server, to which nobody is connected, to begin with a copy of.
+TEMPLATE_VARIABLE = "PILOTAGE_BENCHMARK_TEMPLATE"
+
 
 def main(name: str, measure: Measure, description: str | None) -> None:
     """Run one benchmark from the command line and print what it found."""
@@ -143,8 +146,9 @@ def _restore_environment(before: Mapping[str, str]) -> None:
 @contextmanager
 def _scratch_database(url: str) -> Iterator[str]:
     name = sql.Identifier(f"pilotage_benchmark_{secrets.token_hex(6)}")
+    template = sql.Identifier(os.environ.get(TEMPLATE_VARIABLE, "template0"))
     with psycopg.connect(url, autocommit=True) as connection:
-        connection.execute(sql.SQL("CREATE DATABASE {} TEMPLATE template0").format(name))
+        connection.execute(sql.SQL("CREATE DATABASE {} TEMPLATE {}").format(name, template))
         try:
             yield urlunsplit(urlsplit(url)._replace(path=f"/{name.as_string().strip(chr(34))}"))
         finally:

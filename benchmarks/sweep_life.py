@@ -34,11 +34,11 @@ _FAILS_EVERY = 50
 _ENDS = {"complete": "done", "fail": "failed", "kill": "killed"}
 
 
-def live_sweep(rows: int) -> dict[str, Any]:
+def live_sweep(rows: int, clients: int = CLIENTS) -> dict[str, Any]:
     """Submit a sweep, have it made and run under kills, removed at a third, and account for it."""
     base.load_django()
     try:
-        return _Sweep.live(rows)
+        return _Sweep.live(rows, clients)
     finally:
         base.close_connections()
 
@@ -93,14 +93,14 @@ def _run_jobs(pilot_id: int, place: int, ends: Any) -> None:
 class _Sweep:
     """A cluster that lives: its processes, and those that were killed."""
 
-    def __init__(self, rows: int) -> None:
+    def __init__(self, rows: int, clients: int) -> None:
         from wms.core.actors import Actor
         from wms.core.models import User
         from wms.jobs.clusters.submit import ClusterSubmission, submit_cluster
         from wms.sites.models import Queue
         from wms.sites.services import QueueSpec, SiteSpec, configure_site
 
-        self.rows = rows
+        self.rows, self.clients = rows, clients
         self.actor = Actor.system("benchmark")
         queue = QueueSpec(name="host", element="host", wall_time_s=10**6)
         configure_site(SiteSpec(name=_SITE), [queue], actor=self.actor)
@@ -108,9 +108,9 @@ class _Sweep:
         self._random = random.Random(17)
         self._counts = sorted(self._random.randrange(rows // 3) for _ in range(_LEAST_KILLS))
         #: One writer each, and no lock that a killed one could keep.
-        self._ends = _SPAWN.RawArray("q", CLIENTS)
-        self._pilots = [0] * CLIENTS
-        self._clients = [self._begin_client(place) for place in range(CLIENTS)]
+        self._ends = _SPAWN.RawArray("q", clients)
+        self._pilots = [0] * clients
+        self._clients = [self._begin_client(place) for place in range(clients)]
         self._materialiser = self._begin(_materialise)
         self._over = _SPAWN.Event()
         running = _SPAWN.Barrier(2)
@@ -128,9 +128,9 @@ class _Sweep:
         self.submit_s = round(time.perf_counter() - began_s, 3)
 
     @classmethod
-    def live(cls, rows: int) -> dict[str, Any]:
+    def live(cls, rows: int, clients: int) -> dict[str, Any]:
         """Live through it; what was found."""
-        sweep = cls(rows)
+        sweep = cls(rows, clients)
         try:
             began_s = time.perf_counter()
             sweep.go_on(lambda cluster: 3 * cluster.ended_count >= rows)
@@ -144,7 +144,7 @@ class _Sweep:
             sweep.stop()
         return {
             "jobs": rows,
-            "clients": CLIENTS,
+            "clients": clients,
             "submit_s": sweep.submit_s,
             "made_per_s": round(made / third_s),
             "ended_per_s": round(ended / third_s),
@@ -212,7 +212,7 @@ class _Sweep:
             # A client that was killed behind its commit has told of one less.
             "acknowledged": 0
             <= told["done"] + told["failed"] - sum(self._ends)
-            <= self.kills["client"] + CLIENTS,
+            <= self.kills["client"] + self.clients,
         }
         if wrong := [name for name, is_right in checks.items() if not is_right]:
             raise SystemExit(
@@ -229,7 +229,7 @@ class _Sweep:
             self._materialiser = self._begin(_materialise)
             self.kills["materialiser"] += 1
         else:
-            place = self._random.randrange(CLIENTS)
+            place = self._random.randrange(self.clients)
             self._end(self._clients[place])
             self._fail_pilot(self._pilots[place])
             self._clients[place] = self._begin_client(place)

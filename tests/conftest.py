@@ -1,4 +1,4 @@
-"""Pytest configuration of all tests: options, marks, test database, settings, browser, own cache.
+"""Pytest configuration of all tests: options, marks, database, settings, browser, folder, cache.
 
 `module_rows` keeps rows that fixtures of module scope make until the last test of the module.
 """
@@ -8,8 +8,12 @@ from __future__ import annotations
 import gc
 import os
 import shutil
+import tempfile
 import uuid
 from collections.abc import Iterator
+from contextlib import suppress
+from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -56,6 +60,25 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--pictures", action="store_true", help="keep what pages look like in var/screenshots"
     )
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection(session: pytest.Session) -> None:
+    """Let each worker begin with other modules: what one has compiled, the others only read.
+
+    In a fresh checkout most of the collection is to compile. Errors are told when it comes there.
+    """
+    count = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", 1))
+    if count == 1 or session.config.args != session.config.getini("testpaths"):
+        return
+    own = int(os.environ["PYTEST_XDIST_WORKER"].removeprefix("gw"))
+    root = Path(__file__).parents[1]
+    for file in sorted(root.glob("tests/**/test_*.py"))[own::count]:
+        # A folder's configuration may say how its helpers are to be compiled.
+        configured = [each / "conftest.py" for each in reversed(file.relative_to(root).parents)]
+        for module in (*filter(Path.exists, map(root.joinpath, configured)), file):
+            with suppress(Exception, pytest.skip.Exception):
+                import_module(".".join(module.relative_to(root).with_suffix("").parts))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -157,6 +180,22 @@ def browser_type_launch_args(browser_type_launch_args: dict[str, Any]) -> dict[s
     chosen = {"executable_path": found} if found else {}
     flags = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
     return {**browser_type_launch_args, **chosen, "args": flags}
+
+
+@pytest.fixture
+def tmp_path(
+    tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
+) -> Iterator[Path]:
+    """A folder of the test's own, which stays if the test fails.
+
+    The one that pytest brings stays always, and is named after looking at those of all tests
+    before: in a whole run that costs some milliseconds each time.
+    """
+    failed_before = request.session.testsfailed
+    path = Path(tempfile.mkdtemp(dir=tmp_path_factory.getbasetemp()))
+    yield path
+    if request.session.testsfailed == failed_before:
+        shutil.rmtree(path, ignore_errors=True)
 
 
 @pytest.fixture

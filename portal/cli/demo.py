@@ -58,14 +58,7 @@ def main(arguments: list[str]) -> int:
         with ChildPortal(state_dir, tell=_say_when) as portal:
             client = _prepare(state_dir, portal)
             ended = follow(client, submit_example(client), portal.check)
-            _say(summary(client, ended))
-            if not options.once:
-                if ended.dag["state"] != "completed":
-                    _say(reason_of(client, ended.dag))
-                _say("The portal stays up; Ctrl-C stops it.")
-                _stay(portal)
-            if ended.dag["state"] != "completed":
-                raise DemoFailed(reason_of(client, ended.dag))
+            conclude(client, ended, None if options.once else lambda: _stay(portal))
     except KeyboardInterrupt:
         _say("Stopped.")
         return 0 if not options.once else 130
@@ -109,6 +102,19 @@ def follow(client: Client, dag_id: int, check: Callable[[], None]) -> Ended:
         except Stalled as error:
             raise DemoFailed(str(error)) from error
         time.sleep(POLL_S)
+
+
+def conclude(client: Client, ended: Ended, stay: Callable[[], None] | None) -> None:
+    """Print how the production ended, and `stay`; without that raise DemoFailed if it failed."""
+    _say(summary(client, ended))
+    is_completed = ended.dag["state"] == "completed"
+    if stay is not None:
+        if not is_completed:
+            _say(reason_of(client, ended.dag))
+        _say("The portal stays up; Ctrl-C stops it.")
+        stay()
+    elif not is_completed:
+        raise DemoFailed(reason_of(client, ended.dag))
 
 
 def first_pilots(client: Client) -> list[str]:

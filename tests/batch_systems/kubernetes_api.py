@@ -5,7 +5,8 @@ from __future__ import annotations
 import http.client
 import json
 import ssl
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +21,15 @@ class ApiError(Exception):
         self.status = status
 
 
-@dataclass(frozen=True)
+@dataclass
 class Api:
-    """One API server."""
+    """One API server; with `keeps_open` one connection serves all requests of a thread."""
 
     port: int
     ca_file: Path
     token: str
+    keeps_open: bool = False
+    _kept: http.client.HTTPSConnection | None = field(default=None, init=False, repr=False)
 
     def get(self, path: str) -> Any:
         return self.ask("GET", path)
@@ -46,19 +49,28 @@ class Api:
         """Return the object that the API server answers with; raise `ApiError` or OSError."""
         data = None if body is None else json.dumps(body).encode()
         headers = {"Authorization": f"Bearer {self.token}", "Content-Type": content_type}
-        context = ssl.create_default_context(cafile=self.ca_file)
-        connection = http.client.HTTPSConnection(
-            "127.0.0.1", self.port, context=context, timeout=10
-        )
+        connection, self._kept = self._kept or self._connection(), None
         try:
             connection.request(method, path, data, headers)
             response = connection.getresponse()
             status, text = response.status, response.read()
+            if self.keeps_open and not response.will_close:
+                self._kept = connection
         except http.client.HTTPException as error:
             raise OSError(str(error)) from error
         finally:
-            connection.close()
+            if self._kept is None:
+                connection.close()
         told = json.loads(text) if text.startswith(b"{") else text.decode(errors="replace")
         if status >= 400:
             raise ApiError(status, told["message"] if isinstance(told, dict) else told)
         return told
+
+    def _connection(self) -> http.client.HTTPSConnection:
+        context = _context(self.ca_file)
+        return http.client.HTTPSConnection("127.0.0.1", self.port, context=context, timeout=10)
+
+
+@cache
+def _context(ca_file: Path) -> ssl.SSLContext:
+    return ssl.create_default_context(cafile=ca_file)

@@ -236,6 +236,9 @@ def _without_status(patch: Thing) -> Thing:
 def handler(fake: Fake) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+        # An answer goes as one, and is not kept back for the next one on a connection.
+        wbufsize = -1
+        disable_nagle_algorithm = True
 
         def _serve(self) -> None:
             size = int(self.headers.get("Content-Length") or 0)

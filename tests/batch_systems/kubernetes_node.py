@@ -335,7 +335,9 @@ def main(folder: Path) -> None:
     for name in ("logs", "evict"):
         (folder / name).mkdir(exist_ok=True)
     server = _log_server(folder)
-    api = Api(told["port"], folder / "ca.pem", told["admin_token"])
+    # It asks ten times a second, as long as the tests run: a handshake each time would cost more
+    # than all that the tests ask.
+    api = Api(told["port"], folder / "ca.pem", told["admin_token"], keeps_open=True)
     node = Node(api, folder, server.server_address[1])
     stopped = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stopped.set())

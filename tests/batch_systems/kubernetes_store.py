@@ -25,6 +25,8 @@ Key = tuple[str, str, str]
 
 #: What a quota counts, and of which resource.
 _COUNTED = {"count/jobs.batch": "jobs", "count/secrets": "secrets", "pods": "pods"}
+#: Where nothing changes, deadlines are looked at so often.
+_DEADLINES_S = 0.5
 
 
 class Denied(Exception):
@@ -102,6 +104,7 @@ class Store:
             self._put(key, merged(thing, {"metadata": {"deletionTimestamp": now()}}))
             return
         del self._things[key]
+        self.version += 1
         self._write()
 
     def count_quotas(self) -> None:
@@ -174,8 +177,12 @@ class Controllers:
         self._store = store
 
     def run(self, stopped: threading.Event, period_s: float = 0.05) -> None:
+        seen, next_s = 0, 0.0
         while not stopped.wait(period_s):
             with self._store.lock:
+                if self._store.version == seen and time.monotonic() < next_s:
+                    continue
+                seen, next_s = self._store.version, time.monotonic() + _DEADLINES_S
                 for job in self._store.all_of("jobs"):
                     self._attend(job)
                 self._store.collect()

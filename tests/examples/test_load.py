@@ -6,6 +6,7 @@ import random
 from collections import Counter
 
 import pytest
+from django.db import connection
 from django.db.models import Count, F, Q
 from django.test import Client
 from django.utils import timezone
@@ -32,6 +33,8 @@ JOBS = 1500
 def loaded(module_rows: None) -> Scale:
     scale = Scale.of_jobs(JOBS)
     load(scale, password=factories.PASSWORD, now=timezone.now())
+    # Else it would be done at the end of each test.
+    connection.check_constraints()
     return scale
 
 

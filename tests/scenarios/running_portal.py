@@ -19,6 +19,7 @@ from portal.cli.child import ChildPortal
 from portal.cli.client import Client, Unreachable
 from portal.cli.demo_site import OPERATOR
 from portal.cli.state_directory import BASE, StateDirectory
+from tests.furnished import copy_static_files, copy_tables
 from tests.scenarios.pages import Pages
 from tests.scenarios.running_demo import FOREIGN, keep_a_port
 from tests.scenarios.supervised import kill_program
@@ -85,6 +86,8 @@ def running_portal(
     var: Path, site: Mapping[str, Any], queues: Sequence[Mapping[str, Any]], **settings: str
 ) -> Iterator[RunningPortal]:
     """A portal on the folder `var` with one site; it ends with the block."""
+    copy_tables(var)
+    copy_static_files(var)
     before = dict(os.environ)
     environment = {name: v for name, v in before.items() if name not in FOREIGN}
     os.environ.clear()

@@ -27,6 +27,7 @@ from portal.cli.supervision import web_command
 from portal.embedded.ports import LOOPBACK, free_ports
 from portal.middleware.login_throttle import FAILURES_PER_ACCOUNT
 from tests import factories
+from tests.furnished import copy_static_files
 
 pytestmark = [pytest.mark.scenario, pytest.mark.django_db(transaction=True)]
 DOCUMENT = BASE / "docs" / "how-to" / "run-it-for-real.md"
@@ -102,8 +103,7 @@ def served(tmp_path_factory: pytest.TempPathFactory, django_db_setup: None) -> I
     web_port, tls_port, plain_port = free_ports(3)
     config = _configuration(folder, web_port, tls_port, plain_port)
     environment = _environment(folder)
-    collect = [sys.executable, "manage.py", "collectstatic", "--no-input", "--verbosity", "0"]
-    subprocess.run(collect, cwd=BASE, env=environment, check=True)
+    copy_static_files(folder)
     programs = [
         subprocess.Popen(
             web_command(Listen(LOOPBACK, web_port)), cwd=BASE, env=environment,

@@ -22,6 +22,7 @@ import pytest
 from portal.embedded.ports import free_ports
 from portal.embedded.temporary import TemporaryServers
 from tests.factories import PASSWORD
+from tests.furnished import copy_static_files
 from tests.migrated import fill
 
 pytestmark = [pytest.mark.slow, pytest.mark.process]
@@ -92,7 +93,7 @@ def portal(tmp_path: Path) -> Iterator[Portal]:
             "PILOTAGE_VAR": str(tmp_path),
             "PILOTAGE_PUBLIC_URL": f"http://127.0.0.1:{port}",
         }
-        _manage(environment, "collectstatic", "--noinput", "--verbosity=0")
+        copy_static_files(tmp_path)
         fill(servers.database_url)
         _manage(environment, "shell", "-c", _MAKE_USER)
         command = [

@@ -27,6 +27,7 @@ from django.utils import timezone
 
 from portal.cli.client import Client, Part, Unreachable
 from portal.cli.state_directory import BASE
+from tests.furnished import copy_static_files, copy_tables
 from tests.scenarios.namespaces import (
     ADDRESSES,
     FACTORY,
@@ -215,6 +216,8 @@ def _both(folder: Path) -> Iterator[tuple[Hosts, Installation, Installation]]:
         made = {}
         for host in SEEN:
             (folder / host).mkdir()
+            copy_tables(folder / host)
+            copy_static_files(folder / host)
             made[host] = Installation(hosts, host, folder / host)
         try:
             for each in made.values():

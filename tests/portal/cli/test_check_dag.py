@@ -1,4 +1,7 @@
-"""`manage.py check_dag`, as a program with an empty environment: no database, no settings."""
+"""`manage.py check_dag`, once as a program with an empty environment: no database, no settings.
+
+Its other tests run it in this process, where no database may be asked either.
+"""
 
 from __future__ import annotations
 
@@ -7,16 +10,19 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-
-pytestmark = pytest.mark.process
+from django.core.management import execute_from_command_line
 
 MANAGE = Path(__file__).resolve().parents[3] / "manage.py"
 
 
-def check(*arguments: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
+Check = Callable[..., subprocess.CompletedProcess[str]]
+
+
+def check_as_a_program(*arguments: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, str(MANAGE), "check_dag", *map(str, arguments)],
         cwd=cwd,
@@ -25,6 +31,22 @@ def check(*arguments: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]
         text=True,
         check=False,
     )
+
+
+@pytest.fixture
+def check(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Check:
+    """The command in this process."""
+
+    def run(*arguments: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
+        monkeypatch.chdir(cwd)
+        capsys.readouterr()
+        words = ["manage.py", "check_dag", *map(str, arguments)]
+        with pytest.raises(SystemExit) as end:
+            execute_from_command_line(words)
+        told = capsys.readouterr()
+        return subprocess.CompletedProcess(words, int(end.value.code or 0), told.out, told.err)
+
+    return run
 
 
 def _numbers(line: str) -> list[int]:
@@ -39,17 +61,18 @@ def place(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.process
 def test_a_dag_without_faults_is_told_with_its_shape(place: Path) -> None:
     (place / "dag" / "a.dag").write_text("JOB A a.sub\nJOB B a.sub\nPARENT A CHILD B\n")
 
-    done = check("dag/a.dag", cwd=place)
+    done = check_as_a_program("dag/a.dag", cwd=place)
 
     shape, counts = done.stdout.splitlines()
     assert (_numbers(shape), _numbers(counts)) == ([2, 1, 2, 1], [0, 0])
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_faults_are_told_for_people_and_for_programs(place: Path) -> None:
+def test_faults_are_told_for_people_and_for_programs(place: Path, check: Check) -> None:
     (place / "dag" / "a.dag").write_text(
         "JOB A a.sub\nPARENT A CHILD A\nRETRY A x\nSCRIPT PRE A /bin/x $WHAT\n"
     )
@@ -76,7 +99,7 @@ def test_faults_are_told_for_people_and_for_programs(place: Path) -> None:
     assert (for_people.returncode, for_programs.returncode) == (1, 1)
 
 
-def test_nothing_outside_of_the_directory_is_read(place: Path) -> None:
+def test_nothing_outside_of_the_directory_is_read(place: Path, check: Check) -> None:
     (place / "dag" / "link.dag").symlink_to(place / "outside.dag")
     (place / "dag" / "inside.dag").symlink_to(place / "dag" / "more.dag")
     (place / "dag" / "more.dag").write_text("JOB Y a.sub\n")
@@ -97,7 +120,7 @@ def test_nothing_outside_of_the_directory_is_read(place: Path) -> None:
     assert answer["statistics"]["nodes"] == 2
 
 
-def test_several_files_are_checked_as_one_dag(place: Path) -> None:
+def test_several_files_are_checked_as_one_dag(place: Path, check: Check) -> None:
     (place / "dag" / "a.dag").write_text("JOB A a.sub\n")
     (place / "dag" / "b.dag").write_text("JOB A none.sub\n")
 
@@ -124,7 +147,9 @@ def tree(tmp_path: Path) -> Path:
     return tree
 
 
-def test_names_are_looked_up_from_where_the_dag_would_be_submitted(tree: Path) -> None:
+def test_names_are_looked_up_from_where_the_dag_would_be_submitted(
+    tree: Path, check: Check
+) -> None:
     done = check("dags/x.dag", "--directory", ".", "--root", "..", cwd=tree / "run")
 
     shape, counts, submission = done.stdout.splitlines()
@@ -133,7 +158,7 @@ def test_names_are_looked_up_from_where_the_dag_would_be_submitted(tree: Path) -
     assert done.returncode == 0
 
 
-def test_names_that_lead_out_are_told_with_what_to_say(tree: Path) -> None:
+def test_names_that_lead_out_are_told_with_what_to_say(tree: Path, check: Check) -> None:
     done = check("dags/x.dag", "--directory", ".", cwd=tree / "run")
 
     assert done.returncode == 1
@@ -146,7 +171,7 @@ def test_names_that_lead_out_are_told_with_what_to_say(tree: Path) -> None:
     assert told[2].endswith(f"as in root={tree}/common")
 
 
-def test_names_may_be_looked_up_from_the_folders_of_the_dag_files(tree: Path) -> None:
+def test_names_may_be_looked_up_from_the_folders_of_the_dag_files(tree: Path, check: Check) -> None:
     (tree / "common" / "y.dag").write_text("JOB A a.sub\n")
 
     done = check("run/dags/s.dag", "common/y.dag", "--root", ".", "--usedagdir", cwd=tree)
@@ -169,7 +194,9 @@ def test_names_may_be_looked_up_from_the_folders_of_the_dag_files(tree: Path) ->
         (["dag/a.dag", "--directory", ".", "--root", "dag"], "directory: "),
     ],
 )
-def test_a_check_that_cannot_be_made_ends_with_two(place: Path, arguments, reason: str) -> None:
+def test_a_check_that_cannot_be_made_ends_with_two(
+    place: Path, check: Check, arguments, reason: str
+) -> None:
     done = check(*arguments, cwd=place)
 
     assert done.returncode == 2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from portal.cli.child import ChildPortal, PortalDidNotStart
-from portal.cli.demo import DemoFailed, follow
-from portal.cli.state_directory import StateDirectory
+from portal.cli.demo import DemoFailed, Ended, conclude, follow
+from portal.cli.state_directory import BASE, StateDirectory
 from portal.cli.steps import ProgressTimeout, Stalled, Steps
 
 
@@ -154,3 +155,42 @@ def test_a_production_that_gets_on_is_followed_for_hours(clock: Clock, capsys) -
 def test_a_production_that_stands_still_is_given_up_with_the_last_line(clock: Clock) -> None:
     with pytest.raises(DemoFailed, match="3 of 50 nodes done"):
         follow(SlowProduction(clock, looks=3), 1, lambda: None)
+
+
+class EndedProduction:
+    """An API that tells what a production leaves behind."""
+
+    def get(self, path: str) -> dict:
+        if path.endswith("summary.json"):
+            return {"entries": 12, "jobs": 3, "peak_gev": 91.2, "peak_error_gev": 0.1}
+        return {"results": [{"name": "merge", "state_reason": "exit code 3"}]}
+
+
+def _ended(state: str) -> Ended:
+    return Ended({"id": 1, "state": state, "state_reason": ""}, seconds=60.0)
+
+
+def test_a_demo_that_ends_with_its_production_fails_with_it() -> None:
+    conclude(EndedProduction(), _ended("completed"), None)
+
+    with pytest.raises(DemoFailed, match="merge: exit code 3"):
+        conclude(EndedProduction(), _ended("failed"), None)
+
+
+@pytest.mark.parametrize("state", ["completed", "failed"])
+def test_a_demo_that_stays_up_does_so_whatever_became_of_its_production(state: str, capsys) -> None:
+    stays: list[str] = []
+
+    conclude(EndedProduction(), _ended(state), lambda: stays.append("up"))
+
+    assert stays == ["up"]
+    assert ("merge: exit code 3" in capsys.readouterr().out) == (state == "failed")
+
+
+@pytest.mark.process
+def test_make_runs_the_demo_that_ends_by_itself() -> None:
+    words = ["make", "--dry-run", "--always-make", "demo", "ONCE=1"]
+
+    told = subprocess.run(words, cwd=BASE, capture_output=True, text=True, check=True).stdout
+
+    assert told.splitlines()[-1].endswith("python manage.py demo --once")

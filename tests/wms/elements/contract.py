@@ -18,6 +18,8 @@ from wms.elements.protocol import BatchState, Element, PilotState, Refused
 SLOTS = 4
 FOREVER = "echo begun\nwhile :; do sleep 0.05; done\n"
 LIMIT_S = 30.0
+#: To ask starts a process, which takes a tenth of a second of a processor.
+POLL_S = 0.2
 
 
 def unique_name() -> str:
@@ -49,14 +51,14 @@ def wait_for(
         if found.state in states:
             return found
         assert time.monotonic() < deadline, f"{pilot_id} is still {found}"
-        time.sleep(0.05)
+        time.sleep(POLL_S)
 
 
 def wait_for_log(element: Element, pilot_id: str, text: str, limit_s: float = LIMIT_S) -> str:
     deadline = time.monotonic() + limit_s
     while text not in (log := element.log(pilot_id)):
         assert time.monotonic() < deadline, f"the log of {pilot_id} is {log!r}"
-        time.sleep(0.05)
+        time.sleep(POLL_S)
     return log
 
 

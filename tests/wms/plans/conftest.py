@@ -1,13 +1,14 @@
 """Fixtures of many rows for tests of query plans, so that a wrong plan would hurt.
 
-Waiting jobs, a wide DAG, jobs that are done, idle DAGs, bins of the history.
+Waiting jobs, a wide DAG, jobs that are done, idle DAGs, bins of the history. They are made once for
+all tests of a module, and belong to a user of their own.
 """
 
 from __future__ import annotations
 
 import pytest
 
-from tests.wms.plans.query_plans import analyze, dag_of, run
+from tests.wms.plans.query_plans import dag_of, run, settle
 from wms.core.models import User
 from wms.dags.models import Dag
 from wms.history.models import Series
@@ -15,8 +16,14 @@ from wms.jobs.models import Workspace
 from wms.taskqueues import priorities
 
 
-@pytest.fixture
-def waiting_jobs(alice: User) -> None:
+@pytest.fixture(scope="module")
+def owner(module_rows: None) -> User:
+    """Owner of the rows that the tests of a module share."""
+    return User.objects.create_user("owner")
+
+
+@pytest.fixture(scope="module")
+def waiting_jobs(owner: User) -> None:
     """50,000 jobs in 5,000 TaskQueues of one segment, half of which are for another site."""
     run(
         """
@@ -26,7 +33,7 @@ def waiting_jobs(alice: User) -> None:
                CASE WHEN n %% 2 = 0 THEN '{}' ELSE '{site-b}' END::varchar[], '{}', '{}', '{}'
         FROM generate_series(1, 5000) AS n
         """,
-        [alice.pk],
+        [owner.pk],
     )
     run(
         """
@@ -44,13 +51,12 @@ def waiting_jobs(alice: User) -> None:
         " SELECT id, cpu_time_s, 1 FROM taskqueues_taskqueue"
     )
     priorities.recompute()
-    analyze(*(f"taskqueues_{each}" for each in ("taskqueue", "waitingjob", "tally", "ticket")))
+    settle(*(f"taskqueues_{each}" for each in ("taskqueue", "waitingjob", "tally", "ticket")))
 
 
-@pytest.fixture
-def wide_dag(alice: User) -> Dag:
-    """A root with 30,000 children, each of which has one child: 60,001 nodes."""
-    dag = dag_of(alice, 60_001)
+@pytest.fixture(scope="module")
+def _wide_dag(owner: User) -> int:
+    dag = dag_of(owner, 60_001)
     run(
         """
         INSERT INTO dags_edge (parent_id, child_id)
@@ -61,14 +67,20 @@ def wide_dag(alice: User) -> Dag:
         WHERE child.ordinal > 1
         """
     )
-    analyze("dags_edge")
-    return dag
+    settle("dags_edge")
+    return dag.pk
 
 
 @pytest.fixture
-def jobs(alice: User) -> None:
+def wide_dag(_wide_dag: int) -> Dag:
+    """A root with 30,000 children, each of which has one child: 60,001 nodes."""
+    return Dag.objects.get(pk=_wide_dag)
+
+
+@pytest.fixture(scope="module")
+def jobs(owner: User) -> None:
     """20,000 jobs that are done, with two events each."""
-    workspace = Workspace.objects.create(owner=alice)
+    workspace = Workspace.objects.create(owner=owner)
     run(
         """
         INSERT INTO jobs_job
@@ -77,7 +89,7 @@ def jobs(alice: User) -> None:
         SELECT 'a', %s, %s, 'done', '', 0, 1, 1, 'dag-jobs', n %% 100
         FROM generate_series(1, 20000) AS n
         """,
-        [alice.pk, workspace.pk],
+        [owner.pk, workspace.pk],
     )
     run(
         """
@@ -87,11 +99,11 @@ def jobs(alice: User) -> None:
         FROM jobs_job
         """
     )
-    analyze("jobs_job", "jobs_jobevent")
+    settle("jobs_job", "jobs_jobevent")
 
 
-@pytest.fixture
-def idle_dags(alice: User) -> list[int]:
+@pytest.fixture(scope="module")
+def idle_dags(owner: User) -> list[int]:
     """20,000 idle DAGs; the ids of the first hundred."""
     run(
         """
@@ -106,14 +118,14 @@ def idle_dags(alice: User) -> list[int]:
         SELECT 'd', owner_id, id, 'idle', '', '{}', '', '{}', '{}', '{}', '', '', 1, 0, 0, 0, 0
         FROM made
         """,
-        [alice.pk],
+        [owner.pk],
     )
-    analyze("dags_dag")
+    settle("dags_dag")
     return list(Dag.objects.order_by("pk").values_list("pk", flat=True)[:100])
 
 
-@pytest.fixture
-def rings() -> list[int]:
+@pytest.fixture(scope="module")
+def rings(module_rows: None) -> list[int]:
     """A hundred series, of each a thousand minutes; their ids."""
     series = Series.objects.bulk_create([Series(name=f"s{n}") for n in range(100)])
     run(
@@ -125,5 +137,5 @@ def rings() -> list[int]:
         FROM history_series AS series, generate_series(0, 999) AS slot
         """
     )
-    analyze("history_series", "history_bin")
+    settle("history_series", "history_bin")
     return [each.pk for each in series]

@@ -28,6 +28,12 @@ def analyze(*tables: str) -> None:
         run(f"ANALYZE {table}")
 
 
+def settle(*tables: str) -> None:
+    """End of the making of rows that tests share: checked once, not at the end of each test."""
+    connection.check_constraints()
+    analyze(*tables)
+
+
 def explain(sql: str, parameters: Sequence[Any] | Mapping[str, Any] | None) -> list[dict[str, Any]]:
     """Run the statement; all steps of its plan, with the real numbers of rows and loops."""
     with connection.cursor() as cursor:

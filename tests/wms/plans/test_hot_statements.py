@@ -8,19 +8,14 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
-from psycopg.types.json import Jsonb
 
 from matching.task_queues.resources import Resource
 from matching.task_queues.weighted_draws import Law
-from tests.wms.dags.driving import NOW
 from tests.wms.plans.query_plans import analyze, dag_of, explain, rows_read, run, scanned_whole
 from wms.core.actors import Actor
 from wms.core.models import User
 from wms.core.statemachine import OwnValues
-from wms.dags.engine import sql as engine
 from wms.dags.engine import transitions
-from wms.dags.models import Dag
-from wms.dags.negotiation import sql as negotiation
 from wms.history import sql as history
 from wms.history.models import Series
 from wms.taskqueues import waiting
@@ -89,47 +84,10 @@ def test_task_queues_of_one_owner_and_with_a_tag_are_found_by_their_indexes(
         assert not scanned_whole(steps, "taskqueues_taskqueue")
 
 
-def _middle_nodes(count: int) -> list[int]:
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT id FROM dags_node WHERE ordinal BETWEEN 2 AND 30001 LIMIT %s", [count]
-        )
-        return [row[0] for row in cursor.fetchall()]
-
-
 def _last_nodes(count: int) -> list[int]:
     with connection.cursor() as cursor:
         cursor.execute("SELECT id FROM dags_node ORDER BY ordinal DESC LIMIT %s", [count])
         return [row[0] for row in cursor.fetchall()]
-
-
-def test_releasing_children_costs_what_the_finished_nodes_cost(wide_dag: Dag) -> None:
-    statement = engine.count_down()
-    values = {
-        "parents": _middle_nodes(100),
-        "dags": [wide_dag.pk],
-        "ranks": [1],
-        "event": "make ready",
-        "source": "waiting",
-        "target": "ready",
-        "actor": "test",
-        "reason": "",
-        "cause": "",
-        "facts": "{}",
-    }
-
-    steps = explain(statement, values)
-
-    assert not scanned_whole(steps, "dags_edge")
-    assert not scanned_whole(steps, "dags_node")
-    assert rows_read(steps, "dags_edge") == 100
-
-
-def test_giving_up_descendants_costs_what_there_is_below(wide_dag: Dag) -> None:
-    steps = explain(engine.FIND_FUTILE, {"failed": _middle_nodes(10)})
-
-    assert not scanned_whole(steps, "dags_edge")
-    assert rows_read(steps, "dags_edge") == 10
 
 
 def test_moving_nodes_is_planned_for_many_though_few_had_their_state_when_analysed(
@@ -209,29 +167,3 @@ def test_what_happened_lately_is_counted_without_reading_all_events(alice: User)
         assert not scanned_whole(steps, "jobs_jobevent")
     # A range of the index is 32 pages of some sixty events.
     assert rows_read(events, "jobs_jobevent") < 5000
-
-
-def test_binding_costs_what_is_bound_whatever_the_number_of_idle_dags(
-    idle_dags: list[int], make_site
-) -> None:
-    site = make_site("site-a")
-    rows = [
-        {"dag_id": pk, "site_id": site.pk, "environment": {}, "substitutions": {}}
-        for pk in idle_dags
-    ]
-    ads = [{"site_id": site.pk, "attributes": {"Name": "site-a"}}]
-
-    steps = explain(negotiation.BIND_DAGS, {"now": NOW, "bound": Jsonb(rows), "ads": Jsonb(ads)})
-
-    assert not scanned_whole(steps, "dags_dag")
-    assert rows_read(steps, "dags_dag") == 100
-
-
-def test_noting_reasons_costs_what_is_noted(idle_dags: list[int]) -> None:
-    reason = {"reasons": ["No site fits now."], "kinds": ["not now"], "states": ["idle"]}
-    values = {"dags": idle_dags, "places": [1] * 100, **reason}
-
-    steps = explain(negotiation.NOTE_REASONS, values)
-
-    assert not scanned_whole(steps, "dags_dag")
-    assert rows_read(steps, "dags_dag") == 100

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from tests.wms.plans.query_plans import analyze, explain, rows_read, run, scanned_whole
+from tests.wms.plans.query_plans import explain, rows_read, run, scanned_whole, settle
 from wms.accounting.models import AccountingGroup, Frontend
 from wms.core.models import User
 from wms.dags.reading.dag_jobs import job_events_of
@@ -19,10 +19,10 @@ pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 _TABLES = ("jobs_jobevent", "jobs_job", "jobs_attempt")
 
 
-@pytest.fixture
-def lives(alice: User) -> None:
+@pytest.fixture(scope="module")
+def lives(owner: User) -> None:
     """20,000 jobs of 2,000 DAGs, one each second until now, whose four events stand in each way."""
-    workspace = Workspace.objects.create(owner=alice)
+    workspace = Workspace.objects.create(owner=owner)
     run(
         """
         WITH job AS (
@@ -45,9 +45,9 @@ def lives(alice: User) -> None:
             (id, job_id, event, from_state, to_state, actor, reason, facts, created_at)
         SELECT enqueue_event + 3, id, 'complete', 'r', 'd', 'alice', '', '{}', created_at FROM job
         """,
-        [alice.pk, workspace.pk],
+        [owner.pk, workspace.pk],
     )
-    analyze(*_TABLES)
+    settle(*_TABLES)
 
 
 def test_the_log_of_a_job_is_read_without_that_of_others(lives: None) -> None:

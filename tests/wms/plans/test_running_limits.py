@@ -7,7 +7,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from tests.wms.dags.driving import NOW
-from tests.wms.plans.query_plans import analyze, explain, rows_read, run, scanned_whole
+from tests.wms.plans.query_plans import analyze, explain, rows_read, run, scanned_whole, settle
 from wms.core.actors import Actor
 from wms.core.models import User
 from wms.jobs import sql
@@ -18,10 +18,10 @@ from wms.sites.models import Site
 pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
 
-@pytest.fixture
-def attempts(alice: User) -> None:
+@pytest.fixture(scope="module")
+def attempts(owner: User) -> None:
     """2,000 open attempts at twenty sites, and 38,000 that have ended."""
-    workspace = Workspace.objects.create(owner=alice)
+    workspace = Workspace.objects.create(owner=owner)
     run(
         """
         WITH job AS (
@@ -38,9 +38,9 @@ def attempts(alice: User) -> None:
                ''
         FROM job CROSS JOIN generate_series(1, 20) AS n
         """,
-        [alice.pk, workspace.pk],
+        [owner.pk, workspace.pk],
     )
-    analyze("jobs_attempt")
+    settle("jobs_attempt")
 
 
 def test_a_limit_reads_what_is_open_of_its_kind_at_its_site_and_nothing_else(attempts) -> None:

@@ -276,57 +276,30 @@ def test_pages_of_a_small_dag_read_nothing_of_a_large_one(wide_dag: Dag, alice: 
         assert rows_read(steps, "dags_node") == 50
 
 
-def _nest(dags: list[int]) -> list[int]:
-    """Give each DAG a node, and let each of the first three be inside of the node before it."""
-    run(
-        """
-        WITH description AS (
-            INSERT INTO dags_submitdescription (dag_id, name, content)
-            SELECT id, 'x', '{}' FROM dags_dag RETURNING id, dag_id
-        )
-        INSERT INTO dags_node (dag_id, name, ordinal, submit_description_id, variables, state,
-                               state_reason, unfinished_parents, max_retries, retry_number)
-        SELECT dag_id, 'a', 1, id, '{}', 'waiting', '', 0, 0, 0 FROM description
-        """
-    )
-    analyze("dags_node")
-    for outer, inner in pairwise(dags[:3]):
-        node = Node.objects.get(dag_id=outer)
-        Dag.objects.filter(pk=inner).update(parent_node=node)
-    analyze("dags_dag")
-    return dags[:3]
+def test_releasing_children_costs_what_the_finished_nodes_cost(wide_dag: Dag) -> None:
+    statement = engine.count_down()
+    values = {
+        "parents": _of_level(1, 100),
+        "dags": [wide_dag.pk],
+        "ranks": [1],
+        "event": "make ready",
+        "source": "waiting",
+        "target": "ready",
+        "actor": "test",
+        "reason": "",
+        "cause": "",
+        "facts": "{}",
+    }
 
+    steps = explain(statement, values)
 
-def test_the_dags_around_one_are_found_by_their_ids(idle_dags: list[int]) -> None:
-    dags = _nest(idle_dags)
-
-    steps = explain(reading.FIND_OUTER_DAGS, [dags[-1]])
-
-    assert not scanned_whole(steps, "dags_dag")
+    assert not scanned_whole(steps, "dags_edge")
     assert not scanned_whole(steps, "dags_node")
-    # Averages over loops are rounded.
-    assert rows_read(steps, "dags_dag") < 4
-    assert rows_read(steps, "dags_node") < 3
+    assert rows_read(steps, "dags_edge") == 100
 
 
-def test_earlier_attempts_are_counted_in_the_events_of_earlier_runs_alone(
-    idle_dags: list[int],
-) -> None:
-    dags = _nest(idle_dags)
-    run(
-        """
-        INSERT INTO dags_nodeevent
-            (dag_id, node_id, event, from_state, to_state, actor, reason, facts, created_at)
-        SELECT dag_id, id, 'submit', 'ready', 'submitted', 'test', '', '{}', now()
-        FROM dags_node, generate_series(1, 3)
-        """
-    )
-    analyze("dags_nodeevent")
-    for earlier, later in pairwise(dags):
-        Dag.objects.filter(pk=later).update(previous_run_id=earlier)
+def test_giving_up_descendants_costs_what_there_is_below(wide_dag: Dag) -> None:
+    steps = explain(engine.FIND_FUTILE, {"failed": _of_level(1, 10)})
 
-    steps = explain(exports.COUNT_EARLIER_ATTEMPTS, [dags[-1]])
-
-    for table in ("dags_dag", "dags_nodeevent"):
-        assert not scanned_whole(steps, table)
-        assert rows_read(steps, table) < 10
+    assert not scanned_whole(steps, "dags_edge")
+    assert rows_read(steps, "dags_edge") == 10

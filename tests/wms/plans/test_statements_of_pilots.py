@@ -7,7 +7,14 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from tests import factories
-from tests.wms.plans.query_plans import analyze, explain, rows_read, run, scanned_whole
+from tests.wms.plans.query_plans import (
+    analyze,
+    explain,
+    rows_read,
+    run,
+    scanned_whole,
+    settle,
+)
 from wms.jobs import sql as jobs
 from wms.jobs.models import Attempt, JobDescription, Workspace
 from wms.pilots.models import Pilot
@@ -67,7 +74,7 @@ def pilots(module_rows: None) -> None:
         """,
         [alice.pk, workspace.pk, description.pk],
     )
-    analyze("pilots_pilot", "jobs_job", "jobs_attempt")
+    settle("pilots_pilot", "jobs_job", "jobs_attempt")
 
 
 def test_a_heartbeat_reads_its_pilot_and_its_attempts_alone(pilots: None) -> None:
