@@ -16,7 +16,7 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from django.forms import BaseForm
+from django import forms
 from django.http import QueryDict
 
 #: As they stand in an address: no text of the database has a null character, half a surrogate
@@ -53,8 +53,17 @@ NAMES = (*UNSTORABLE[:3], f"owner__password__startswith=1&{'x' * 10_000}=1&__=1&
 _TURNS = 8
 #: So many callers are looked through for who reads a parameter.
 _CALLERS = 12
+#: Fields of Django that take a text as it is, or one of some: no number is made of it.
+_PLAIN_FIELDS = (
+    forms.CharField,
+    forms.BooleanField,
+    forms.ChoiceField,
+    forms.TypedChoiceField,
+    forms.ModelChoiceField,
+    forms.ModelMultipleChoiceField,
+)
 
-#: Names of parameters and form fields, each with the code that reads it: a form, or a function.
+#: Names of parameters and form fields, each with what reads it.
 Reads = dict[str, str]
 
 
@@ -65,15 +74,15 @@ def quoted(text: str) -> str:
 
 @contextmanager
 def names_read(monkeypatch: pytest.MonkeyPatch) -> Iterator[Reads]:
-    """All parameters and form fields that are looked for meanwhile."""
-    found: dict[str, str] = {}
+    """All parameters and form fields that are looked for meanwhile. Pages are left blank."""
+    found: Reads = {}
 
     def noting(method: str) -> Any:
         original = getattr(QueryDict, method)
 
         def read(self: QueryDict, name: str, *rest: Any) -> Any:
             if name not in found:
-                found[name] = _reader(sys._getframe(1))
+                found[name] = _reader(name, sys._getframe(1))
             return original(self, name, *rest)
 
         return read
@@ -81,22 +90,31 @@ def names_read(monkeypatch: pytest.MonkeyPatch) -> Iterator[Reads]:
     with monkeypatch.context() as patched:
         for method in ("get", "getlist", "__getitem__", "__contains__"):
             patched.setattr(QueryDict, method, noting(method))
+        patched.setattr("django.template.backends.django.Template.render", lambda *_, **__: "")
         yield found
 
 
-def _reader(frame: FrameType | None) -> str:
-    """The form that reads a parameter, or the nearest function of the portal."""
+def _reader(name: str, frame: FrameType | None) -> str:
+    """Field of the form that reads a parameter, or the nearest function of the portal."""
     function = ""
     for _ in range(_CALLERS):
         if frame is None:
             break
         owner = frame.f_locals.get("self")
-        if isinstance(owner, BaseForm):
-            return f"{type(owner).__module__}.{type(owner).__qualname__}"
+        if isinstance(owner, forms.BaseForm):
+            return _field(owner, name)
         if not function and frame.f_globals["__name__"].startswith("portal."):
             function = f"{frame.f_globals['__name__']}.{frame.f_code.co_qualname}"
         frame = frame.f_back
-    return function
+    return f"{function} {name}"
+
+
+def _field(form: forms.BaseForm, name: str) -> str:
+    """A field by its form and name; the plain ones of all forms of rows are alike."""
+    kind = type(form.fields.get(name))
+    if isinstance(form, forms.BaseModelForm) and kind in _PLAIN_FIELDS:
+        return kind.__qualname__
+    return f"{type(form).__module__}.{type(form).__qualname__} {name}"
 
 
 def some(values: Sequence[str], turn: int) -> list[str]:

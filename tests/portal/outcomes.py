@@ -5,6 +5,7 @@ The letters are those of `tests.portal.permissions`. What a request changes is t
 
 from __future__ import annotations
 
+import logging
 from copy import deepcopy
 from itertools import groupby
 from typing import Any
@@ -24,13 +25,19 @@ REFUSED = "Lfmn"
 
 
 @pytest.fixture
-def blank_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+def unlogged_refusals(caplog: pytest.LogCaptureFixture) -> None:
+    """Nobody reads thousands of refusals, each written twice with its traceback."""
+    caplog.set_level(logging.ERROR, "django.request")
+
+
+@pytest.fixture
+def blank_pages(monkeypatch: pytest.MonkeyPatch, unlogged_refusals: None) -> None:
     """Pages are left blank: who may see them is decided before they are written."""
     monkeypatch.setattr("django.template.backends.django.Template.render", lambda *_, **__: "")
 
 
 @pytest.fixture
-def plain_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+def plain_pages(monkeypatch: pytest.MonkeyPatch, unlogged_refusals: None) -> None:
     """Pages are written as for users: a test keeps a copy of the context of each template else."""
     monkeypatch.setattr(
         "django.template.base.Template._render",

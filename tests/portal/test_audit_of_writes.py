@@ -12,14 +12,14 @@ from django.test import Client
 
 from tests.portal import bodies, outcomes, permissions
 from tests.portal.admin.filling import TYPED, filled
-from tests.portal.outcomes import blank_pages
+from tests.portal.outcomes import blank_pages, unlogged_refusals
 from tests.portal.routes import Route, routes
 from tests.portal.world import World, small_world
 from wms.accounting.models import Frontend
 from wms.core.models import AuditEntry
 from wms.sites.models import Site
 
-__all__ = ["blank_pages"]
+__all__ = ["blank_pages", "unlogged_refusals"]
 
 #: Writes of which the trail does not tell once, each with the reason.
 UNTOLD = {

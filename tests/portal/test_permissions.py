@@ -9,7 +9,15 @@ from __future__ import annotations
 import pytest
 
 from tests.portal.bodies import BODIES
-from tests.portal.outcomes import REFUSED, address, blank_pages, client_of, send, tried_roles
+from tests.portal.outcomes import (
+    REFUSED,
+    address,
+    blank_pages,
+    client_of,
+    send,
+    tried_roles,
+    unlogged_refusals,
+)
 from tests.portal.permissions import DELETE, GET, POST, PUT, ROLES, rule_of
 from tests.portal.routes import Route, routes
 from tests.portal.world import World, small_world
@@ -17,7 +25,7 @@ from tests.portal.world import World, small_world
 # Wrong passwords are counted there: those of other tests would lock the roles out.
 pytestmark = pytest.mark.usefixtures("own_cache", "blank_pages")
 
-__all__ = ["blank_pages"]
+__all__ = ["blank_pages", "unlogged_refusals"]
 
 _TABLES = {"GET": GET, "POST": POST, "PUT": PUT, "DELETE": DELETE}
 

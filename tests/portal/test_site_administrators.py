@@ -13,7 +13,7 @@ import pytest
 from tests import factories
 from tests.portal import bodies, outcomes
 from tests.portal import permissions as tables
-from tests.portal.outcomes import blank_pages
+from tests.portal.outcomes import blank_pages, unlogged_refusals
 from tests.portal.routes import Route, routes
 from tests.portal.world import World, small_world
 from wms.sites.services import save_site
@@ -21,7 +21,7 @@ from wms.sites.services import save_site
 # Wrong passwords are counted there: those of other tests would lock the roles out.
 pytestmark = pytest.mark.usefixtures("own_cache", "blank_pages")
 
-__all__ = ["blank_pages"]
+__all__ = ["blank_pages", "unlogged_refusals"]
 
 ROLES = ("tom", "tina")
 _BOB = tables.ROLES.index("bob")

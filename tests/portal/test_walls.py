@@ -19,7 +19,7 @@ from django.urls import reverse
 
 from tests import factories
 from tests.portal.bodies import BODIES
-from tests.portal.outcomes import address, plain_pages
+from tests.portal.outcomes import address, plain_pages, unlogged_refusals
 from tests.portal.permissions import DELETE, POST, PUT, rule_of
 from tests.portal.routes import Route, routes
 from tests.portal.walled_world import MARK, Walled, walled_world
@@ -40,7 +40,7 @@ from wms.schedules.models import Schedule
 
 pytestmark = [pytest.mark.usefixtures("own_cache"), pytest.mark.slow]
 
-__all__ = ["plain_pages"]
+__all__ = ["plain_pages", "unlogged_refusals"]
 
 ROLES = ("viewer", "user", "site administrator")
 #: Parameters that lead to what all frontends share, or to a part of an object.
