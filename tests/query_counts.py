@@ -33,10 +33,15 @@ def known_counts() -> dict[str, int]:
     return known
 
 
+def is_rewritten() -> bool:
+    """Whether the file is to be rewritten."""
+    return os.environ.get("UPDATE_QUERY_COUNTS") == "1"
+
+
 def compare_with_baseline(measured: Mapping[str, Sequence[str]]) -> list[str]:
     """What differs from the file, for people to read; nothing after the file was rewritten."""
     counts = {name: len(statements) for name, statements in sorted(measured.items())}
-    if os.environ.get("UPDATE_QUERY_COUNTS") == "1":
+    if is_rewritten():
         BASELINE.write_text(json.dumps(counts, indent=2) + "\n", encoding="utf-8")
         return []
     known = known_counts()

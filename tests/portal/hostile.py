@@ -1,18 +1,22 @@
 """Hostile values, which no honest client sends, in requests: paths, queries, forms, JSON bodies.
 
-`names_read` notes which parameters and form fields the portal looks for meanwhile.
+`names_read` notes which parameters and form fields the portal looks for meanwhile, and what code
+reads them.
 """
 
 from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Iterator, Sequence
+import sys
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from types import FrameType
 from typing import Any
 from urllib.parse import quote
 
 import pytest
+from django import forms
 from django.http import QueryDict
 
 #: As they stand in an address: no text of the database has a null character, half a surrogate
@@ -35,7 +39,7 @@ TEXTS = (
     "0001-01-01T00:00:00+14:00..", "999999w", "-state__in", "[" * 2000, "back:=",
 )  # fmt: skip
 #: Of those, what a database could choke on where it is taken for a value.
-DEEP = ("9223372036854775808",)
+DEEP = "9223372036854775808"
 #: In JSON, as they are written there.
 JSON = (
     "null", "-1", "2147483648", "9223372036854775807", "9223372036854775808", "1.5", "1e400", "NaN",
@@ -45,8 +49,22 @@ JSON = (
 #: For names of parameters and fields: those that are refused at once, and all others together.
 NAMES = (*UNSTORABLE[:3], f"owner__password__startswith=1&{'x' * 10_000}=1&__=1&")
 
-#: After so many turns, one after another, all values have been sent.
-_TURNS = 6
+#: After so many turns, one after another, all values of JSON have been sent.
+_TURNS = 8
+#: So many callers are looked through for who reads a parameter.
+_CALLERS = 12
+#: Fields of Django that take a text as it is, or one of some: no number is made of it.
+_PLAIN_FIELDS = (
+    forms.CharField,
+    forms.BooleanField,
+    forms.ChoiceField,
+    forms.TypedChoiceField,
+    forms.ModelChoiceField,
+    forms.ModelMultipleChoiceField,
+)
+
+#: Names of parameters and form fields, each with what reads it.
+Reads = dict[str, str]
 
 
 def quoted(text: str) -> str:
@@ -55,15 +73,16 @@ def quoted(text: str) -> str:
 
 
 @contextmanager
-def names_read(monkeypatch: pytest.MonkeyPatch) -> Iterator[set[str]]:
-    """The names of all parameters and form fields that are looked for meanwhile."""
-    found: set[str] = set()
+def names_read(monkeypatch: pytest.MonkeyPatch) -> Iterator[Reads]:
+    """All parameters and form fields that are looked for meanwhile. Pages are left blank."""
+    found: Reads = {}
 
     def noting(method: str) -> Any:
         original = getattr(QueryDict, method)
 
         def read(self: QueryDict, name: str, *rest: Any) -> Any:
-            found.add(name)
+            if name not in found:
+                found[name] = _reader(name, sys._getframe(1))
             return original(self, name, *rest)
 
         return read
@@ -71,35 +90,54 @@ def names_read(monkeypatch: pytest.MonkeyPatch) -> Iterator[set[str]]:
     with monkeypatch.context() as patched:
         for method in ("get", "getlist", "__getitem__", "__contains__"):
             patched.setattr(QueryDict, method, noting(method))
+        patched.setattr("django.template.backends.django.Template.render", lambda *_, **__: "")
         yield found
 
 
+def _reader(name: str, frame: FrameType | None) -> str:
+    """Field of the form that reads a parameter, or the nearest function of the portal."""
+    function = ""
+    for _ in range(_CALLERS):
+        if frame is None:
+            break
+        owner = frame.f_locals.get("self")
+        if isinstance(owner, forms.BaseForm):
+            return _field(owner, name)
+        if not function and frame.f_globals["__name__"].startswith("portal."):
+            function = f"{frame.f_globals['__name__']}.{frame.f_code.co_qualname}"
+        frame = frame.f_back
+    return f"{function} {name}"
+
+
+def _field(form: forms.BaseForm, name: str) -> str:
+    """A field by its form and name; the plain ones of all forms of rows are alike."""
+    kind = type(form.fields.get(name))
+    if isinstance(form, forms.BaseModelForm) and kind in _PLAIN_FIELDS:
+        return kind.__qualname__
+    return f"{type(form).__module__}.{type(form).__qualname__} {name}"
+
+
 def some(values: Sequence[str], turn: int) -> list[str]:
-    """A sixth of the values; of six turns, one after another, each has another one."""
+    """An eighth of the values; of eight turns, one after another, each has another one."""
     return list(values[turn % _TURNS :: _TURNS])
 
 
-def queries(names: Sequence[str], turn: int) -> Iterator[str]:
-    """Queries or forms: each name once with what is dangerous, all together with a sixth of the
-    values.
+def pairs(names: Sequence[str], turn: int) -> list[tuple[str, str]]:
+    """Each name with a text; of as many turns as there are texts, each has another one."""
+    first = turn % len(TEXTS)
+    texts = itertools.islice(itertools.cycle(TEXTS), first, first + len(names))
+    return list(zip(names, texts, strict=True))
 
-    What reads a parameter is shared by many addresses: in their turns they are given all values.
-    """
-    if names:
-        yield f"{names[0]}={UNSTORABLE[0]}"
-    for first in range(turn % _TURNS, len(TEXTS) if names else 0, _TURNS):
-        texts = itertools.islice(itertools.cycle(TEXTS), first, first + len(names))
-        yield "&".join(f"{name}={quoted(text)}" for name, text in zip(names, texts, strict=True))
-    for name, text in itertools.product(names, DEEP):
-        yield f"{name}={quoted(text)}"
-    for name in NAMES:
-        yield f"{name}=1"
+
+def encoded(given: Iterable[tuple[str, str]]) -> str:
+    """A query or form."""
+    return "&".join(f"{name}={quoted(text)}" for name, text in given)
 
 
 def bodies(body: Any, turn: int) -> Iterator[str]:
-    """JSON bodies with hostile values in the place of each value: a sixth of them, in turns.
+    """JSON bodies with hostile values in the place of each value: an eighth of them, in turns.
 
-    What reads them is shared: of six places, one after another, each is given another sixth.
+    What reads them is shared: of eight places, one after another, each is given other ones.
     """
     mark = "\u0001hostile"
     for place, changed in enumerate(_changed(body, mark), start=turn):

@@ -5,7 +5,9 @@ The letters are those of `tests.portal.permissions`. What a request changes is t
 
 from __future__ import annotations
 
+import logging
 from copy import deepcopy
+from itertools import groupby
 from typing import Any
 
 import pytest
@@ -14,14 +16,49 @@ from django.http import HttpResponseBase
 from django.test import Client
 from django.urls import reverse
 
+from tests.portal.permissions import ROLES
 from tests.portal.routes import Route
 from tests.portal.world import World
 
+#: Outcomes of requests that went no further: they cost little.
+REFUSED = "Lfmn"
+
 
 @pytest.fixture
-def blank_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+def unlogged_refusals(caplog: pytest.LogCaptureFixture) -> None:
+    """Nobody reads thousands of refusals, each written twice with its traceback."""
+    caplog.set_level(logging.ERROR, "django.request")
+
+
+@pytest.fixture
+def blank_pages(monkeypatch: pytest.MonkeyPatch, unlogged_refusals: None) -> None:
     """Pages are left blank: who may see them is decided before they are written."""
     monkeypatch.setattr("django.template.backends.django.Template.render", lambda *_, **__: "")
+
+
+@pytest.fixture
+def plain_pages(monkeypatch: pytest.MonkeyPatch, unlogged_refusals: None) -> None:
+    """Pages are written as for users: a test keeps a copy of the context of each template else."""
+    monkeypatch.setattr(
+        "django.template.base.Template._render",
+        lambda template, context: template.nodelist.render(context),
+    )
+
+
+def tried_roles(rule: str, turn: int) -> list[str]:
+    """Roles that a rule of permissions is tried with.
+
+    Of neighbours with one outcome it is who is nearest to the others - the weakest of those who are
+    let in, the strongest of those who are refused - and one of the rest, in turns: what decides
+    about them is shared by many addresses.
+    """
+    tried: list[str] = []
+    for outcome_, neighbours in groupby(zip(rule, ROLES, strict=True), key=lambda each: each[0]):
+        roles = [role for _, role in neighbours]
+        tried.append(roles.pop(-1 if outcome_ in REFUSED else 0))
+        if roles:
+            tried.append(roles[turn % len(roles)])
+    return tried
 
 
 def address(world: World, route: Route) -> str:

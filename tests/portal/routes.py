@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 from django.urls import URLPattern, URLResolver, get_resolver
 from django.utils.regex_helper import normalize
@@ -19,9 +20,10 @@ class Route:
     template: str
 
 
-def routes() -> list[Route]:
+@cache
+def routes() -> Sequence[Route]:
     """All of them. Two patterns without a name are told apart by their text."""
-    return list(_walk(get_resolver().url_patterns, "", "/"))
+    return tuple(_walk(get_resolver().url_patterns, "", "/"))
 
 
 def _walk(patterns: list[URLPattern | URLResolver], prefix: str, address: str) -> Iterator[Route]:

@@ -1,14 +1,17 @@
 """No value in an address, a form or a body makes the portal fail, whatever it is.
 
 Every address is asked with hostile values (`tests/portal/hostile.py`): in each part of its path, in
-the parameters and fields that its view looks for, and in each value of its JSON body. Each place
-has a sixth of the values, in turns: what reads them is shared by many.
+the parameters and fields that its view looks for, and in each value of its JSON body. They are sent
+together, and each place has some of the values, in turns, for what reads them is shared by many;
+where the code that reads a parameter is met for the first time, it has one that is sent alone. What
+fails is tried in parts, so that the message names the one that does it.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from copy import deepcopy
 from typing import Any
 
 import pytest
@@ -21,22 +24,22 @@ from tests import factories
 from tests.portal import hostile
 from tests.portal.bodies import BODIES
 from tests.portal.hostile import quoted
-from tests.portal.outcomes import address
+from tests.portal.outcomes import address, plain_pages, unlogged_refusals
 from tests.portal.permissions import POST, PUT, rule_of
 from tests.portal.pilot_api.pilot_client import ENDED, NODE, OFFER
-from tests.portal.routes import Route, routes
+from tests.portal.routes import routes
 from tests.portal.world import World, small_world
 from wms.pilots.models import Pilot
 
-pytestmark = [pytest.mark.slow, pytest.mark.process]
+pytestmark = [pytest.mark.slow, pytest.mark.process, pytest.mark.usefixtures("plain_pages")]
+
+__all__ = ["plain_pages", "unlogged_refusals"]
 
 _ROUTES = routes()
 _POSTED = [route for route in _ROUTES if rule_of(POST, route)]
-_PROGRAMS = ("api:", "pilot_api:")
+_PROGRAMS = ("api:", "pilot_api:", "factory_api:")
 _FORM = "application/x-www-form-urlencoded"
 _JSON = "application/json"
-#: The routes are shared out, so that workers take turns.
-_GROUPS = 8
 
 
 class Asker:
@@ -44,6 +47,7 @@ class Asker:
 
     def __init__(self, world: World) -> None:
         self.failed: dict[str, str] = {}
+        self._readers: set[str] = set()
         # Wrong passwords are counted by address, and longer than a test lasts.
         self._client = Client(raise_request_exception=False, REMOTE_ADDR="192.0.2.1")
         self._client.force_login(world.people.ada)
@@ -57,17 +61,49 @@ class Asker:
         kind, error, _trace = sys.exc_info()
         self._raised = f"{kind.__name__ if kind else ''}: {error!s:.200}"
 
-    def ask(self, what: str, method: str, place: str, body: str = "", **options: Any) -> None:
-        """A failure is noted under `what`; `health/ready` is unavailable in a test."""
-        self._raised = ""
+    def ask(self, what: str, method: str, place: str, body: str = "", **options: Any) -> bool:
+        """Whether all is well. A failure is noted under `what`; `health/ready` is unavailable."""
+        self._raised, cookies = "", deepcopy(self._client.cookies)
         with transaction.atomic():
             answer = self._client.generic(method, place, body, **options)
             if answer.streaming:
                 b"".join(answer.streaming_content)
             transaction.set_rollback(True)
-        if self._raised or (answer.status_code >= 500 and "health" not in place):
+        # Who was logged out is so no more.
+        self._client.cookies = cookies
+        is_well = not self._raised and (answer.status_code < 500 or "health" in place)
+        if not is_well:
             told = f"{method} {place[:200]} {body[:200]} -> {answer.status_code} {self._raised}"
             self.failed.setdefault(what, told)
+        return is_well
+
+    def ask_with(
+        self,
+        name: str,
+        given: Sequence[tuple[str, str]],
+        send: Callable[[str, str], bool],
+    ) -> None:
+        """Send parameters together, and those that fail together one by one."""
+        if not send(name, hostile.encoded(given)):
+            for each, text in given:
+                send(f"{name} {each}={text[:60]}", hostile.encoded([(each, text)]))
+
+    def ask_for_names(
+        self, name: str, reads: hostile.Reads, turn: int, send: Callable[[str, str], bool]
+    ) -> None:
+        """Send hostile values of what is read, of what is met first alone too, and hostile names.
+
+        Alone, because what is wrong elsewhere often keeps a value from getting far.
+        """
+        names, fresh = sorted(reads), {reads[each]: each for each in sorted(reads)}
+        for reader in fresh.keys() - self._readers:
+            send(f"{name} {fresh[reader]}", hostile.encoded([(fresh[reader], hostile.DEEP)]))
+        if names:
+            self.ask_with(name, hostile.pairs(names, turn), send)
+        if fresh.keys() - self._readers:
+            self.ask_with(name, hostile.pairs(names, turn + 7), send)
+        send(f"{name} names", f"{hostile.NAMES[turn % len(hostile.NAMES)]}=1")
+        self._readers.update(fresh)
 
 
 @pytest.fixture(scope="module")
@@ -82,74 +118,73 @@ def asker(world: World, db: None) -> Iterator[Asker]:
     asking.close()
 
 
-def shares(chosen: Sequence[Route]) -> list[Any]:
-    return [pytest.param(chosen[group::_GROUPS], id=str(group)) for group in range(_GROUPS)]
-
-
-@pytest.mark.parametrize("chosen", shares([each for each in _ROUTES if each.parameters]))
-def test_no_address_fails_with_a_hostile_path(
-    world: World, asker: Asker, chosen: Sequence[Route]
-) -> None:
-    for turn, route in enumerate(chosen):
+def test_no_address_fails_with_a_hostile_path(world: World, asker: Asker) -> None:
+    """A number in an address is read by one converter: what is no number leads nowhere."""
+    turn = 0
+    for route in _ROUTES:
         usual = {name: world.path_value(route, name) for name in route.parameters}
         method = "POST" if rule_of(POST, route) else "GET"
-        for name in route.parameters:
-            for value in hostile.some([*hostile.UNSTORABLE, *map(quoted, hostile.NUMBERS)], turn):
-                place = route.template % {**usual, name: value}
-                asker.ask(f"{route.name} {name}={value[:30]}", method, place)
+        for name in sorted(route.parameters):
+            numbers = [*map(quoted, hostile.NUMBERS)]
+            is_number = isinstance(usual[name], int) and name != "object_id"
+            values = numbers if is_number else [*hostile.UNSTORABLE, *numbers]
+            value = values[turn % len(values)]
+            turn += 1
+            place = route.template % {**usual, name: value}
+            asker.ask(f"{route.name} {name}={value[:30]}", method, place)
 
     assert not asker.failed, "\n".join(asker.failed.values())
 
 
-@pytest.mark.parametrize("chosen", shares(_ROUTES))
 def test_no_address_fails_with_a_hostile_query(
-    world: World, asker: Asker, chosen: Sequence[Route], monkeypatch: pytest.MonkeyPatch
+    world: World, asker: Asker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for turn, route in enumerate(chosen):
+    for turn, route in enumerate(_ROUTES):
         place = address(world, route)
-        with hostile.names_read(monkeypatch) as names:
+
+        def send(what: str, query: str, place: str = place) -> bool:
+            return asker.ask(f"{what}?{query[:60]}", "GET", f"{place}?{query}")
+
+        with hostile.names_read(monkeypatch) as reads:
             asker.ask(route.name, "GET", place)
-        for query in hostile.queries(sorted(names), turn):
-            asker.ask(f"{route.name}?{query[:60]}", "GET", f"{place}?{query}")
+        asker.ask_for_names(route.name, reads, turn, send)
 
     assert not asker.failed, "\n".join(asker.failed.values())
 
 
-@pytest.mark.parametrize(
-    "chosen", shares([each for each in _POSTED if not each.name.startswith(_PROGRAMS)])
-)
 def test_no_page_fails_with_a_hostile_form(
-    world: World, asker: Asker, chosen: Sequence[Route], monkeypatch: pytest.MonkeyPatch
+    world: World, asker: Asker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for turn, route in enumerate(chosen):
+    pages = [route for route in _POSTED if not route.name.startswith(_PROGRAMS)]
+    for turn, route in enumerate(pages):
         place, body = address(world, route), BODIES.get(route.name, dict)()
-        texts = {name: quoted(str(each)) for name, each in body.items() if not _has_file(each)}
-        with hostile.names_read(monkeypatch) as names:
-            asker.ask(route.name, "POST", place, _form(texts), content_type=_FORM)
-        for query in hostile.queries(sorted({*names, *texts}), turn):
+        texts = {name: str(each) for name, each in body.items() if not _has_file(each)}
+        usual = hostile.encoded(texts.items())
+
+        def send(what: str, form: str, place: str = place, usual: str = usual) -> bool:
             # Of two fields with one name the last one counts.
-            form = f"{_form(texts)}&{query}"
-            asker.ask(f"{route.name} {query[:60]}", "POST", place, form, content_type=_FORM)
+            return asker.ask(
+                f"{what} {form[:60]}", "POST", place, f"{usual}&{form}", content_type=_FORM
+            )
+
+        with hostile.names_read(monkeypatch) as reads:
+            asker.ask(route.name, "POST", place, usual, content_type=_FORM)
+        asker.ask_for_names(route.name, {each: each for each in texts} | reads, turn, send)
+        for name in sorted(reads)[:1]:
+            send(f"{route.name} unstorable", f"{name}={hostile.UNSTORABLE[0]}")
 
     assert not asker.failed, "\n".join(asker.failed.values())
-
-
-def _form(texts: Mapping[str, str]) -> str:
-    return "&".join(f"{name}={value}" for name, value in texts.items())
 
 
 def _has_file(value: Any) -> bool:
     return any(hasattr(each, "read") for each in (value if isinstance(value, list) else [value]))
 
 
-@pytest.mark.parametrize("chosen", shares([each for each in _ROUTES if "api:" in each.name]))
-def test_no_endpoint_fails_with_a_hostile_body(
-    world: World, asker: Asker, chosen: Sequence[Route]
-) -> None:
+def test_no_endpoint_fails_with_a_hostile_body(world: World, asker: Asker) -> None:
     for method, rules in (("POST", POST), ("PUT", PUT)):
-        for turn, route in enumerate(each for each in chosen if rule_of(rules, each)):
+        for turn, route in enumerate(each for each in _ROUTES if "api:" in each.name):
             body = BODIES.get(route.name, dict)()
-            if any(map(_has_file, body.values())):
+            if not rule_of(rules, route) or any(map(_has_file, body.values())):
                 continue
             place = address(world, route)
             for text in hostile.bodies(body, turn):

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 import pytest
+from django.db import transaction
 from django.test import Client
 
 from portal.web.dags import page as dag_page
+from tests.portal.outcomes import plain_pages, unlogged_refusals
 from tests.portal.routes import Route, routes
 from tests.portal.world import World, grown, small_world
 from tests.query_counts import (
     compare_growth,
     compare_with_baseline,
+    is_rewritten,
     known_counts,
     statements_of,
 )
+
+__all__ = ["plain_pages", "unlogged_refusals"]
 
 #: Addresses without a number of their own, each with the reason.
 EXEMPT = {
@@ -170,13 +175,17 @@ def _measured_routes() -> list[Route]:
     ]
 
 
-def _measure(world: World, client: Client, known: Mapping[str, int]) -> dict[str, list[str]]:
+def _measure(
+    world: World, client: Client, known: Mapping[str, int], wanted: Collection[str] | None = None
+) -> dict[str, list[str]]:
     """The statements of each address; one with another number than known is asked twice.
 
     The first time reads what is then kept in memory.
     """
     measured = {}
     for name, address, query in _asked(world):
+        if wanted is not None and name not in wanted:
+            continue
 
         def get(address: str = address, query: dict[str, list[str]] = query) -> None:
             answer = client.get(address, query)
@@ -200,12 +209,18 @@ def _asked(world: World) -> Iterator[tuple[str, str, dict[str, list[str]]]]:
 
 @pytest.mark.process
 @pytest.mark.slow
+@pytest.mark.usefixtures("plain_pages")
 def test_the_number_of_queries_is_the_known_one_however_many_rows(db: None) -> None:
+    """What has its known number with many rows need not be asked with few."""
     world, client = small_world(), Client()
     client.force_login(world.people.ada)
+    known = {} if is_rewritten() else known_counts()
 
-    few = _measure(world, client, known_counts())
-    many = _measure(grown(world, 15), client, {name: len(sent) for name, sent in few.items()})
+    with transaction.atomic():
+        many = _measure(grown(world, 4), client, known)
+        transaction.set_rollback(True)
+    other = {name for name, sent in many.items() if len(sent) != known.get(name)}
+    few = _measure(world, client, known, other)
 
-    trouble = compare_growth(few, many) + compare_with_baseline(few)
+    trouble = compare_growth(few, many) + compare_with_baseline({**many, **few})
     assert not trouble, "\n\n".join(trouble)

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from types import SimpleNamespace
 from typing import Any
@@ -120,8 +121,6 @@ class World:
             ("api:frontend-standing", "frontend"): "frontend0of1",
             ("web:frontend", "frontend"): "frontend0of1",
             ("pilot_api:sent-file", "path"): "stdout",
-            ("pilot_api:manifest", "sha256"): store_manifest(self.queue),
-            ("pilot_api:file", "sha256"): agent_bundle().sha256,
             ("admin:app_list", "app_label"): "core",
         }
         usual = {
@@ -142,12 +141,8 @@ class World:
             "run_id": self.script.pk,
             "request_id": self.placement.pk,
             "downtime_id": self.downtime.pk,
-            "entry_id": AuditEntry.objects.filter(object_kind="dag").latest("pk").pk,
             "task_queue_id": self.task_queue.pk,
             "limit_id": self.limit.pk,
-            "quota_id": _first(Quota),
-            "credential_id": _first(Credential),
-            "frontend_entry_id": _first(FrontendEntry),
             "path": "run.sh",
             "number": self.job.attempt_number,
             "attempt": self.job.attempt_number,
@@ -156,24 +151,33 @@ class World:
             "list_name": "jobs",
             "panel": "jobs",
             "form": "json",
-            "object_id": self._admin_object(route.name),
             "content_type_id": 1,
         }
+        known = special.get((route.name, parameter), usual.get(parameter))
+        return self._looked_up(route.name, parameter) if known is None else known
+
+    def _looked_up(self, route: str, parameter: str) -> Any:
+        """What takes a query to know, in each of thousands of addresses."""
         rows = {
+            "quota_id": Quota, "credential_id": Credential, "frontend_entry_id": FrontendEntry,
             "cycle_id": NegotiationCycle, "suspect_id": SuspectedNode,
             "group_id": FailureGroup, "rule_id": FailureRule, "filter_id": SavedFilter,
             "schedule_id": Schedule,
             "token_id": ApiToken, "subscription_id": Subscription, "channel_id": Channel,
             "placement_credential_id": PlacementCredential, "file_id": LogicalFile,
         }  # fmt: skip
-        if parameter == "trial_id":
-            wanted = ["waiting"] if route.name.endswith(("trial-stop", "stop-trial")) else ["done"]
-            return Trial.objects.filter(state__in=wanted).latest("pk").pk
-        if parameter == "operation_id":
-            return _operation(route.name)
-        if parameter in rows and parameter not in usual:
+        if parameter in rows:
             return _first(rows[parameter])
-        return special.get((route.name, parameter), usual.get(parameter))
+        look_up: dict[str, Callable[[], Any]] = {
+            "entry_id": lambda: AuditEntry.objects.filter(object_kind="dag").latest("pk").pk,
+            "trial_id": lambda: _trial(route),
+            "operation_id": lambda: _operation(route),
+            "object_id": lambda: self._admin_object(route),
+            "sha256": lambda: (
+                agent_bundle().sha256 if route == "pilot_api:file" else store_manifest(self.queue)
+            ),
+        }
+        return look_up[parameter]() if parameter in look_up else None
 
     def _admin_object(self, name: str) -> int | None:
         objects = {
@@ -202,6 +206,12 @@ class World:
             "core_auditentry": lambda: AuditEntry.objects.values_list("pk", flat=True).last(),
         }
         return next((find() for key, find in objects.items() if f":{key}_" in name), None)
+
+
+def _trial(route: str) -> int:
+    """A trial to be stopped, or one that has ended."""
+    state = "waiting" if route.endswith(("trial-stop", "stop-trial")) else "done"
+    return Trial.objects.filter(state=state).latest("pk").pk
 
 
 def _operation(route: str) -> int:

@@ -80,7 +80,7 @@ TYPED: Mapping[str, Mapping[str, Any]] = {
 
 def filled(client: Client, address: str, route: str) -> dict[str, Any]:
     """What the form of an address sends when that was typed into it, with a reason."""
-    context = client.get(address).context
+    context = client.get(address).context_data
     form = context["adminform"].form if "adminform" in context else None
     shown = {name: form[name].value() for name in form.fields} if form else {}
     fields = {name: value for name, value in shown.items() if not _is_left_out(value)}

@@ -67,17 +67,23 @@ def _read_whole(environ: dict[str, Any], start_response: Any) -> list[bytes]:
         answer.close()
 
 
+@pytest.fixture(scope="module")
+def world(module_rows: None) -> World:
+    return small_world()
+
+
 @pytest.fixture
-def world(db: None) -> Iterator[World]:
+def one_connection(db: None) -> Iterator[None]:
     """Requests share the test's connection, whose changes are taken back."""
     for signal in (request_started, request_finished):
         signal.disconnect(close_old_connections)
-    yield small_world()
+    yield
     for signal in (request_started, request_finished):
         signal.connect(close_old_connections)
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("one_connection")
 @pytest.mark.parametrize("group", range(_GROUPS))
 def test_every_answer_is_as_the_schema_says(world: World, group: int) -> None:
     askers = [world.people.alice, world.people.olga]
