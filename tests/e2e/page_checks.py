@@ -31,6 +31,12 @@ _CHARTS_FIT = """() => [...document.querySelectorAll("[data-chart-plot]")].every
     (plot) => (plot.querySelector(".main-svg")?.clientWidth ?? 0) <= plot.clientWidth)"""
 #: What scripts draw.
 _DRAWN = "[data-chart-plot], canvas, svg[data-width]"
+#: Exchange the part of a page that is refreshed; fulfilled when it stands there.
+REFRESH = """() => new Promise((resolve) => {
+  const live = document.querySelector("#live");
+  live.addEventListener("htmx:afterRequest", () => setTimeout(resolve, 50), {once: true});
+  htmx.trigger(live, "pilotage:refresh");
+})"""
 #: The hint that Django's own script puts beside its lists of two columns is not ours to mend.
 _NOT_OURS = [[".selector .help-tooltip"]]
 _RUN = "async ([exclude, options]) => (await axe.run({exclude}, options)).violations"

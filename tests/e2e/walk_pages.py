@@ -15,6 +15,8 @@ from portal.web.dags.page import TABS
 from tests.e2e.account_data import account_pages
 from tests.e2e.campaign_data import CAMPAIGN, campaign, schedules
 from tests.e2e.cluster_data import clusters
+from tests.e2e.gate_data import deciding_dag
+from tests.e2e.pilot_data import tested_pilot
 from tests.e2e.placement_data import placement_pages
 from tests.e2e.production import Production, bulk_operations
 from tests.e2e.trial_data import trial_pages
@@ -63,6 +65,7 @@ def pages_of(made: Production) -> dict[str, str]:
     cluster, removed = clusters(made.people)
     campaign(made.people, made.failed, (cluster, removed))
     schedule = schedules(made.people.alice, made.running)
+    deciding = deciding_dag(made.people.sam)
     script = ScriptRun.objects.filter(node__dag=made.rich).latest("pk")
     return {
         "dashboard": reverse("web:dashboard"),
@@ -86,6 +89,8 @@ def pages_of(made: Production) -> dict[str, str]:
         + "?tab=nodes&show=blocking",
         "dag-failed-rescue": reverse("web:dag", args=[made.failed.pk]) + "?tab=rescue",
         "dag-inner": reverse("web:dag", args=[made.inner.pk]),
+        "dag-gates": reverse("web:dag", args=[deciding.pk]),
+        "dag-gates-graph": reverse("web:dag", args=[deciding.pk]) + "?tab=graph",
         "dag-limits": reverse("web:dag-limits", args=[made.rich.pk]),
         "dag-grow": reverse("web:dag-grow", args=[made.rich.pk]),
         "rescue": reverse("web:rescue", args=[made.failed.pk]),
@@ -139,6 +144,7 @@ def pages_of(made: Production) -> dict[str, str]:
         ),
         "pilots": reverse("web:pilots"),
         "pilot": reverse("web:pilot", args=[made.pilot.pk]),
+        "pilot-tested": reverse("web:pilot", args=[tested_pilot(made).pk]),
         "pilot-log": reverse("web:pilot-log", args=[made.pilot.pk]),
         "explain": reverse("web:explain"),
         "explain-dag": f"{explain}?dag={made.idle.pk}",
