@@ -148,7 +148,10 @@ def test_a_chart_is_read_by_its_lines_cursor_and_table_and_goes_nowhere(
     asked: list[str] = []
     history.on("request", lambda request: asked.append(request.url))
     history.reload()
-    box, plot = drawn(history.locator("#panel-jobs")), history.locator("#panel-jobs [data-chart-plot]")
+    box, plot = (
+        drawn(history.locator("#panel-jobs")),
+        history.locator("#panel-jobs [data-chart-plot]"),
+    )
     drawn(history.locator("#panel-pressure"))
     assert plot.evaluate(_SENDS) == [False, "", False]
     area = box.locator(".nsewdrag").bounding_box()

@@ -129,7 +129,9 @@ def test_a_page_asks_at_the_servers_pace_not_while_paused_or_hidden_and_tells_of
     dashboard.clock.run_for(60_000)
     expect(dashboard.locator("#live-stamp")).to_contain_text("Paused, as of")
     assert asked == []
-    hide = "(now) => Object.defineProperty(document, 'hidden', {get: () => now, configurable: true})"
+    hide = (
+        "(now) => Object.defineProperty(document, 'hidden', {get: () => now, configurable: true})"
+    )
     dashboard.evaluate(hide, True)
     dashboard.get_by_role("button", name="Pause").click()
     dashboard.clock.run_for(60_000)
@@ -165,7 +167,7 @@ def test_buttons_and_messages_follow_the_state_but_an_open_form_is_left_alone(
     expect(page.locator("#reason-rematch")).to_have_value("its storage is")
 
     page.keyboard.press("Escape")
-    page.locator("body").click(position={"x": 0, "y": 0})
+    page.get_by_role("heading", level=1).click()
     Dag.objects.filter(pk=dag.pk).update(name="renamed")
     page.clock.run_for(5_500)
     expect(page.locator("#steer-release")).to_be_visible()

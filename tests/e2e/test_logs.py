@@ -112,7 +112,7 @@ def test_fresh_output_is_asked_for_a_line_chosen_and_lines_are_wrapped_or_not(
     page.goto(_address(live_server, claimed))
     page.get_by_role("button", name="Ask for fresh output").click()
     expect(page.get_by_text("The pilot will be asked with its next heartbeat.")).to_be_visible()
-    expect(page.locator("#L500")).to_be_in_viewport()
+    expect(page.locator("#L501")).to_be_in_viewport()
     assert Attempt.objects.get().peek_until is not None
 
     page.locator("#L495 .no").click()
