@@ -47,12 +47,13 @@ _WITH_FRAME = {"dashboard", "admin"}
 _FRAME = [[".rail"], ["#keys-dialog"]]
 #: Rows of a table are made alike.
 _MORE_OF_THE_SAME = [["tbody tr:nth-child(n+9)"]]
-#: Marks each text that looks like none before: by elements, classes and colours from the root to it.
+#: Marks each text that looks like none before: by tags, classes and colours from the root to it.
 _MARK_NEW = """(seen) => {
   const known = new Set(seen), fresh = [], looks = new Map([[null, 7]]);
   const mixed = (text, hash) => {
-    for (let at = 0; at < text.length; at += 1) hash = (Math.imul(hash, 31) + text.charCodeAt(at)) | 0;
-    return hash;
+    let mix = hash;
+    for (const letter of text) mix = (Math.imul(mix, 31) + letter.charCodeAt(0)) | 0;
+    return mix;
   };
   const lookOf = (element) => {
     if (!looks.has(element)) {
@@ -76,7 +77,7 @@ _MARK_NEW = """(seen) => {
 }"""
 _RUN = """async ([context, options]) => {
   const { violations } = await axe.run(context, options);
-  for (const element of document.querySelectorAll("[data-fresh]")) element.removeAttribute("data-fresh");
+  document.querySelectorAll("[data-fresh]").forEach((each) => each.removeAttribute("data-fresh"));
   return violations;
 }"""
 #: The looks of texts whose colours were read, in this process.
@@ -89,7 +90,7 @@ def _axe() -> str:
 
 
 def bring_axe(page: Page) -> None:
-    """Have axe in all pages that are opened from now on: that is less work than to send it there."""
+    """Have axe in all pages that are opened from now on, which is less work than to send it."""
     page.add_init_script(_axe())
 
 

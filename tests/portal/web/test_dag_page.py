@@ -17,7 +17,6 @@ from tests.query_counts import statements_of
 from wms.dags.models import Dag, Edge, Node
 from wms.dags.reading.drawing_states import DRAWN
 
-
 pytestmark = pytest.mark.django_db
 
 
