@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from playwright.sync_api import BrowserContext, Page, Playwright, Request, Respo
 from pytest_django.live_server_helper import LiveServer
 
 from tests.e2e import production
+from tests.e2e.live_pages import live_pages
 from tests.e2e.snapshot import ProductionSnapshot
 from wms.core.models import User
 
@@ -54,6 +56,14 @@ def browser_context_args(browser_context_args: dict[str, Any]) -> dict[str, Any]
 
 
 @pytest.fixture(scope="session")
+def live_server() -> Iterator[LiveServer]:
+    """The portal, on a port of its own."""
+    server = live_pages("localhost")
+    yield server
+    server.stop()
+
+
+@pytest.fixture(scope="session")
 def production_snapshot() -> ProductionSnapshot:
     """The production of all tests of this process."""
     return ProductionSnapshot()
@@ -75,19 +85,20 @@ def pictures(pytestconfig: pytest.Config) -> Path | None:
     return folder
 
 
+def log_in(context: BrowserContext, live_server: LiveServer, user: User) -> None:
+    """Log a user in without the form."""
+    client = Client()
+    client.force_login(user)
+    value = client.cookies[settings.SESSION_COOKIE_NAME].value
+    context.add_cookies(
+        [{"name": settings.SESSION_COOKIE_NAME, "value": value, "url": live_server.url}]
+    )
+
+
 @pytest.fixture
 def login(context: BrowserContext, live_server: LiveServer) -> Callable[[User], None]:
-    """Log a user in without the form."""
-
-    def enter(user: User) -> None:
-        client = Client()
-        client.force_login(user)
-        value = client.cookies[settings.SESSION_COOKIE_NAME].value
-        context.add_cookies(
-            [{"name": settings.SESSION_COOKIE_NAME, "value": value, "url": live_server.url}]
-        )
-
-    return enter
+    """Log a user in at the browser of the test, without the form."""
+    return partial(log_in, context, live_server)
 
 
 @dataclass

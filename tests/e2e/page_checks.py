@@ -31,13 +31,57 @@ _CHARTS_FIT = """() => [...document.querySelectorAll("[data-chart-plot]")].every
     (plot) => (plot.querySelector(".main-svg")?.clientWidth ?? 0) <= plot.clientWidth)"""
 #: What scripts draw.
 _DRAWN = "[data-chart-plot], canvas, svg[data-width]"
+#: Exchange the part of a page that is refreshed; fulfilled when it stands there.
+REFRESH = """() => new Promise((resolve) => {
+  const live = document.querySelector("#live");
+  live.addEventListener("htmx:afterRequest", () => setTimeout(resolve, 50), {once: true});
+  htmx.trigger(live, "pilotage:refresh");
+})"""
 #: The hint that Django's own script puts beside its lists of two columns is not ours to mend.
 _NOT_OURS = [[".selector .help-tooltip"]]
-_RUN = "async ([exclude, options]) => (await axe.run({exclude}, options)).violations"
-#: What axe finds by colours; all else is the same in both schemes.
-_OF_COLOURS: dict[str, Any] = AXE | {
-    "runOnly": {"type": "rule", "values": ["color-contrast", "link-in-text-block"]}
-}
+_COLOUR_RULES = ("color-contrast", "link-in-text-block")
+_OF_COLOURS: dict[str, Any] = AXE | {"runOnly": {"type": "rule", "values": [*_COLOUR_RULES]}}
+_BUT_COLOURS: dict[str, Any] = AXE | {"rules": {rule: {"enabled": False} for rule in _COLOUR_RULES}}
+#: Pages on which the menu and the dialog of keys are looked at too; they are the same everywhere.
+_WITH_FRAME = {"dashboard", "admin"}
+_FRAME = [[".rail"], ["#keys-dialog"]]
+#: Rows of a table are made alike.
+_MORE_OF_THE_SAME = [["tbody tr:nth-child(n+9)"]]
+#: Marks each text that looks like none before: by tags, classes and colours from the root to it.
+_MARK_NEW = """(seen) => {
+  const known = new Set(seen), fresh = [], looks = new Map([[null, 7]]);
+  const mixed = (text, hash) => {
+    let mix = hash;
+    for (const letter of text) mix = (Math.imul(mix, 31) + letter.charCodeAt(0)) | 0;
+    return mix;
+  };
+  const lookOf = (element) => {
+    if (!looks.has(element)) {
+      const style = getComputedStyle(element);
+      const own = [element.localName, element.getAttribute("class"), style.color,
+        style.backgroundColor, style.backgroundImage, style.opacity, style.fontSize,
+        style.fontWeight].join();
+      looks.set(element, mixed(own, lookOf(element.parentElement)));
+    }
+    return looks.get(element);
+  };
+  const hasText = (element) => element.matches("input, select, textarea")
+    || [...element.childNodes].some((node) => node.nodeType === 3 && node.data.trim());
+  for (const element of document.body.querySelectorAll("*")) {
+    if (!hasText(element) || known.has(lookOf(element))) continue;
+    known.add(lookOf(element));
+    fresh.push(lookOf(element));
+    element.setAttribute("data-fresh", "");
+  }
+  return fresh;
+}"""
+_RUN = """async ([context, options]) => {
+  const { violations } = await axe.run(context, options);
+  document.querySelectorAll("[data-fresh]").forEach((each) => each.removeAttribute("data-fresh"));
+  return violations;
+}"""
+#: The looks of texts whose colours were read, in this process.
+_seen: dict[str, set[int]] = {"light": set(), "dark": set()}
 
 
 @cache
@@ -45,24 +89,41 @@ def _axe() -> str:
     return str(Axe().axe_script)
 
 
+def bring_axe(page: Page) -> None:
+    """Have axe in all pages that are opened from now on, which is less work than to send it."""
+    page.add_init_script(_axe())
+
+
 def look(page: Page, name: str, *, pictures: Path | None = None) -> list[str]:
     """Wait until all is there, and return what is wrong at this width in both colour schemes.
 
-    Axe reads colours and what is told of each part, which do not depend on the width.
+    Axe reads colours and what is told of each part, which do not depend on the width. To read the
+    colours takes most of its time, so each text is read once among those that look like it.
     """
     page.wait_for_function(IS_SETTLED)
-    page.evaluate(_axe())
-    faults = []
-    for scheme, options in (("light", AXE), ("dark", _OF_COLOURS)):
+    if page.evaluate("typeof axe") == "undefined":
+        page.evaluate(_axe())
+    left_out = [*_NOT_OURS, *_MORE_OF_THE_SAME, *([] if name in _WITH_FRAME else _FRAME)]
+    faults = _violations(page, name, {"exclude": left_out}, _BUT_COLOURS)
+    for scheme, seen in _seen.items():
         page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
-        for violation in page.evaluate(_RUN, [_NOT_OURS, options]):
-            faults += [
-                f"{name}-{scheme}: {violation['id']}: {node['html'][:200]}: "
-                f"{node['failureSummary']}"
-                for node in violation["nodes"]
-            ]
+        fresh = page.evaluate(_MARK_NEW, [*seen])
+        if fresh:
+            seen.update(fresh)
+            context = {"include": [["[data-fresh]"]], "exclude": _NOT_OURS}
+            faults += _violations(page, f"{name}-{scheme}", context, _OF_COLOURS)
     keep_pictures(page, name, pictures)
     return faults + too_wide(page, name)
+
+
+def _violations(
+    page: Page, name: str, context: dict[str, Any], options: dict[str, Any]
+) -> list[str]:
+    return [
+        f"{name}: {violation['id']}: {node['html'][:200]}: {node['failureSummary']}"
+        for violation in page.evaluate(_RUN, [context, options])
+        for node in violation["nodes"]
+    ]
 
 
 def look_narrow(page: Page, name: str, *, pictures: Path | None = None) -> list[str]:

@@ -1,4 +1,4 @@
-"""Bulk operations in the browser: keyboard, refreshes, exact selection."""
+"""Bulk operations in the browser: refreshes, exact selection, keyboard, narrow screens."""
 
 from __future__ import annotations
 
@@ -10,21 +10,20 @@ from playwright.sync_api import Page, expect
 from pytest_django.live_server_helper import LiveServer
 
 from tests import factories
-from tests.e2e.conftest import Complaints
+from tests.e2e.conftest import NARROW, Complaints
+from tests.e2e.page_checks import REFRESH
 from tests.e2e.production import Production
 from tests.wms.bulk.conftest import finish
 from wms.bulk.models import BulkItem, BulkOperation
-from wms.core.actors import Actor
 from wms.core.models import User
 from wms.dags.models import Dag
-from wms.dags.services.dags import remove_dags
 from wms.jobs.models import Job
+
+Login = Callable[[User], None]
 
 
 @pytest.fixture
-def dags(
-    page: Page, live_server: LiveServer, made: Production, login: Callable[[User], None]
-) -> Page:
+def dags(page: Page, live_server: LiveServer, made: Production, login: Login) -> Page:
     """The list of DAGs as Sam sees it."""
     login(made.people.sam)
     page.goto(live_server.url + reverse("web:dags"))
@@ -36,22 +35,6 @@ def _begun(page: Page) -> BulkOperation:
     return BulkOperation.objects.latest("pk")
 
 
-def test_the_head_of_a_list_stands_where_it_is_before_its_script_has_come(
-    page: Page, live_server: LiveServer, made: Production, login: Callable[[User], None]
-) -> None:
-    login(made.people.sam)
-    head = page.locator("thead a.sort").first
-    page.route("**/js/bulk*.js", lambda route: route.abort())
-    page.goto(live_server.url + reverse("web:jobs"))
-    before = head.bounding_box()
-
-    page.unroute("**/js/bulk*.js")
-    page.reload()
-
-    expect(page.locator("#pick-page")).to_be_visible()
-    assert head.bounding_box() == before
-
-
 def test_all_dags_of_a_user_are_held_by_filter_after_the_list_was_refreshed(
     dags: Page, made: Production, complaints: Complaints
 ) -> None:
@@ -59,13 +42,21 @@ def test_all_dags_of_a_user_are_held_by_filter_after_the_list_was_refreshed(
     others = dict(Dag.objects.exclude(owner=made.people.alice).values_list("pk", "state"))
     dags.get_by_role("link", name="alice", exact=False).first.click()
     dags.wait_for_url("**/dags/?owner=alice")
-    dags.clock.install()
-    dags.reload()
+    chosen = dags.locator(f"#pick-{made.running.pk}")
+    chosen.check()
+    dags.locator("#groups > summary").click()
+    dags.locator("#menu-columns > summary").click()
     fresh = factories.dag(made.people.alice, name="fresh.dag")
-    dags.clock.run_for(10_500)
+    dags.evaluate(REFRESH)
     expect(dags.get_by_role("link", name="fresh", exact=True)).to_be_visible()
+    # What was ticked, open and folded stays so.
+    expect(chosen).to_be_checked()
+    expect(dags.locator("#bulk-count")).to_have_text("1 chosen")
+    expect(dags.locator("#menu-columns")).to_have_attribute("open", "")
+    expect(dags.locator("#groups")).not_to_have_attribute("open", "")
     mine = set(Dag.objects.filter(owner=made.people.alice).values_list("pk", flat=True))
 
+    dags.locator("#menu-columns > summary").click()
     dags.locator("#pick-all").check()
     dags.locator("#bulk-hold").click()
     operation = _begun(dags)
@@ -80,74 +71,39 @@ def test_all_dags_of_a_user_are_held_by_filter_after_the_list_was_refreshed(
     items = BulkItem.objects.filter(operation=operation)
     assert set(items.values_list("object_id", flat=True)) == mine
     assert dict(Dag.objects.filter(pk__in=others).values_list("pk", "state")) == others
-    fresh.refresh_from_db()
-    assert fresh.state == "held"
     dags.locator("#back-to-list").click()
     dags.wait_for_url("**/dags/?owner=alice")
     expect(dags.locator(f"tr:has(#dag-{fresh.pk}) .state")).to_have_text("held")
 
 
-def test_ticked_rows_stay_ticked_while_the_list_is_refreshed(
-    dags: Page, made: Production, complaints: Complaints
+def test_rows_are_ticked_on_a_narrow_screen_and_by_keyboard_alone(
+    page: Page, live_server: LiveServer, login: Login, complaints: Complaints
 ) -> None:
-    dags.clock.install()
-    dags.reload()
-    chosen = dags.locator(f"#pick-{made.running.pk}")
-    chosen.check()
-    expect(dags.locator("#bulk-count")).to_have_text("1 chosen")
-    factories.dag(made.people.bob, name="fresh.dag")
+    people = factories.people()
+    first, second = (factories.running_dag(user) for user in (people.alice, people.bob))
+    other = factories.running_dag(people.alice)
+    job = factories.job(people.bob, name="lonely")
+    Job.objects.filter(pk=job.pk).update(state="held", state_reason="wrong calibration")
+    login(people.sam)
+    page.set_viewport_size(NARROW)  # type: ignore[arg-type]
+    page.goto(live_server.url + reverse("web:dags"))
 
-    dags.clock.run_for(10_500)
+    for dag in (first, second):
+        page.locator(f"#pick-{dag.pk}").check()
+    page.get_by_role("button", name="Rematch").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Rematch: 2 DAGs")
+    page.get_by_label("Reason").fill("the site burns")
+    page.get_by_label("Let jobs that run finish where they are").check()
+    page.get_by_role("button", name="Rematch 2 DAGs").click()
+    page.wait_for_selector("#how-far")
+    finish(BulkOperation.objects.get())
+    states = dict(Dag.objects.values_list("pk", "state"))
+    assert states == {first.pk: "idle", second.pk: "idle", other.pk: "running"}
 
-    expect(dags.get_by_role("link", name="fresh", exact=True)).to_be_visible()
-    expect(chosen).to_be_checked()
-    expect(dags.locator("#bulk-count")).to_have_text("1 chosen")
-    dags.locator("#bulk-hold").click()
-    assert set(_begun(dags).items.values_list("object_id", flat=True)) == {made.running.pk}
-
-
-def test_what_changes_between_preview_and_confirmation_is_told(
-    dags: Page, live_server: LiveServer, made: Production, complaints: Complaints
-) -> None:
-    complaints.expected = {409}
-    dags.goto(f"{live_server.url}{reverse('web:dags')}?state=idle,running")
-    count = Dag.objects.filter(state__in=["idle", "running"]).count()
-    dags.locator("#pick-all").check()
-    dags.locator("#bulk-hold").click()
-    operation = _begun(dags)
-    remove_dags([made.idle.pk], actor=Actor.person(made.people.sam), reason="no use")
-    late = factories.dag(made.people.bob, name="late.dag")
-
-    dags.get_by_label("Reason").fill("the disk is full")
-    dags.locator("#confirm").click()
-    expect(dags.get_by_role("alert")).to_contain_text(f"You were shown {count}; {count - 1} are")
-    expect(dags.get_by_label("Reason")).to_have_value("the disk is full")
-    dags.locator("#confirm").click()
-    dags.wait_for_selector("#how-far")
-    finish(operation)
-
-    made.idle.refresh_from_db()
-    late.refresh_from_db()
-    assert (made.idle.state, late.state) == ("removed", "idle")
-    assert operation.items.get(object_id=made.idle.pk).outcome == "skipped"
-
-
-def test_held_jobs_are_found_and_released_by_keyboard_alone(
-    page: Page,
-    live_server: LiveServer,
-    made: Production,
-    login: Callable[[User], None],
-    complaints: Complaints,
-) -> None:
-    login(made.people.sam)
-    dag = factories.job(made.people.bob, name="lonely")
-    Job.objects.filter(pk=dag.pk).update(state="held", state_reason="wrong calibration")
     page.goto(f"{live_server.url}{reverse('web:jobs')}?state=held&name=lonely")
-    expect(page.get_by_text("wrong calibration").first).to_be_visible()
-
     page.keyboard.press("j")
     page.keyboard.press("Shift+Tab")
-    expect(page.locator(f"#pick-{dag.pk}")).to_be_focused()
+    expect(page.locator(f"#pick-{job.pk}")).to_be_focused()
     page.keyboard.press("Space")
     page.locator("#bulk-release").focus()
     page.keyboard.press("Enter")
@@ -156,30 +112,4 @@ def test_held_jobs_are_found_and_released_by_keyboard_alone(
     page.keyboard.press("Enter")
     page.wait_for_selector("#how-far")
     finish(operation)
-
     assert operation.items.get().outcome == "done"
-
-
-def test_without_scripts_boxes_and_buttons_do_the_same(
-    page: Page,
-    live_server: LiveServer,
-    made: Production,
-    login: Callable[[User], None],
-) -> None:
-    login(made.people.sam)
-    browser = page.context.browser
-    assert browser is not None
-    context = browser.new_context(java_script_enabled=False)
-    context.add_cookies(page.context.cookies())
-    plain = context.new_page()
-    plain.goto(live_server.url + reverse("web:dags"))
-
-    plain.locator(f"#pick-{made.held.pk}").check()
-    plain.locator("#bulk-release").click()
-    plain.locator("#confirm").click()
-    plain.wait_for_selector("#how-far")
-
-    operation = BulkOperation.objects.get()
-    assert (operation.state, operation.action) == ("confirmed", "release")
-    assert operation.items.get().object_id == made.held.pk
-    context.close()

@@ -1,4 +1,4 @@
-"""DAG graph in the browser: keyboard, live states, canvas."""
+"""DAG graph in the browser: keyboard, live states, growth, canvas."""
 
 from __future__ import annotations
 
@@ -8,23 +8,22 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from django.urls import reverse
 from playwright.sync_api import Page, expect
 from pytest_django.live_server_helper import LiveServer
 
 from portal.web.graph import tab
 from tests import factories
-from tests.e2e.conftest import NARROW, WIDE, Complaints
+from tests.e2e.conftest import WIDE, Complaints
 from tests.e2e.page_checks import look, look_narrow
+from wms.core.actors import Actor
 from wms.core.models import User
 from wms.dags.models import Dag
+from wms.dags.services.growth import GrowthRequest, grow_dag
 
 Login = Callable[[User], None]
-_AXE = {
-    "runOnly": {"type": "tag", "values": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]},
-    "resultTypes": ["violations"],
-}
+#: The states of a graph are asked for so often.
+_TURN_MS = 5_100
 
 
 def _failed_chain(people: SimpleNamespace) -> Dag:
@@ -42,13 +41,15 @@ def _tab(live_server: LiveServer, dag: Dag, query: str) -> str:
     return f"{live_server.url}{reverse('web:dag', args=[dag.pk])}?tab={query}"
 
 
-def test_a_node_is_opened_from_the_graph_by_keyboard(
+def test_a_failed_node_is_opened_from_the_graph_and_rerun_and_the_graph_follows(
     page: Page, live_server: LiveServer, login: Login, complaints: Complaints
 ) -> None:
     people = factories.people()
     dag = _failed_chain(people)
+    at_dag = live_server.url + reverse("web:dag", args=[dag.pk])
     login(people.sam)
-    page.goto(live_server.url + reverse("web:dag", args=[dag.pk]))
+    page.clock.install()
+    page.goto(at_dag)
 
     page.locator("#tab-graph").focus()
     page.keyboard.press("Enter")
@@ -58,21 +59,12 @@ def test_a_node_is_opened_from_the_graph_by_keyboard(
     page.locator("#graph-scroll").focus()
     page.keyboard.press("Tab")
     page.keyboard.press("Tab")
-
     expect(page.get_by_role("link", name="A2: failed")).to_be_focused()
     expect(page.locator("#graph-told")).to_contain_text("A2: failed; 2 neighbours")
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", level=1)).to_have_text("A2")
 
-
-def test_a_failed_node_is_rerun_with_its_descendants_and_the_states_change(
-    page: Page, live_server: LiveServer, login: Login, complaints: Complaints
-) -> None:
-    people = factories.people()
-    dag = _failed_chain(people)
-    login(people.sam)
-    page.goto(live_server.url + reverse("web:dag", args=[dag.pk]))
-
+    page.goto(at_dag)
     page.get_by_role("link", name="Rerun with descendants").focus()
     page.keyboard.press("Enter")
     expect(page.locator("#effects")).to_contain_text("1 node that depends on them ended already")
@@ -80,45 +72,40 @@ def test_a_failed_node_is_rerun_with_its_descendants_and_the_states_change(
     page.get_by_role("button", name="Rerun").click()
     expect(page.get_by_role("status")).to_contain_text("Rerun: 2 nodes are changed")
 
-    page.goto(_tab(live_server, dag, "graph"))
-    expect(page.get_by_role("link", name=re.compile("^A2: (waiting|ready)$"))).to_be_visible()
+    with page.expect_response("**/graph/states"):
+        page.goto(_tab(live_server, dag, "graph"))
+    page.locator("#graph-zoom [data-zoom=in]").click()
+    page.get_by_role("link", name=re.compile("^A2: (waiting|ready)$")).focus()
     factories.turn()
-    expect(page.get_by_role("link", name="A2: submitted")).to_be_visible(timeout=15_000)
-    page.goto(_tab(live_server, dag, "events"))
-    row = page.locator("#events-box tbody tr").filter(has_text="the disk was full").first
-    expect(row).to_contain_text("sam")
+    page.clock.run_for(_TURN_MS)
+    expect(page.get_by_role("link", name="A2: submitted")).to_be_focused()
 
-
-def test_the_states_in_the_graph_follow_those_of_the_nodes(
-    page: Page, live_server: LiveServer, login: Login, complaints: Complaints
-) -> None:
-    people = factories.people()
-    dag = factories.running_dag(people.alice, node_count=2, is_chain=True)
-    login(people.alice)
-    page.goto(_tab(live_server, dag, "graph"))
-    expect(page.get_by_role("link", name="A1: submitted")).to_be_visible()
-    page.get_by_role("link", name="A1: submitted").focus()
-
-    factories.run_job(factories.pilot(dag.site.queues.get()))
+    expect(page.locator("#graph-grown")).to_be_hidden()
+    asked = GrowthRequest("JOB more {\nexecutable = /bin/true\n}\n")
+    grow_dag(dag.pk, asked, actor=Actor.person(people.alice), reason="more")
     factories.turn()
+    page.clock.run_for(_TURN_MS)
+    expect(page.locator("#graph-grown")).to_be_visible()
+    page.locator("#graph-grown a").click()
+    expect(page.locator("#graph")).to_contain_text("4 nodes")
 
-    expect(page.get_by_role("link", name="A1: done")).to_be_visible(timeout=15_000)
-    expect(page.get_by_role("link", name="A1: done")).to_be_focused()
-    expect(page.get_by_role("link", name="A2: submitted")).to_be_visible()
 
-
-def test_a_group_opens_in_place_and_closes_by_its_button(
+def test_a_folded_graph_is_accessible_and_a_group_opens_in_place_and_closes_by_its_button(
     page: Page,
     live_server: LiveServer,
     login: Login,
     complaints: Complaints,
     monkeypatch: pytest.MonkeyPatch,
+    pictures: Path | None,
 ) -> None:
     monkeypatch.setattr(tab, "WHOLE", (3, 3))
     people = factories.people()
     dag = factories.running_dag(people.alice, node_count=6)
     login(people.alice)
     page.goto(_tab(live_server, dag, "graph&fold=level"))
+    faults = look(page, "dag-graph-folded", pictures=pictures)
+    assert [*faults, *look_narrow(page, "dag-graph-folded", pictures=pictures)] == []
+    page.set_viewport_size(WIDE)  # type: ignore[arg-type]
 
     page.get_by_role("link", name=re.compile("Open level 1: 0 of 6 done")).click()
     expect(page.get_by_role("link", name="A3: submitted")).to_be_visible()
@@ -128,12 +115,13 @@ def test_a_group_opens_in_place_and_closes_by_its_button(
     expect(page.get_by_role("link", name="A3: submitted")).to_have_count(0)
 
 
-def test_the_cells_of_a_large_dag_are_walked_by_keyboard(
+def test_the_cells_of_a_large_dag_are_accessible_and_walked_by_keyboard(
     page: Page,
     live_server: LiveServer,
     login: Login,
     complaints: Complaints,
     monkeypatch: pytest.MonkeyPatch,
+    pictures: Path | None,
 ) -> None:
     monkeypatch.setattr(tab, "WHOLE", (1, 1))
     monkeypatch.setattr(tab, "FOLDED", (2, 2))
@@ -149,54 +137,7 @@ def test_the_cells_of_a_large_dag_are_walked_by_keyboard(
     expect(page.locator("#graph-told")).to_contain_text("A1: done, level 1")
     page.keyboard.press("ArrowRight")
     expect(page.locator("#graph-told")).to_contain_text("A2: failed, level 2")
-    for scheme in ("light", "dark"):
-        page.emulate_media(color_scheme=scheme)
-        assert Axe().run(page, options=_AXE).response["violations"] == []
+    assert look(page, "dag-graph-cells", pictures=pictures) == []
     page.keyboard.press("Enter")
 
     expect(page.get_by_role("heading", level=1)).to_have_text("A2")
-
-
-@pytest.mark.parametrize("viewport", [WIDE, NARROW], ids=["wide", "narrow"])
-def test_a_folded_graph_is_accessible(
-    page: Page,
-    live_server: LiveServer,
-    login: Login,
-    complaints: Complaints,
-    monkeypatch: pytest.MonkeyPatch,
-    viewport: dict[str, int],
-) -> None:
-    monkeypatch.setattr(tab, "WHOLE", (1, 1))
-    people = factories.people()
-    dag = _failed_chain(people)
-    login(people.alice)
-    page.set_viewport_size(viewport)
-
-    page.goto(_tab(live_server, dag, "graph&fold=level"))
-
-    for scheme in ("light", "dark"):
-        page.emulate_media(color_scheme=scheme)
-        assert Axe().run(page, options=_AXE).response["violations"] == []
-
-
-def test_a_graph_with_conditions_joins_and_gates_is_accessible(
-    page: Page,
-    live_server: LiveServer,
-    login: Login,
-    complaints: Complaints,
-    pictures: Path | None,
-) -> None:
-    people = factories.people()
-    dag = factories.deciding_dag(people.alice)
-    login(people.alice)
-    page.goto(_tab(live_server, dag, "graph"))
-    gate = page.get_by_role("link", name="g: ready (gate)")
-    expect(gate).to_be_visible()
-    expect(page.get_by_role("link", name="M: waiting, needs any of its 3 arcs")).to_be_visible()
-
-    page.locator("#graph-zoom [data-zoom=in]").click()
-    gate.focus()
-
-    expect(page.locator("#graph-told")).to_contain_text("g: ready (gate); 1 neighbour")
-    faults = look(page, "dag-deciding-graph", pictures=pictures)
-    assert not [*faults, *look_narrow(page, "dag-deciding-graph", pictures=pictures)]

@@ -1,4 +1,4 @@
-"""History page in the browser: zoom, legend, exports, colours."""
+"""History page in the browser: zoom, legend, exports, cursor, colours, zone of the reader."""
 
 from __future__ import annotations
 
@@ -11,16 +11,17 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
+from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
-from playwright.sync_api import BrowserContext, Locator, Page, expect
+from playwright.sync_api import Locator, Page, expect
 from pytest_django.live_server_helper import LiveServer
 
 from portal.history.palettes import PALETTES, Scheme
 from tests import factories
 from tests.e2e import history_data
 from tests.e2e.conftest import Complaints
-from tests.e2e.page_checks import AXE, IS_SETTLED, keep_pictures
+from tests.e2e.page_checks import AXE, IS_SETTLED, keep_pictures, look
 from wms.core.models import User
 
 Login = Callable[[User], None]
@@ -129,28 +130,6 @@ def test_last_weeks_pilots_of_a_site_are_drawn_zoomed_and_taken_away(
     expect(history.locator(".segments [aria-current]")).to_have_text("1 d")
 
 
-def test_a_line_is_folded_by_its_button_and_the_table_unfolds(
-    history: Page, complaints: Complaints
-) -> None:
-    box = drawn(history.locator("#panel-jobs"))
-    running = box.get_by_role("button", name="running")
-    lines = "(plot) => plot.data.filter((t) => t.name && t.visible === true).map((t) => t.name)"
-    plot = box.locator("[data-chart-plot]")
-    assert "running" in plot.evaluate(lines)
-    assert "done" not in plot.evaluate(lines)
-
-    running.focus()
-    history.keyboard.press("Enter")
-
-    expect(running).to_have_attribute("aria-pressed", "false")
-    expect(running).to_be_focused()
-    assert "running" not in plot.evaluate(lines)
-
-    box.get_by_text("Jobs by state as a table").click()
-    expect(box.locator("tbody tr")).to_have_count(60)
-    expect(box.locator("tbody tr").first).to_contain_text("UTC")
-
-
 #: Whether the cursor of a chart stands in its middle.
 _IS_IN_THE_MIDDLE = """(panel) => {
   const box = document.querySelector(panel);
@@ -158,60 +137,53 @@ _IS_IN_THE_MIDDLE = """(panel) => {
   const [cursor, area] = [place(".chart-cursor"), place(".nsewdrag")];
   return cursor && area && Math.abs(cursor.x - area.x - area.width / 2) < 8;
 }"""
+_LINES = "(plot) => plot.data.filter((t) => t.name && t.visible === true).map((t) => t.name)"
+_SENDS = """({_context: {showSendToCloud, plotlyServerURL, displayModeBar}}) =>
+  [showSendToCloud, plotlyServerURL, displayModeBar]"""
 
 
-def test_the_cursor_is_shown_in_all_charts(history: Page, complaints: Complaints) -> None:
-    jobs = drawn(history.locator("#panel-jobs"))
-    drawn(history.locator("#panel-pressure"))
-    area = jobs.locator(".nsewdrag").bounding_box()
-    assert area is not None
-
-    history.mouse.move(area["x"] + area["width"] / 2, area["y"] + area["height"] / 2)
-
-    history.wait_for_function(_IS_IN_THE_MIDDLE, arg="#panel-pressure")
-    expect(jobs.locator(".chart-cursor")).to_be_hidden()
-
-
-def test_gaps_are_not_bridged(history: Page, complaints: Complaints) -> None:
-    box = drawn(history.locator("#panel-jobs"))
-
-    values = box.evaluate("(box) => box.pilotageData.figure.data.find((trace) => trace.name).y")
-    width_min = box.evaluate("(box) => box.pilotageData.figure.layout.meta.step_s / 60")
-    # The last bin may have begun after the last sample.
-    gaps = [at for at, value in enumerate(values[:-1]) if value is None]
-
-    assert 60 - width_min <= len(gaps) * width_min <= 60 + width_min
-    assert gaps == list(range(gaps[0], gaps[-1] + 1))
-    bridged = "(plot) => plot.data.some((trace) => trace.name && trace.connectgaps)"
-    assert box.locator("[data-chart-plot]").evaluate(bridged) is False
-
-
-def test_no_chart_can_be_sent_away_and_the_page_asks_its_own_server_only(
+def test_a_chart_is_read_by_its_lines_cursor_and_table_and_goes_nowhere(
     history: Page, complaints: Complaints, live_server: LiveServer
 ) -> None:
     asked: list[str] = []
     history.on("request", lambda request: asked.append(request.url))
     history.reload()
-    box = drawn(history.locator("#panel-jobs"))
-    box.locator("[data-chart-plot]").hover()
-
-    assert history.locator(".modebar-btn").count() == 0
-    config = box.evaluate(
-        "() => "
-        "(({showSendToCloud, plotlyServerURL, displayModeBar}) => "
-        "[showSendToCloud, plotlyServerURL, displayModeBar])"
-        "(document.querySelector('#panel-jobs [data-chart-plot]')._context)"
+    box, plot = (
+        drawn(history.locator("#panel-jobs")),
+        history.locator("#panel-jobs [data-chart-plot]"),
     )
-    assert config == [False, "", False]
+    drawn(history.locator("#panel-pressure"))
+    assert plot.evaluate(_SENDS) == [False, "", False]
+    area = box.locator(".nsewdrag").bounding_box()
+    assert area is not None
+    history.mouse.move(area["x"] + area["width"] / 2, area["y"] + area["height"] / 2)
+    history.wait_for_function(_IS_IN_THE_MIDDLE, arg="#panel-pressure")
+    expect(box.locator(".chart-cursor")).to_be_hidden()
+    expect(history.locator(".modebar-btn")).to_have_count(0)
+
+    running = box.get_by_role("button", name="running")
+    assert {"running", "done"} & {*plot.evaluate(_LINES)} == {"running"}
+    running.focus()
+    history.keyboard.press("Enter")
+    expect(running).to_have_attribute("aria-pressed", "false")
+    expect(running).to_be_focused()
+    assert "running" not in plot.evaluate(_LINES)
+
+    box.get_by_text("Jobs by state as a table").click()
+    expect(box.locator("tbody tr")).to_have_count(60)
+    expect(box.locator("tbody tr").first).to_contain_text("UTC")
+    history.locator(".pane-choice summary").click()
+    assert look(history, "history-unfolded") == []
     assert {f"{urlsplit(url).scheme}://{urlsplit(url).netloc}" for url in asked} == {
         live_server.url
     }
 
 
-def test_a_chart_has_the_colours_of_the_page_and_on_paper_those_of_paper(
+def test_a_chart_has_the_times_of_the_reader_and_the_colours_of_the_page_or_of_paper(
     history: Page, complaints: Complaints
 ) -> None:
-    drawn(history.locator("#panel-jobs"))
+    box = drawn(history.locator("#panel-jobs"))
+    before = box.evaluate(_FIRST_TIME)
 
     for scheme, medium, expected in (
         ("light", "screen", Scheme.LIGHT),
@@ -224,75 +196,36 @@ def test_a_chart_has_the_colours_of_the_page_and_on_paper_those_of_paper(
         history.wait_for_function(_IS_DRAWN_IN, arg=PALETTES[expected].surface)
         assert PALETTES[expected].fills["go"] in history.evaluate(_COLOURS)
 
-
-def test_the_times_of_a_chart_are_those_of_the_reader(
-    history: Page, complaints: Complaints
-) -> None:
-    box = drawn(history.locator("#panel-jobs"))
-    before = box.evaluate(_FIRST_TIME)
-
+    history.emulate_media(media="screen")
     history.evaluate("document.documentElement.dataset.zone = 'browser'")
     history.get_by_role("link", name="1 d", exact=True).click()
-
     expect(box.locator("[data-chart-note]")).to_contain_text(re.compile(r"UTC\+[12]\."))
     after = drawn(box).evaluate(_FIRST_TIME)
     assert timedelta(hours=1) <= _time(after) - _time(before) <= timedelta(hours=2, minutes=10)
 
 
 def test_a_report_draws_without_portal_and_network(
-    history: Page,
-    context: BrowserContext,
-    complaints: Complaints,
-    tmp_path: Path,
-    pictures: Path | None,
+    page: Page, live_server: LiveServer, tmp_path: Path, pictures: Path | None
 ) -> None:
-    box = drawn(history.locator("#panel-jobs"))
-    with history.expect_download() as download:
-        box.get_by_role("link", name="HTML").click()
-    file = tmp_path / download.value.suggested_filename
-    download.value.save_as(file)
-    history.wait_for_function(IS_SETTLED)
+    client = Client()
+    client.force_login(factories.people().vera)
+    history_data.fill(timezone.now(), [], back=timedelta(days=1), kinds=("jobs.",))
+    file = tmp_path / "report.html"
+    answer = client.get("/api/v1/history/panes/jobs.html")
+    file.write_bytes(b"".join(answer) if answer.streaming else answer.content)
 
     asked: list[str] = []
-    context.set_offline(True)
-    report = context.new_page()
-    report.on("request", lambda request: asked.append(request.url))
+    page.context.set_offline(True)
+    page.on("request", lambda request: asked.append(request.url))
     faults: list[str] = []
-    report.on("pageerror", lambda error: faults.append(str(error)))
-    report.goto(file.as_uri())
+    page.on("pageerror", lambda error: faults.append(str(error)))
+    page.goto(file.as_uri())
 
-    expect(report.get_by_role("heading", level=1)).to_have_text("Jobs by state")
-    expect(report.locator(".scatterlayer .trace").first).to_be_visible()
-    expect(report.locator(".legendtext").first).to_be_visible()
-    expect(report.locator(".gtitle")).to_have_text("Jobs by state")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Jobs by state")
+    expect(page.locator(".scatterlayer .trace").first).to_be_visible()
+    expect(page.locator(".legendtext").first).to_be_visible()
+    expect(page.locator(".gtitle")).to_have_text("Jobs by state")
     assert (faults, asked) == ([], [file.as_uri()])
-    keep_pictures(report, "history-report", pictures)
-    found = Axe().run(report, options=AXE).response["violations"]
+    keep_pictures(page, "history-report", pictures)
+    found = Axe().run(page, options=AXE).response["violations"]
     assert [(each["id"], each["nodes"][0]["html"][:200]) for each in found] == []
-    report.close()
-    context.set_offline(False)
-
-
-def test_a_bad_range_is_told_at_its_field_without_leaving_the_page(
-    history: Page, complaints: Complaints
-) -> None:
-    history.get_by_label("From (UTC)").fill("yesterday")
-    history.get_by_role("button", name="Show").click()
-
-    expect(history.locator("#fault-from")).to_contain_text("Write a time as")
-    expect(history.locator("[data-chart]")).to_have_count(0)
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_axe_finds_nothing_in_what_unfolds(
-    history: Page, complaints: Complaints, scheme: str
-) -> None:
-    history.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
-    box = drawn(history.locator("#panel-jobs"))
-    box.get_by_text("Jobs by state as a table").click()
-    expect(box.locator("tbody tr")).to_have_count(60)
-    history.locator(".pane-choice summary").click()
-
-    found = Axe().run(history, options=AXE).response["violations"]
-
-    assert [(each["id"], each["nodes"][0]["html"]) for each in found] == []

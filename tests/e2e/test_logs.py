@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable
 
 import pytest
 from django.urls import reverse
 from django.utils import timezone
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 from pytest_django.live_server_helper import LiveServer
 
 from portal.web.logs.viewer import FOLLOW_S
@@ -36,16 +34,16 @@ def claimed(live_server: LiveServer) -> factories.Claimed:
     return made
 
 
-def _print(claimed: factories.Claimed, content: bytes) -> None:
-    sent = Stream.objects.filter(attempt__job=claimed.job, kind="stdout").first()
+def _print(claimed: factories.Claimed, content: bytes, kind: str = "stdout") -> None:
+    sent = Stream.objects.filter(attempt__job=claimed.job, kind=kind).first()
     append_to_stream(
-        claimed.job.pk, claimed.number, pilot_id=claimed.pilot.pk, kind="stdout",
+        claimed.job.pk, claimed.number, pilot_id=claimed.pilot.pk, kind=kind,
         offset=sent.size_bytes if sent else 0, content=content, now=timezone.now(),
     )  # fmt: skip
 
 
-def _address(live_server: LiveServer, claimed: factories.Claimed) -> str:
-    where = {"job_id": claimed.job.pk, "number": 1, "kind": "stdout"}
+def _address(live_server: LiveServer, claimed: factories.Claimed, kind: str = "stdout") -> str:
+    where = {"job_id": claimed.job.pk, "number": 1, "kind": kind}
     return live_server.url + reverse("web:attempt-log", kwargs=where)
 
 
@@ -57,7 +55,7 @@ def _is_at_end(page: Page) -> bool:
     )
 
 
-def test_the_tail_of_a_running_job_is_followed_until_the_reader_scrolls_up(
+def test_an_empty_log_and_a_tail_are_followed_until_the_reader_scrolls_up(
     page: Page, live_server: LiveServer, claimed: factories.Claimed, login: Login,
     complaints: Complaints,
 ) -> None:  # fmt: skip
@@ -65,6 +63,13 @@ def test_the_tail_of_a_running_job_is_followed_until_the_reader_scrolls_up(
     page.on("request", lambda request: asked.append(request.url) if "part=1" in request.url else 0)
     login(factories.person("alice"))
     page.clock.install()
+    page.goto(_address(live_server, claimed, "stderr"))
+    expect(page.get_by_text("Nothing of stderr has come yet")).to_be_visible()
+    _print(claimed, b"hello\n", "stderr")
+    page.clock.run_for(_TURN_MS)
+    expect(page.locator("#L1")).to_be_in_viewport()
+    expect(page.get_by_text("Nothing of stderr has come yet")).to_have_count(0)
+
     page.goto(live_server.url + reverse("web:job", args=[claimed.job.pk]))
     page.locator("#stdout-lines").click()
     expect(page.locator("#L500")).to_be_in_viewport()
@@ -97,76 +102,18 @@ def test_the_tail_of_a_running_job_is_followed_until_the_reader_scrolls_up(
     expect(page.locator("#log-follow")).to_be_hidden()
 
 
-def test_a_log_that_is_empty_at_first_is_followed_too(
-    page: Page, live_server: LiveServer, claimed: factories.Claimed, login: Login,
-    complaints: Complaints,
-) -> None:  # fmt: skip
-    Stream.objects.all().delete()
-    login(factories.person("bob"))
-    page.clock.install()
-    page.goto(_address(live_server, claimed))
-    expect(page.get_by_text("Nothing of stdout has come yet")).to_be_visible()
-
-    _print(claimed, b"hello\n")
-    page.clock.run_for(_TURN_MS)
-
-    expect(page.locator("#L1")).to_be_in_viewport()
-    expect(page.get_by_text("Nothing of stdout has come yet")).to_have_count(0)
-
-
-def test_fresh_output_is_asked_for_from_the_log(
-    page: Page, live_server: LiveServer, claimed: factories.Claimed, login: Login,
-    complaints: Complaints,
-) -> None:  # fmt: skip
-    login(factories.person("alice"))
-    page.goto(_address(live_server, claimed))
-
-    page.get_by_role("button", name="Ask for fresh output").click()
-
-    expect(page.get_by_text("The pilot will be asked with its next heartbeat.")).to_be_visible()
-    expect(page.locator("#L500")).to_be_in_viewport()
-    assert Attempt.objects.get().peek_until is not None
-
-
-@pytest.fixture
-def plain_page(browser: Browser, browser_context_args: dict[str, Any]) -> Iterator[Page]:
-    """A page without scripts."""
-    context = browser.new_context(**browser_context_args, java_script_enabled=False)
-    yield context.new_page()
-    context.close()
-
-
-def test_a_link_to_a_line_and_a_search_work_without_scripts(
-    plain_page: Page, live_server: LiveServer, claimed: factories.Claimed
-) -> None:
-    page = plain_page
-    page.goto(live_server.url + reverse("web:login"))
-    page.get_by_label("User name").fill("bob")
-    page.get_by_label("Password").fill(factories.PASSWORD)
-    page.get_by_role("button", name="Log in").click()
-    # The next address would break the login off.
-    expect(page).not_to_have_url(re.compile("/login/"))
-
-    page.goto(_address(live_server, claimed) + "?line=120")
-    expect(page.locator(".is-marked .text")).to_have_text("step 120 of many")
-
-    page.get_by_placeholder("Words").fill("STEP 77 ")
-    page.get_by_role("button", name="Find").click()
-    page.locator(".log-found a").click()
-    expect(page.locator(".is-marked .text")).to_have_text("step 77 of many")
-    page.get_by_placeholder("Line").fill("400")
-    page.get_by_role("button", name="Go").click()
-    expect(page.locator(".is-marked .text")).to_have_text("step 400 of many")
-
-
-def test_a_line_is_chosen_by_its_number_and_lines_are_wrapped_or_not(
+def test_fresh_output_is_asked_for_a_line_chosen_and_lines_are_wrapped_or_not(
     page: Page, live_server: LiveServer, claimed: factories.Claimed, login: Login,
     complaints: Complaints,
 ) -> None:  # fmt: skip
     _print(claimed, b"w" * 1500 + b"\n")
-    login(factories.person("bob"))
-    page.set_viewport_size(NARROW)
+    login(factories.person("alice"))
+    page.set_viewport_size(NARROW)  # type: ignore[arg-type]
     page.goto(_address(live_server, claimed))
+    page.get_by_role("button", name="Ask for fresh output").click()
+    expect(page.get_by_text("The pilot will be asked with its next heartbeat.")).to_be_visible()
+    expect(page.locator("#L501")).to_be_in_viewport()
+    assert Attempt.objects.get().peek_until is not None
 
     page.locator("#L495 .no").click()
     expect(page.locator("#L495")).to_be_in_viewport()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 
 from django.urls import reverse
@@ -11,7 +10,7 @@ from playwright.sync_api import Page, expect
 from pytest_django.live_server_helper import LiveServer
 
 from tests import factories
-from tests.e2e.conftest import Complaints
+from tests.e2e.conftest import NARROW, Complaints
 from wms.core.models import User
 from wms.dags.lifecycle import apply_to_dags
 from wms.notices import fanout
@@ -20,7 +19,7 @@ from wms.notices.models import Notice, Subscription
 Login = Callable[[User], None]
 
 
-def test_who_asked_on_a_dags_page_sees_in_the_rail_that_it_failed(
+def test_who_asked_on_a_dags_page_sees_in_the_rail_that_it_failed_and_how_many_are_unread(
     page: Page, live_server: LiveServer, login: Login, complaints: Complaints
 ) -> None:
     people = factories.people()
@@ -50,40 +49,14 @@ def test_who_asked_on_a_dags_page_sees_in_the_rail_that_it_failed(
     expect(page.get_by_role("button", name="Notify me")).to_be_visible()
     assert not Subscription.objects.exists()
 
-
-def test_the_account_is_managed_by_keyboard(
-    page: Page, live_server: LiveServer, login: Login, complaints: Complaints
-) -> None:
-    login(factories.person("alice"))
-
-    page.goto(live_server.url + reverse("web:dashboard"))
-    page.get_by_role("link", name=re.compile("^alice")).press("Enter")
-    page.get_by_role("link", name="Notifications").press("Enter")
-    page.get_by_role("button", name="Switch on: a DAG of mine is failing").press("Enter")
-    expect(page.locator("#off-my-dags-failed")).to_be_visible()
-    page.get_by_label("New webhook").fill("https://hooks.example.org/in")
-    page.get_by_label("New webhook").press("Enter")
-    expect(page.locator("#secret-text")).to_contain_text("plw_")
-    page.get_by_role("link", name="API tokens").press("Enter")
-    page.get_by_label("What it is for").fill("nightly")
-    page.get_by_label("What it is for").press("Enter")
-    expect(page.locator("#token-text")).to_contain_text("plt_")
-    assert Subscription.objects.filter(rule="my-dags-failed").count() == 1
-
-
-def test_the_number_of_unread_notices_is_seen_on_a_telephone(
-    page: Page, live_server: LiveServer, login: Login, complaints: Complaints
-) -> None:
-    alice = factories.person("alice")
-    for number in range(120):
-        Notice.objects.create(
-            user=alice, kind="banned", subject_kind="site", subject_id="UW", key=str(number),
-            title="Site UW is banned", happened_at=timezone.now(),
-        )  # fmt: skip
-    login(alice)
-    page.set_viewport_size({"width": 390, "height": 844})
-
-    page.goto(live_server.url + reverse("web:dashboard"))
-
-    expect(page.locator("#unread")).to_be_visible()
+    Notice.objects.bulk_create(
+        Notice(
+            user=people.vera, kind="banned", subject_kind="site", subject_id="UW",
+            key=str(number), title="Site UW is banned", happened_at=timezone.now(),
+        )
+        for number in range(120)
+    )  # fmt: skip
+    page.set_viewport_size(NARROW)  # type: ignore[arg-type]
+    page.evaluate("htmx.trigger('#bell', 'pilotage:bell')")
     expect(page.locator("#unread")).to_have_text("99+")
+    expect(page.locator("#unread")).to_be_visible()

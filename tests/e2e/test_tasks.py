@@ -1,18 +1,17 @@
-"""Common tasks in the browser: rerun a failing DAG, release a held one, save filters."""
+"""Common tasks in the browser: rerun a failing DAG, release a held one; pages that stand still."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
 
-import pytest
 from django.urls import reverse
 from playwright.sync_api import Page, expect
 from pytest_django.live_server_helper import LiveServer
 
-from portal.personal.models import Preferences
 from tests import factories
 from tests.e2e.conftest import NARROW, WIDE, Complaints
+from tests.e2e.page_checks import REFRESH
 from tests.e2e.production import Production
 from wms.core.actors import Actor
 from wms.core.models import User
@@ -59,9 +58,10 @@ def _tab_to(page: Page, selector: str) -> None:
     raise AssertionError(f"Tab never comes to {selector}")
 
 
-def test_a_held_dag_is_found_read_and_released_without_a_mouse(
+def test_a_held_dag_is_found_released_and_held_again_without_a_mouse(
     page: Page, live_server: LiveServer, login: Login, complaints: Complaints
 ) -> None:
+    complaints.expected = {400}
     people = factories.people()
     dag = factories.running_dag(people.alice, name="higgs.dag")
     hold_dags([dag.pk], actor=Actor.person(people.alice), reason="the input is wrong")
@@ -74,82 +74,31 @@ def test_a_held_dag_is_found_read_and_released_without_a_mouse(
     _tab_to(page, f"#needy-{dag.pk}")
     page.keyboard.press("Enter")
     expect(page.locator("#live .reason")).to_have_text("the input is wrong")
+    release = page.locator("#steer-release summary")
     _tab_to(page, "#steer-release summary")
+    page.keyboard.press("Enter")
+    page.keyboard.press("Escape")
+    expect(page.locator("#reason-release")).to_be_hidden()
+    expect(release).to_be_focused()
+    expect(release).to_have_css("outline-style", "solid")
     page.keyboard.press("Enter")
     _tab_to(page, "#steer-release button[type=submit]")
     page.keyboard.press("Enter")
-
     expect(page.get_by_role("status")).to_contain_text("is released")
     assert Dag.objects.get(pk=dag.pk).state == "running"
 
-
-#: Each time of the page as it is read, and texts that hold a time and are none.
-_TIMES = """() => {
-  const times = [...document.querySelectorAll("main time.at")]
-    .map((each) => [each.dateTime, each.textContent]);
-  const walker = document.createTreeWalker(document.querySelector("main"), NodeFilter.SHOW_TEXT);
-  const loose = [];
-  while (walker.nextNode()) {
-    const node = walker.currentNode;
-    const isTime = /\\d{4}-\\d\\d-\\d\\d.\\d\\d:\\d\\d/.test(node.data);
-    if (isTime && !node.parentElement.closest("time, script")) loose.push(node.data.trim());
-  }
-  return {times, loose};
-}"""
-
-
-def test_another_zone_changes_every_time_of_a_page(
-    page: Page, live_server: LiveServer, made: Production, login: Login, complaints: Complaints
-) -> None:
-    login(made.people.olga)
-    pages = [
-        reverse("web:dag", args=[made.rich.pk]),
-        reverse("web:dag", args=[made.failed.pk]) + "?tab=events",
-        reverse("web:job", args=[made.job.pk]),
-        reverse("web:site", args=[made.site.name]),
-        reverse("web:pilot", args=[made.pilot.pk]),
-    ]
-    seen = {}
-    for zone in ("UTC", "Asia/Kolkata"):
-        Preferences.objects.update_or_create(user=made.people.olga, defaults={"time_zone": zone})
-        for address in pages:
-            page.goto(live_server.url + address)
-            seen[zone, address] = page.evaluate(_TIMES)
-
-    for address in pages:
-        before, after = seen["UTC", address]["times"], seen["Asia/Kolkata", address]["times"]
-        assert len(before) == len(after) > 0
-        for (moment, utc), (again, local) in zip(before, after, strict=True):
-            assert moment == again
-            assert utc.endswith("UTC"), (address, utc)
-            assert local.endswith("IST"), (address, local)
-            assert utc[14:19] != local[14:19], (address, utc, local)
-        assert seen["Asia/Kolkata", address]["loose"] == [], address
-
-
-def test_going_back_brings_the_filter_with_its_rows(
-    page: Page, live_server: LiveServer, made: Production, login: Login, complaints: Complaints
-) -> None:
-    login(made.people.olga)
-    page.goto(live_server.url + reverse("web:dags"))
-    page.locator("#facet-running").click()
-    page.wait_for_url("**/dags/?state=running")
-    page.get_by_role("link", name="alice", exact=False).first.click()
-    page.wait_for_url("**owner=alice**")
-    chips = page.locator(".chips .chip")
-    expect(chips).to_have_count(2)
-    rows = page.locator("#live tbody tr .main > a")
-    names = rows.all_inner_texts()
-    rows.first.click()
-    expect(page.get_by_role("heading", name="Progress")).to_be_visible()
-
-    page.go_back()
-
-    expect(chips).to_have_count(2)
-    assert rows.all_inner_texts() == names
-    page.go_back()
-    expect(chips).to_have_count(1)
-    expect(page.locator("#facet-running")).to_have_attribute("aria-current", "true")
+    page.locator("#steer-hold summary").focus()
+    page.keyboard.press("Enter")
+    page.keyboard.press("Tab")
+    page.keyboard.type("   ")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    expect(page.locator("#fault-hold")).to_contain_text("Give a reason")
+    page.locator("#reason-hold").fill("disk full")
+    page.get_by_role("button", name="Hold this DAG").click()
+    expect(page.get_by_role("status")).to_contain_text(f"DAG {dag.pk} is held")
+    row = page.locator("#events-box tbody tr").filter(has_text="disk full").first
+    expect(row).to_contain_text("sam")
 
 
 #: Heard from the first paint on: every part that moved without somebody having asked for it.
@@ -161,23 +110,15 @@ new PerformanceObserver((list) => {
       `${node?.nodeName}.${node?.className} ${JSON.stringify([previousRect, currentRect])}`));
 }).observe({type: "layout-shift", buffered: true});
 """
-_REFRESH = """() => new Promise((resolve) => {
-  const live = document.querySelector("#live");
-  live.addEventListener("htmx:afterRequest", () => setTimeout(resolve, 50), {once: true});
-  htmx.trigger(live, "pilotage:refresh");
-})"""
+_FORGET_MOVES = """() => document.fonts.ready
+  .then(() => new Promise((done) => requestAnimationFrame(() => setTimeout(done))))
+  .then(() => { window.moves.length = 0 })"""
+_PAINTED = "() => new Promise((done) => requestAnimationFrame(() => setTimeout(done)))"
 
 
-@pytest.mark.parametrize("viewport", [WIDE, NARROW], ids=["wide", "narrow"])
 def test_nothing_jumps_while_a_page_is_refreshed(
-    page: Page,
-    live_server: LiveServer,
-    made: Production,
-    login: Login,
-    complaints: Complaints,
-    viewport: dict[str, int],
+    page: Page, live_server: LiveServer, made: Production, login: Login, complaints: Complaints
 ) -> None:
-    page.set_viewport_size(viewport)  # type: ignore[arg-type]
     page.add_init_script(_NOTE_MOVES)
     login(made.people.olga)
     moved = {}
@@ -188,15 +129,37 @@ def test_nothing_jumps_while_a_page_is_refreshed(
         reverse("web:dag", args=[made.running.pk]),
         reverse("web:site", args=[made.site.name]),
     ):
+        page.set_viewport_size(WIDE)  # type: ignore[arg-type]
         page.goto(live_server.url + address)
-        page.evaluate("document.fonts.ready.then(() => { window.moves.length = 0 })")
-        for number in range(3):
-            # Something has changed each time, so that the part is exchanged.
-            Dag.objects.filter(pk=made.running.pk).update(name=f"zmumu-{number}")
-            made.people.bob.jobs.filter(state="waiting").update(state_reason=f"turn {number}")
-            page.evaluate(_REFRESH)
-        page.evaluate("() => new Promise((done) => requestAnimationFrame(() => setTimeout(done)))")
-        if moves := page.evaluate("window.moves"):
-            moved[address] = moves
+        for viewport in (WIDE, NARROW):
+            page.set_viewport_size(viewport)  # type: ignore[arg-type]
+            page.evaluate(_FORGET_MOVES)
+            for number in range(2):
+                # Something has changed each time, so that the part is exchanged.
+                name = f"zmumu-{viewport['width']}-{number}"
+                Dag.objects.filter(pk=made.running.pk).update(name=name)
+                made.people.bob.jobs.filter(state="waiting").update(state_reason=name)
+                page.evaluate(REFRESH)
+            page.evaluate(_PAINTED)
+            if moves := page.evaluate("window.moves"):
+                moved[address, viewport["width"]] = moves
 
     assert moved == {}
+
+
+def test_the_head_of_a_list_stands_where_it_is_before_its_script_has_come(
+    page: Page, live_server: LiveServer, login: Login
+) -> None:
+    people = factories.people()
+    factories.job(people.alice)
+    login(people.sam)
+    head = page.locator("thead a.sort").first
+    page.route("**/js/bulk*.js", lambda route: route.abort())
+    page.goto(live_server.url + reverse("web:jobs"))
+    before = head.bounding_box()
+
+    page.unroute("**/js/bulk*.js")
+    page.reload()
+
+    expect(page.locator("#pick-page")).to_be_visible()
+    assert head.bounding_box() == before

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import timedelta
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -15,7 +15,7 @@ from pytest_django.live_server_helper import LiveServer
 
 from tests.e2e import history_data
 from tests.e2e.conftest import WIDE, Complaints
-from tests.e2e.page_checks import look, look_narrow
+from tests.e2e.page_checks import bring_axe, look, look_narrow
 from tests.e2e.production import Production
 from tests.e2e.walk_pages import NO_PAGES, admin_pages, is_made_alike, pages_of
 from tests.portal.routes import routes
@@ -24,6 +24,9 @@ from wms.failures.models import FailureRule
 from wms.sites.models import Site
 
 Login = Callable[[User], None]
+#: Lists in which a line is two lines of text high at most, in pixels.
+_LOW, _TWO_LINES = {"dags", "jobs", "task-queues", "audit"}, 40
+_HEIGHTS = "(rows) => rows.map((row) => Math.round(row.getBoundingClientRect().height))"
 
 
 def _view_of(address: str) -> str:
@@ -33,17 +36,13 @@ def _view_of(address: str) -> str:
         return ""
 
 
-@pytest.mark.slow
-def test_every_page_of_the_portal_is_in_the_walk(made: Production) -> None:
-    walked = {
-        _view_of(each) for each in (*pages_of(made).values(), *admin_pages(made).values())
-    } | {"web:login"}
+def _check_that_none_is_left_out(addresses: Iterable[str]) -> None:
+    walked = {_view_of(each) for each in addresses} | {"web:login"}
     there = {
         route.name
         for route in routes()
         if route.name.startswith(("web:", "admin:")) and not is_made_alike(route.name)
     }
-
     assert there - walked - NO_PAGES == set(), "pages that nobody looks at"
     assert NO_PAGES - there == set(), "addresses that are gone"
     assert NO_PAGES & walked == set(), "pages that are said to be none"
@@ -51,23 +50,24 @@ def test_every_page_of_the_portal_is_in_the_walk(made: Production) -> None:
 
 @pytest.fixture
 def past_of_sites(made: Production) -> None:
-    """What the charts draw, a week at most."""
+    """What the charts draw, a day at most."""
     sites = list(Site.objects.values_list("name", flat=True))
-    history_data.fill(timezone.now(), sites, back=timedelta(days=8))
+    history_data.fill(timezone.now(), sites, back=timedelta(days=2))
 
 
 @pytest.fixture
 def look_at(page: Page, live_server: LiveServer, pictures: Path | None) -> Callable[..., list[str]]:
     """Looks at a page by its address, else at the one that is open, and returns what is wrong."""
+    bring_axe(page)
 
     def look_at(name: str, address: str | None = None) -> list[str]:
         page.set_viewport_size(WIDE)  # type: ignore[arg-type]
         if address is not None:
             page.goto(live_server.url + address)
-        return [
-            *look(page, name, pictures=pictures),
-            *look_narrow(page, name, pictures=pictures),
-        ]
+        faults = look(page, name, pictures=pictures)
+        if name in _LOW:
+            faults += _high_lines(page, name)
+        return faults + look_narrow(page, name, pictures=pictures)
 
     return look_at
 
@@ -83,10 +83,12 @@ def test_every_page_is_accessible_and_quiet(
     look_at: Callable[..., list[str]],
 ) -> None:
     complaints.expected = {404}
+    pages = pages_of(made)
+    _check_that_none_is_left_out([*pages.values(), *admin_pages(made).values()])
     faults = look_at("login", reverse("web:login"))
 
     login(made.people.olga)
-    for name, address in pages_of(made).items():
+    for name, address in pages.items():
         faults += look_at(name, address)
     page.set_viewport_size(WIDE)  # type: ignore[arg-type]
     _try_a_rule(page, live_server)
@@ -105,6 +107,12 @@ def test_every_page_of_the_administration_is_accessible_and_quiet(
         faults += look_at(name, address)
 
     assert not faults, "\n".join(faults[:20])
+
+
+def _high_lines(page: Page, name: str) -> list[str]:
+    heights = page.locator("#live table.data tbody tr").evaluate_all(_HEIGHTS)
+    assert heights
+    return [f"{name}: a line is {max(heights)} px high"] if max(heights) > _TWO_LINES else []
 
 
 def _try_a_rule(page: Page, live_server: LiveServer) -> None:

@@ -15,6 +15,8 @@ from portal.web.dags.page import TABS
 from tests.e2e.account_data import account_pages
 from tests.e2e.campaign_data import CAMPAIGN, campaign, schedules
 from tests.e2e.cluster_data import clusters
+from tests.e2e.gate_data import deciding_dag
+from tests.e2e.pilot_data import tested_pilot
 from tests.e2e.placement_data import placement_pages
 from tests.e2e.production import Production, bulk_operations
 from tests.e2e.trial_data import trial_pages
@@ -63,6 +65,7 @@ def pages_of(made: Production) -> dict[str, str]:
     cluster, removed = clusters(made.people)
     campaign(made.people, made.failed, (cluster, removed))
     schedule = schedules(made.people.alice, made.running)
+    deciding = deciding_dag(made.people.sam)
     script = ScriptRun.objects.filter(node__dag=made.rich).latest("pk")
     return {
         "dashboard": reverse("web:dashboard"),
@@ -81,11 +84,12 @@ def pages_of(made: Production) -> dict[str, str]:
             if tab != "overview"
         },
         "dag-running-graph": reverse("web:dag", args=[made.running.pk]) + "?tab=graph",
-        "dag-running-around": reverse("web:dag", args=[made.running.pk]) + "?tab=graph&q=merge",
         "dag-running-blocking": reverse("web:dag", args=[made.running.pk])
         + "?tab=nodes&show=blocking",
         "dag-failed-rescue": reverse("web:dag", args=[made.failed.pk]) + "?tab=rescue",
         "dag-inner": reverse("web:dag", args=[made.inner.pk]),
+        "dag-gates": reverse("web:dag", args=[deciding.pk]),
+        "dag-gates-graph": reverse("web:dag", args=[deciding.pk]) + "?tab=graph",
         "dag-limits": reverse("web:dag-limits", args=[made.rich.pk]),
         "dag-grow": reverse("web:dag-grow", args=[made.rich.pk]),
         "rescue": reverse("web:rescue", args=[made.failed.pk]),
@@ -117,33 +121,28 @@ def pages_of(made: Production) -> dict[str, str]:
         "submit-placements": reverse("web:submit-placements"),
         "clusters": reverse("web:clusters"),
         "clusters-none": reverse("web:clusters") + "?label=nothing",
-        "clusters-fault": reverse("web:clusters") + "?state=lost",
         "cluster": reverse("web:cluster", args=[cluster.pk]),
         "cluster-removed": reverse("web:cluster", args=[removed.pk]),
-        "jobs-of-cluster": f"{reverse('web:jobs')}?cluster={cluster.pk}&state=failed",
         "jobs": reverse("web:jobs"),
         "job": reverse("web:job", args=[made.job.pk]),
         "task-queues": reverse("web:task-queues"),
-        "task-queues-filtered": reverse("web:task-queues") + "?owner=alice&sort=-priority",
         "task-queues-none": reverse("web:task-queues") + "?tag=nothing",
-        "task-queues-fault": reverse("web:task-queues") + "?sort=size",
         "task-queue": reverse("web:task-queue", args=[made.task_queue.pk]),
         "sites": reverse("web:sites"),
         "site": reverse("web:site", args=[made.site.name]),
         "frontends": reverse("web:frontends"),
         "frontend": reverse("web:frontend", args=["icecube"]),
-        "frontend-default": reverse("web:frontend", args=["-"]),
         "factory": reverse("web:factory", args=["north"]),
         "suspected-node": reverse(
             "web:suspected-node", args=[SuspectedNode.objects.latest("pk").pk]
         ),
         "pilots": reverse("web:pilots"),
         "pilot": reverse("web:pilot", args=[made.pilot.pk]),
+        "pilot-tested": reverse("web:pilot", args=[tested_pilot(made).pk]),
         "pilot-log": reverse("web:pilot-log", args=[made.pilot.pk]),
         "explain": reverse("web:explain"),
         "explain-dag": f"{explain}?dag={made.idle.pk}",
         "explain-what-if": f"{explain}?dag={made.idle.pk}&change=Requirements+%3D+false",
-        "explain-running": f"{explain}?dag={made.running.pk}",
         "explain-job": f"{explain}?job={made.job.pk}",
         "explain-task-queue": f"{explain}?task_queue={made.task_queue.pk}",
         "explain-site": f"{explain}?site={made.site.name}&site_change=MaxMatches+%3D+9",
@@ -153,8 +152,6 @@ def pages_of(made: Production) -> dict[str, str]:
         "cycle": reverse("web:cycle", args=[NegotiationCycle.objects.latest("matches", "pk").pk]),
         "shares": reverse("web:shares"),
         "history": reverse("web:history"),
-        "dashboard-mine": reverse("web:dashboard") + "?show=mine&within=7d",
-        "jobs-filtered": reverse("web:jobs") + "?state=failed,stalled&owner=!charlie",
         "queue": reverse("web:queue", args=[made.site.name, "long"]),
         "queue-shared": reverse("web:queue", args=[made.site.name, "short"]),
         "errors": reverse("web:errors"),
@@ -163,7 +160,6 @@ def pages_of(made: Production) -> dict[str, str]:
         "error-rules": reverse("web:error-rules"),
         "error-rule": reverse("web:error-rule", args=[FailureRule.objects.order_by("pk")[0].pk]),
         "error-rule-new": reverse("web:new-error-rule"),
-        "history-week": reverse("web:history") + f"?range=1w&site={made.site.name}",
         "history-table": reverse("web:history-table", args=["pilots"]) + "?range=1d",
         "efficiency": reverse("web:efficiency"),
         "efficiency-compared": reverse("web:efficiency") + "?by=label&compare=before",

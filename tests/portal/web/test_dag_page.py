@@ -17,9 +17,16 @@ from tests.query_counts import statements_of
 from wms.dags.models import Dag, Edge, Node
 from wms.dags.reading.drawing_states import DRAWN
 
+pytestmark = pytest.mark.django_db
 
-@pytest.fixture
-def chain(people: SimpleNamespace) -> Dag:
+
+@pytest.fixture(scope="module")
+def people(module_rows: None) -> SimpleNamespace:
+    return factories.people()
+
+
+@pytest.fixture(scope="module")
+def chain_of_all(people: SimpleNamespace) -> Dag:
     """Three nodes, one after another, of which the second failed."""
     dag = factories.running_dag(people.alice, node_count=3, is_chain=True)
     pilot = factories.pilot(dag.site.queues.get())
@@ -27,8 +34,12 @@ def chain(people: SimpleNamespace) -> Dag:
     factories.turn()
     factories.run_job(pilot, exit_code=1)
     factories.turn()
-    dag.refresh_from_db()
     return dag
+
+
+@pytest.fixture
+def chain(chain_of_all: Dag, db: None) -> Dag:
+    return Dag.objects.get(pk=chain_of_all.pk)
 
 
 def _page(client: Client, dag: Dag, **query: str):

@@ -320,8 +320,13 @@ def test_the_calendar_shows_what_takes_away_some_of_its_days(
     assert f'id="window-{later.pk}"' in after
 
 
-@pytest.mark.parametrize("first", ["", "x", "2026-02-30", "0001-01-01", "9999-12-31", "-5"])
-@pytest.mark.parametrize("days", ["7", "0", "10000000", "x"])
+@pytest.mark.parametrize(
+    ("first", "days"),
+    [
+        ("", "x"), ("x", "7"), ("2026-02-30", "0"), ("-5", "7"), ("0001-01-01", "10000000"),
+        ("9999-12-31", "10000000"),
+    ],
+)  # fmt: skip
 def test_any_address_of_the_calendar_is_drawn(
     alice: Client, sites: list[Site], first: str, days: str
 ) -> None:

