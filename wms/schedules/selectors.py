@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from django.db.models import QuerySet
+from django.db.models import OuterRef, QuerySet, Subquery
 
 from wms.accounting.walls import Walls, seen_by
 from wms.core.errors import NotFound
@@ -21,8 +21,16 @@ def visible_schedules(user: User) -> QuerySet[Schedule]:
 
 
 def listed_schedules(user: User) -> QuerySet[Schedule]:
-    """Visible schedules with what a list shows, latest first."""
-    return visible_schedules(user).select_related("owner", "accounting_group").order_by("-pk")
+    """Visible schedules with what a list shows, latest first.
+
+    `last_outcome` and `last_dag_id` tell of the latest time that has come.
+    """
+    latest = ScheduleRun.objects.filter(schedule=OuterRef("pk")).order_by("-planned_at")
+    shown = visible_schedules(user).select_related("owner", "accounting_group").order_by("-pk")
+    return shown.annotate(
+        last_outcome=Subquery(latest.values("outcome")[:1]),
+        last_dag_id=Subquery(latest.values("dag_id")[:1]),
+    )
 
 
 def find_schedule(user: User, schedule_id: int) -> Schedule:

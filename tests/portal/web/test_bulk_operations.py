@@ -147,7 +147,10 @@ def test_the_items_are_paged_and_chosen_by_outcome(people: SimpleNamespace, alic
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "action"),
-    [("jobs", "kill"), ("pilots", "drain"), ("sites", "ban"), ("placements", "remove")],
+    [
+        ("jobs", "kill"), ("clusters", "hold"), ("schedules", "pause"), ("pilots", "drain"),
+        ("sites", "ban"), ("placements", "remove"),
+    ],
 )
 def test_each_list_leads_to_previews_and_operations_of_its_objects(
     people: SimpleNamespace, browser_of: Browser, name: str, action: str
