@@ -90,9 +90,7 @@ class ScheduleFilter(ListFilter):
 
     name = Texts(label="Name contains")
     state = Words(choices=ScheduleState.choices, label="State")
-    outcome = Words(
-        field_name="last_outcome", choices=RunOutcome.choices, label="Latest outcome"
-    )
+    outcome = Words(field_name="last_outcome", choices=RunOutcome.choices, label="Latest outcome")
     owner = Owners(field_name="owner_id", label="Owner")
     group = Words(field_name="accounting_group__name", label="Group")
     label = Labels(label="Label")

@@ -203,7 +203,9 @@ SCHEDULES = Kind(
             arguments=(_PRIORITY,),
         ),
         labelling(
-            "schedule", relabel_schedules, obstacles=[_NOT_REMOVED],
+            "schedule",
+            relabel_schedules,
+            obstacles=[_NOT_REMOVED],
             remark="DAGs that are submitted from now on have the same.",
         ),
         Action(

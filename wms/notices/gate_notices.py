@@ -1,4 +1,4 @@
-"""Notices that a gate waits: their keys, and the gates that still wait for the yes of who reads them."""
+"""Notices that a gate waits: their keys, and the gates that their reader may still decide."""
 
 from __future__ import annotations
 

@@ -148,9 +148,7 @@ def prioritise_schedules(
     except ValueError as error:
         raise InvalidInput.of(str(error), field="priority") from None
     changes = dict.fromkeys(schedules, number)
-    return _changed(
-        changes, "priority", "prioritise schedule", actor, reason, {"priority": number}
-    )
+    return _changed(changes, "priority", "prioritise schedule", actor, reason, {"priority": number})
 
 
 def _changeable(ids: Collection[int], actor: Actor, reason: str, event: str) -> list[Schedule]:

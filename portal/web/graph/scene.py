@@ -175,7 +175,8 @@ def scene_of(
         # In the order in which they are read, which is that of the keyboard.
         boxes=sorted(boxes, key=lambda box: (box.x, box.y)),
         wires=[
-            _wire(boxes[a], boxes[b], count, told.get((a, b), ())) for (a, b), count in shown.items()
+            _wire(boxes[a], boxes[b], count, told.get((a, b), ()))
+            for (a, b), count in shown.items()
         ],
         width=width,
         height=height,

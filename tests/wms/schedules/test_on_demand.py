@@ -1,4 +1,4 @@
-"""Schedules whose DAG is submitted when somebody wants it, and labels and priority of DAGs to come."""
+"""Schedules whose DAG is submitted on demand, and labels and priority of the DAGs to come."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests import factories
 from tests.wms.bulk.conftest import finish
 from tests.wms.bulk.conftest import outcomes as outcomes_of
 from tests.wms.schedules.test_schedules import MONDAY, make, outcomes
@@ -154,7 +155,8 @@ def test_faulty_labels_and_priorities_change_nothing(
     assert not schedule.events.exists()
 
 
-def test_many_are_paused_in_bulk_as_far_as_one_may(alice: User, bob: User) -> None:
+def test_many_are_paused_in_bulk_as_far_as_one_may(alice: User) -> None:
+    bob = factories.person("bob")
     own, paused, foreign = make(alice), make(alice, name="paused"), make(bob)
     pause_schedules([paused.pk], **WHY)
 

@@ -157,7 +157,6 @@ class ParseState:
         self._values = 0
         self._ends = 0
 
-
     def note_addition(self, what: str, location: SourceLocation, command: str) -> None:
         """Note what plain DAGMan does not know; those beyond the limit are dropped."""
         if len(self.spec.additions) < MAX_FINDINGS:

@@ -27,7 +27,10 @@ _STEERINGS = {
 
 
 class Command(BaseCommand):
-    help = "Steer one DAG, job, cluster, schedule or pilot, as the pages do; recorded with the user's name."
+    help = (
+        "Steer one DAG, job, cluster, schedule or pilot, as the pages do; recorded with the user's "
+        "name."
+    )
 
     def add_arguments(self, parser: CommandParser) -> None:
         commands = parser.add_subparsers(dest="what", required=True)

@@ -1,4 +1,4 @@
-"""What plain DAGMan does not know: each addition is noted with its line, and is in the reference."""
+"""Additions to the language of DAGMan: each is noted with its line, and is in the reference."""
 
 from __future__ import annotations
 
