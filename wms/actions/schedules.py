@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-from django.db.models import Count, Min, QuerySet
+from django.db.models import Count, Min, Q, QuerySet
 
 from wms.actions.actions import Action, InApi, InBulk, InShell, OnPage
 from wms.actions.arguments import Argument, ArgumentType, Order
 from wms.actions.kinds import Kind, actions, of_many, one_alone, one_of_many
 from wms.actions.labels import labelling
-from wms.actions.obstacles import of_state
+from wms.actions.obstacles import of_state, when
 from wms.core.models import User
 from wms.core.transitions import Applied
 from wms.dags.priorities import USUAL_PRIORITY
@@ -24,7 +24,7 @@ from wms.schedules.cron import MAX_TEXT
 from wms.schedules.models import Schedule
 from wms.schedules.on_demand import run_schedules
 from wms.schedules.policy import may_steer
-from wms.schedules.selectors import visible_schedules
+from wms.schedules.selectors import has_unfinished_dag, visible_schedules
 from wms.schedules.states import NOTES, TRANSITIONS, ScheduleState
 
 _TERMS = (
@@ -61,6 +61,10 @@ _PRIORITY = Argument(
     in_api="From 0 to 10; the usual one is 1.",
 )
 _NOT_REMOVED = of_state(NOTES["change"])
+_DOES_NOT_OVERLAP = when(
+    Q(allows_overlap=False) & Q(has_unfinished_dag()),
+    "it does not overlap, and its DAG before has not ended",
+)
 
 
 def _run(schedule_id: int, order: Order) -> Applied:
@@ -121,7 +125,7 @@ SCHEDULES = Kind(
         Action(
             "run",
             "Run now",
-            [of_state(NOTES["run"])],
+            [of_state(NOTES["run"]), _DOES_NOT_OVERLAP],
             _run,
             page=OnPage(
                 "Its DAG is submitted now, in the name of its owner; its times stay as they are. "

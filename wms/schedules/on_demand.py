@@ -16,9 +16,10 @@ from wms.core.errors import Conflict, ReasonRequired
 from wms.dags.models import Dag
 from wms.schedules.lifecycle import SCHEDULES
 from wms.schedules.models import Schedule
+from wms.schedules.selectors import unfinished_dags
 from wms.schedules.services import locked_schedules
 from wms.schedules.states import NOTES, RunOutcome
-from wms.schedules.submitting import forget_old_runs, record_run, submit_dag_of, unfinished_dag
+from wms.schedules.submitting import forget_old_runs, record_run, submit_dag_of
 
 
 @transaction.atomic
@@ -38,7 +39,7 @@ def run_schedules(ids: Collection[int], *, actor: Actor, reason: str) -> dict[in
 def _run(schedule: Schedule, *, actor: Actor, reason: str) -> Dag:
     if schedule.state not in NOTES["run"]:
         raise Conflict(f"Schedule {schedule.pk} is {schedule.state}: its files are gone.")
-    before = unfinished_dag(schedule)
+    before = unfinished_dags(schedule).first()
     if before is not None and not schedule.allows_overlap:
         raise Conflict(
             f"Schedule {schedule.pk} does not overlap, and DAG {before.pk} of it is {before.state}."

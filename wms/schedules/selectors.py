@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from django.db.models import OuterRef, QuerySet, Subquery
+from django.db.models import Exists, OuterRef, QuerySet, Subquery
 
 from wms.accounting.walls import Walls, seen_by
 from wms.core.errors import NotFound
 from wms.core.models import User
+from wms.dags.models import Dag
+from wms.dags.states import DAG_TERMINAL
 from wms.schedules.models import Schedule, ScheduleEvent, ScheduleFile, ScheduleRun
 
 #: Events that a page tells.
@@ -39,6 +41,18 @@ def find_schedule(user: User, schedule_id: int) -> Schedule:
     if found is None:
         raise NotFound(f"There is no schedule {schedule_id}, or you may not see it.")
     return found
+
+
+def unfinished_dags(schedule: Schedule | OuterRef) -> QuerySet[Dag]:
+    """DAGs of a schedule that have not ended, as it submitted them or as further runs of these."""
+    workspaces = Dag.objects.filter(schedule_runs__schedule=schedule).values("workspace")
+    alive = Dag.objects.filter(workspace__in=workspaces, parent_node=None)
+    return alive.exclude(state__in=DAG_TERMINAL).order_by("pk")
+
+
+def has_unfinished_dag() -> Exists:
+    """Condition on schedules: a DAG of theirs has not ended."""
+    return Exists(unfinished_dags(OuterRef(OuterRef("pk"))))
 
 
 def runs_of(schedule: Schedule) -> QuerySet[ScheduleRun]:

@@ -29,6 +29,7 @@ from wms.jobs.content.blobs import open_blob
 from wms.schedules.cron import next_time, next_times, parse_cron, zone_named
 from wms.schedules.lifecycle import NEWS_TOPIC
 from wms.schedules.models import Schedule, ScheduleRun
+from wms.schedules.selectors import unfinished_dags
 from wms.schedules.states import TOLD, RunOutcome, ScheduleState
 
 log = structlog.get_logger(__name__)
@@ -129,7 +130,7 @@ def _latest_before(schedule: Schedule, now: datetime) -> Iterator[datetime]:
 def _run(schedule: Schedule, planned: datetime, now: datetime) -> ScheduleRun:
     if now - planned > timedelta(seconds=schedule.grace_s):
         return record_run(schedule, planned, RunOutcome.MISSED, now, reason=_too_late(now))
-    before = unfinished_dag(schedule)
+    before = unfinished_dags(schedule).first()
     if before is not None and not schedule.allows_overlap:
         reason = f"DAG {before.pk} of the time before is {before.state}"
         return record_run(schedule, planned, RunOutcome.OVERLAP, now, reason=reason)
@@ -143,13 +144,6 @@ def _run(schedule: Schedule, planned: datetime, now: datetime) -> ScheduleRun:
 
 def _too_late(now: datetime) -> str:
     return f"it was looked at only at {now.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
-
-
-def unfinished_dag(schedule: Schedule) -> Dag | None:
-    """A DAG of the schedule that has not ended, as it was submitted or as a further run of it."""
-    workspaces = Dag.objects.filter(schedule_runs__schedule=schedule).values("workspace")
-    alive = Dag.objects.filter(workspace__in=workspaces, parent_node=None)
-    return alive.exclude(state__in=DAG_TERMINAL).order_by("pk").first()
 
 
 def submit_dag_of(schedule: Schedule) -> Dag:

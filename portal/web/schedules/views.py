@@ -18,6 +18,7 @@ from portal.web.shared.pages import page, render_page
 from portal.web.shared.stale_forms import seen_by, while_seen, while_version
 from wms.actions.arguments import Order
 from wms.actions.schedules import SCHEDULES
+from wms.actions.selectors import possible_actions
 from wms.core.actors import Actor
 from wms.core.errors import Conflict, NotFound, NotPermitted, PilotageError
 from wms.schedules.changes import terms_of
@@ -123,7 +124,10 @@ def _page(
     request: HttpRequest, schedule_id: int, *, refused: Refused | None = None
 ) -> HttpResponse:
     schedule = find_schedule(request.user, schedule_id)
-    possible = SCHEDULES.possible_on_page(request.user, schedule)
+    # Whether a DAG of it goes on is not told by its row.
+    possible = [
+        action for action in possible_actions(request.user, SCHEDULES, schedule.pk) if action.page
+    ]
 
     def address(name: str) -> str:
         return reverse("web:steer-schedule", args=[schedule.pk, name])

@@ -175,6 +175,7 @@ def test_many_are_run_in_bulk_each_by_itself(alice: User) -> None:
 
     done = _in_bulk("run", alice)
 
+    assert done.frozen_count == 2
     told = outcomes_of(done)
     assert told[free.pk] == ("done", f"submitted as DAG {free.runs.get().dag_id}")
     assert told[busy.pk][0] == "skipped"
