@@ -25,8 +25,8 @@ OF_WRITES: Mapping[str, set[Scope]] = {
     **dict.fromkeys(
         [
             "dags", "dags-follow", "dag-followed-log", "dag-rescue", "dag-grow", "jobs",
-            "cluster-rerun", "schedules", "trials-check", "trials-dry-run", "trial-stop",
-            "placements", "placement-credentials", "placement-credential",
+            "cluster-rerun", "schedules", "schedule-run", "trials-check", "trials-dry-run",
+            "trial-stop", "placements", "placement-credentials", "placement-credential",
         ],
         _SUBMIT,
     ),

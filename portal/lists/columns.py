@@ -173,6 +173,27 @@ CLUSTER_COLUMNS: Sequence[Column] = (
     Column("created", "Submitted", _one("created_at", "submitted_at")),
     Column("reason", "Reason", _one("state_reason", "reason")),
 )
+SCHEDULE_COLUMNS: Sequence[Column] = (
+    Column("schedule", "Schedule", {**_one("pk", "id"), **_one("name")}, is_fixed=True),
+    Column("state", "State", _one("state")),
+    Column("times", "Times", {**_one("cron"), **_one("time_zone")}),
+    Column("next", "Next", _one("next_at")),
+    Column("outcome", "Latest", {**_one("last_outcome"), **_one("last_dag_id", "last_dag")}),
+    Column("owner", "Owner", _one("owner.username", "owner")),
+    Column("group", "Group", _from("accounting_group", group="name"), is_usual=False),
+    Column("labels", "Labels", {"labels": lambda schedule: " ".join(schedule.labels)}),
+    Column("priority", "Priority", _one("priority"), is_usual=False, style="num"),
+    Column(
+        "overlap",
+        "Overlap",
+        _one("allows_overlap"),
+        is_usual=False,
+        hint="Submitted also while the DAG before has not ended",
+    ),
+    Column("since", "In its state since", _one("state_since"), is_usual=False),
+    Column("created", "Made", _one("created_at"), is_usual=False),
+    Column("reason", "Reason", _one("state_reason", "reason")),
+)
 PILOT_COLUMNS: Sequence[Column] = (
     Column("pilot", "Pilot", {**_one("pk", "id"), **_one("uuid")}, is_fixed=True),
     Column("state", "State", _one("state")),

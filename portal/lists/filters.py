@@ -36,7 +36,7 @@ from wms.placement.catalogue.models import LogicalFile
 from wms.placement.models import PlacementRequest
 from wms.placement.states import RequestKind, RequestState
 from wms.schedules.models import Schedule
-from wms.schedules.states import ScheduleState
+from wms.schedules.states import RunOutcome, ScheduleState
 from wms.sites.models import Site
 from wms.sites.standing import STANDING_WORDS, statuses_of_sites
 from wms.sites.states import SiteState
@@ -86,13 +86,26 @@ class DagFilter(ListFilter):
 
 
 class ScheduleFilter(ListFilter):
-    """Schedules by state, owner, group, label and name."""
+    """Schedules by state, latest outcome, owner, group, label, name and time."""
 
     name = Texts(label="Name contains")
     state = Words(choices=ScheduleState.choices, label="State")
+    outcome = Words(field_name="last_outcome", choices=RunOutcome.choices, label="Latest outcome")
     owner = Owners(field_name="owner_id", label="Owner")
     group = Words(field_name="accounting_group__name", label="Group")
     label = Labels(label="Label")
+    reason = Texts(field_name="state_reason", label="Reason contains")
+    zone = Words(field_name="time_zone", label="Time zone")
+    next = Moments(field_name="next_at", label="Next time")
+    created = Moments(field_name="created_at", label="Made")
+    since = Moments(field_name="state_since", label="In its state since")
+    id = Numbers(smallest=1, label="Number")
+    sort = Sorting(
+        newest("Made", "created"),
+        by_text("name", "Name", "name", "schedule"),
+        by_time("next", "Next time", "next_at", falls_first=False, is_nullable=True),
+        by_time("since", "In its state since", "state_since"),
+    )
 
     class Meta:
         model = Schedule

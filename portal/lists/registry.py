@@ -26,6 +26,7 @@ from portal.lists.filters import (
     DagFilter,
     PilotFilter,
     PlacementFilter,
+    ScheduleFilter,
     SiteFilter,
     TaskQueueFilter,
 )
@@ -53,6 +54,8 @@ from wms.pilots.states import PilotState
 from wms.placement.models import PlacementRequest
 from wms.placement.selectors import listed_requests
 from wms.placement.states import RequestState
+from wms.schedules.selectors import listed_schedules
+from wms.schedules.states import ScheduleState
 from wms.sites.downtimes.selectors import DowntimeState, listed_downtimes
 from wms.sites.selectors import visible_sites
 from wms.taskqueues.listing import Order as TaskQueueOrder
@@ -233,6 +236,17 @@ LISTS = {
             search="name",
             states=ClusterState.values,
             groups=(_OWNER, GroupBy("group", "Group", F("accounting_group__name")), _REASON),
+        ),
+        ListSpec(
+            name="schedules",
+            title="Schedules",
+            noun="schedule",
+            filter_class=ScheduleFilter,
+            rows=listed_schedules,
+            columns=of.SCHEDULE_COLUMNS,
+            search="name",
+            states=ScheduleState.values,
+            groups=(_OWNER, GroupBy("outcome", "Latest", F("last_outcome")), _REASON),
         ),
         ListSpec(
             name="pilots",

@@ -341,6 +341,7 @@ _SCHEDULE = Entity(
     first=schedules.ScheduleState.ACTIVE,
     terminal=schedules.TERMINAL,
     transitions=schedules.TRANSITIONS,
+    notes=schedules.NOTES,
     state_meanings={
         "active": "its DAG is submitted at each of its times",
         "paused": "nothing is submitted until it is resumed",
@@ -350,6 +351,8 @@ _SCHEDULE = Entity(
         "pause": "a person lets nothing be submitted for now",
         "resume": "a person lets it go on with its next time",
         "remove": "a person ends it for good",
+        "change": "times, overlap, labels or priority of it were changed",
+        "run": "a person let its DAG be submitted at once, beside its times",
     },
 )
 

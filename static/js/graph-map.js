@@ -22,7 +22,7 @@
   let shapes = []; // pictures of them in the colours of the theme
   let sprite = null;
   let view = { x: 0, y: 0, size: 1 };
-  let chosen = { node: -1, parents: [], children: [], href: "" };
+  let chosen = { node: -1, parents: [], children: [], conditional: [], href: "" };
   let isDue = false;
   let grabbed = null;
   let asked = 0;
@@ -145,12 +145,14 @@
     const [x, y] = middle(chosen.node);
     pen.strokeStyle = read("--accent");
     pen.lineWidth = 1.25;
-    pen.beginPath();
     for (const other of [...chosen.parents, ...chosen.children]) {
+      pen.setLineDash(chosen.conditional.includes(other) ? [6, 4] : []);
+      pen.beginPath();
       pen.moveTo(x, y);
       pen.lineTo(...middle(other));
+      pen.stroke();
     }
-    pen.stroke();
+    pen.setLineDash([]);
     const size = Math.max(view.size, 9);
     pen.strokeStyle = read("--ink");
     pen.lineWidth = 2.5;
@@ -160,9 +162,7 @@
   // The view
   function fit() {
     const size = Math.min(canvas.clientWidth / cells.width, canvas.clientHeight / cells.rows) * 0.97;
-    view = { size, x: 0, y: 0 };
-    view.x = (cells.width - canvas.clientWidth / size) / 2;
-    view.y = (cells.rows - canvas.clientHeight / size) / 2;
+    view = { size, x: (cells.width - canvas.clientWidth / size) / 2, y: (cells.rows - canvas.clientHeight / size) / 2 };
     draw();
   }
 
@@ -203,11 +203,10 @@
 
   async function choose(node) {
     if (node < 0) return;
-    chosen = { node, parents: [], children: [], href: "" };
+    chosen = { node, parents: [], children: [], conditional: [], href: "" };
     bringIntoView(node);
     draw();
-    asked += 1;
-    const mine = asked;
+    const mine = (asked += 1);
     const found = await get(`nodes/${node}`);
     if (!found || mine !== asked) return;
     chosen = { node, ...found };
@@ -216,7 +215,6 @@
   }
 
   function tell(found) {
-    const look = looks[codes[chosen.node]];
     const name = document.createElement("a");
     name.href = found.href;
     name.id = "graph-chosen";
@@ -225,7 +223,9 @@
     around.href = found.near_href;
     around.textContent = "Only what is around it";
     const more = found.is_cut ? "more than that many of " : "";
-    const words = `: ${look.word}, level ${found.level}, ${more}${found.parents.length} parents and ${found.children.length} children. ${found.reason} `;
+    const join = found.join && `, ${found.join}`;
+    const when = found.conditions.length ? `Dashed arcs have conditions: ${found.conditions.join("; ")}. ` : "";
+    const words = `: ${looks[codes[chosen.node]].word}, level ${found.level}${join}, ${more}${found.parents.length} parents and ${found.children.length} children. ${found.reason} ${when}`;
     told.replaceChildren(name, words, around);
   }
 

@@ -10,6 +10,7 @@
   const STEP = 1.25;
   const LEGIBLE = 0.75;
   const THINNEST = 0.015;
+  const ENDED = new Set(["done", "failed", "futile", "skipped"]);
   const looks = JSON.parse(document.getElementById("graph-looks").textContent);
   const stacked = JSON.parse(document.getElementById("graph-stacked").textContent);
   const told = document.getElementById("graph-told");
@@ -161,14 +162,33 @@
     box.querySelector("title").textContent = `${box.dataset.name}: ${words.join(", ")}`;
   }
 
+  // Arcs that wait for what becomes of their conditions, by the boxes that they begin at.
+  function undecided() {
+    const wires = svg.querySelectorAll("path.when:not(.holds, .ruled-out)");
+    return new Set([...wires].map((wire) => wire.dataset.from));
+  }
+
+  // What came of conditions is known to the server: it draws the arcs anew.
+  async function readWires() {
+    const answer = await fetch(window.location.href, { credentials: "same-origin" });
+    if (!answer.ok || !svg) return;
+    const found = new DOMParser().parseFromString(await answer.text(), "text/html");
+    const isSame = found.querySelectorAll("#graph-svg .box").length === svg.querySelectorAll(".box").length;
+    if (isSame) svg.querySelector(".wires").replaceWith(document.adoptNode(found.querySelector("#graph-svg .wires")));
+  }
+
   document.addEventListener("pilotage:states", (event) => {
     if (!svg) return;
     const { codes, changed } = event.detail;
     const anew = changed && new Set(changed);
+    const waiting = undecided();
+    let isDecided = false;
     for (const box of svg.querySelectorAll("[data-node]")) {
       const node = Number(box.dataset.node);
       if (!anew || anew.has(node)) paintNode(box, codes[node]);
+      isDecided ||= Boolean(anew?.has(node)) && waiting.has(box.dataset.number) && ENDED.has(looks[codes[node]].state);
     }
+    if (isDecided) readWires();
     for (const [box, nodes] of groups) {
       if (!anew || nodes.some((node) => anew.has(node))) paintGroup(box, nodes, codes);
     }

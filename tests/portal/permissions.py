@@ -198,6 +198,9 @@ POST = {
     "api:schedule-change": STEER,
     "web:change-schedule": STEER,
     "api:schedule-remove": STEER,
+    "api:schedule-run": STEER,
+    "api:schedule-label": STEER,
+    "api:schedule-prioritise": STEER,
     "web:steer-schedule": STEER,
     "api:dag-rescue": "Lffcccc",  # the DAG has not ended
     "api:dag-limits": STEER,

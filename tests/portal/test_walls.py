@@ -62,7 +62,7 @@ _ASKED = (
     "/efficiency/?by=group", "/efficiency/accounts.csv?by=label", "/api/v1/efficiency/?by=user",
     "/api/v1/efficiency/?by=label&compare=before", "/api/v1/failures/?within=all",
     "/dags/?state=running",
-    "/jobs/?state=done&group=owner", "/campaigns/", "/schedules/?all=1",
+    "/jobs/?state=done&group=owner", "/campaigns/", "/schedules/?state=!removed",
     "/api/v1/labels/", "/pilots/?site=UW", "/audit/?kind=dag", "/notices/",
 )  # fmt: skip
 _CHANGED = (Dag, Node, Job, Cluster, Pilot, PlacementRequest, FailureGroup, Schedule)

@@ -16,10 +16,10 @@ from wms.actions.sites_and_pilots import PILOTS, PLACEMENTS, SITES, SUSPECTED_NO
 from wms.core.errors import NotFound
 
 #: Kinds of which many can be chosen in a list.
-KINDS = {kind.name: kind for kind in (DAGS, CLUSTERS, JOBS, PILOTS, PLACEMENTS, SITES)}
+KINDS = {kind.name: kind for kind in (DAGS, CLUSTERS, JOBS, SCHEDULES, PILOTS, PLACEMENTS, SITES)}
 ALL_KINDS = {
     **KINDS,
-    **{kind.name: kind for kind in (FAILURES, SUSPECTED_NODES, QUEUES, SCHEDULES)},
+    **{kind.name: kind for kind in (FAILURES, SUSPECTED_NODES, QUEUES)},
 }
 
 

@@ -25,6 +25,7 @@ from wms.failures.models import Failure, FailureGroup, FailureGroupEvent
 from wms.jobs.directives import Directives
 from wms.jobs.lifecycle import OWNER_TOPIC as JOB_TOPIC
 from wms.jobs.models import JobEvent
+from wms.notices.gate_notices import key_of
 from wms.notices.models import Notice, Rule, SubjectKind
 from wms.schedules.lifecycle import NEWS_TOPIC as SCHEDULE_TOPIC
 from wms.schedules.models import ScheduleRun
@@ -175,7 +176,7 @@ def _read_gates(entries: Collection[InboxEntry], now: datetime) -> list[Occurren
         Occurrence(
             kind=_KIND.WAITING,
             subject=Subject(SubjectKind.DAG, str(event.dag_id)),
-            key=f"node-event:{event.pk}",
+            key=key_of(event.pk),
             title=f"{_name(event.dag)} waits at gate {event.node.name}"[:200],
             text=event.reason,
             at=event.created_at,

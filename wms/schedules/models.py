@@ -98,7 +98,10 @@ class ScheduleFile(models.Model):
 
 
 class ScheduleRun(models.Model):
-    """A time of a schedule that has come, and what became of it; there is one for each time."""
+    """A time of a schedule that has come, and what became of it; there is one for each time.
+
+    A DAG that somebody let be submitted beside the times has one as well.
+    """
 
     schedule = models.ForeignKey(
         Schedule, on_delete=models.CASCADE, related_name="runs", db_index=False
@@ -107,6 +110,13 @@ class ScheduleRun(models.Model):
     outcome = models.CharField(max_length=16, choices=RunOutcome)
     dag = models.ForeignKey(Dag, null=True, on_delete=models.SET_NULL, related_name="schedule_runs")
     reason = models.TextField(blank=True, help_text="Why no DAG was submitted.")
+    asked_by = models.CharField(
+        max_length=160,
+        blank=True,
+        default="",
+        db_default="",
+        help_text="Who let it be submitted beside the times; empty: it was a time of the schedule.",
+    )
     created_at = models.DateTimeField(db_default=Now())
 
     class Meta:

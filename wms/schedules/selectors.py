@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from django.db.models import QuerySet
+from django.db.models import Exists, OuterRef, QuerySet, Subquery
 
 from wms.accounting.walls import Walls, seen_by
 from wms.core.errors import NotFound
 from wms.core.models import User
+from wms.dags.models import Dag
+from wms.dags.states import DAG_TERMINAL
 from wms.schedules.models import Schedule, ScheduleEvent, ScheduleFile, ScheduleRun
 
 #: Events that a page tells.
@@ -21,8 +23,16 @@ def visible_schedules(user: User) -> QuerySet[Schedule]:
 
 
 def listed_schedules(user: User) -> QuerySet[Schedule]:
-    """Visible schedules with what a list shows, latest first."""
-    return visible_schedules(user).select_related("owner", "accounting_group").order_by("-pk")
+    """Visible schedules with what a list shows, latest first.
+
+    `last_outcome` and `last_dag_id` tell of the latest time that has come.
+    """
+    latest = ScheduleRun.objects.filter(schedule=OuterRef("pk")).order_by("-planned_at")
+    shown = visible_schedules(user).select_related("owner", "accounting_group").order_by("-pk")
+    return shown.annotate(
+        last_outcome=Subquery(latest.values("outcome")[:1]),
+        last_dag_id=Subquery(latest.values("dag_id")[:1]),
+    )
 
 
 def find_schedule(user: User, schedule_id: int) -> Schedule:
@@ -31,6 +41,18 @@ def find_schedule(user: User, schedule_id: int) -> Schedule:
     if found is None:
         raise NotFound(f"There is no schedule {schedule_id}, or you may not see it.")
     return found
+
+
+def unfinished_dags(schedule: Schedule | OuterRef) -> QuerySet[Dag]:
+    """DAGs of a schedule that have not ended, as it submitted them or as further runs of these."""
+    workspaces = Dag.objects.filter(schedule_runs__schedule=schedule).values("workspace")
+    alive = Dag.objects.filter(workspace__in=workspaces, parent_node=None)
+    return alive.exclude(state__in=DAG_TERMINAL).order_by("pk")
+
+
+def has_unfinished_dag() -> Exists:
+    """Condition on schedules: a DAG of theirs has not ended."""
+    return Exists(unfinished_dags(OuterRef(OuterRef("pk"))))
 
 
 def runs_of(schedule: Schedule) -> QuerySet[ScheduleRun]:

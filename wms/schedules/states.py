@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from django.db import models
 
 from wms.core.transitions import Transition, TransitionTable
@@ -26,6 +28,7 @@ class RunOutcome(models.TextChoices):
 
 _S = ScheduleState
 TERMINAL = frozenset({_S.REMOVED.value})
+ALIVE = frozenset({_S.ACTIVE.value, _S.PAUSED.value})
 #: Outcomes that the owner is told of.
 TOLD = frozenset({RunOutcome.FAILED.value, RunOutcome.MISSED.value})
 
@@ -39,3 +42,6 @@ TRANSITIONS: TransitionTable = {
     "resume": _step(_S.PAUSED, to=_S.ACTIVE),
     "remove": _step(_S.ACTIVE, _S.PAUSED, to=_S.REMOVED),
 }
+
+#: Events that change no state, with the states in which they are written.
+NOTES: Mapping[str, frozenset[str]] = {"change": ALIVE, "run": ALIVE}

@@ -29,6 +29,7 @@ from wms.jobs.content.blobs import open_blob
 from wms.schedules.cron import next_time, next_times, parse_cron, zone_named
 from wms.schedules.lifecycle import NEWS_TOPIC
 from wms.schedules.models import Schedule, ScheduleRun
+from wms.schedules.selectors import unfinished_dags
 from wms.schedules.states import TOLD, RunOutcome, ScheduleState
 
 log = structlog.get_logger(__name__)
@@ -78,10 +79,10 @@ def serve(schedule_id: int, now: datetime) -> int:
         return 0
     *missed, latest = _times_come(schedule, now)
     for planned in missed[-_MISSED_KEPT:]:
-        _record(schedule, planned, RunOutcome.MISSED, now, reason=_too_late(now))
+        record_run(schedule, planned, RunOutcome.MISSED, now, reason=_too_late(now))
     run = _run(schedule, latest, now)
     _advance(schedule, now)
-    _forget_old(schedule)
+    forget_old_runs(schedule)
     return int(run.outcome == RunOutcome.SUBMITTED)
 
 
@@ -92,7 +93,8 @@ def _give_up(schedule_id: int, now: datetime) -> None:
     if schedule is None:
         return
     *_, latest = _times_come(schedule, now)
-    _record(schedule, latest, RunOutcome.FAILED, now, reason="an error of the portal; see its log")
+    reason = "an error of the portal; see its log"
+    record_run(schedule, latest, RunOutcome.FAILED, now, reason=reason)
     _advance(schedule, now)
 
 
@@ -127,31 +129,24 @@ def _latest_before(schedule: Schedule, now: datetime) -> Iterator[datetime]:
 
 def _run(schedule: Schedule, planned: datetime, now: datetime) -> ScheduleRun:
     if now - planned > timedelta(seconds=schedule.grace_s):
-        return _record(schedule, planned, RunOutcome.MISSED, now, reason=_too_late(now))
-    before = _unfinished(schedule)
+        return record_run(schedule, planned, RunOutcome.MISSED, now, reason=_too_late(now))
+    before = unfinished_dags(schedule).first()
     if before is not None and not schedule.allows_overlap:
         reason = f"DAG {before.pk} of the time before is {before.state}"
-        return _record(schedule, planned, RunOutcome.OVERLAP, now, reason=reason)
+        return record_run(schedule, planned, RunOutcome.OVERLAP, now, reason=reason)
     try:
         with transaction.atomic():
-            dag = _submit(schedule)
+            dag = submit_dag_of(schedule)
     except PilotageError as error:
-        return _record(schedule, planned, RunOutcome.FAILED, now, reason=str(error)[:4000])
-    return _record(schedule, planned, RunOutcome.SUBMITTED, now, dag=dag)
+        return record_run(schedule, planned, RunOutcome.FAILED, now, reason=str(error)[:4000])
+    return record_run(schedule, planned, RunOutcome.SUBMITTED, now, dag=dag)
 
 
 def _too_late(now: datetime) -> str:
     return f"it was looked at only at {now.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
-def _unfinished(schedule: Schedule) -> Dag | None:
-    """A DAG of the schedule that has not ended, as it was submitted or as a further run of it."""
-    workspaces = Dag.objects.filter(schedule_runs__schedule=schedule).values("workspace")
-    alive = Dag.objects.filter(workspace__in=workspaces, parent_node=None)
-    return alive.exclude(state__in=DAG_TERMINAL).order_by("pk").first()
-
-
-def _submit(schedule: Schedule) -> Dag:
+def submit_dag_of(schedule: Schedule) -> Dag:
     """Submit the DAG in the name of the owner. Raises the errors of a submission."""
     with ExitStack() as stack:
         files: dict[str, BinaryIO] = {
@@ -181,7 +176,7 @@ def _submit(schedule: Schedule) -> Dag:
         return submit_dag(submission, owner=schedule.owner, actor=Actor.person(schedule.owner))
 
 
-def _record(
+def record_run(
     schedule: Schedule,
     planned: datetime,
     outcome: RunOutcome,
@@ -189,13 +184,16 @@ def _record(
     *,
     dag: Dag | None = None,
     reason: str = "",
+    asked_by: str = "",
 ) -> ScheduleRun:
+    """Record what became of a time; the owner is told of what was not submitted as planned."""
     run = ScheduleRun.objects.create(
         schedule=schedule,
         planned_at=planned,
         outcome=outcome,
         dag=dag,
         reason=reason,
+        asked_by=asked_by,
         created_at=now,
     )
     if outcome in TOLD:
@@ -218,7 +216,7 @@ def _advance(schedule: Schedule, now: datetime) -> None:
     schedule.save(update_fields=["next_at"])
 
 
-def _forget_old(schedule: Schedule) -> None:
+def forget_old_runs(schedule: Schedule) -> None:
     """Forget records of times beyond those that are kept; DAGs that have not ended stay known."""
     old = schedule.runs.order_by("-planned_at").values("pk")[schedule.kept_runs :]
     kept = Dag.objects.exclude(state__in=DAG_TERMINAL)

@@ -10,6 +10,7 @@ from portal.api.dags.shapes import SubmissionSerializer
 from portal.api.shapes import OptionsField
 from wms.schedules.models import Schedule, ScheduleRun
 from wms.schedules.services import MAX_GRACE_S, MAX_KEPT_RUNS, ScheduleTerms
+from wms.schedules.states import RunOutcome
 
 _USUAL = ScheduleTerms(name="", cron="")
 
@@ -47,12 +48,19 @@ class ScheduleSerializer(serializers.ModelSerializer[Schedule]):
 
     owner = serializers.CharField(source="owner.username", read_only=True)
     group = serializers.SerializerMethodField(help_text="Its accounting group; empty: none.")
+    last_outcome = serializers.ChoiceField(
+        RunOutcome.choices, read_only=True, allow_null=True,
+        help_text="Of the latest time that has come; null: none has.",
+    )  # fmt: skip
+    last_dag = serializers.IntegerField(
+        source="last_dag_id", read_only=True, allow_null=True, help_text="The DAG of that time."
+    )
 
     class Meta:
         model = Schedule
         fields = [
             "id", "name", "owner", "group", "cron", "time_zone", "state", "state_since",
-            "state_reason", "next_at", "created_at",
+            "state_reason", "next_at", "last_outcome", "last_dag", "created_at",
         ]  # fmt: skip
 
     def get_group(self, schedule: Schedule) -> str:
@@ -86,4 +94,6 @@ class ScheduleRunSerializer(serializers.ModelSerializer[ScheduleRun]):
 
     class Meta:
         model = ScheduleRun
-        fields = ["id", "planned_at", "outcome", "dag", "dag_state", "reason", "created_at"]
+        fields = [
+            "id", "planned_at", "outcome", "dag", "dag_state", "reason", "asked_by", "created_at",
+        ]  # fmt: skip

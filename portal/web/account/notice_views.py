@@ -14,6 +14,7 @@ from wms.core.actors import Actor
 from wms.core.errors import InvalidInput
 from wms.dags.reading.selectors import find_dag
 from wms.notices.fanout import MAX_KEPT
+from wms.notices.gate_notices import gates_of
 from wms.notices.models import Rule
 from wms.notices.selectors import own_notices, subscription_to_dag
 from wms.notices.services import mark_read, subscribe, unsubscribe
@@ -29,8 +30,10 @@ def notice_list(request: HttpRequest) -> HttpResponse:
     only_unread = "unread" in request.GET
     if only_unread:
         notices = notices.filter(read_at=None)
+    shown = page_of(notices, request.GET)
     context = {
-        "page": page_of(notices, request.GET),
+        "page": shown,
+        "gates": gates_of(request.user, shown.rows),
         "only_unread": only_unread,
         "kept": MAX_KEPT,
         "unread": request.user.unread_notices(),

@@ -32,7 +32,10 @@ _ITEMS_SHOWN = 50
 _EVENTS_SHOWN = 20
 _PREFIX = "with-"
 #: The names of the kinds in the language of states, and of their pages.
-_ONE = {"dags": "dag", "jobs": "job", "pilots": "pilot", "placements": "placement", "sites": "site"}
+_ONE = {
+    "dags": "dag", "clusters": "cluster", "jobs": "job", "schedules": "schedule", "pilots": "pilot",
+    "placements": "placement", "sites": "site",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,6 +34,9 @@ _POINT = 9
 _LEAST_ROWS = 14
 #: More lines than this are not drawn.
 MOST_WIRES = 4_000
+#: Conditions of one line that are told.
+_CONDITIONS_TOLD = 3
+_OUTCOMES = {None: "", True: "holds", False: "ruled-out"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,11 +90,11 @@ class Wire:
     parent: int
     child: int
     is_thick: bool
-    #: Of the one arc with a condition that it stands for: the expression, cut; all that is told of
-    #: it; and where the expression is written.
+    #: Of the arcs with conditions that it stands for: the expression of one alone, cut; all that is
+    #: told of them; and where the expression is written.
     label: str = ""
     condition: str = ""
-    #: What came of the condition: `holds`, `ruled-out`, or nothing yet.
+    #: What came of all the conditions: `holds`, `ruled-out`, or nothing yet, or different things.
     outcome: str = ""
     label_x: float = 0.0
     label_y: float = 0.0
@@ -157,11 +160,10 @@ def scene_of(
     behind = [place[node] for node in last if node in place]
     parents, children = [a for a, _ in joined], [b for _, b in joined]
     levels, orders = assign_positions(len(elements), parents, children, last=behind)
-    told = {
-        (place[parent], place[child]): condition
-        for (parent, child), condition in conditions.items()
-        if parent in place and child in place
-    }
+    told: dict[tuple[int, int], list[DrawnCondition]] = {}
+    for (parent, child), condition in conditions.items():
+        if parent in place and child in place:
+            told.setdefault((place[parent], place[child]), []).append(condition)
     spots, width, height = _spots(elements, levels, orders, gap=_LABEL_GAP if told else _LEVEL_GAP)
     boxes = [
         _box(number, element, spots[number], facts, codes, addresses, set(found))
@@ -173,7 +175,8 @@ def scene_of(
         # In the order in which they are read, which is that of the keyboard.
         boxes=sorted(boxes, key=lambda box: (box.x, box.y)),
         wires=[
-            _wire(boxes[a], boxes[b], count, told.get((a, b))) for (a, b), count in shown.items()
+            _wire(boxes[a], boxes[b], count, told.get((a, b), ()))
+            for (a, b), count in shown.items()
         ],
         width=width,
         height=height,
@@ -249,10 +252,14 @@ def _box(
 
 def _more(fact: NodeFact) -> str:
     kind = "" if fact.kind == NodeKind.JOB else f" ({fact.kind})"
-    if fact.join is None:
-        return kind
-    needed, arcs = fact.join
-    return f"{kind}, needs {'any' if needed == 1 else needed} of its {arcs} arcs"
+    return kind if fact.join is None else f"{kind}, {needs_of(*fact.join)}"
+
+
+def needs_of(needed: int, arcs: int) -> str:
+    """Join in words: how many of a node's arcs have to hold; empty where all have to."""
+    if needed >= arcs:
+        return ""
+    return f"needs {'any' if needed == 1 else needed} of its {arcs} arcs"
 
 
 def _sign(join: tuple[int, int] | None) -> str:
@@ -281,16 +288,29 @@ def _ranges(members: Sequence[int]) -> str:
     return ",".join(parts)
 
 
-def _wire(parent: Box, child: Box, count: int, condition: DrawnCondition | None) -> Wire:
+def _wire(parent: Box, child: Box, count: int, conditions: Sequence[DrawnCondition]) -> Wire:
     x1, y1 = parent.x + parent.width, parent.middle
     x2, y2 = child.x, child.middle
     bend = max(24.0, (x2 - x1) / 2)
     path = f"M{x1} {y1:g}C{x1 + bend:g} {y1:g} {x2 - bend:g} {y2:g} {x2} {y2:g}"
-    if count > 1 or condition is None:
+    if not conditions:
         return Wire(path, parent.number, child.number, is_thick=count > 1)
-    outcome = {None: "", True: "holds", False: "ruled-out"}[condition.holds]
+    outcomes = {_OUTCOMES[each.holds] for each in conditions}
+    is_one = count == 1
     return Wire(
-        path, parent.number, child.number, is_thick=False, label=shortened(condition.expression),
-        condition=condition.reason or f"when {condition.expression}", outcome=outcome,
+        path, parent.number, child.number, is_thick=not is_one,
+        label=shortened(conditions[0].expression) if is_one else "",
+        condition=_told(conditions[0]) if is_one else _told_together(conditions, count),
+        outcome=outcomes.pop() if len(outcomes) == 1 else "",
         label_x=(x1 + x2) / 2, label_y=(y1 + y2) / 2 - 4,
     )  # fmt: skip
+
+
+def _told(condition: DrawnCondition) -> str:
+    return condition.reason or f"when {condition.expression}"
+
+
+def _told_together(conditions: Sequence[DrawnCondition], count: int) -> str:
+    first = "; ".join(_told(each) for each in conditions[:_CONDITIONS_TOLD])
+    more = "; and so on" if len(conditions) > _CONDITIONS_TOLD else ""
+    return f"{len(conditions)} of {count} arcs have conditions: {first}{more}"

@@ -15,10 +15,12 @@ from django.utils.cache import get_conditional_response
 from django.views.decorators.http import require_safe
 
 from portal.shared.drawings import columns_of, drawing_of, states_of
+from portal.web.graph.scene import needs_of
 from portal.web.shared.pages import page
 from wms.core.errors import InvalidInput, NotFound
+from wms.dags.joins.selectors import conditions_of, join_of
 from wms.dags.models import Node
-from wms.dags.reading.drawing import FORMAT
+from wms.dags.reading.drawing import FORMAT, Drawing
 from wms.dags.reading.drawing_analysis import neighbours_of
 from wms.dags.reading.drawing_states import changes_since, read_version
 from wms.dags.reading.selectors import find_dag
@@ -27,6 +29,8 @@ _BINARY = "application/octet-stream"
 #: Most names, and most neighbours, in one answer.
 _MOST_NAMES = 400
 _MOST_NEIGHBOURS = 400
+#: Conditions of a node that are told, and characters of each.
+_CONDITIONS_TOLD, _LONGEST_CONDITION = 3, 200
 
 
 @require_safe
@@ -105,24 +109,23 @@ def node(request: HttpRequest, dag_id: int, index: int) -> JsonResponse:
     drawing = drawing_of(dag)
     row = None
     if index < drawing.node_count:
-        columns = ("pk", "name", "state", "state_reason", "kind")
         found = Node.objects.filter(dag=dag, pk=drawing.id_of(index))
-        row = found.values_list(*columns).first()
+        row = found.only("name", "state", "state_reason", "kind").first()
     if row is None:
         raise NotFound(f"The drawing of DAG {dag_id} has no node {index}.")
-    pk, name, state, reason, kind = row
+    row.dag = dag
     near = neighbours_of(drawing, index, depth=1, limit=_MOST_NEIGHBOURS)
     there = set(near.nodes)
     arcs = zip(drawing.parents, drawing.children, strict=True)
     answer: dict[str, Any] = {
-        "id": pk,
-        "name": name,
-        "kind": kind,
-        "state": state,
-        "reason": reason[:300],
+        "id": row.pk,
+        "name": row.name,
+        "kind": row.kind,
+        "state": row.state,
+        "reason": row.state_reason[:300],
         "level": drawing.levels[index] + 1,
-        "href": reverse("web:node", args=[dag.pk, pk]),
-        "near_href": f"{reverse('web:dag', args=[dag.pk])}?tab=graph&node={pk}#graph",
+        "href": reverse("web:node", args=[dag.pk, row.pk]),
+        "near_href": f"{reverse('web:dag', args=[dag.pk])}?tab=graph&node={row.pk}#graph",
         "parents": [p for p, c in arcs if c == index and p in there],
         "children": [
             c
@@ -130,5 +133,20 @@ def node(request: HttpRequest, dag_id: int, index: int) -> JsonResponse:
             if p == index and c in there
         ],
         "is_cut": near.is_cut,
+        **_decisions(row, drawing),
     }
     return JsonResponse(answer)
+
+
+def _decisions(row: Node, drawing: Drawing) -> dict[str, Any]:
+    """Join of a node in words, and the numbers of those at the other ends of its conditions."""
+    before, after = conditions_of(row)
+    join = join_of(row)
+    return {
+        "join": needs_of(join.needed_count, join.arc_count) if join else "",
+        "conditional": [drawing.index_of(arc.node_id) for arc in (*before, *after)],
+        "conditions": [
+            f"{arc.name}: {arc.reason or f'when {arc.expression}'}"[:_LONGEST_CONDITION]
+            for arc in (*before, *after)[:_CONDITIONS_TOLD]
+        ],
+    }

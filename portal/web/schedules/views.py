@@ -11,12 +11,14 @@ from django.shortcuts import redirect
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_safe
 
+from portal.web.lists.listing import show_list
 from portal.web.schedules.change_form import ChangeForm
 from portal.web.shared.action_forms import ActionForm, Refused, offers_of
 from portal.web.shared.pages import page, render_page
 from portal.web.shared.stale_forms import seen_by, while_seen, while_version
 from wms.actions.arguments import Order
 from wms.actions.schedules import SCHEDULES
+from wms.actions.selectors import possible_actions
 from wms.core.actors import Actor
 from wms.core.errors import Conflict, NotFound, NotPermitted, PilotageError
 from wms.schedules.changes import terms_of
@@ -26,12 +28,11 @@ from wms.schedules.selectors import (
     events_of,
     files_of,
     find_schedule,
-    listed_schedules,
     runs_of,
 )
-from wms.schedules.states import TERMINAL, ScheduleState
+from wms.schedules.states import TERMINAL
 
-#: Schedules, and times of one, that a page shows.
+#: Times of a schedule that its page shows.
 _SHOWN = 100
 _CHANGE = SCHEDULES.actions["change"]
 
@@ -39,18 +40,8 @@ _CHANGE = SCHEDULES.actions["change"]
 @require_safe
 @page
 def schedule_list(request: HttpRequest) -> HttpResponse:
-    """Schedules that have not been removed, latest first; all of them with `?all=1`."""
-    rows = listed_schedules(request.user)
-    shows_all = request.GET.get("all") == "1"
-    if not shows_all:
-        rows = rows.exclude(state=ScheduleState.REMOVED)
-    found = list(rows[: _SHOWN + 1])
-    context = {
-        "schedules": found[:_SHOWN],
-        "is_cut": len(found) > _SHOWN,
-        "shows_all": shows_all,
-    }
-    return render_page(request, "schedules", context)
+    """Schedules, latest first."""
+    return show_list(request, "schedules")
 
 
 @require_safe
@@ -133,7 +124,10 @@ def _page(
     request: HttpRequest, schedule_id: int, *, refused: Refused | None = None
 ) -> HttpResponse:
     schedule = find_schedule(request.user, schedule_id)
-    possible = SCHEDULES.possible_on_page(request.user, schedule)
+    # Whether a DAG of it goes on is not told by its row.
+    possible = [
+        action for action in possible_actions(request.user, SCHEDULES, schedule.pk) if action.page
+    ]
 
     def address(name: str) -> str:
         return reverse("web:steer-schedule", args=[schedule.pk, name])

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
+from django.utils import timezone
 from rest_framework.test import APIClient
 
 from tests.portal.api.submissions import FILES, dag_form
+from wms.bulk import execution
 from wms.schedules import submitting
 from wms.schedules.models import Schedule
 
@@ -104,6 +107,64 @@ def test_pages_make_show_and_steer_a_schedule(people: SimpleNamespace) -> None:
     faulty = {**form, "cron": "x", "dag": SimpleUploadedFile("weekly.dag", b"JOB A job.sub\n")}
     faulty["files"] = [SimpleUploadedFile(name, content) for name, content in FILES.items()]
     assert "five fields" in browser.post("/dags/submit/", faulty).content.decode()
+
+
+def test_its_dag_is_submitted_at_once_and_told(alice: APIClient) -> None:
+    number = alice.post(URL, _form()).json()["id"]
+    address = f"{URL}{number}/run/"
+
+    missing = alice.post(address, {}, format="json")
+    done = alice.post(address, {"reason": "try it"}, format="json")
+    again = alice.post(address, {"reason": "try it"}, format="json")
+
+    assert (missing.status_code, done.status_code, again.status_code) == (400, 200, 409)
+    [run] = alice.get(f"{URL}{number}/runs/").json()["results"]
+    assert (run["outcome"], run["asked_by"]) == ("submitted", "alice")
+    assert (done.json()["last_outcome"], done.json()["last_dag"]) == ("submitted", run["dag"])
+    [listed] = alice.get(f"{URL}?outcome=submitted&sort=next").json()["results"]
+    assert listed["id"] == number
+    assert alice.get(f"{URL}?outcome=missed").json()["results"] == []
+
+
+def test_labels_and_priority_are_changed(alice: APIClient) -> None:
+    number = alice.post(URL, _form()).json()["id"]
+
+    def act(name: str, **given: Any) -> Any:
+        return alice.post(f"{URL}{number}/{name}/", {"reason": "why", **given}, format="json")
+
+    assert act("label", add=["night"]).json()["labels"] == ["campaign=mc27", "night"]
+    assert act("prioritise", priority=4).json()["priority"] == 4
+    assert act("prioritise", priority=11).status_code == 400
+
+
+def test_many_are_paused_in_two_steps(alice: APIClient) -> None:
+    numbers = [alice.post(URL, {**_form(), "name": name}).json()["id"] for name in ("a", "b")]
+    body = {"list": "schedules", "filter": {"state": ["active"]}, "action": "pause"}
+
+    preview = alice.post(
+        "/api/v1/bulk/", {**body, "reason": "no disk", "dry_run": True}, format="json"
+    ).json()
+    confirmed = {"operation_token": preview["operation_token"], "expected_count": 2}
+    alice.post("/api/v1/bulk/", confirmed, format="json")
+    execution.run_cycle(timezone.now())
+
+    states = dict(Schedule.objects.values_list("pk", "state"))
+    assert states == dict.fromkeys(numbers, "paused")
+
+
+def test_the_list_offers_what_is_done_to_many_and_has_its_filters(
+    alice: APIClient, people: SimpleNamespace
+) -> None:
+    alice.post(URL, _form())
+    browser = Client()
+    browser.force_login(people.alice)
+
+    page = browser.get("/schedules/?state=!removed&name=week").content.decode()
+
+    offered = ["run", "pause", "resume", "prioritise", "label", "remove"]
+    assert re.findall(r'name="action" value="([^"]+)"', page) == offered
+    assert "weekly" in page
+    assert "weekly" not in browser.get("/schedules/?outcome=failed").content.decode()
 
 
 def test_the_terms_that_are_given_are_changed(alice: APIClient) -> None:

@@ -47,6 +47,16 @@ def test_the_arguments_of_an_action_are_given_by_name(
     assert operation.arguments == {"avoid_min": 90, "lets_finish": True}
 
 
+def test_words_are_given_with_commas(db: None, capsys: pytest.CaptureFixture[str]) -> None:
+    alice = factories.person("alice")
+    factories.dag(alice)
+    asked = ["dags", "label", "owner=alice", "--user", "alice", "--reason", "sorted"]
+
+    _run(capsys, *asked, "--with", "add=night,campaign=mc27", "--confirm", "1")
+
+    assert BulkOperation.objects.get().arguments["add"] == ["night", "campaign=mc27"]
+
+
 @pytest.mark.parametrize(
     ("words", "told"),
     [

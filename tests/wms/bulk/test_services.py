@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from tests import factories
 from tests.wms.bulk.conftest import finish, outcomes
 from tests.wms.jobs.clusters.samples import submit
+from tests.wms.schedules.test_schedules import make as make_schedule
 from wms.actions.registry import KINDS
 from wms.bulk import execution, services
 from wms.bulk.models import BulkItem, BulkOperation
@@ -187,13 +188,14 @@ def test_the_preview_and_the_services_agree_on_who_may(
         "dags": lambda: [factories.dag(people.alice)],
         "jobs": lambda: [factories.job(people.alice)],
         "clusters": lambda: [submit(people.alice, "executable = /bin/true\nqueue 2\n").cluster],
+        "schedules": lambda: [make_schedule(people.alice)],
         "pilots": lambda: [factories.pilot(site.queues.get())],
         "sites": lambda: [site],
         "placements": lambda: [],
     }[kind.name]()
     if not rows:
         return
-    action = "drain" if kind.name in ("pilots", "sites") else "hold"
+    action = {"pilots": "drain", "sites": "drain", "schedules": "pause"}.get(kind.name, "hold")
     selection = Selection(kind.name, kind.model.objects.filter(pk=rows[0].pk))
     made = freeze(selection, action=action, actor=Actor.person(user))
     expected = preview_of(made, user).fitting

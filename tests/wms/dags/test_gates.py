@@ -21,6 +21,7 @@ from wms.dags.services.dags import hold_dags, release_dags
 from wms.dags.services.gates import decide_gates
 from wms.dags.services.nodes import change_nodes, mark_nodes, rerun_nodes
 from wms.notices import fanout
+from wms.notices.gate_notices import gates_of
 from wms.notices.models import Notice
 
 GATED = "JOB A step.sub\nGATE g{who}\nJOB B step.sub\nPARENT A CHILD g\nPARENT g CHILD B\n"
@@ -54,9 +55,11 @@ def test_a_gate_tells_that_it_waits_and_goes_on_when_it_is_opened(submit, alice)
     assert NodeTimer.objects.get().due_at == gate.work.waits_since + timedelta(days=2)
     [notice] = _told(alice)
     assert (notice.kind, notice.subject_id) == ("gate-waits", str(dag.pk))
+    assert [each.node.pk for each in gates_of(alice, [notice]).values()] == [gate.pk]
 
     assert opened(dag, alice).changed == [gate.pk]
 
+    assert gates_of(alice, [notice]) == {}
     assert not NodeTimer.objects.exists()
     event = NodeEvent.objects.get(node=gate, event="succeed")
     assert (event.actor, event.reason, event.cause) == ("alice", "it looks well", "person")

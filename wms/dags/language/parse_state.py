@@ -157,6 +157,13 @@ class ParseState:
         self._values = 0
         self._ends = 0
 
+    def note_addition(self, what: str, location: SourceLocation, command: str) -> None:
+        """Note what plain DAGMan does not know; those beyond the limit are dropped."""
+        if len(self.spec.additions) < MAX_FINDINGS:
+            message = f"plain DAGMan does not know {what}"
+            finding = Finding(message, location.file, location.line, command=command)
+            self.spec.additions.append(finding)
+
     def check_time(self) -> None:
         """Raise DagTooLarge when the deadline has passed."""
         if self.deadline.is_over:
@@ -264,11 +271,7 @@ class Cursor:
 
     def note_addition(self, what: str) -> None:
         """Note what on this line plain DAGMan does not know; those beyond the limit are dropped."""
-        additions = self.state.spec.additions
-        if len(additions) < MAX_FINDINGS:
-            message = f"plain DAGMan does not know {what}"
-            finding = Finding(message, self.file, self.line, command=self.command)
-            additions.append(finding)
+        self.state.note_addition(what, self.location, self.command)
 
     def path(self, name: str) -> str:
         """Path of a file in the directory of the scope.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -64,18 +64,35 @@ def gates_to_decide(user: User, *, only_asked: bool, limit: int) -> list[Waiting
     """
     if not has_role(user, Role.USER):
         return []
-    dags = visible_dags(user).filter(ready_count__gt=0, state__in=_OPEN, ending_event="")
-    gates = _waiting().filter(
-        _decided_by(user, only_asked=only_asked),
-        dag__in=dags.order_by().values("pk"),
-        features__gate__opens_at__isnull=True,
-    )
     gates = (
-        gates.select_related("dag__owner")
+        _to_decide(user, only_asked=only_asked)
+        .select_related("dag__owner")
         .only(*_COLUMNS, "dag__name", "dag__owner__username")
         .order_by("work__waits_since", "pk")
     )
     return [_as_told(gate, may_decide=True) for gate in gates[:limit]]
+
+
+def gates_by_event(user: User, announced: Collection[tuple[int, int]]) -> dict[int, WaitingGate]:
+    """Gates that wait still for a yes which the user may give, by the latest of their events.
+
+    These are given by DAG and event. Two queries, or none.
+    """
+    if not announced or not has_role(user, Role.USER):
+        return {}
+    events = NodeEvent.objects.filter(_of(announced)).order_by("pk")
+    latest = {node: event for event, node in events.values_list("pk", "node_id")}
+    gates = _to_decide(user, only_asked=False).filter(pk__in=list(latest))
+    return {latest[gate.pk]: _as_told(gate, may_decide=True) for gate in gates}
+
+
+def _to_decide(user: User, *, only_asked: bool) -> QuerySet[Node]:
+    dags = visible_dags(user).filter(ready_count__gt=0, state__in=_OPEN, ending_event="")
+    return _waiting().filter(
+        _decided_by(user, only_asked=only_asked),
+        dag__in=dags.order_by().values("pk"),
+        features__gate__opens_at__isnull=True,
+    )
 
 
 def _waiting() -> QuerySet[Node]:
@@ -124,17 +141,23 @@ def _decided_by(user: User, *, only_asked: bool) -> Q:
 
 def waits_of(announced: Iterable[tuple[int, int]]) -> list[NodeEvent]:
     """Events, given by DAG and event, of gates that wait still; with their nodes and DAGs."""
+    chosen = _of(announced)
+    if not chosen:
+        return []
+    events = NodeEvent.objects.filter(chosen, node__state=NodeState.READY)
+    return list(events.select_related("dag__owner", "node__work").order_by("pk"))
+
+
+def _of(announced: Iterable[tuple[int, int]]) -> Q:
+    """Condition on events given by DAG and event; empty for none."""
     by_dag: dict[int, list[int]] = defaultdict(list)
     for dag_id, event_id in announced:
         by_dag[dag_id].append(event_id)
-    if not by_dag:
-        return []
     # An event is found within its DAG: there is no index of the ids alone.
     chosen = Q()
     for dag_id, event_ids in by_dag.items():
         chosen |= Q(dag=dag_id, pk__in=event_ids)
-    events = NodeEvent.objects.filter(chosen, node__state=NodeState.READY)
-    return list(events.select_related("dag__owner", "node__work").order_by("pk"))
+    return chosen
 
 
 def asked_by(gate: Node, owner_id: int) -> frozenset[int]:

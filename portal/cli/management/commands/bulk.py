@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
@@ -9,12 +10,14 @@ from django.http import QueryDict
 from django.utils import timezone
 
 from portal.lists.selection import by_filter
+from wms.actions.arguments import ArgumentType
 from wms.actions.registry import KINDS, find_kind
 from wms.bulk.models import BulkOperation
 from wms.bulk.preview import preview_of
 from wms.bulk.services import Confirmation, confirm, freeze
 from wms.core.actors import Actor
 from wms.core.errors import PilotageError
+from wms.core.labels import labels_in
 from wms.core.models import User
 
 _TRUTH = {"true": True, "false": False}
@@ -31,7 +34,8 @@ class Command(BaseCommand):
         parser.add_argument("--reason", default="", help="recorded with each object")
         parser.add_argument(
             "--with", action="append", default=[], metavar="NAME=VALUE", dest="given",
-            help="an argument of the action: true, false or a whole number; may be repeated",
+            help="an argument of the action: true, false, a whole number, or words with commas; "
+            "may be repeated",
         )  # fmt: skip
         parser.add_argument(
             "--confirm", type=int, metavar="COUNT", help="do it, if it is so many; else only look"
@@ -57,18 +61,22 @@ class Command(BaseCommand):
 def _frozen(user: User, options: dict[str, Any]) -> BulkOperation:
     asked = dict(QueryDict(options["filter"]).lists())
     chosen = by_filter(options["list"], asked, user, now=timezone.now())
+    action = find_kind(options["list"]).find_action(options["action"])
+    names = {each.name for each in action.arguments if each.type == ArgumentType.NAMES}
     return freeze(
         chosen,
         action=options["action"],
         actor=Actor.person(user),
         reason=options["reason"],
-        arguments=dict(map(_argument, options["given"])),
+        arguments=dict(_argument(text, names) for text in options["given"]),
     )
 
 
-def _argument(text: str) -> tuple[str, Any]:
-    """A name and its value; the action checks whether they fit."""
+def _argument(text: str, names: Collection[str]) -> tuple[str, Any]:
+    """A name and its value, several words for `names`; the action checks whether they fit."""
     name, _, value = text.partition("=")
+    if name in names:
+        return name, labels_in(value)
     if value in _TRUTH:
         return name, _TRUTH[value]
     return name, int(value) if value.isascii() and value.isdigit() and len(value) < 19 else value

@@ -1,4 +1,4 @@
-"""Command that steers one DAG, job, cluster or pilot from a shell: kill, hold, drain, label."""
+"""Command that steers one DAG, job, cluster, schedule or pilot from a shell: kill, hold, label."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from wms.actions.arguments import Argument, ArgumentType, Order
 from wms.actions.clusters import CLUSTERS
 from wms.actions.dags import DAGS
 from wms.actions.jobs import JOBS
+from wms.actions.schedules import SCHEDULES
 from wms.actions.sites_and_pilots import PILOTS
 from wms.core.actors import Actor
 from wms.core.errors import PilotageError
@@ -20,13 +21,16 @@ from wms.core.models import User
 #: What can be done, by the names of the commands.
 _STEERINGS = {
     f"{action.name}-{kind.noun.lower()}": (kind, action)
-    for kind in (DAGS, JOBS, CLUSTERS, PILOTS)
+    for kind in (DAGS, JOBS, CLUSTERS, SCHEDULES, PILOTS)
     for action in kind.in_shell
 }
 
 
 class Command(BaseCommand):
-    help = "Steer one DAG, job, cluster or pilot, as the pages do; recorded with the user's name."
+    help = (
+        "Steer one DAG, job, cluster, schedule or pilot, as the pages do; recorded with the user's "
+        "name."
+    )
 
     def add_arguments(self, parser: CommandParser) -> None:
         commands = parser.add_subparsers(dest="what", required=True)

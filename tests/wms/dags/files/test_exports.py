@@ -12,6 +12,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from tests import factories
 from tests.wms.dags.files.samples import sample
 from tests.wms.dags.files.story import START, Story, all_outcomes
 from wms.core.errors import NotFound
@@ -128,6 +129,26 @@ def test_a_weak_arc_is_dashed(story: Story) -> None:
     (line,) = [each for each in text_of(story, "dot").splitlines() if "->" in each]
 
     assert line.split() == ['"A"', "->", '"B\\""', "[style=dashed];"]
+
+
+def test_the_picture_tells_conditions_joins_and_gates(alice: User) -> None:
+    dag = factories.deciding_dag(alice)
+
+    told = "".join(export(dag, "dot", now=NOW)).splitlines()
+
+    def line(beginning: str) -> str:
+        [found] = [each.strip() for each in told if each.strip().startswith(beginning)]
+        return found
+
+    assert "Six corners" in told[1]
+    assert line('"M" [') == '"M" [shape=ellipse label="M (I)\\nneeds any of 3"];'
+    assert line('"g" [').startswith('"g" [shape=hexagon')
+    assert "Skipped" in line('"C" [')
+    assert 'style=solid color=darkgreen label="(ExitCode == 0)"' in line('"A1" -> "B"')
+    ruled_out = line('"A1" -> "C"')
+    assert "style=dotted" in ruled_out
+    assert 'tooltip="(ExitCode > 0) is false, with ExitCode = 0"' in ruled_out
+    assert line('"B" -> "M"') == '"B" -> "M";'
 
 
 def test_the_status_file_tells_what_jobs_of_a_running_node_do(story: Story) -> None:

@@ -61,6 +61,8 @@ OPTIONS: dict[str, tuple[str, Callable[[str], int | bool]]] = {
     "PILOTAGE_TIMEOUT_RUN": ("timeout_run_s", _limit),
 }
 _STRICT = "DAGMAN_USE_STRICT"
+#: Begins the names of settings that DAGMan does not have.
+_OWN = "PILOTAGE_"
 _MOST_STRICT = 3
 
 
@@ -91,5 +93,7 @@ def _apply_setting(name: str, value: str, location: SourceLocation, state: Parse
     elif upper_name in OPTIONS:
         option, read = OPTIONS[upper_name]
         state.spec.options[option] = read(value)
+        if upper_name.startswith(_OWN):
+            state.note_addition(f"{upper_name}, and would set no such limit", location, "CONFIG")
     else:
         state.collector.add_warning(f"{name} has no effect here", location, "CONFIG")
