@@ -33,6 +33,7 @@ from wms.core.errors import (
     ScopeMissing,
 )
 from wms.dags.submission.checking import CheckedDag, FaultyDag
+from wms.jobs.uploads.operations import OffsetMismatch, WrongHash
 from wms.pilots.testing.services import OpenTest
 
 #: Levels of a DAG whose widths an answer has at most.
@@ -73,6 +74,10 @@ def _of_domain(error: PilotageError) -> Response:
     if isinstance(error, QuotaExceeded):
         facts = ("quota", "whose", "limit", "used", "asked")
         answer.data |= {name: getattr(error, name) for name in facts}
+    if isinstance(error, OffsetMismatch):
+        answer.data |= {"expected_offset": error.expected, "provided_offset": error.provided}
+    if isinstance(error, WrongHash):
+        answer.data |= {"expected_sha256": error.expected, "found_sha256": error.found}
     if isinstance(error, ScopeMissing):
         answer.data["scopes"] = list(error.scopes)
     if isinstance(error, OpenTest):

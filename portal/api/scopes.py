@@ -26,7 +26,7 @@ OF_WRITES: Mapping[str, set[Scope]] = {
         [
             "dags", "dags-follow", "dag-followed-log", "dag-rescue", "dag-grow", "jobs",
             "cluster-rerun", "schedules", "trials-check", "trials-dry-run", "trial-stop",
-            "placements", "placement-credentials", "placement-credential",
+            "placements", "placement-credentials", "placement-credential", "uploads", "upload",
         ],
         _SUBMIT,
     ),
