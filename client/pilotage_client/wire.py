@@ -150,7 +150,13 @@ def patiently(request: Request, patience: Patience) -> Flow[Outcome]:
     return last
 
 
-def _told(outcome: Outcome) -> str:
+def is_put_off(outcome: Outcome) -> bool:
+    """Whether the same may go well later: nobody answered, or it was asked to wait."""
+    return isinstance(outcome, Silence) or outcome.status in _ASK_AGAIN | _PERHAPS
+
+
+def told(outcome: Outcome) -> str:
+    """Reason why a request has to be sent again, for people."""
     if isinstance(outcome, Silence):
         return f"{outcome.url} does not answer: {outcome.reason}"
     return f"{outcome.url} asks to wait (status {outcome.status})"

@@ -43,6 +43,13 @@ _ADVICE: Mapping[type[exceptions.APIException], str] = {
     exceptions.UnsupportedMediaType: " Send `Content-Type: application/json`; files as form data.",
 }
 
+#: Members of problems that tell facts of an error, each with the name of the error's field.
+_FACTS: Mapping[type[PilotageError], Mapping[str, str]] = {
+    QuotaExceeded: {name: name for name in ("quota", "whose", "limit", "used", "asked")},
+    OffsetMismatch: {"expected_offset": "expected", "provided_offset": "provided"},
+    WrongHash: {"expected_sha256": "expected", "found_sha256": "found"},
+}
+
 
 def exception_handler(error: Exception, context: Mapping[str, Any]) -> Response | None:
     """Return the answer for an error that the caller can understand; None for a fault of ours."""
@@ -71,13 +78,8 @@ def _of_domain(error: PilotageError) -> Response:
     answer = _problem(HTTPStatus(error.status), str(error), findings, error.code)
     if error.retry_after_s is not None:
         answer["Retry-After"] = str(error.retry_after_s)
-    if isinstance(error, QuotaExceeded):
-        facts = ("quota", "whose", "limit", "used", "asked")
-        answer.data |= {name: getattr(error, name) for name in facts}
-    if isinstance(error, OffsetMismatch):
-        answer.data |= {"expected_offset": error.expected, "provided_offset": error.provided}
-    if isinstance(error, WrongHash):
-        answer.data |= {"expected_sha256": error.expected, "found_sha256": error.found}
+    facts = _FACTS.get(type(error), {})
+    answer.data |= {member: getattr(error, name) for member, name in facts.items()}
     if isinstance(error, ScopeMissing):
         answer.data["scopes"] = list(error.scopes)
     if isinstance(error, OpenTest):

@@ -1,8 +1,8 @@
 """Control loops of jobs and their Celery tasks: sweepers, periodic expressions, pauses, accounting.
 
-The sweepers remove broken and expired uploads and old streams, outputs whose lease is over and contents that
-nothing refers to; the materialiser makes the jobs of clusters; rescheduled jobs are queued again
-after their pauses; the usage of ended attempts and stored files is accounted.
+The sweepers remove broken and expired uploads and old streams, outputs whose lease is over and
+contents that nothing refers to; the materialiser makes the jobs of clusters; rescheduled jobs are
+queued again after their pauses; the usage of ended attempts and stored files is accounted.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ ACCOUNTANT = loops.register(
 
 @shared_task(name=SWEEPER.task, soft_time_limit=50, time_limit=60)
 def sweep() -> None:
-    """Remove broken and expired uploads and old streams; a missed run leaves them a little longer."""
+    """Remove uploads that are over and old streams; a missed run leaves them a little longer."""
     loops.run(SWEEPER)
 
 

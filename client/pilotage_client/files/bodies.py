@@ -178,7 +178,7 @@ class FilePiece:
         offset: int,
         length: int,
         size: int,
-        sent: Optional[Callable[[int], None]] = None,
+        sent: Callable[[int], None] | None = None,
     ) -> None:
         self._path, self._offset, self.length = path, offset, length
         self._size, self._sent = size, sent

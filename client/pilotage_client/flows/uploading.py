@@ -1,7 +1,7 @@
-"""Flows that send large files before what names them is submitted, and go on after an interruption.
+"""Flows that send large files before what names them, and go on after an interruption.
 
-Nothing is kept on this host: the portal has a list of the caller's uploads, in which one of the same
-content is found, whoever began it.
+Nothing is kept on this host: the portal has a list of the caller's uploads, in which one of the
+same content is found, from wherever it was begun.
 """
 
 from __future__ import annotations

@@ -14,7 +14,12 @@ from wms.core.conf import conf
 from wms.core.errors import Finding, InvalidInput
 from wms.jobs.models import ResumableUpload
 
-OFFSET, COMPLETE, LENGTH, LIMIT = "Upload-Offset", "Upload-Complete", "Upload-Length", "Upload-Limit"
+OFFSET, COMPLETE, LENGTH, LIMIT = (
+    "Upload-Offset",
+    "Upload-Complete",
+    "Upload-Length",
+    "Upload-Limit",
+)
 _INTEGER = re.compile("[0-9]{1,15}")
 _TRUTHS = {"?0": False, "?1": True}
 

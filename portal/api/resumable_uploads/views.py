@@ -39,15 +39,18 @@ from wms.jobs.uploads.services import append_pieces, begin_upload, cancel_upload
 #: What the IETF's document calls a piece.
 _PARTIAL = "application/partial-upload"
 _OCTETS = "application/octet-stream"
+_MEANINGS = {
+    OFFSET: "Bytes that are here.",
+    COMPLETE: "?1 when submissions can take it.",
+    LENGTH: "Size of the whole content.",
+    LIMIT: "Largest piece, as max-append-size.",
+}
 _TOLD = [
-    OpenApiParameter(name, OpenApiTypes.STR, OpenApiParameter.HEADER, response=True, description=text)
-    for name, text in {
-        OFFSET: "Bytes that are here.",
-        COMPLETE: "?1 when submissions can take it.",
-        LENGTH: "Size of the whole content.",
-        LIMIT: "Largest piece, as max-append-size.",
-    }.items()
-]  # fmt: skip
+    OpenApiParameter(
+        name, OpenApiTypes.STR, OpenApiParameter.HEADER, response=True, description=meaning
+    )
+    for name, meaning in _MEANINGS.items()
+]
 _SENT = [
     OpenApiParameter(
         OFFSET, OpenApiTypes.INT, OpenApiParameter.HEADER, required=True,
@@ -116,7 +119,8 @@ class UploadList(ListView):
         )
         code = status.HTTP_201_CREATED if begun.is_new else status.HTTP_200_OK
         answer = _answer(begun.upload, request, code)
-        answer["Location"] = answer.data["url"]
+        # A plain text: servers take no subclass of it.
+        answer["Location"] = str(answer.data["url"])
         return answer
 
 
@@ -191,8 +195,6 @@ def _pieces(stream: HttpRequest) -> Iterator[bytes]:
         yield piece
 
 
-def _answer(
-    upload: ResumableUpload, request: Request, code: int = status.HTTP_200_OK
-) -> Response:
+def _answer(upload: ResumableUpload, request: Request, code: int = status.HTTP_200_OK) -> Response:
     body = UploadSerializer(upload, context={"request": request}).data
     return Response(body, status=code, headers=headers_of(upload))

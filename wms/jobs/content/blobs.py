@@ -1,7 +1,7 @@
 """Store of file contents (blobs): each content once, under its SHA-256; written and read.
 
-A file that was written elsewhere, an upload, is taken over without a copy. What no row names is removed after a day (`wms.jobs.content.unnamed_contents`). Also the removal of
-uploads that were broken off.
+A file that came by an upload is taken over without a copy. What no row names is removed after a day
+(`wms.jobs.content.unnamed_contents`). Also the removal of uploads that were broken off.
 """
 
 from __future__ import annotations

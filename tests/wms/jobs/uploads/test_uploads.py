@@ -4,13 +4,13 @@ import hashlib
 import io
 import os
 from datetime import timedelta
+from itertools import pairwise
 from typing import Any
 
 import pytest
 from django.utils import timezone
 from hypothesis import given
 from hypothesis import strategies as st
-from pytest_django.fixtures import SettingsWrapper
 
 from tests.factories import SYSTEM, person
 from wms.accounting.models import Quota
@@ -198,7 +198,7 @@ def test_a_digest_is_right_whichever_pieces_a_process_saw(
     upload_path(1).parent.mkdir(parents=True, exist_ok=True)
     upload_path(1).write_bytes(content)
 
-    for number, (start, end) in enumerate(zip(borders, borders[1:], strict=False)):
+    for number, (start, end) in enumerate(pairwise(borders)):
         if number not in seen:
             digests.note_piece(upload, start, content[start:end])
 
@@ -258,9 +258,7 @@ def test_an_upload_counts_for_the_quota_from_its_beginning(alice: User) -> None:
     assert (refused.value.limit, refused.value.used, refused.value.asked) == (10240, 10240, 1)
 
 
-def test_the_number_of_uploads_that_wait_is_limited(
-    alice: User, bob: User, settings: SettingsWrapper
-) -> None:
+def test_the_number_of_uploads_that_wait_is_limited(alice: User, bob: User, settings: Any) -> None:
     settings.PILOTAGE = {**settings.PILOTAGE, "MAX_OPEN_UPLOADS": 1}
     first = uploaded(alice)
 
@@ -349,7 +347,7 @@ def test_uploads_expire_and_files_that_nobody_knows_go(
         assert sweep_uploads(now=NOW + timedelta(hours=25)) == 2
 
     assert not ResumableUpload.objects.exists()
-    assert not (lost.exists() or upload_path(upload.pk).exists())
+    assert not [each for each in (lost, upload_path(upload.pk)) if each.exists()]
     assert mark_unnamed([whole.sha256], now=NOW) == 1
 
 
