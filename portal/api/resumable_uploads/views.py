@@ -47,7 +47,7 @@ _MEANINGS = {
 }
 _TOLD = [
     OpenApiParameter(
-        name, OpenApiTypes.STR, OpenApiParameter.HEADER, response=True, description=meaning
+        name, OpenApiTypes.STR, OpenApiParameter.HEADER, response=[200, 201], description=meaning
     )
     for name, meaning in _MEANINGS.items()
 ]
