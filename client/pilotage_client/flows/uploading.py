@@ -24,8 +24,8 @@ from .asking import PATIENCE, ask, new_key
 LARGE_BYTES = 8 * 1024 * 1024
 #: Others go together, and the largest of them by uploads if they are more than this.
 _MOST_TOGETHER_BYTES = 128 * 1024 * 1024
-#: A request may be larger; after an interruption the portal has what came of it.
-_PIECE_BYTES = 64 * 1024 * 1024
+#: A request may be larger; but a proxy may pass it on as a whole or not at all.
+_PIECE_BYTES = 16 * 1024 * 1024
 _READ_BYTES = 1024 * 1024
 _MOST_BEGINNINGS = 3
 _LIMIT = re.compile(r"max-append-size=([0-9]{1,15})")
