@@ -21,7 +21,7 @@ from time import sleep
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, Union, overload
 
-from .flows import contents, objects, steering, submitting
+from .flows import contents, objects, steering, submitting, uploading
 from .model import Cluster, Dag
 from .profiles import Profile, find_profile
 from .wire import Answer, Flow, Pause, Step
@@ -118,6 +118,7 @@ class Calls:
     submit_jobs = Submission(submitting.submit_jobs)
     check_dag = Call(submitting.check_dag)
     check_jobs = Call(submitting.check_jobs)
+    upload = Call(uploading.upload)
     trial = Call(submitting.trial)
     follow_dag = Call(submitting.follow_dag)
     followed_log = Call(submitting.followed_log)

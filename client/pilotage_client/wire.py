@@ -49,6 +49,7 @@ class Request:
 
     With a `key`, or if `is_idempotent`, it can be sent again after a lost answer: it has the effect
     of one. `sink` takes the content of a good answer. `is_json` tells what answer is expected.
+    `more_headers` are those that its content does not need by itself.
     """
 
     method: str
@@ -60,6 +61,7 @@ class Request:
     is_idempotent: bool = False
     is_json: bool = True
     sink: Sink | None = None
+    more_headers: Sequence[tuple[str, str]] = ()
 
     @property
     def is_repeatable(self) -> bool:
@@ -75,7 +77,7 @@ class Request:
             found["Content-Length"] = str(self.body.length)
         if self.key:
             found["Idempotency-Key"] = self.key
-        return found
+        return {**found, **dict(self.more_headers)}
 
 
 @dataclass(frozen=True)
@@ -143,12 +145,18 @@ def patiently(request: Request, patience: Patience) -> Flow[Outcome]:
         if not _may_ask_again(request, outcome):
             return outcome
         asked_s = outcome.retry_after_s if isinstance(outcome, Answer) else 0.0
-        yield Pause(patience.pause_s(place, asked_s), _told(outcome))
+        yield Pause(patience.pause_s(place, asked_s), told(outcome))
     last: Outcome = yield request
     return last
 
 
-def _told(outcome: Outcome) -> str:
+def is_put_off(outcome: Outcome) -> bool:
+    """Whether the same may go well later: nobody answered, or it was asked to wait."""
+    return isinstance(outcome, Silence) or outcome.status in _ASK_AGAIN | _PERHAPS
+
+
+def told(outcome: Outcome) -> str:
+    """Reason why a request has to be sent again, for people."""
     if isinstance(outcome, Silence):
         return f"{outcome.url} does not answer: {outcome.reason}"
     return f"{outcome.url} asks to wait (status {outcome.status})"

@@ -33,6 +33,7 @@ from wms.core.errors import (
     ScopeMissing,
 )
 from wms.dags.submission.checking import CheckedDag, FaultyDag
+from wms.jobs.uploads.operations import OffsetMismatch, WrongHash
 from wms.pilots.testing.services import OpenTest
 
 #: Levels of a DAG whose widths an answer has at most.
@@ -40,6 +41,13 @@ _MAX_WIDTHS = 1000
 _ADVICE: Mapping[type[exceptions.APIException], str] = {
     exceptions.NotAuthenticated: " Send a token: `Authorization: Bearer <token>`.",
     exceptions.UnsupportedMediaType: " Send `Content-Type: application/json`; files as form data.",
+}
+
+#: Members of problems that tell facts of an error, each with the name of the error's field.
+_FACTS: Mapping[type[PilotageError], Mapping[str, str]] = {
+    QuotaExceeded: {name: name for name in ("quota", "whose", "limit", "used", "asked")},
+    OffsetMismatch: {"expected_offset": "expected", "provided_offset": "provided"},
+    WrongHash: {"expected_sha256": "expected", "found_sha256": "found"},
 }
 
 
@@ -70,9 +78,8 @@ def _of_domain(error: PilotageError) -> Response:
     answer = _problem(HTTPStatus(error.status), str(error), findings, error.code)
     if error.retry_after_s is not None:
         answer["Retry-After"] = str(error.retry_after_s)
-    if isinstance(error, QuotaExceeded):
-        facts = ("quota", "whose", "limit", "used", "asked")
-        answer.data |= {name: getattr(error, name) for name in facts}
+    facts = _FACTS.get(type(error), {})
+    answer.data |= {member: getattr(error, name) for member, name in facts.items()}
     if isinstance(error, ScopeMissing):
         answer.data["scopes"] = list(error.scopes)
     if isinstance(error, OpenTest):

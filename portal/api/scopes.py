@@ -27,6 +27,7 @@ OF_WRITES: Mapping[str, set[Scope]] = {
             "dags", "dags-follow", "dag-followed-log", "dag-rescue", "dag-grow", "jobs",
             "cluster-rerun", "schedules", "schedule-run", "trials-check", "trials-dry-run",
             "trial-stop", "placements", "placement-credentials", "placement-credential",
+            "uploads", "upload",
         ],
         _SUBMIT,
     ),

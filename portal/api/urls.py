@@ -35,6 +35,7 @@ from portal.api.nodes import views as nodes
 from portal.api.notices import views as notices
 from portal.api.pilots import views as pilots
 from portal.api.placements import urls as placements
+from portal.api.resumable_uploads import views as uploads
 from portal.api.schedules import views as schedules
 from portal.api.sites import ads, downtime_import, downtimes, exchange, pressure, worker_nodes
 from portal.api.sites import views as sites
@@ -127,6 +128,8 @@ urlpatterns = [
     ),
     path("jobs/<int8:job_id>/stdout", jobs.JobStdout.as_view(), name="job-stdout"),
     path("jobs/<int8:job_id>/stderr", jobs.JobStderr.as_view(), name="job-stderr"),
+    path("uploads/", uploads.UploadList.as_view(), name="uploads"),
+    path("uploads/<int8:upload_id>/", uploads.UploadDetail.as_view(), name="upload"),
     path("schedules/", schedules.ScheduleList.as_view(), name="schedules"),
     path(f"{_SCHEDULE}/", schedules.ScheduleDetail.as_view(), name="schedule"),
     path(f"{_SCHEDULE}/runs/", schedules.ScheduleRunList.as_view(), name="schedule-runs"),

@@ -18,6 +18,7 @@ from portal.middleware.uploads import Upload
 from portal.shared.archives import unpack
 from wms.core.conf import conf
 from wms.core.errors import Finding, InvalidInput
+from wms.core.known_contents import known_sha256
 from wms.dags.language.origin import TOP, Origin
 from wms.dags.priorities import checked_priority
 from wms.dags.rescue.rescue_files import Resumption
@@ -101,9 +102,13 @@ def _priority_of(text: str) -> tuple[int | None, list[Finding]]:
 
 
 def _deadline_for(sent: SubmissionParts, plain: Sequence[Upload]) -> Deadline:
-    """The time for all that was sent; what is packed counts as the text that it may well hold."""
+    """The time for all that was sent; what is packed counts as the text that it may well hold.
+
+    What came by uploads before is hardly read.
+    """
     archives = sum(_size(each) for each in sent.archives)
-    return request_deadline(sum(map(_size, plain)) + _TEXT_PER_PACKED * archives)
+    texts = sum(_size(each) for each in plain if known_sha256(each.content) is None)
+    return request_deadline(texts + _TEXT_PER_PACKED * archives)
 
 
 def _size(upload: Upload) -> int:
@@ -127,6 +132,8 @@ def _add(files: dict[str, BinaryIO], upload: Upload, *, field: str) -> list[Find
 
 
 def _digest(content: BinaryIO) -> str:
+    if (known := known_sha256(content)) is not None:
+        return known
     content.seek(0)
     digest = file_digest(content, "sha256").hexdigest()
     content.seek(0)

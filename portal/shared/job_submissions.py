@@ -14,6 +14,7 @@ from typing import Any, BinaryIO
 from portal.middleware.storable import faults_of_json
 from portal.middleware.uploads import Upload
 from wms.core.errors import Finding, InvalidInput
+from wms.core.known_contents import known_sha256
 from wms.jobs.clusters.checking import MAX_TEXT_BYTES
 
 #: Name of a description that has none, in findings.
@@ -88,6 +89,8 @@ def lines_of(description: str | Mapping[str, Any]) -> bytes:
 
 
 def _digest(content: BinaryIO) -> str:
+    if (known := known_sha256(content)) is not None:
+        return known
     content.seek(0)
     digest = file_digest(content, "sha256").hexdigest()
     content.seek(0)

@@ -41,6 +41,12 @@ _TYPES = (
         "Read the detail. It is the same at every try.",
     ),
     ProblemType(
+        "upload-hash", "What was uploaded is another content", 400,
+        "Every byte came, and they have another SHA-256 than was announced: `expected_sha256`, "
+        "`found_sha256`. The upload is removed.",
+        "Begin a new one: the file was changed meanwhile, or damaged on its way.",
+    ),
+    ProblemType(
         "reason-required", "A reason is needed", 400,
         "The change is recorded with a reason, and none was given.",
         "Send `reason`.",
@@ -116,6 +122,12 @@ _TYPES = (
         "A quota of yours, or of your group, is used up: `quota`, `whose`, `limit`, `used` and "
         "`asked` tell which.",
         "Wait until something has ended, or ask an administrator.",
+    ),
+    ProblemType(
+        "upload-offset", "The piece does not begin where the bytes that are here end", 409,
+        "`expected_offset` tells how many bytes are here, `provided_offset` what was sent. "
+        "Nothing of this piece was taken.",
+        "Go on from `expected_offset`.",
     ),
     ProblemType(
         "open-test", "A test pilot is under way", 409,

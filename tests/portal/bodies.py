@@ -107,6 +107,7 @@ BODIES: dict[str, Callable[[], dict[str, Any]]] = {
     "api:dag-nodes-close-gate": lambda: {"reason": "look", "nodes": ["A1"]},
     "api:placements": lambda: {"requests": _STAGE},
     "web:submit-placements": lambda: {"requests": _STAGE},
+    "api:uploads": lambda: {"sha256": "1" * 64, "size_bytes": 7},
     "api:placement-credentials": lambda: {"endpoint": "https://s.example", "token": "abc"},
     "api:placement-remove": lambda: {"reason": "look"},
     "api:placement-retry": lambda: {"reason": "look"},

@@ -34,7 +34,7 @@ from wms.jobs.clusters.materialiser import Turn, advance
 from wms.jobs.clusters.services import remove_clusters
 from wms.jobs.clusters.submit import ClusterSubmission, submit_cluster
 from wms.jobs.content.blobs import store_bytes
-from wms.jobs.models import Cluster, Job
+from wms.jobs.models import Cluster, Job, ResumableUpload
 from wms.jobs.output.streams import append_to_stream
 from wms.notices.models import Channel, Delivery, Notice
 from wms.notices.services import add_channel, subscribe
@@ -365,6 +365,14 @@ def placement_credential(owner: User) -> PlacementCredential:
     return PlacementCredential.objects.create(
         owner=owner, scheme="https", host=f"s{count}.example", port=443, kind="token", sealed="-"
     )
+
+
+def resumable_upload(owner: User) -> ResumableUpload:
+    """An upload of a user that is under way."""
+    return ResumableUpload.objects.create(
+        owner=owner, sha256="0" * 64, size_bytes=9, received_bytes=4, counted_bytes=9,
+        expires_at=timezone.now() + timedelta(days=1),
+    )  # fmt: skip
 
 
 def waiting_jobs(owner: User, site: Site, count: int, *, first_job: int = 10**9) -> TaskQueue:

@@ -115,6 +115,7 @@ GET = {
     "api:logical-file-remove": POSTED_TO,
     "api:logical-file-forget": POSTED_TO,
     "api:placement-credential": POSTED_TO,
+    "api:upload": MINE,
     "api:dag-hold": "Lmmmmmm",
     "api:dag-release": "Lmmmmmm",
     "api:dag-remove": "Lmmmmmm",
@@ -224,6 +225,7 @@ POST = {
     "api:placement-retry": "Lffcccc",  # the request waits
     "api:placements": SUBMIT,
     "api:placement-credentials": SUBMIT,
+    "api:uploads": SUBMIT,
     "api:storages": OPERATE,
     "api:logical-file-remove": STEER,
     "api:logical-file-forget": STEER,
@@ -397,6 +399,7 @@ DELETE = {
     "api:shared-limit": OPERATE,
     "api:credential": SECRET,
     "api:placement-credential": "Lfnonnn",
+    "api:upload": "Lfnonnn",
     "api:storage": OPERATE,
 }
 PUT = {

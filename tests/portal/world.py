@@ -32,6 +32,7 @@ from tests.portal.furnishing import (
     placement,
     placement_credential,
     pressure,
+    resumable_upload,
     saved_filters,
     schedules,
     script_run,
@@ -53,7 +54,7 @@ from wms.dags.services.shared_limits import save_shared_limit
 from wms.factories.models import RemoteFactory
 from wms.failures.models import FailureGroup, FailureRule
 from wms.jobs.limits import save_limit
-from wms.jobs.models import Cluster, Job, RunningLimit
+from wms.jobs.models import Cluster, Job, ResumableUpload, RunningLimit
 from wms.notices.models import Channel, Subscription
 from wms.pilots.credential_models import Credential
 from wms.pilots.factory_models import RemoteFrontend
@@ -165,6 +166,7 @@ class World:
             "schedule_id": Schedule,
             "token_id": ApiToken, "subscription_id": Subscription, "channel_id": Channel,
             "placement_credential_id": PlacementCredential, "file_id": LogicalFile,
+            "upload_id": ResumableUpload,
         }  # fmt: skip
         if parameter in rows:
             return _first(rows[parameter])
@@ -268,6 +270,7 @@ def small_world() -> World:
     campaign([dag], [cluster])
     schedules(people.alice, dag, 1)
     placement_credential(people.alice)
+    resumable_upload(people.alice)
     bare_storage()
     storage(site, people.alice)
     return World(
@@ -317,6 +320,7 @@ def grown(world: World, count: int) -> World:
         failed_check(worker, number + 1)
         placement(big)
         placement_credential(owner)
+        resumable_upload(owner)
         storage(world.site, owner)
         record_action("look", target=f"thing {number}", actor=factories.SYSTEM)
     failures(world.site, count)

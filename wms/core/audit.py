@@ -37,7 +37,7 @@ _KEYS = (
     (AuditKind.SITE, re.compile(r"site (\S+)")),
     (AuditKind.QUEUE, re.compile(r"queue (\S+)")),
     (AuditKind.ACCOUNT, re.compile(r"user ([^\s,]+)")),
-    (AuditKind.PERSONAL, re.compile(r"(?:filter|subscription|trial) (\S+)")),
+    (AuditKind.PERSONAL, re.compile(r"(?:filter|subscription|trial|upload) (\S+)")),
     (AuditKind.OPERATION, re.compile(r"bulk operation (\d+)\b")),
 )
 #: What was done to these may be read by everybody who may read them.

@@ -30,6 +30,8 @@ class Conf:
     outputs_kept_s: float
     outputs_kept_most_s: float
     max_upload_bytes: int
+    max_open_uploads: int
+    upload_kept_s: float
     max_stream_bytes: int
     max_dag_text_bytes: int
     max_dag_files: int
@@ -79,6 +81,8 @@ def conf() -> Conf:
         outputs_kept_s=float(raw["OUTPUTS_KEPT_S"]),
         outputs_kept_most_s=float(raw["OUTPUTS_KEPT_MOST_S"]),
         max_upload_bytes=int(raw["MAX_UPLOAD_BYTES"]),
+        max_open_uploads=int(raw["MAX_OPEN_UPLOADS"]),
+        upload_kept_s=float(raw["UPLOAD_KEPT_S"]),
         max_stream_bytes=int(raw["MAX_STREAM_BYTES"]),
         max_dag_text_bytes=int(raw["MAX_DAG_TEXT_BYTES"]),
         max_dag_files=int(raw["MAX_DAG_FILES"]),

@@ -18,6 +18,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from wms.core.errors import Conflict, InvalidInput
+from wms.core.known_contents import known_sha256
 from wms.core.models import IdempotencyKey, MadeKind, User
 
 KEY_LIFETIME = timedelta(hours=24)
@@ -57,8 +58,14 @@ class RequestKey:
 
 
 def content_sha256(given: Mapping[str, Any], files: Mapping[str, BinaryIO]) -> str:
-    """SHA-256 of the values and files of a request; files are rewound before and left read."""
-    digests = {name: _stream_sha256(stream) for name, stream in sorted(files.items())}
+    """SHA-256 of the values and files of a request; files are rewound before and left read.
+
+    Those whose SHA-256 is known are not read.
+    """
+    digests = {
+        name: known_sha256(stream) or _stream_sha256(stream)
+        for name, stream in sorted(files.items())
+    }
     text = json.dumps([given, digests], sort_keys=True, default=str)
     return hashlib.sha256(text.encode(errors="surrogateescape")).hexdigest()
 

@@ -18,7 +18,7 @@ from wms.accounting.selectors import quotas_for
 from wms.core.database.locks import wait_for_locks
 from wms.core.errors import QuotaExceeded
 from wms.core.models import User
-from wms.jobs.models import StoredBytes
+from wms.jobs.models import ResumableUpload, StoredBytes
 from wms.jobs.sandboxes.sizes import kept_bytes
 from wms.jobs.sql import FOLD_STORED_BYTES
 from wms.taskqueues.selectors import waiting_jobs_of
@@ -99,8 +99,18 @@ def _of_sandboxes(holder: Holder) -> Usage:
     return Usage(size_bytes=kept_bytes(rows))
 
 
+def _of_uploads(holder: Holder) -> Usage:
+    """Uploads that nothing has used: they are in the name of no group."""
+    if holder.user is None:
+        return Usage()
+    rows = ResumableUpload.objects.filter(owner=holder.user)
+    return Usage(size_bytes=rows.aggregate(total=Sum("counted_bytes"))["total"] or 0)
+
+
 #: What adds up to the use of a holder. Apps register theirs when they are set up.
-_COUNTERS: list[Callable[[Holder], Usage]] = [_of_task_queues, _of_files, _of_sandboxes]
+_COUNTERS: list[Callable[[Holder], Usage]] = [
+    _of_task_queues, _of_files, _of_sandboxes, _of_uploads,
+]  # fmt: skip
 
 
 def register_counter(counter: Callable[[Holder], Usage]) -> None:

@@ -1,8 +1,8 @@
 """Control loops of jobs and their Celery tasks: sweepers, periodic expressions, pauses, accounting.
 
-The sweepers remove broken uploads and old streams, outputs whose lease is over and contents that
-nothing refers to; the materialiser makes the jobs of clusters; rescheduled jobs are queued again
-after their pauses; the usage of ended attempts and stored files is accounted.
+The sweepers remove broken and expired uploads and old streams, outputs whose lease is over and
+contents that nothing refers to; the materialiser makes the jobs of clusters; rescheduled jobs are
+queued again after their pauses; the usage of ended attempts and stored files is accounted.
 """
 
 from __future__ import annotations
@@ -21,11 +21,16 @@ from wms.jobs.content import blobs
 from wms.jobs.output import streams
 from wms.jobs.sandboxes import sweep as sandboxes
 from wms.jobs.selectors import paused_until
+from wms.jobs.uploads.operations import sweep_uploads
 
 
 def _sweep(now: datetime) -> loops.CycleReport:
     removed = blobs.sweep_incoming(now=now)
-    return {"removed": removed, "streams": streams.sweep_streams(now=now)}
+    return {
+        "removed": removed,
+        "uploads": sweep_uploads(now=now),
+        "streams": streams.sweep_streams(now=now),
+    }
 
 
 SWEEPER = loops.register(
@@ -103,7 +108,7 @@ ACCOUNTANT = loops.register(
 
 @shared_task(name=SWEEPER.task, soft_time_limit=50, time_limit=60)
 def sweep() -> None:
-    """Remove broken uploads and old streams; a missed run leaves them a little longer."""
+    """Remove uploads that are over and old streams; a missed run leaves them a little longer."""
     loops.run(SWEEPER)
 
 

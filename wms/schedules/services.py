@@ -20,6 +20,7 @@ from wms.core.transitions import Applied
 from wms.dags.submission.checking import FaultyDag
 from wms.dags.submission.submit import DagSubmission, check_submission, store_files
 from wms.jobs.quotas import check_quota
+from wms.jobs.uploads.operations import use_uploads
 from wms.schedules.cron import next_time, parse_cron, zone_named
 from wms.schedules.lifecycle import SCHEDULES
 from wms.schedules.models import Schedule, ScheduleFile
@@ -76,6 +77,7 @@ def create_schedule(
         group = checked.description.group
         # Only the room for its files: its DAGs are counted when they are submitted.
         size_bytes = sum(blob.size_bytes for blob in blobs.values())
+        use_uploads(submission.files.values(), owner=owner, now=timezone.now())
         check_quota(owner=owner, group=group, jobs=0, clusters=0, size_bytes=size_bytes)
         schedule = _store(submission, terms, owner=owner, group=group)
         ScheduleFile.objects.bulk_create(

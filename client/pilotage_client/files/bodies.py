@@ -167,6 +167,44 @@ class Plain:
         yield self._content
 
 
+class FilePiece:
+    """Body that is a part of a file which is `size` bytes long; `sent` is told how far it is."""
+
+    content_type = "application/partial-upload"
+
+    def __init__(
+        self,
+        path: Path,
+        offset: int,
+        length: int,
+        size: int,
+        sent: Callable[[int], None] | None = None,
+    ) -> None:
+        self._path, self._offset, self.length = path, offset, length
+        self._size, self._sent = size, sent
+
+    def __iter__(self) -> Iterator[bytes]:
+        """Pieces of the part. Raises UsageError if the file is shorter or longer than it was."""
+        if size_of(self._path) != self._size:
+            raise self._changed()
+        at, end = self._offset, self._offset + self.length
+        try:
+            with self._path.open("rb") as file:
+                file.seek(at)
+                while at < end and (piece := file.read(min(_PIECE_BYTES, end - at))):
+                    yield piece
+                    at += len(piece)
+                    if self._sent is not None:
+                        self._sent(at)
+        except OSError as error:
+            raise UsageError(f"{self._path} cannot be read: {error.strerror}.") from None
+        if at < end:
+            raise self._changed()
+
+    def _changed(self) -> UsageError:
+        return UsageError(f"{self._path} was changed while it was sent: send it again.")
+
+
 def size_of(path: Path) -> int:
     """Size of a file. Raises UsageError if it is none."""
     try:

@@ -51,10 +51,11 @@ class DagFiles:
         """Size of all files."""
         return sum(path.stat().st_size for path in self.files.values())
 
-    def archive(self, *, is_whole: bool) -> Archive:
+    def archive(self, *, is_whole: bool, without: Collection[str] = ()) -> Archive:
         """Archive of them; large ones by their names only unless it `is_whole`."""
         named = [] if is_whole else [name for name in self.files if self._counts_by_name(name)]
-        return Archive(self.files, only_named=frozenset(named))
+        packed = {name: path for name, path in self.files.items() if name not in without}
+        return Archive(packed, only_named=frozenset(named))
 
     def _counts_by_name(self, name: str) -> bool:
         return name not in self.texts and self.files[name].stat().st_size > _SMALL_BYTES

@@ -7,15 +7,17 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from ..errors import NoAnswer, PilotageError, UsageError, decoded
-from ..files.bodies import FileContent, Form, Part, Plain, Progress, text_part
+from ..files.bodies import FileContent, Form, Part, Plain, Progress, size_of, text_part
 from ..files.found import DagFiles, JobFiles, dag_files
 from ..model import Check, Cluster, Dag, FollowedLog
 from ..wire import Flow, Pause, Request
 from ..wire import path as at
 from .asking import ask, get, new_key
+from .uploading import large_files, upload_all
 
 #: Parts of one form; more files of jobs are refused by the portal.
 _MOST_PARTS = 490
@@ -79,9 +81,16 @@ def send_dag(
     key: str = "",
     progress: Progress = None,
 ) -> Flow[Dag]:
-    """Submit what was found before, with these texts of the form."""
-    parts = _dag_parts(found, texts, description, is_whole=True)
-    raw = yield from _made("dags/", Form(parts, progress), key)
+    """Submit what was found before, with these texts of the form.
+
+    Large files are uploaded first; what the portal has of them already is not sent again.
+    """
+    large = large_files(found.files)
+    sent = sum(map(size_of, large.values()))
+    rest_bytes = found.size_bytes - sent
+    uploads = yield from upload_all(large, progress, rest_bytes=rest_bytes)
+    parts = _dag_parts(found, texts, description, is_whole=True, uploads=uploads)
+    raw = yield from _made("dags/", Form(parts, _after(sent, progress)), key)
     return Dag.of(raw)
 
 
@@ -106,17 +115,17 @@ def submit_jobs(
     progress: Progress = None,
 ) -> Flow[Cluster]:
     """Submit the jobs of a description in submit language, with the files that it names."""
-    form = Form(_job_parts(description, found, options), progress)
-    raw = yield from _made("jobs/", form, key)
+    parts, sent = yield from _job_parts(description, found, options, progress)
+    raw = yield from _made("jobs/", Form(parts, _after(sent, progress)), key)
     return Cluster.of(raw)
 
 
 def check_jobs(
     description: str, found: JobFiles, *, options: Mapping[str, Any] | None = None
 ) -> Flow[Check]:
-    """Check of a submission of jobs; nothing is stored."""
-    form = Form(_job_parts(description, found, options))
-    answer = yield from ask(Request("POST", "jobs/check/", body=form))
+    """Check of a submission of jobs; nothing is stored but large files, which are uploaded."""
+    parts, _ = yield from _job_parts(description, found, options)
+    answer = yield from ask(Request("POST", "jobs/check/", body=Form(parts)))
     return Check.of(decoded(answer))
 
 
@@ -180,6 +189,7 @@ def _dag_parts(
     description: os.PathLike[str] | str | None,
     *,
     is_whole: bool,
+    uploads: Mapping[str, int] = MappingProxyType({}),
 ) -> list[Part]:
     given = {"directory": found.directory, "root": found.root, **texts}
     given["use_dag_dir"] = "true" if found.uses_dag_dir else ""
@@ -187,8 +197,23 @@ def _dag_parts(
     parts += [text_part(name, text) for name, text in given.items() if text]
     if description is not None:
         parts.append(_description_part(Path(description), found))
-    archive = found.archive(is_whole=is_whole)
+    parts += _uploads_part(uploads)
+    if len(uploads) == len(found.files):
+        return parts
+    archive = found.archive(is_whole=is_whole, without=uploads)
     return [*parts, Part("archive", archive, "files.tar")]
+
+
+def _uploads_part(uploads: Mapping[str, int]) -> list[Part]:
+    return [text_part("uploads", json.dumps(uploads))] if uploads else []
+
+
+def _after(before: int, progress: Progress) -> Progress:
+    """Progress of what is sent behind so many bytes."""
+    if progress is None or not before:
+        return progress
+    tell = progress
+    return lambda sent, total: tell(before + sent, before + total)
 
 
 def _description_part(path: Path, found: DagFiles) -> Part:
@@ -198,12 +223,24 @@ def _description_part(path: Path, found: DagFiles) -> Part:
     return Part("description", FileContent(path), name)
 
 
-def _job_parts(description: str, found: JobFiles, options: Mapping[str, Any] | None) -> list[Part]:
-    if len(found.files) > _MOST_PARTS:
+def _job_parts(
+    description: str,
+    found: JobFiles,
+    options: Mapping[str, Any] | None,
+    progress: Progress = None,
+) -> Flow[tuple[list[Part], int]]:
+    """Parts of a form, and the bytes of files that were uploaded before it."""
+    large = large_files(found.files)
+    together = {name: path for name, path in found.files.items() if name not in large}
+    if len(together) > _MOST_PARTS:
         raise UsageError(
-            f"The jobs name {len(found.files)} files, and at most {_MOST_PARTS} are sent with a "
+            f"The jobs name {len(together)} files, and at most {_MOST_PARTS} are sent with a "
             "cluster: a DAG can have 10,000."
         )
+    rest_bytes = sum(map(size_of, together.values()))
+    uploads = yield from upload_all(large, progress, rest_bytes=rest_bytes)
     parts = [text_part("description", description)]
     parts += [text_part("options", json.dumps(options))] if options else []
-    return parts + [Part("file", FileContent(path), name) for name, path in found.files.items()]
+    parts += _uploads_part(uploads)
+    parts += [Part("file", FileContent(path), name) for name, path in together.items()]
+    return parts, sum(map(size_of, large.values()))

@@ -118,6 +118,11 @@ class JobSubmissionSerializer(serializers.Serializer[Any]):
         child=serializers.FileField(), required=False,
         help_text="Programs, inputs and tables of parameters. Repeat the part.",
     )  # fmt: skip
+    uploads = serializers.CharField(
+        required=False,
+        help_text="Files that were uploaded before: a JSON object of their names and the numbers "
+        "of complete uploads.",
+    )
     options = serializers.CharField(
         required=False,
         help_text="As a JSON object: name, labels, group, deadline, max_idle, max_materialize, "

@@ -11,6 +11,7 @@ from typing import IO, Any
 
 from rest_framework.request import Request
 
+from portal.api.base import caller
 from portal.api.idempotency import sent_key
 from portal.api.parsing import StorableJson
 from portal.api.uploads import FormUpload, TextBody
@@ -23,11 +24,13 @@ from portal.shared.job_submissions import (
     json_object,
     read_description,
 )
+from portal.shared.named_uploads import PART, files_by_uploads
 from wms.core.errors import Finding, InvalidInput, TooLarge
 from wms.jobs.clusters.checking import MAX_TEXT_BYTES
 from wms.jobs.clusters.submit import ClusterSubmission
 
-_PARTS = ("description", "file", "options")
+_PARTS = ("description", "file", "options", PART)
+_TEXTS = ("options", PART)
 
 
 class JsonDescription(StorableJson):
@@ -83,7 +86,12 @@ def _of_form(request: Request, key: str | None) -> ClusterSubmission:
     return ClusterSubmission(
         description=description_of(content, name=name),
         options=json_object(options, field="options") if options else {},
-        files=files_of(uploads(sent, "file")),
+        files=files_of(
+            [
+                *uploads(sent, "file"),
+                *files_by_uploads(request.POST.get(PART, ""), caller(request)),
+            ]
+        ),
         description_name=name,
         idempotency_key=key,
     )
@@ -98,9 +106,12 @@ def _faults_of_parts(request: Request) -> list[Finding]:
     ]
     if "file" in request.POST:
         findings.append(Finding("must be sent as a file, with a file name", field="file"))
-    if "options" in request.FILES:
-        findings.append(Finding("must be sent as a text, without a file name", field="options"))
-    for name in ("description", "options"):
+    findings += [
+        Finding("must be sent as a text, without a file name", field=name)
+        for name in _TEXTS
+        if name in request.FILES
+    ]
+    for name in ("description", *_TEXTS):
         if len(request.FILES.getlist(name)) + len(request.POST.getlist(name)) > 1:
             findings.append(Finding("may be given only once", field=name))
     if "description" not in request.FILES and "description" not in request.POST:

@@ -47,6 +47,11 @@ class SubmissionSerializer(serializers.Serializer[Any]):
     archive = serializers.FileField(
         required=False, help_text="Many files as one: zip, tar, or tar packed by gzip."
     )
+    uploads = serializers.CharField(
+        required=False,
+        help_text="Files that were uploaded before: a JSON object of their names and the numbers "
+        "of complete uploads.",
+    )
     directory = serializers.CharField(
         required=False,
         help_text="The directory, in what is sent, from which names in DAG files are looked up: "

@@ -13,11 +13,13 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 from rest_framework.request import Request
 
+from portal.api.base import caller
 from portal.api.dags.shapes import DagDetailSerializer
 from portal.api.idempotency import sent_key
 from portal.api.shapes import FindingSerializer
 from portal.middleware.uploads import uploads
 from portal.shared.dag_submissions import SubmissionParts, read_options, submission_of
+from portal.shared.named_uploads import PART, files_by_uploads
 from wms.core.errors import Finding, InvalidInput
 from wms.core.labels import labels_in
 from wms.dags.language.origin import Origin, read_origin
@@ -28,7 +30,8 @@ from wms.dags.submission.submit import DagSubmission, submission_warnings
 _FILES = ("dag", "description", "file", "archive")
 ORIGIN_FIELDS = ("directory", "root", "use_dag_dir")
 _TEXTS = (
-    "dag", "options", "resume", "save_point", "binding", "labels", "priority", *ORIGIN_FIELDS,
+    "dag", "options", "resume", "save_point", "binding", "labels", "priority", PART,
+    *ORIGIN_FIELDS,
 )  # fmt: skip
 _OFTEN = ("dag", "file")
 _TRUTH = {"": False, "false": False, "true": True}
@@ -62,7 +65,10 @@ def read_submission(request: Request, *, further: Sequence[str] = ()) -> DagSubm
             dags=uploads(sent, "dag"),
             named_dags=request.POST.getlist("dag"),
             description=next(iter(uploads(sent, "description")), None),
-            files=uploads(sent, "file"),
+            files=[
+                *uploads(sent, "file"),
+                *files_by_uploads(request.POST.get(PART, ""), caller(request)),
+            ],
             archives=uploads(sent, "archive"),
             origin=sent_origin(request),
             options=read_options(request.POST.get("options", "")),

@@ -40,11 +40,12 @@ from wms.dags.submission.runs import (
     check_options,
     store_run,
 )
-from wms.jobs.content.blobs import store_bytes, store_stream
+from wms.jobs.content.blobs import store_bytes, store_sent
 from wms.jobs.content.paths import checked_path
 from wms.jobs.models import Blob
 from wms.jobs.operations import create_workspace
 from wms.jobs.quotas import check_quota
+from wms.jobs.uploads.operations import use_uploads
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,8 +220,7 @@ def store_files(submission: DagSubmission) -> dict[str, Blob]:
     limit_bytes = conf().max_upload_bytes
     blobs = {}
     for name, stream in submission.files.items():
-        stream.seek(0)
-        blobs[name] = store_stream(stream, limit_bytes=limit_bytes)
+        blobs[name] = store_sent(stream, limit_bytes=limit_bytes)
     blobs[submission.dag_name] = store_bytes(submission.dag_content)
     if submission.description_text:
         blobs.setdefault(
@@ -239,6 +239,7 @@ def _store(
     actor: Actor,
 ) -> Dag:
     group = checked.description.group
+    use_uploads(submission.files.values(), owner=owner, now=timezone.now())
     check_quota(
         owner=owner,
         group=group,

@@ -28,11 +28,12 @@ from wms.jobs.clusters import lifecycle
 from wms.jobs.clusters.checking import CheckedCluster, check_cluster, default_name
 from wms.jobs.clusters.making import store_jobs
 from wms.jobs.clusters.parameters.new_tables import NewTable, index_of_lines
-from wms.jobs.content.blobs import store_bytes, store_stream
+from wms.jobs.content.blobs import store_bytes, store_sent
 from wms.jobs.content.paths import checked_path
 from wms.jobs.models import Blob, Cluster, ClusterEvent, ClusterTable
 from wms.jobs.operations import create_workspace
 from wms.jobs.quotas import check_quota
+from wms.jobs.uploads.operations import use_uploads
 from wms.jobs.writing.job_writer import new_ids
 
 
@@ -147,8 +148,7 @@ def _store_files(submission: ClusterSubmission) -> dict[str, Blob]:
     limit_bytes = conf().max_upload_bytes
     blobs = {}
     for name, stream in submission.files.items():
-        stream.seek(0)
-        blobs[name] = store_stream(stream, limit_bytes=limit_bytes)
+        blobs[name] = store_sent(stream, limit_bytes=limit_bytes)
     return blobs
 
 
@@ -163,6 +163,7 @@ def _store(
     actor: Actor,
 ) -> Cluster:
     options, now = checked.options, timezone.now()
+    use_uploads(submission.files.values(), owner=owner, now=now)
     check_quota(
         owner=owner,
         group=options.group,

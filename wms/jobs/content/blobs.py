@@ -1,13 +1,14 @@
 """Store of file contents (blobs): each content once, under its SHA-256; written and read.
 
-What no row names is removed after a day (`wms.jobs.content.unnamed_contents`). Also the removal of
-uploads that were broken off.
+A file that came by an upload is taken over without a copy. What no row names is removed after a day
+(`wms.jobs.content.unnamed_contents`). Also the removal of uploads that were broken off.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 import tempfile
 from collections.abc import Iterable
 from datetime import datetime, timedelta
@@ -18,6 +19,7 @@ from django.db import connection
 
 from wms.core.conf import conf
 from wms.core.errors import InvalidInput, NotFound, TooLarge
+from wms.core.known_contents import known_sha256
 from wms.jobs.models import Blob
 from wms.jobs.sql import HOLD_CONTENT
 
@@ -62,12 +64,36 @@ def store_blob(
         except BaseException:
             os.unlink(file.name)
             raise
-    target = blob_path(row.sha256)
+    _put_in_place(Path(file.name), row.sha256)
+    return row
+
+
+def store_file(path: Path, *, sha256: str, size_bytes: int) -> Blob:
+    """Store a file of the same file system that has this hash; it stays where it is, too.
+
+    The caller removes it when its transaction is committed, and writes to it no more.
+    """
+    base = conf().blobs_dir
+    (base / "incoming").mkdir(parents=True, exist_ok=True, mode=0o700)
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+    row = _kept_row(sha256, size_bytes)
+    with tempfile.TemporaryDirectory(dir=base / "incoming") as folder:
+        link = Path(folder) / sha256
+        os.link(path, link)
+        _put_in_place(link, sha256)
+    return row
+
+
+def _put_in_place(file: Path, sha256: str) -> None:
+    target = blob_path(sha256)
     target.parent.mkdir(exist_ok=True, mode=0o700)
     # A sweep deletes the file before the row is gone: none does after the row was seen to stay.
-    os.replace(file.name, target)
+    os.replace(file, target)
     _make_durable(target.parent)
-    return row
 
 
 def _kept_row(sha256: str, size_bytes: int) -> Blob:
@@ -108,14 +134,26 @@ def sweep_incoming(*, now: datetime) -> int:
     """Remove uploads that were broken off a day ago or earlier; the number of files."""
     limit = (now - timedelta(days=1)).timestamp()
     old = [f for f in (conf().blobs_dir / "incoming").glob("*") if f.stat().st_mtime < limit]
-    for file in old:
-        file.unlink(missing_ok=True)
+    for each in old:
+        if each.is_dir():
+            shutil.rmtree(each, ignore_errors=True)
+        else:
+            each.unlink(missing_ok=True)
     return len(old)
 
 
 def store_bytes(content: bytes) -> Blob:
     """Store a content that is in memory."""
     return store_blob([content], limit_bytes=len(content))
+
+
+def store_sent(stream: BinaryIO, *, limit_bytes: int) -> Blob:
+    """Store a file of a submission; one that came by an upload is in the store, and not limited."""
+    sha256 = known_sha256(stream)
+    stream.seek(0)
+    if sha256 is None:
+        return store_stream(stream, limit_bytes=limit_bytes)
+    return _kept_row(sha256, stream.seek(0, os.SEEK_END))
 
 
 def store_stream(stream: BinaryIO, *, limit_bytes: int, expected_sha256: str | None = None) -> Blob:

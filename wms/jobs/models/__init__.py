@@ -16,6 +16,7 @@ from wms.jobs.models.jobs import Job, JobEvent, LoggedJobEvent
 from wms.jobs.models.limits import RunningLimit
 from wms.jobs.models.outputs import OutputBytes, OutputLease
 from wms.jobs.models.scopes import Filling, SiteScope, SiteSet
+from wms.jobs.models.uploads import ResumableUpload
 from wms.jobs.models.uses import TopicUse
 
 __all__ = [
@@ -34,6 +35,7 @@ __all__ = [
     "LoggedJobEvent",
     "OutputBytes",
     "OutputLease",
+    "ResumableUpload",
     "RunningLimit",
     "SiteScope",
     "SiteSet",

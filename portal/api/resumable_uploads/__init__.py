@@ -1,0 +1,1 @@
+"""Resource of the API: uploads that resume."""
