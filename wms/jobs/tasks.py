@@ -2,7 +2,8 @@
 
 The sweepers remove broken uploads and old streams, outputs whose lease is over and contents that
 nothing refers to; the materialiser makes the jobs of clusters; rescheduled jobs are queued again
-after their pauses; the usage of ended attempts and stored files is accounted.
+after their pauses; waiting jobs follow their input data; the usage of ended attempts and stored
+files is accounted.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from wms.jobs.attempts import rescheduling
 from wms.jobs.clusters import materialiser
 from wms.jobs.clusters.lifecycle import MATERIALISE_TASK
 from wms.jobs.content import blobs
+from wms.jobs.input_data import refreshing
+from wms.jobs.input_data.changes import REFRESH_TASK
 from wms.jobs.output import streams
 from wms.jobs.sandboxes import sweep as sandboxes
 from wms.jobs.selectors import paused_until
@@ -101,6 +104,19 @@ ACCOUNTANT = loops.register(
 )
 
 
+INPUTS = loops.register(
+    # Each process takes the sets of inputs that no other one is at.
+    loops.Loop(
+        "input-data",
+        REFRESH_TASK,
+        period_s=5,
+        run_cycle=refreshing.run_cycle,
+        unlocked=True,
+        deeds=refreshing.DEEDS,
+    )
+)
+
+
 @shared_task(name=SWEEPER.task, soft_time_limit=50, time_limit=60)
 def sweep() -> None:
     """Remove broken uploads and old streams; a missed run leaves them a little longer."""
@@ -129,6 +145,12 @@ def requeue() -> None:
 def materialise() -> None:
     """Make the next jobs of clusters; a missed run makes them later."""
     loops.run(MATERIALISER)
+
+
+@shared_task(name=INPUTS.task, soft_time_limit=50, time_limit=60)
+def refresh_inputs() -> None:
+    """Have jobs and DAGs follow their input data; a missed run does it a little later."""
+    loops.run(INPUTS)
 
 
 @shared_task(name=ACCOUNTANT.task, soft_time_limit=50, time_limit=60)
