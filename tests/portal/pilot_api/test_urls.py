@@ -167,10 +167,10 @@ def test_a_logical_name_leads_to_its_replicas_those_near_the_site_first(
     }
 
 
-def test_a_logical_name_without_a_replica_fails_the_job(
+def test_a_logical_name_without_a_replica_that_pilots_read_fails_the_job(
     registered: PilotClient, logical_file: LogicalFile, url_job: Job
 ) -> None:
-    Replica.objects.all().delete()
+    Storage.objects.update(endpoints="ftp://b.org/")
 
     assert registered.ask().json()["job"] is None
 

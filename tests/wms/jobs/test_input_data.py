@@ -24,7 +24,7 @@ from wms.jobs.models import InputChange, InputSet, Job
 from wms.jobs.operations import create_workspace, submit_jobs
 from wms.jobs.specs import JobSpec
 from wms.taskqueues import operations as taskqueues
-from wms.taskqueues.models import TaskQueue, WaitingJob
+from wms.taskqueues.models import WaitingJob
 
 pytestmark = pytest.mark.django_db
 SYSTEM = Actor.system("test")
@@ -138,7 +138,6 @@ def test_a_job_follows_a_replica_that_comes_and_one_that_goes(alice: User) -> No
     assert sites_of(ids) == {("CERN",)}
     assert sites_of(others) == {()}
     assert not InputChange.objects.exists()
-    assert not TaskQueue.objects.filter(sites=["CERN", "UW"], waiting_jobs=None).exists()
 
 
 def test_a_job_whose_last_replica_went_waits_and_goes_on_when_there_is_one(alice: User) -> None:

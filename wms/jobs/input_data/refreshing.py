@@ -97,7 +97,7 @@ def resolve_sets() -> int:
     rows = list(noted.values_list("pk", "input_set_id")[:_RESOLVED_AT_ONCE])
     if not rows:
         return 0
-    wanted_ids = {set_id for _, set_id in rows}
+    wanted_ids = {set_id for _, set_id in rows if set_id is not None}
     sets = InputSet.objects.filter(pk__in=wanted_ids).order_by("pk")
     # Those that a job joins by at this moment are left for the next time.
     locked = list(sets.select_related("owner").select_for_update(skip_locked=True, of=("self",)))

@@ -43,10 +43,11 @@ def _is_known_to_be_nowhere(job: Job) -> bool:
     wanted = wanted_by(job.directives, job.owner.username)
     if wanted is None:
         return False
-    rows = InputSet.objects.filter(key=wanted.key()).select_for_update(skip_locked=True)
-    row = rows.first()
+    rows = InputSet.objects.filter(key=wanted.key())
+    row = rows.select_for_update(skip_locked=True).first()
     if row is None:
-        return False
+        # One that is not there is made, and resolved, when the job joins a TaskQueue.
+        return not rows.exists()
     [located] = locate([wanted])
     take_over(row, columns_of(located))
     row.save(update_fields=TAKEN_OVER)

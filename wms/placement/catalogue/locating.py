@@ -163,7 +163,8 @@ class _Search:
     def _told_first(self) -> Iterable[tuple[str, Sequence[_Place]]]:
         """Files with different places first: they tell why no site is near all."""
         seen: set[frozenset[str]] = set()
-        first, others = [], []
+        first: list[tuple[str, Sequence[_Place]]] = []
+        others: list[tuple[str, Sequence[_Place]]] = []
         for name, places in self._tying:
             key = frozenset(place.name for place in places)
             (others if key in seen else first).append((name, places))
