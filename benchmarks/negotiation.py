@@ -23,28 +23,39 @@ _USERS = 20
 _PLACES = 20
 _NODES = 50
 _BATCH = 5000
+#: Sites near the same data: DAGs with inputs are tied to those of one region.
+_REGIONS = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """So many idle DAGs in so many groups of equal requirements, and so many sites."""
+    """So many idle DAGs in so many groups of equal requirements, and so many sites.
+
+    With inputs each DAG has input data of its own, near the sites of a region.
+    """
 
     dags: int
     groups: int
     sites: int
     runs: int = 3
+    has_inputs: bool = False
 
 
 FULL = (
     Scenario(1_000, 100, 500),
     Scenario(10_000, 100, 500),
+    Scenario(10_000, 100, 500, has_inputs=True),
     Scenario(100_000, 100, 500, runs=1),
     Scenario(100_000, 100, 1_000, runs=1),
     Scenario(10_000, 1, 500),
     Scenario(1_000, 1_000, 500),
     Scenario(10_000, 10_000, 500, runs=1),
 )
-QUICK = (Scenario(200, 10, 20, runs=1), Scenario(200, 200, 20, runs=1))
+QUICK = (
+    Scenario(200, 10, 20, runs=1),
+    Scenario(200, 10, 20, runs=1, has_inputs=True),
+    Scenario(200, 200, 20, runs=1),
+)
 
 
 def measure(is_quick: bool) -> dict[str, Any]:
@@ -78,7 +89,7 @@ def _prepare(scenario: Scenario) -> None:
 
     with connection.cursor() as cursor:
         cursor.execute(
-            "TRUNCATE core_user, sites_site, jobs_workspace, core_inboxentry,"
+            "TRUNCATE core_user, sites_site, jobs_workspace, jobs_inputset, core_inboxentry,"
             " dags_negotiationcycle CASCADE"
         )
     _make_sites(scenario)
@@ -126,13 +137,34 @@ def _make_dags(scenario: Scenario) -> None:
         workspaces = Workspace.objects.bulk_create(
             Workspace(owner=users[number % _USERS]) for number in batch
         )
+        inputs = _inputs(scenario, batch, users) if scenario.has_inputs else {}
         Dag.objects.bulk_create(
-            _dag(scenario, number, workspace)
+            _dag(scenario, number, workspace, inputs.get(number))
             for number, workspace in zip(batch, workspaces, strict=True)
         )
 
 
-def _dag(scenario: Scenario, number: int, workspace: Any) -> Any:
+def _inputs(scenario: Scenario, numbers: list[int], users: list[Any]) -> dict[int, Any]:
+    """Input data of DAGs by their numbers, resolved as a submission leaves them."""
+    from wms.jobs.models import InputSet
+
+    def made(number: int) -> InputSet:
+        region = number // scenario.groups % _REGIONS
+        return InputSet(
+            key=f"{number:064}",
+            owner=users[number % _USERS],
+            names=[f"/run/{number}"],
+            is_of_dag=True,
+            sites=[f"site-{each:04}" for each in range(region, scenario.sites, _REGIONS)],
+            cause="near",
+            told=f"Its input data: lfn:/run/{number} is at se-{region}.",
+        )
+
+    sets = InputSet.objects.bulk_create(map(made, numbers))
+    return dict(zip(numbers, sets, strict=True))
+
+
+def _dag(scenario: Scenario, number: int, workspace: Any, inputs: Any = None) -> Any:
     """A DAG whose ad asks for memory, as does one of its two kinds of nodes."""
     from wms.dags.models import Dag
 
@@ -144,6 +176,8 @@ def _dag(scenario: Scenario, number: int, workspace: Any) -> Any:
         node_count=_NODES,
         node_needs=[{"memory_mb": memory_mb, "tags": ["cvmfs"]}, {"cores": 8, "max_cores": 8}],
         need_nodes=[f"sim-{number}", f"merge-{number}"],
+        near_inputs=inputs,
+        input_node=f"sim-{number}" if inputs is not None else "",
         ad_attributes={
             "WANT_USCMS_MATCHMAKER": "True",
             "RequestMemory": str(memory_mb),
@@ -175,6 +209,7 @@ def _measure(scenario: Scenario) -> dict[str, Any]:
         "dags": scenario.dags,
         "groups": scenario.groups,
         "sites": scenario.sites,
+        "has_inputs": scenario.has_inputs,
         "decide_s": _median(cycle.decide_s for cycle in cycles),
         "cycle_s": _median(seconds),
         "matched": cycles[-1].bound,

@@ -24,13 +24,14 @@ class RequestAd:
     """Ad of a request, before it is built: expressions and values by name; values win.
 
     `avoided` are the ids of sites that it must not go to, `unfit` those where not all of its nodes
-    can run.
+    can run. `nearness` tells, of sites that its input data are near, how many tenths of them are.
     """
 
     expressions: Mapping[str, str]
     values: Mapping[str, object] = field(default_factory=dict)
     avoided: frozenset[int] = frozenset()
     unfit: frozenset[int] = frozenset()
+    nearness: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +55,9 @@ class Cluster:
         self.ad = build_ad(request_ad.expressions, request_ad.values)
         self.avoided = request_ad.avoided
         self.unfit = request_ad.unfit
+        self.nearness = request_ad.nearness
+        #: Tenths of its input data by site: they decide between sites of one Rank.
+        self._tenths = dict(request_ad.nearness)
         #: Sites that it does not go to, whatever the ads say.
         self.excluded = request_ad.avoided | request_ad.unfit
         self.definitions = {name.lower(): str(self.ad.lookup(name)) for name in list(self.ad)}
@@ -75,7 +79,14 @@ class Cluster:
             if spelled.lower() != name.lower()
         }
         changed = {**expressions, name: expression}
-        return Cluster(RequestAd(changed, avoided=self.avoided, unfit=self.unfit))
+        request_ad = RequestAd(
+            changed, avoided=self.avoided, unfit=self.unfit, nearness=self.nearness
+        )
+        return Cluster(request_ad)
+
+    def tenths_near(self, site_id: int) -> int:
+        """How many tenths of the request's input data are near a site."""
+        return self._tenths.get(site_id, 0)
 
     def accepts(self, site: classad2.ClassAd) -> bool:
         """Whether the request's Requirements are true for a site; undefined and error refuse."""
@@ -134,7 +145,7 @@ class Grouping:
             plan = self._plans[outline] = self._plan(request_ad)
         fixed, value_names = plan
         values = tuple([request_ad.values[name] for name in value_names])
-        key = (fixed, values, request_ad.avoided, request_ad.unfit)
+        key = (fixed, values, request_ad.avoided, request_ad.unfit, request_ad.nearness)
         return self._numbers.setdefault(key, len(self._numbers))
 
     def _plan(self, request_ad: RequestAd) -> tuple[Hashable, tuple[str, ...]]:

@@ -94,7 +94,7 @@ class CandidateHeap:
         self._preference = preference
         self._site_pool = site_pool
         self._has_moving_lookups = site_pool.has_moving_lookups(cluster)
-        self._entries: list[tuple[float, float, float, str, int, int]] = []
+        self._entries: list[tuple[float, int, float, float, str, int, int]] = []
         self._versions: dict[int, int] = {}
         self._read_of_preference = len(preference.improved)
         self._read_of_pool = len(site_pool.improved)
@@ -108,7 +108,7 @@ class CandidateHeap:
         """Best site for the cluster now, with the ranks of the DAG and of the site."""
         self._catch_up()
         while self._entries:
-            dag_rank, site_rank, _, _, index, version = self._entries[0]
+            dag_rank, _, site_rank, _, _, index, version = self._entries[0]
             site = self._site_pool.sites[index]
             if site.version == version and site.is_free:
                 return site, -dag_rank, -site_rank
@@ -130,7 +130,8 @@ class CandidateHeap:
         suits, dag_rank = self._preference.value(site)
         is_let_in, site_rank = site.view(self.cluster)
         if suits and is_let_in:
-            entry = (-dag_rank, -site_rank, site.load, site.offer.name, site.index)
+            near = self.cluster.tenths_near(site.offer.site_id)
+            entry = (-dag_rank, -near, -site_rank, site.load, site.offer.name, site.index)
             heapq.heappush(self._entries, (*entry, site.version))
             self._versions[site.index] = site.version
 

@@ -25,7 +25,7 @@ from matching.negotiation.fairshare import (
     shares,
     starvation_order,
 )
-from matching.negotiation.node_fit import NodeFit, unmet_sentences
+from matching.negotiation.node_fit import NeedCode, NodeFit, unmet_sentences
 from matching.negotiation.unmatched_reasons import (
     Kind,
     Leftover,
@@ -48,7 +48,9 @@ class Request:
     count jobs. `limits` are the amounts that it takes of concurrency limits. `avoided` has, by site
     id, until when it does not go to that site, `left_because` why it left the site. `node_fit`
     tells where its nodes can run, `nodes` names one for each of their needs; where its jobs are
-    `bound_singly`, they need not all run at one site.
+    `bound_singly`, they need not all run at one site. `inputs` is a sentence on where its input
+    data are; `nearness` has the tenths of them that are near sites, by site id, where they only
+    make it prefer some.
     """
 
     dag_id: int
@@ -63,18 +65,24 @@ class Request:
     node_fit: NodeFit | None = None
     nodes: Sequence[str] = ()
     bound_singly: bool = False
+    inputs: str = ""
+    nearness: tuple[tuple[int, int], ...] = ()
 
     def request_ad(self, now: datetime) -> RequestAd:
         """Ad of the request as sites see it at this moment."""
         avoided = frozenset(site_id for site_id, until in self.avoided.items() if until > now)
         fit = None if self.bound_singly else self.node_fit
-        return RequestAd(self.expressions, self.values, avoided, fit.unfit if fit else frozenset())
+        unfit = fit.unfit if fit else frozenset[int]()
+        return RequestAd(self.expressions, self.values, avoided, unfit, self.nearness)
 
     def unmet_needs(self, unfit: frozenset[int], names: Mapping[int, str]) -> str:
         """Sentences on the nodes that cannot run at these unfit sites; names of sites by id."""
         if self.node_fit is None or not unfit:
             return ""
-        return unmet_sentences(self.node_fit, self.nodes, unfit, names)
+        told = unmet_sentences(self.node_fit, self.nodes, unfit, names)
+        if self.inputs and any(each.code is NeedCode.DATA for each in self.node_fit.by_need(unfit)):
+            return f"{told} {self.inputs}"
+        return told
 
 
 @dataclass(frozen=True, slots=True)

@@ -94,12 +94,16 @@ class UndefinedName:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """Site that would take the request now, with the ranks of both sides and its load."""
+    """Site that would take the request now, with the ranks of both sides and its load.
+
+    `input_tenths` of the input data are near it, where the request prefers such sites.
+    """
 
     site: str
     dag_rank: float
     site_rank: float
     load: float
+    input_tenths: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,10 +249,17 @@ def _candidates(cluster: Cluster, free: Sequence[CycleSite]) -> tuple[Candidate,
             dag_rank=cluster.rank(cycle_site.ad),
             site_rank=cycle_site.view(cluster)[1],
             load=cycle_site.load,
+            input_tenths=cluster.tenths_near(cycle_site.offer.site_id),
         )
         for cycle_site in free
     ]
-    return tuple(sorted(found, key=lambda c: (-c.dag_rank, -c.site_rank, c.load, c.site)))
+    return tuple(sorted(found, key=_order))
+
+
+def _order(candidate: Candidate) -> tuple[float, int, float, float, str]:
+    """Order of candidates, as the negotiator has it."""
+    near, load = candidate.input_tenths, candidate.load
+    return -candidate.dag_rank, -near, -candidate.site_rank, load, candidate.site
 
 
 @dataclass(frozen=True, slots=True)

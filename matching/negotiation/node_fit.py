@@ -28,6 +28,7 @@ class NeedCode(StrEnum):
     IDENTITY = "identity"
     SENDING = "sending"
     REQUIREMENTS = "requirements"
+    DATA = "data"
     TOGETHER = "together"
 
 

@@ -13,6 +13,7 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from wms.core.models import EventRecord
+from wms.jobs.states import InputCause
 
 _JSON_OBJECT = {"type": "object", "additionalProperties": {}}
 _AMOUNTS_BY_NAME = {"type": "object", "additionalProperties": {"type": "number"}}
@@ -90,6 +91,23 @@ class NumbersByNameField(_CheckedObjectField):
 @extend_schema_field(_NEEDS)
 class NeedsField(serializers.JSONField):
     """Needs of a job."""
+
+
+class InputsSerializer(serializers.Serializer[Any]):
+    """Input data with logical names: where their replicas are, and the sites near all of them."""
+
+    cause = serializers.ChoiceField(
+        choices=InputCause.choices,
+        help_text="near: they tie it to `sites`; apart, missing: they keep it from all; empty: "
+        "from none.",
+    )
+    told = serializers.CharField(allow_blank=True, help_text="The names, and where they are.")
+    sites = serializers.ListField(
+        child=serializers.CharField(), allow_null=True, help_text="Null: any."
+    )
+    tenths = NumbersByNameField(
+        help_text="How many tenths of their bytes are near sites, where they may come from afar."
+    )
 
 
 class FindingSerializer(serializers.Serializer[Any]):

@@ -35,6 +35,7 @@ SPECTACULAR_SETTINGS: dict[str, Any] = {
         "FailureGroupState": "wms.failures.states.GroupState",
         "DagState": "wms.dags.states.DagState",
         "DagCause": "wms.dags.states.DagCause",
+        "InputCause": "wms.jobs.states.InputCause",
         "NodeState": "wms.dags.states.NodeState",
         "NodeCause": "wms.dags.states.NodeCause",
         "NodeKind": "wms.dags.states.NodeKind",

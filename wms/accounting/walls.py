@@ -63,6 +63,13 @@ class Walls:
         is_default = group_id not in self.walled_groups
         return is_default and (self.sees_default or owner_id == self.user_id)
 
+    def lets_in_name(self, group: str, owner_id: int) -> bool:
+        """Whether the user may see what is an owner's in the name of this group; empty: of none."""
+        if self.is_open or group in self.own_names:
+            return True
+        is_default = group not in self.walled_names
+        return is_default and (self.sees_default or owner_id == self.user_id)
+
     def by_name(self, column: str = "owner_group", owner: str = "owner") -> Q:
         """Condition for rows with the name of their group in a column; empty: of none."""
         return self._either(

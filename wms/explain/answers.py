@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from functools import wraps
 from typing import ParamSpec, TypeVar
 
@@ -28,7 +28,7 @@ from matching.negotiation.explanation import (
 )
 from matching.negotiation.near_misses import NearMiss, near_misses
 from matching.negotiation.site_explanation import SiteExplanation, explain_site
-from matching.negotiation.unmatched_reasons import Kind, reasons_for_leaving
+from matching.negotiation.unmatched_reasons import Kind
 from matching.task_queues.needs import Needs
 from wms.accounting import selectors as accounting
 from wms.core.conf import conf
@@ -43,13 +43,17 @@ from wms.dags.negotiation.records import seen_requests
 from wms.dags.reading.selectors import find_dag
 from wms.dags.states import DAG_TERMINAL, DagState
 from wms.explain.ad_changes import WhatIfChanges, changed_offers, checked
+from wms.explain.avoided_sites import AvoidedSite, avoidance_sentences, avoided_sites
+from wms.explain.input_data import with_inputs
 from wms.explain.needs import NeedsExplanation, explain_needs
 from wms.explain.queue_changes import SiteJobs, changed_needs, jobs_for_site, queue_changes
 from wms.jobs.binding.scopes import needs_now
+from wms.jobs.input_data.sets import near_inputs
+from wms.jobs.input_data.wanted import Located
 from wms.jobs.models import Job
 from wms.jobs.selectors import find_job
 from wms.jobs.states import TERMINAL, WITH_PILOT, JobState
-from wms.sites.models import Site
+from wms.placement.catalogue.locating import inputs_of
 from wms.sites.selectors import visible_sites
 from wms.sites.standing import Standing, standings
 from wms.taskqueues.selectors import avoided_hosts, find_task_queue
@@ -60,8 +64,6 @@ _Answer = TypeVar("_Answer")
 BOUNDS = Bounds(time.monotonic, request_s=2.0, decision_s=3.0)
 #: Limit of different ads of idle DAGs that are evaluated for an answer about a site.
 _MAX_ADS = 500
-#: Limit of avoided sites that the summary names.
-_MAX_AVOIDED = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,15 +78,6 @@ class Turn:
     submitters: int
     own_place: int
     own_dags: int
-
-
-@dataclass(frozen=True, slots=True)
-class AvoidedSite:
-    """Site that a DAG avoids until a time after a rematch, and the reason of the rematch."""
-
-    site: str
-    until: datetime
-    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +103,8 @@ class JobAnswer:
     """Answer for a job or a TaskQueue; `queues` is None for a job that does not wait.
 
     `after` is the explanation with the changes. `avoided_hosts` are worker nodes whose pilots leave
-    the job to others for now, unless there are no others.
+    the job to others for now, unless there are no others. `inputs` tell where the input data of the
+    job are, if it names any.
     """
 
     verdict: MatchVerdict
@@ -118,6 +112,7 @@ class JobAnswer:
     queues: NeedsExplanation | None = None
     after: NeedsExplanation | None = None
     avoided_hosts: tuple[str, ...] = ()
+    inputs: Located | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,9 +154,9 @@ def answer_for_dag(
     if dag.binds_jobs:
         answer = _with_sites(answer, request, now)
     verdict, summary = _verdict_by_state(dag, answer)
-    avoided = _avoided_sites(request, now)
+    avoided = avoided_sites(request, now)
     if dag.state == DagState.IDLE:
-        summary = " ".join([summary, *_avoidance_sentences(avoided)])
+        summary = " ".join([summary, *avoidance_sentences(avoided)])
     turn = _turn(request) if dag.state == DagState.IDLE and not dag.binds_jobs else None
     return replace(answer, verdict=verdict, summary=summary, turn=turn, avoided=tuple(avoided))
 
@@ -191,11 +186,13 @@ def answer_for_job(
     """Answer why a job does not run. Raises NotFound, and InvalidInput for faulty changes."""
     job = find_job(user, job_id)
     if job.state == JobState.WAITING:
-        needs = needs_now(Needs.from_dict(job.needs), job.late)
+        inputs, own = inputs_of(job), needs_now(Needs.from_dict(job.needs), job.late)
+        needs = near_inputs(own, inputs)
         before, after = _needs_explained(needs, changes or WhatIfChanges(), now)
         hosts = avoided_hosts(job.pk, now - timedelta(seconds=conf().retry_patience_s))
         summary = f"{before.summary}{_avoided_hosts_sentence(hosts)}"
-        return JobAnswer(before.verdict, summary, before, after, hosts)
+        verdict, summary = with_inputs(before.verdict, summary, inputs, own.sites)
+        return JobAnswer(verdict, summary, before, after, hosts, inputs)
     return _answer_by_state(job)
 
 
@@ -358,30 +355,6 @@ def _verdict_by_state(dag: Dag, answer: DagAnswer) -> tuple[MatchVerdict, str]:
     if not is_seen or dag.unmatched_kind == Kind.UNSEEN:
         return MatchVerdict.NOT_LOOKED_AT, f"No negotiation has looked at it yet. {answer.summary}"
     return MatchVerdict.WAITING, f"Others came first in the last negotiation. {answer.summary}"
-
-
-def _avoided_sites(request: Request, now: datetime) -> list[AvoidedSite]:
-    """Sites that the request avoids, ordered by the end of the avoidance."""
-    sites = Site.objects.filter(pk__in=request.avoided).values_list("pk", "name")
-    avoided = [
-        AvoidedSite(name, request.avoided[site_id], request.left_because.get(site_id, ""))
-        for site_id, name in sites
-        if request.avoided[site_id] > now
-    ]
-    return sorted(avoided, key=lambda avoided_site: (avoided_site.until, avoided_site.site))
-
-
-def _avoidance_sentences(avoided: Sequence[AvoidedSite]) -> list[str]:
-    """Sentences about why the DAG left these sites, and until when it avoids them."""
-    sentences = [reasons_for_leaving({each.site: each.reason for each in avoided})]
-    sentences += [
-        f"It avoids {each.site} until {each.until.astimezone(UTC):%Y-%m-%d %H:%M} UTC."
-        for each in avoided[:_MAX_AVOIDED]
-    ]
-    rest = len(avoided) - _MAX_AVOIDED
-    if rest > 0:
-        sentences.append(f"It avoids {rest} more site{'s' if rest > 1 else ''}.")
-    return [sentence for sentence in sentences if sentence]
 
 
 def _turn(request: Request) -> Turn:

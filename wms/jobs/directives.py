@@ -1,4 +1,4 @@
-"""Directives of a job: URLs, stdin, output remaps, time limits, checkpoints, hold, image, token.
+"""Directives of a job: URLs, input data, stdin, output remaps, time limits, checkpoints, and more.
 
 Values of the submit description for its run that are no needs, files or expressions; kept as JSON
 with only what is given. Also the announced output (a file, or a folder) that a file belongs to, and
@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
+#: Values of `data_access`: a job runs near its input data, or fetches them from afar.
+NEAR, ANYWHERE = DATA_ACCESS = ("near", "anywhere")
 #: Values of `notification`, by what the owner is told of.
 NOTIFICATIONS = ("never", "complete", "error", "always")
 
@@ -20,7 +22,9 @@ class Directives:
     """Directives of one job; names of files are those in its directory.
 
     `input_urls` are fetched by its pilot, under these names, and outputs that `output_urls` names
-    are sent there and not into the workspace. `output_remaps` give outputs another name there. The
+    are sent there and not into the workspace. `input_data` are logical names that the payload reads
+    by itself where they are. By these and by the logical names among `input_urls` the job is tied
+    to sites, unless `data_access` is ANYWHERE. `output_remaps` give outputs another name there. The
     job is held when it has been with a pilot for `duration_limit_s`, or, with
     `is_held_at_wall_limit`, when its payload runs longer than its wall limit. A payload that ends
     with `checkpoint_exit_code` leaves `checkpoint_files` and is started again from them.
@@ -32,6 +36,8 @@ class Directives:
 
     stdin_name: str = ""
     input_urls: Mapping[str, str] = field(default_factory=dict)
+    input_data: tuple[str, ...] = ()
+    data_access: str = ""
     output_urls: Mapping[str, str] = field(default_factory=dict)
     output_remaps: Mapping[str, str] = field(default_factory=dict)
     duration_limit_s: int = 0
@@ -50,8 +56,9 @@ class Directives:
         if not stored:
             return NO_DIRECTIVES
         values = dict(stored)
-        if "checkpoint_files" in values:
-            values["checkpoint_files"] = tuple(values["checkpoint_files"])
+        for name in ("checkpoint_files", "input_data"):
+            if name in values:
+                values[name] = tuple(values[name])
         return cls(**values)
 
     def as_json(self) -> dict[str, Any] | None:

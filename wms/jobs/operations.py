@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from django.db import transaction
 from django.db.models import Case, F, Value, When
@@ -25,12 +25,21 @@ from wms.jobs.accounting import note_ends
 from wms.jobs.binding.scopes import within_scopes
 from wms.jobs.concurrency_limits import amounts_of
 from wms.jobs.directives import Directives
+from wms.jobs.input_data.sets import within_inputs
 from wms.jobs.models import Attempt, Blob, Job, Workspace, WorkspaceFile
 from wms.jobs.models.jobs import DESCRIBED_COLUMNS
 from wms.jobs.specs import JobSpec
 from wms.jobs.states import QUEUED, WITH_PILOT, JobCause, JobState
 from wms.jobs.writing.job_writer import JobOrigin, JobWriter
 from wms.taskqueues import operations as taskqueues
+
+
+class _Placed(NamedTuple):
+    """A job that is to wait, with what says at which sites it may."""
+
+    entry: taskqueues.Entry
+    late: Mapping[str, Any] | None
+    directives: Mapping[str, Any] | None
 
 
 class AddJobs(Protocol):
@@ -77,7 +86,7 @@ def submission(
     are in their TaskQueues. The end of each job is announced to the inbox of `topic` under
     `topic_key`. `expected` is about how many jobs will come.
     """
-    entries: list[tuple[taskqueues.Entry, Mapping[str, Any] | None]] = []
+    entries: list[_Placed] = []
     held: list[int] = []
     with transaction.atomic():
         own = JobOrigin(owner.pk, workspace.pk, topic_key)
@@ -90,7 +99,11 @@ def submission(
         ) -> list[int]:
             ids = writer.write(specs, cluster_id=cluster_id, processes=processes, origin=origin)
             entries.extend(
-                (taskqueues.Entry(pk, spec.needs, spec.priority, spec.avoided_hosts), spec.late)
+                _Placed(
+                    taskqueues.Entry(pk, spec.needs, spec.priority, spec.avoided_hosts),
+                    spec.late,
+                    spec.directives,
+                )
                 for pk, spec in zip(ids, specs, strict=True)
             )
             held.extend(
@@ -103,7 +116,7 @@ def submission(
         with sent_ahead():
             yield add
             writer.flush()
-        taskqueues.enqueue(within_scopes(entries))
+        taskqueues.enqueue(_at_their_sites(entries))
         if held:
             cause = JobCause.BEGUN_HELD
             hold_jobs(held, actor=actor, reason="it was submitted with hold = true", cause=cause)
@@ -294,7 +307,8 @@ def enqueue_again(job_ids: Collection[int]) -> None:
 def move_waiting(job_ids: Collection[int]) -> None:
     """Move those of the jobs that wait to the TaskQueues of what they need now.
 
-    Once a transaction, as `enqueue`; after `wms.jobs.binding.scopes.change_scopes`.
+    Once a transaction, as `enqueue`; after `wms.jobs.binding.scopes.change_scopes`, and after the
+    change of a set of inputs.
     """
     taskqueues.move(_entries(job_ids))
 
@@ -302,14 +316,26 @@ def move_waiting(job_ids: Collection[int]) -> None:
 def _entries(job_ids: Collection[int]) -> list[taskqueues.Entry]:
     waiting = Job.objects.filter(pk__in=job_ids, state=JobState.WAITING)
     jobs = waiting.select_related("description").only("priority", *DESCRIBED_COLUMNS)
-    return within_scopes(
+    return _at_their_sites(
         [
-            (
+            _Placed(
                 taskqueues.Entry(
                     job.pk, Needs.from_dict(job.needs), job.priority, tuple(job.avoided_hosts)
                 ),
                 job.late,
+                job.directives,
             )
             for job in jobs
         ]
+    )
+
+
+def _at_their_sites(placed: Sequence[_Placed]) -> list[taskqueues.Entry]:
+    """Entries for TaskQueues: within the scopes of the jobs, and near their inputs.
+
+    In this order, as everybody locks them.
+    """
+    entries = within_scopes([(each.entry, each.late) for each in placed])
+    return within_inputs(
+        [(entry, each.directives) for entry, each in zip(entries, placed, strict=True)]
     )

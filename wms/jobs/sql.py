@@ -107,6 +107,12 @@ LOCK_SCOPES = """
 SELECT id, sites_id FROM jobs_sitescope WHERE id = ANY(%s) ORDER BY id FOR SHARE
 """
 
+# By hand: the ORM knows no shared locks. In the order of the ids; found by the unique index of the
+# keys.
+LOCK_INPUT_SETS = """
+SELECT key, id, version, sites FROM jobs_inputset WHERE key = ANY(%s) ORDER BY id FOR SHARE
+"""
+
 # By hand: the ORM knows no advisory locks, nor the keys of JSON in a partial index. The name is
 # locked, not a row: a limit may be given to a whole family of names.
 LOCK_NAME = "SELECT pg_advisory_xact_lock(hashtext('concurrency-limit'), hashtext(%s))"

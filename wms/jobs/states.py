@@ -1,4 +1,7 @@
-"""States of jobs, transitions between them, causes of states, and events that change no state."""
+"""States of jobs, transitions between them, causes of states, and events that change no state.
+
+Also causes why input data tie jobs to sites.
+"""
 
 from __future__ import annotations
 
@@ -21,6 +24,15 @@ class JobState(models.TextChoices):
     DONE = "done", "done"
     FAILED = "failed", "failed"
     KILLED = "killed", "killed"
+
+
+class InputCause(models.TextChoices):
+    """Why the input data of a job tie it to sites, or keep it from all of them."""
+
+    NONE = "", "they tie it to no site"
+    NEAR = "near", "they are near some sites"
+    APART = "apart", "no site is near all of them"
+    MISSING = "missing", "some are nowhere"
 
 
 class JobCause(models.TextChoices):

@@ -1,8 +1,9 @@
 """Control loops of jobs and their Celery tasks: sweepers, periodic expressions, pauses, accounting.
 
-The sweepers remove broken and expired uploads and old streams, outputs whose lease is over and
-contents that nothing refers to; the materialiser makes the jobs of clusters; rescheduled jobs are
-queued again after their pauses; the usage of ended attempts and stored files is accounted.
+The sweepers remove broken and expired uploads and old streams, outputs whose lease is over and contents that
+nothing refers to; the materialiser makes the jobs of clusters; rescheduled jobs are queued again
+after their pauses; waiting jobs follow their input data; the usage of ended attempts and stored
+files is accounted.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from wms.jobs.attempts import rescheduling
 from wms.jobs.clusters import materialiser
 from wms.jobs.clusters.lifecycle import MATERIALISE_TASK
 from wms.jobs.content import blobs
+from wms.jobs.input_data import refreshing
+from wms.jobs.input_data.changes import REFRESH_TASK
 from wms.jobs.output import streams
 from wms.jobs.sandboxes import sweep as sandboxes
 from wms.jobs.selectors import paused_until
@@ -106,6 +109,19 @@ ACCOUNTANT = loops.register(
 )
 
 
+INPUTS = loops.register(
+    # Each process takes the sets of inputs that no other one is at.
+    loops.Loop(
+        "input-data",
+        REFRESH_TASK,
+        period_s=5,
+        run_cycle=refreshing.run_cycle,
+        unlocked=True,
+        deeds=refreshing.DEEDS,
+    )
+)
+
+
 @shared_task(name=SWEEPER.task, soft_time_limit=50, time_limit=60)
 def sweep() -> None:
     """Remove uploads that are over and old streams; a missed run leaves them a little longer."""
@@ -134,6 +150,12 @@ def requeue() -> None:
 def materialise() -> None:
     """Make the next jobs of clusters; a missed run makes them later."""
     loops.run(MATERIALISER)
+
+
+@shared_task(name=INPUTS.task, soft_time_limit=50, time_limit=60)
+def refresh_inputs() -> None:
+    """Have jobs and DAGs follow their input data; a missed run does it a little later."""
+    loops.run(INPUTS)
 
 
 @shared_task(name=ACCOUNTANT.task, soft_time_limit=50, time_limit=60)

@@ -14,16 +14,21 @@ class PlacementConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        """Register which requests a user may see, what is sealed, and where URLs of jobs lead."""
+        """Register which requests a user may see, what is sealed, where URLs of jobs lead, and
+        where their input data are.
+        """
         from wms.accounting.walls import seen_or_all
         from wms.core.audit import register_sight
         from wms.core.models import AuditKind
+        from wms.jobs.input_data.wanted import register_locator
         from wms.pilots.credentials.rotation import register_sealed
         from wms.pilots.protocol.url_transfers import register_resolver
+        from wms.placement.catalogue.locating import locate_inputs
         from wms.placement.models import PlacementCredential
         from wms.placement.pilot_transfers import resolve_transfers
         from wms.placement.selectors import visible_requests
 
         register_sealed(PlacementCredential)
         register_resolver(resolve_transfers)
+        register_locator(locate_inputs)
         register_sight(AuditKind.PLACEMENT, lambda user: seen_or_all(user, visible_requests))

@@ -19,15 +19,18 @@ from wms.core.special_networks import special_networks
 from wms.jobs.directives import Directives
 from wms.jobs.expressions import success_code
 from wms.jobs.models import Attempt
+from wms.jobs.states import InputCause
 from wms.pilots.credentials.sealing import NoKey
 from wms.pilots.protocol.url_transfers import (
     CannotResolve,
     FetchedInput,
+    NoReplica,
     Source,
     TransferRules,
     Transfers,
 )
 from wms.placement.addresses import scheme_of, with_scheme
+from wms.placement.catalogue.locating import inputs_of
 from wms.placement.catalogue.names import is_logical
 from wms.placement.catalogue.resolving import replica_urls
 from wms.placement.conf import PlacementConf, placement_conf
@@ -71,6 +74,9 @@ def _logical(attempt: Attempt, url: str, found: _Endpoints) -> FetchedInput:
         url, owner=attempt.job.owner, site_id=sites.first(), schemes=_READ_BY_PILOTS
     )
     if replicas is None or not replicas.urls:
+        located = inputs_of(attempt.job)
+        if located is not None and located.cause is InputCause.MISSING:
+            raise NoReplica(located.told)
         raise CannotResolve(f"there is no replica of {url} that pilots can read")
     urls = replicas.urls[:_MOST_SOURCES]
     return FetchedInput([found.source(each, "GET", _SPARE_S) for each in urls], replicas.sha256)

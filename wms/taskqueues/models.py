@@ -126,12 +126,24 @@ class WaitingJob(models.Model):
         db_default=models.Value([]),
         help_text="Those of the job: worker nodes that have failed it.",
     )
+    input_set_id = models.BigIntegerField(
+        null=True, help_text="The set of inputs that ties it to sites, if it has any."
+    )
+    input_version = models.PositiveIntegerField(
+        default=0, db_default=0, help_text="The version of this set by which it waits here."
+    )
     enqueued_at = models.DateTimeField(db_default=Now())
 
     class Meta:
         indexes = [
             models.Index(
                 fields=["task_queue", "priority", "job_id"], name="waiting_by_queue_and_age"
+            ),
+            # Few: those that have inputs with logical names.
+            models.Index(
+                fields=["input_set_id", "job_id"],
+                condition=models.Q(input_set_id__isnull=False),
+                name="waiting_by_inputs",
             ),
             # Few: those that have failed before.
             models.Index(

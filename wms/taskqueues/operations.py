@@ -48,12 +48,14 @@ _SEES_NEEDS = re.compile(r"\bmy\b|owner|accountinggroup|request|cputime\b|jobtyp
 
 
 class Entry(NamedTuple):
-    """A job to be enqueued."""
+    """A job to be enqueued; its needs name the sites that its set of inputs gives by now."""
 
     job_id: int
     needs: Needs
     priority: int = 1
     avoided_hosts: tuple[str, ...] = ()
+    input_set: int | None = None
+    input_version: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +82,7 @@ def enqueue(entries: Collection[Entry]) -> None:
         [entry.job_id for entry in ordered],
         [ids[key] for key in keys],
         [entry.priority for entry in ordered],
-        [entry.avoided_hosts for entry in ordered],
+        [_rest(entry) for entry in ordered],
     )
     if made:
         issue_tickets(made)
@@ -98,7 +100,11 @@ def move(entries: Collection[Entry]) -> None:
         return
     keys, needs_by_key = _keys(entries)
     ids, made = _task_queues(needs_by_key)
-    columns = [entry.job_id for entry in entries], [ids[key] for key in keys]
+    columns = (
+        [entry.job_id for entry in entries],
+        [ids[key] for key in keys],
+        [entry.input_version for entry in entries],
+    )
     with connection.cursor() as cursor:
         cursor.execute(MOVE_WAITING, list(map(whole_numbers, columns)))
         changed = {row[0] for row in cursor.fetchall()}
@@ -106,6 +112,13 @@ def move(entries: Collection[Entry]) -> None:
         issue_tickets(made)
     transaction.on_commit(partial(arrivals.publish, len(entries)), robust=True)
     transaction.on_commit(partial(remove_empty, changed.union(made)), robust=True)
+
+
+def _rest(entry: Entry) -> waiting.Rest | None:
+    """What few jobs have besides their TaskQueue and priority."""
+    if not entry.avoided_hosts and entry.input_set is None:
+        return None
+    return waiting.Rest(entry.avoided_hosts, entry.input_set, entry.input_version)
 
 
 def _keys(entries: Collection[Entry]) -> tuple[list[str], dict[str, Needs]]:

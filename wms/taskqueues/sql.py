@@ -135,12 +135,15 @@ ALLOW_NESTED_LOOPS = "SET LOCAL enable_nestloop = DEFAULT"
 # Jobs that wait already, found by the primary key, are neither moved nor counted again.
 JOIN_TASK_QUEUES = """
 WITH joined AS (
-    INSERT INTO taskqueues_waitingjob (job_id, task_queue_id, priority, avoided_hosts)
-    SELECT job_id, task_queue_id, priority, coalesce(hosts, '{}')
+    INSERT INTO taskqueues_waitingjob
+        (job_id, task_queue_id, priority, avoided_hosts, input_set_id, input_version)
+    SELECT job_id, task_queue_id, priority, coalesce(hosts, '{}'), input_set,
+        coalesce(input_version, 0)
     FROM unnest(%s::bigint[], %s::bigint[], %s::smallint[])
         AS entry(job_id, task_queue_id, priority)
-    LEFT JOIN jsonb_to_recordset(%s::jsonb) AS again(job_id bigint, hosts varchar[])
-        USING (job_id)
+    LEFT JOIN jsonb_to_recordset(%s::jsonb) AS rest(
+        job_id bigint, hosts varchar[], input_set bigint, input_version integer
+    ) USING (job_id)
     ON CONFLICT (job_id) DO NOTHING
     RETURNING task_queue_id, priority
 )
@@ -165,19 +168,24 @@ LEAVE_TASK_QUEUES = _LEAVE.format(skip="")
 LEAVE_UNLESS_CLAIMED = _LEAVE.format(skip=" SKIP LOCKED")
 
 # Locked by ascending id, passing over those that claims or holds have; found by the primary key.
+# One that stays where it is may have been told of another version of its inputs.
 MOVE_WAITING = """
 WITH locked AS MATERIALIZED (
-    SELECT w.job_id, w.task_queue_id, entry.target, w.priority
+    SELECT w.job_id, w.task_queue_id, entry.target, entry.version, w.priority
     FROM taskqueues_waitingjob AS w
-    JOIN unnest(%s::bigint[], %s::bigint[]) AS entry(job_id, target) ON entry.job_id = w.job_id
-    WHERE entry.target <> w.task_queue_id ORDER BY w.job_id FOR UPDATE OF w SKIP LOCKED
+    JOIN unnest(%s::bigint[], %s::bigint[], %s::integer[]) AS entry(job_id, target, version)
+        ON entry.job_id = w.job_id
+    WHERE (entry.target, entry.version) <> (w.task_queue_id, w.input_version)
+    ORDER BY w.job_id FOR UPDATE OF w SKIP LOCKED
 ), moved AS (
-    UPDATE taskqueues_waitingjob AS w SET task_queue_id = locked.target
+    UPDATE taskqueues_waitingjob AS w
+    SET task_queue_id = locked.target, input_version = locked.version
     FROM locked WHERE w.job_id = locked.job_id
 )
 INSERT INTO taskqueues_tally (task_queue_id, priority, jobs)
 SELECT side.id, priority, sum(side.jobs)
 FROM locked, LATERAL (VALUES (locked.task_queue_id, -1), (locked.target, 1)) AS side(id, jobs)
+WHERE locked.target <> locked.task_queue_id
 GROUP BY side.id, priority RETURNING task_queue_id
 """
 

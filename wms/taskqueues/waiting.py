@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.db import connection
 
@@ -53,21 +53,29 @@ class ClaimingHost:
 ANYONE = ClaimingHost()
 
 
+class Rest(NamedTuple):
+    """Columns that few waiting jobs have: hosts that they avoid, their set of inputs."""
+
+    hosts: tuple[str, ...] = ()
+    input_set: int | None = None
+    input_version: int = 0
+
+
 def join(
     job_ids: Sequence[int],
     task_queue_ids: Sequence[int],
     priorities: Sequence[int],
-    avoided_hosts: Sequence[Sequence[str]],
+    rests: Sequence[Rest | None],
 ) -> None:
     """Let jobs wait in TaskQueues, whose rows the caller has locked against their removal."""
-    again = [
-        {"job_id": job_id, "hosts": hosts}
-        for job_id, hosts in zip(job_ids, avoided_hosts, strict=True)
-        if hosts
+    given = [
+        {"job_id": job_id, **rest._asdict()}
+        for job_id, rest in zip(job_ids, rests, strict=True)
+        if rest is not None
     ]
     with connection.cursor() as cursor:
         columns = (job_ids, task_queue_ids, priorities)
-        cursor.execute(JOIN_TASK_QUEUES, [*map(whole_numbers, columns), json.dumps(again)])
+        cursor.execute(JOIN_TASK_QUEUES, [*map(whole_numbers, columns), json.dumps(given)])
 
 
 def has_failed_at(host: str) -> bool:

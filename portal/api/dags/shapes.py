@@ -16,6 +16,7 @@ from portal.api.shapes import (
     AmountsByNameField,
     EventSerializer,
     FindingSerializer,
+    InputsSerializer,
     NumbersByNameField,
     ObjectField,
     OptionsField,
@@ -25,6 +26,7 @@ from portal.api.shapes import (
 from wms.dags.engine.settling.tolerance import tolerated_count
 from wms.dags.models import Dag, DagEvent, MatchRecord, Rescue
 from wms.dags.reading.accepting_sites import accepting_sites
+from wms.dags.reading.input_sets import inputs_of_dag
 from wms.dags.states import Binding
 from wms.jobs.models import WorkspaceFile
 
@@ -170,6 +172,14 @@ class DagSerializer(serializers.ModelSerializer[Dag]):
         ]  # fmt: skip
 
 
+class DagInputsSerializer(InputsSerializer):
+    """Input data that nodes of a DAG want near, or from anywhere."""
+
+    is_anywhere = serializers.BooleanField(
+        help_text="They may be fetched from afar, and make the DAG prefer sites."
+    )
+
+
 class DagDetailSerializer(DagSerializer):
     """A DAG with its ad, its match, and the DAGs and runs around it."""
 
@@ -202,6 +212,9 @@ class DagDetailSerializer(DagSerializer):
     accepting_sites = serializers.SerializerMethodField(
         help_text="Where pilots draw its jobs, if each is bound by its claim; else null."
     )
+    inputs = serializers.SerializerMethodField(
+        help_text="Input data of its nodes, as far as they were known when it was submitted."
+    )
 
     class Meta(DagSerializer.Meta):
         fields = [
@@ -210,6 +223,7 @@ class DagDetailSerializer(DagSerializer):
             "rematch_count", "dag_files", "directory", "root_path", "uses_dag_dir", "options",
             "category_limits", "success_rule", "tolerated", "outer", "outer_node",
             "previous_run", "rescue_number", "is_followed", "is_ending", "accepting_sites",
+            "inputs",
         ]  # fmt: skip
 
     def get_tolerated(self, dag: Dag) -> int:
@@ -224,6 +238,11 @@ class DagDetailSerializer(DagSerializer):
     def get_accepting_sites(self, dag: Dag) -> list[str] | None:
         """Names of the sites; no query for a DAG that has one."""
         return accepting_sites(dag)
+
+    @extend_schema_field(DagInputsSerializer(many=True))
+    def get_inputs(self, dag: Dag) -> Any:
+        """What is to be near, and what may come from afar; no query for a DAG without any."""
+        return DagInputsSerializer(inputs_of_dag(dag), many=True).data
 
 
 class WorkspaceFileSerializer(serializers.ModelSerializer[WorkspaceFile]):

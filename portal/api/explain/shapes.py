@@ -10,7 +10,7 @@ from rest_framework import serializers
 from matching.ads.classads import MAX_AD_BYTES
 from matching.negotiation.explanation import MatchVerdict
 from matching.negotiation.node_fit import NeedCode
-from portal.api.shapes import StrictSerializer
+from portal.api.shapes import InputsSerializer, StrictSerializer
 from wms.explain.queue_changes import NEEDS, OFFERS
 
 _MAX_ID = 2**63 - 1
@@ -135,6 +135,9 @@ class CandidateSerializer(serializers.Serializer[Any]):
     dag_rank = serializers.FloatField()
     site_rank = serializers.FloatField()
     load = serializers.FloatField()
+    input_tenths = serializers.IntegerField(
+        help_text="So many tenths of its input data are near, where they may come from afar."
+    )
 
 
 class MissSerializer(serializers.Serializer[Any]):
@@ -277,6 +280,9 @@ class JobAnswerSerializer(serializers.Serializer[Any]):
         child=serializers.CharField(), source="queues.unknown", default=[],
         help_text="What is asked for and offered nowhere today.",
     )  # fmt: skip
+    inputs = InputsSerializer(
+        allow_null=True, help_text="Where the input data of a job are, if it names any."
+    )
     after = QueuesSerializer(allow_null=True)
 
 

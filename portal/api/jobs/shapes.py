@@ -12,11 +12,13 @@ from portal.api.shapes import (
     CAUSED_EVENT_FIELDS,
     AmountsByNameField,
     EventSerializer,
+    InputsSerializer,
     NeedsField,
     ObjectField,
     TextsByNameField,
 )
 from wms.jobs.binding.late_values import show_latest
+from wms.jobs.input_data.wanted import Located
 from wms.jobs.models import Attempt, AttemptFile, Job, LoggedJobEvent
 from wms.pilots.selectors import PilotOfAttempt
 
@@ -128,6 +130,9 @@ class JobDetailSerializer(JobSerializer):
     late = serializers.SerializerMethodField(
         help_text="Commands that the claim fills in for the site of its pilot, while none has."
     )
+    inputs = serializers.SerializerMethodField(
+        help_text="Where its input data are now; null where it names no logical file."
+    )
     attempts = AttemptSerializer(many=True, read_only=True)
     events = JobEventSerializer(many=True, read_only=True)
 
@@ -135,7 +140,7 @@ class JobDetailSerializer(JobSerializer):
         fields = [
             *JobSerializer.Meta.fields, "dag", "needs", "avoided_hosts", "priority", "executable",
             "arguments", "environment", "input_files", "output_files", "stdout_name", "stderr_name",
-            "attributes", "directives", "wall_limit_s", "late", "attempts", "events",
+            "attributes", "directives", "wall_limit_s", "late", "inputs", "attempts", "events",
         ]  # fmt: skip
 
     def to_representation(self, instance: Job) -> dict[str, Any]:
@@ -147,6 +152,12 @@ class JobDetailSerializer(JobSerializer):
     def get_late(self, job: Job) -> dict[str, str]:
         """Texts by their commands."""
         return self._late
+
+    @extend_schema_field(InputsSerializer(allow_null=True))
+    def get_inputs(self, job: Job) -> Any:
+        """Where they are; the view found it out."""
+        found: Located | None = self.context.get("inputs")
+        return None if found is None else InputsSerializer(found).data
 
     def get_dag(self, job: Job) -> int | None:
         """Name the DAG; the view found it out."""

@@ -36,6 +36,7 @@ from wms.jobs.models import AttemptFile, Job
 from wms.jobs.output.streams import stream_text
 from wms.jobs.sandboxes.leases import require_kept
 from wms.pilots.selectors import pilots_of_attempts
+from wms.placement.catalogue.locating import inputs_of
 
 
 class JobList(TakesJobs, ListView):
@@ -99,6 +100,7 @@ class JobDetail(RetrieveAPIView[Job]):
         context = {
             "dag_id": dag.pk if dag is not None else None,
             "pilots": pilots_of_attempts(attempt.pilot_id for attempt in job.attempts.all()),
+            "inputs": inputs_of(job),
         }
         return Response(self.get_serializer_class()(job, context=context).data)
 

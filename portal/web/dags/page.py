@@ -35,6 +35,7 @@ from wms.dags.models import Dag
 from wms.dags.policy import may_steer
 from wms.dags.reading.accepting_sites import accepting_sites
 from wms.dags.reading.gate_selectors import waiting_gates
+from wms.dags.reading.input_sets import inputs_of_dag
 from wms.dags.reading.run_selectors import outer_dags
 from wms.dags.reading.selectors import NodeCounts, matches_of
 from wms.dags.states import DAG_TERMINAL
@@ -105,6 +106,7 @@ def show_dag(request: HttpRequest, dag_id: int, *, refused: Refused | None = Non
         "outer": outer_dags(dag),
         "is_told": read.is_told,
         "accepting": accepting_sites(dag) or [],
+        "inputs": inputs_of_dag(dag),
         **_stays(dag),
     }
     if is_built:

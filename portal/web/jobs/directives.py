@@ -1,4 +1,4 @@
-"""Directives of a job as facts on its page: URLs, input, image, new names, limits, checkpoint."""
+"""Directives of a job as facts on its page: URLs, input data, image, names, limits and more."""
 
 from __future__ import annotations
 
@@ -20,6 +20,8 @@ def directive_facts(job: Job) -> list[NeedFact]:
     code = given.checkpoint_exit_code
     facts = [
         NeedFact("Fetched by the pilot", _urls(given.input_urls, "from"), is_broad=True),
+        NeedFact("Read where they are", ", ".join(given.input_data), is_broad=True),
+        NeedFact("Input data come from", given.data_access),
         NeedFact("Sent by the pilot", _urls(given.output_urls, "to"), is_broad=True),
         NeedFact("Standard input", given.stdin_name),
         NeedFact("Container image", given.container_image, is_broad=True),

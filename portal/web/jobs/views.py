@@ -29,6 +29,7 @@ from wms.jobs.binding.late_values import show_latest
 from wms.jobs.binding.scopes import needs_now
 from wms.jobs.clusters.selectors import cluster_of_job
 from wms.jobs.content.blobs import read_tail
+from wms.jobs.input_data.sets import near_inputs
 from wms.jobs.models import Attempt, AttemptFile, Job, OutputLease, Stream
 from wms.jobs.output.streams import stream_text, tail_of
 from wms.jobs.sandboxes.leases import are_removed, lease_of_job
@@ -39,6 +40,7 @@ from wms.jobs.selectors import (
 )
 from wms.jobs.states import TERMINAL, JobState
 from wms.pilots.selectors import pilots_of_attempts
+from wms.placement.catalogue.locating import inputs_of
 from wms.taskqueues.selectors import task_queue_of
 
 _EVENTS_SHOWN = 100
@@ -80,10 +82,12 @@ def _show_job(request: HttpRequest, job: Job, *, refused: Refused | None = None)
     events = list(events_of_job(job)[: _EVENTS_SHOWN + 1])
     pilots = pilots_of_attempts(attempt.pilot_id for attempt in attempts)
     node = nodes_of_jobs([job]).get(job.pk)
+    inputs, needs = inputs_of(job), needs_now(Needs.from_dict(job.needs), job.late)
     context = {
         "job": job,
         "late": show_latest(job),
-        "needs": facts_of(needs_now(Needs.from_dict(job.needs), job.late)),
+        "needs": facts_of(near_inputs(needs, inputs)),
+        "inputs": inputs,
         "directives": directive_facts(job),
         "task_queue": task_queue_of(job.pk) if job.state == JobState.WAITING else None,
         "dag": node.dag if node else dags_of_jobs([job]).get(job.pk),

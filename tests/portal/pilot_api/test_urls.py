@@ -6,16 +6,21 @@ import json
 
 import pytest
 from django.core import serializers
+from django.db import transaction
 
 from tests.portal.pilot_api.pilot_client import ENDED, PilotClient
 from wms.core.actors import Actor
 from wms.core.models import User
+from wms.jobs.binding.scopes import NOWHERE
 from wms.jobs.models import Attempt, Job, JobEvent
+from wms.jobs.operations import enqueue_again
 from wms.pilots.credentials.sealing import new_key
 from wms.placement.catalogue.models import LogicalFile, Replica
 from wms.placement.credentials import NewCredential, set_credential
 from wms.placement.models import PlacementCredential
 from wms.placement.storages.models import Storage
+from wms.taskqueues.models import WaitingJob
+from wms.taskqueues.operations import withdraw
 
 pytestmark = pytest.mark.django_db
 
@@ -162,10 +167,10 @@ def test_a_logical_name_leads_to_its_replicas_those_near_the_site_first(
     }
 
 
-def test_a_logical_name_without_a_replica_fails_the_job(
+def test_a_logical_name_without_a_replica_that_pilots_read_fails_the_job(
     registered: PilotClient, logical_file: LogicalFile, url_job: Job
 ) -> None:
-    Replica.objects.all().delete()
+    Storage.objects.update(endpoints="ftp://b.org/")
 
     assert registered.ask().json()["job"] is None
 
@@ -203,3 +208,28 @@ def test_an_output_that_went_to_its_url_is_not_missing(
 
     job.refresh_from_db()
     assert job.state == "done", job.state_reason
+
+
+def test_a_job_whose_last_replica_has_just_gone_waits_and_has_lost_no_attempt(
+    registered: PilotClient, url_job: Job, logical_file: LogicalFile
+) -> None:
+    # As it was when it began to wait: nobody has followed the change yet.
+    enqueue_again_as_new(url_job)
+    attempts = url_job.max_attempts
+    Replica.objects.all().delete()
+
+    assert registered.ask().json()["job"] is None
+
+    url_job.refresh_from_db()
+    assert (url_job.state, url_job.state_cause) == ("waiting", "inputs")
+    assert url_job.max_attempts - url_job.attempt_number == attempts
+    assert WaitingJob.objects.get(pk=url_job.pk).task_queue.sites == list(NOWHERE)
+    assert registered.ask().json()["job"] is None
+    assert Attempt.objects.get().outcome == "not_run"
+
+
+def enqueue_again_as_new(job: Job) -> None:
+    """Let a waiting job join a TaskQueue by what its description says now."""
+    with transaction.atomic():
+        withdraw([job.pk])
+        enqueue_again([job.pk])

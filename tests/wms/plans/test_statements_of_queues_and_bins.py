@@ -23,7 +23,7 @@ from wms.core.models import User
 from wms.failures import sql as failures
 from wms.history import sql as history
 from wms.jobs import sql as jobs
-from wms.jobs.models import Job
+from wms.jobs.models import InputSet, Job
 from wms.taskqueues import sql as taskqueues
 from wms.taskqueues.models import TaskQueue, Ticket, WaitingJob
 
@@ -45,7 +45,7 @@ def test_jobs_move_to_other_task_queues_by_their_ids(waiting_jobs: None) -> None
     ids = list(WaitingJob.objects.order_by("pk").values_list("pk", flat=True)[1000:1100])
     target = TaskQueue.objects.values_list("pk", flat=True).first()
 
-    steps = explain(taskqueues.MOVE_WAITING, [ids, [target] * len(ids)])
+    steps = explain(taskqueues.MOVE_WAITING, [ids, [target] * len(ids), [0] * len(ids)])
 
     assert not scanned_whole(steps, "taskqueues_waitingjob")
     assert rows_read(steps, "taskqueues_waitingjob") <= 200
@@ -65,6 +65,25 @@ def test_scopes_are_locked_by_their_ids() -> None:
 
     assert not scanned_whole(steps, "jobs_sitescope")
     assert rows_read(steps, "jobs_sitescope") == 2
+
+
+def test_sets_of_inputs_are_locked_by_their_keys_and_found_by_names() -> None:
+    run(
+        "INSERT INTO jobs_inputset (key, owner_id, names)"
+        " SELECT 'key' || n, 1, ARRAY['/' || n, '/' || n + 1]"
+        " FROM generate_series(1, 20000) AS n"
+    )
+    analyze("jobs_inputset")
+
+    locked = explain(jobs.LOCK_INPUT_SETS, [["key5", "key17"]])
+    named = InputSet.objects.filter(names__overlap=["/7"]).order_by("pk")[:100]
+    sql, values = named.query.sql_with_params()
+    found = explain(sql, list(values))
+
+    assert not scanned_whole(locked, "jobs_inputset")
+    assert rows_read(locked, "jobs_inputset") == 2
+    assert "input_set_by_name" in indexes(found)
+    assert not scanned_whole(found, "jobs_inputset")
 
 
 def test_task_queues_are_locked_and_removed_by_their_keys_and_ids(waiting_jobs: None) -> None:

@@ -148,6 +148,30 @@ class Dag(models.Model):
         db_default=models.Value([], ArrayField(models.CharField())),
         help_text="The name of one node that has it, for each of these needs.",
     )
+    # Sets of DAGs are never deleted, so nobody has to look for these.
+    near_inputs = models.ForeignKey(
+        "jobs.InputSet",
+        null=True,
+        blank=True,
+        on_delete=models.DO_NOTHING,
+        related_name="+",
+        db_index=False,
+        db_constraint=False,
+        help_text="Input data of its nodes, as far as they were known: sites near all of them.",
+    )
+    far_inputs = models.ForeignKey(
+        "jobs.InputSet",
+        null=True,
+        blank=True,
+        on_delete=models.DO_NOTHING,
+        related_name="+",
+        db_index=False,
+        db_constraint=False,
+        help_text="Those that its nodes may fetch from afar: sites near most of them first.",
+    )
+    input_node = models.CharField(
+        max_length=255, blank=True, db_default="", help_text="The name of one node that has any."
+    )
     rematch_expression = models.TextField(
         blank=True, help_text="When true for a running DAG, its match is taken back."
     )

@@ -2,7 +2,7 @@
 
 By the rule of TaskQueues (`matching.task_queues.requirements.offer_refusal`), with all queues that
 are switched on, as the frontends see them, whatever holds pilots back for a time. Equal needs are
-compared once.
+compared once. That its input data are near a site is one more need, the last one.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from __future__ import annotations
 import json
 import math
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 from matching.negotiation.candidates import Stopwatch
 from matching.negotiation.deadline import Deadline
@@ -43,6 +43,10 @@ _CODES = {
 }
 
 
+#: Needs, owner, group, and the sites that input data are near.
+_Key: TypeAlias = tuple[str, str, str, tuple[str, ...] | None]
+
+
 class NodeFitter:
     """Finder of the sites where each node of a DAG can run, until its time limit.
 
@@ -60,11 +64,13 @@ class NodeFitter:
     ) -> None:
         self._offers: dict[int, list[Resource]] = defaultdict(list)
         self._masks: dict[int, int] = defaultdict(int)
+        self._ids: dict[str, int] = {}
         every: dict[str, Resource] = {}
         for bit, (site_id, offer) in enumerate(offers):
             every[str(bit)] = offer
             self._offers[site_id].append(offer)
             self._masks[site_id] |= 1 << bit
+            self._ids[offer.site] = site_id
         self._matcher = QueueMatcher(every)
         self._has_owners = any(
             offer.owner_groups or offer.foreign_groups for offer in every.values()
@@ -72,28 +78,39 @@ class NodeFitter:
         self._known = frozenset(self._masks).union(known)
         self._deadline = Deadline(stopwatch, limit_s)
         self._sites: dict[int, frozenset[int]] = {}
-        self._fits: dict[tuple[str, str, str], NodeFit] = {}
+        self._fits: dict[_Key, NodeFit] = {}
 
-    def fit(self, text: str, *, owner: str, group: str) -> NodeFit | None:
+    def fit(
+        self, text: str, *, owner: str, group: str, near: Sequence[str] | None = None
+    ) -> NodeFit | None:
         """Sites where nodes with these needs can run; None for new needs when the time is up.
 
-        `text` is the JSON of a DAG's `node_needs`, `owner` and `group` those of the DAG.
+        `text` is the JSON of a DAG's `node_needs`, `owner` and `group` those of the DAG. `near` are
+        the sites that its input data are near, if they tie it to any: the last need.
         """
         # Of whom the jobs are decides nothing else.
         is_personal = self._has_owners or '"requirements"' in text
-        key = (text, owner, group) if is_personal else (text, "", "")
+        sites = None if near is None else tuple(near)
+        key = (text, owner, group, sites) if is_personal else (text, "", "", sites)
         known = self._fits.get(key)
         if known is None and not self._deadline.is_over:
             known = self._fits[key] = self._compared(key)
         return known
 
-    def _compared(self, key: tuple[str, str, str]) -> NodeFit:
-        text, owner, group = key
+    def near(self, tenths: Mapping[str, int]) -> tuple[tuple[int, int], ...]:
+        """Tenths of input data by the ids of the sites with queues that these are near."""
+        ids = self._ids
+        return tuple(sorted((ids[name], part) for name, part in tenths.items() if name in ids))
+
+    def _compared(self, key: _Key) -> NodeFit:
+        text, owner, group, near = key
         needs = [
             Needs.from_dict({"owner": owner, "owner_group": group, **given})
             for given in json.loads(text)
         ]
         fitting = [self._fitting_sites(self._matcher.mask(each)) for each in needs]
+        if near is not None:
+            fitting.append(frozenset(self._ids[name] for name in near if name in self._ids))
         return NodeFit(fitting, self._known, partial(self._unmet, needs))
 
     def _fitting_sites(self, mask: int) -> frozenset[int]:
@@ -102,6 +119,8 @@ class NodeFitter:
         return self._sites[mask]
 
     def _unmet(self, needs: list[Needs], place: int, site_id: int) -> Unmet:
+        if place == len(needs):
+            return Unmet(place, NeedCode.DATA, "its input data are not near")
         return _unmet(place, needs[place], self._offers[site_id])
 
 

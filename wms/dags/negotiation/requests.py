@@ -25,6 +25,7 @@ from wms.accounting.walls import Walls, seen_by, walls_of
 from wms.core.models import User
 from wms.dags.models import Dag, MatchRecord
 from wms.dags.negotiation import bound
+from wms.dags.negotiation.input_data import input_data_of
 from wms.dags.negotiation.node_fit import NodeFitter
 from wms.dags.priorities import counting_priority
 from wms.dags.states import Binding, DagState
@@ -42,7 +43,8 @@ _COLUMNS = (
     "pk", "name", "owner_id", "owner__username", "accounting_group_id", "accounting_group__name",
     "ad_attributes", "node_count", "done_count", "failed_count", "futile_count",
     "skipped_count", "concurrency_limits", "rematch_count", "weight", "takes_limits", "needs_text",
-    "need_nodes", "binding",
+    "need_nodes", "binding", "input_node", "near_inputs__sites", "near_inputs__told",
+    "far_inputs__sites", "far_inputs__told", "far_inputs__tenths",
 )  # fmt: skip
 
 
@@ -86,7 +88,10 @@ def _request(row: tuple[Any, ...], history: _MatchHistory, fitter: NodeFitter | 
     (
         dag_id, name, owner_id, owner, group_id, group, expressions, nodes, done, failed, futile,
         skipped, limits, rematches, weight, takes_limits, needs_text, need_nodes, binding,
+        input_node, *found,
     ) = row  # fmt: skip
+    inputs = input_data_of(*found)
+    near = None if inputs is None else inputs.sites
     unfinished = nodes - done - failed - futile - skipped
     values = {
         "MyType": "Job",
@@ -112,11 +117,13 @@ def _request(row: tuple[Any, ...], history: _MatchHistory, fitter: NodeFitter | 
         limits={} if takes_limits else limits,
         avoided=history.avoided,
         left_because=history.left_because,
-        node_fit=fitter.fit(needs_text, owner=owner, group=group or "")
-        if fitter is not None and need_nodes
+        node_fit=fitter.fit(needs_text, owner=owner, group=group or "", near=near)
+        if fitter is not None and (need_nodes or near is not None)
         else None,
-        nodes=need_nodes,
+        nodes=need_nodes if near is None else [*need_nodes, input_node],
         bound_singly=binding == Binding.JOB,
+        inputs="" if inputs is None else inputs.told,
+        nearness=() if inputs is None or fitter is None else fitter.near(inputs.tenths),
     )
 
 

@@ -27,6 +27,7 @@ from wms.dags.states import Binding, NodeKind, ScriptKind
 from wms.dags.submission.dag_description import DagDescription, read_description
 from wms.dags.submission.gate_checks import gate_faults
 from wms.dags.submission.node_checks import check_nodes
+from wms.dags.submission.node_inputs import NodeInputs, placed_by
 from wms.dags.submission.request_texts import NodeValues, checked_text
 from wms.dags.submission.unknown_references import unknown_references, uses_references
 from wms.jobs.description.submit_file import SubmitFile, parse_submit_file
@@ -51,14 +52,17 @@ _SOURCE_NAMES = {NodeKind.SUBDAG: "DAG file", NodeKind.DATA: "placement request"
 class CheckedDag:
     """A parsed DAG with its submit descriptions; `findings` are its faults.
 
-    `submit_files` by the sources of the nodes, without those that were not uploaded. Needs are
-    those of jobs, as far as they are known before the match. `warnings` are
-    about things that are accepted but look like mistakes.
+    `submit_files` by the sources of the nodes, without those that were not uploaded. Needs and
+    inputs are those of jobs, as far as they are known before the match; `placed` are the logical
+    names that DATA nodes write, with the storages. `warnings` are about things that are accepted
+    but look like mistakes.
     """
 
     dag: DagSpec
     submit_files: dict[str, SubmitFile] = field(default_factory=dict)
     nodes_by_needs: dict[Needs, list[NodeSpec]] = field(default_factory=dict)
+    nodes_by_inputs: dict[NodeInputs, list[NodeSpec]] = field(default_factory=dict)
+    placed: dict[str, str] = field(default_factory=dict)
     description: DagDescription = field(default_factory=DagDescription)
     findings: list[Finding] = field(default_factory=list)
     warnings: list[Finding] = field(default_factory=list)
@@ -263,7 +267,7 @@ def _read_sources(
             checked.submit_files[source] = submit_file
             checked.findings += submit_file.findings
         elif node.kind is NodeKind.DATA and _is_to_check(requests, node):
-            found = _check_requests(checked.dag, node, files, able)
+            found = _check_requests(checked, node, files, able)
             checked.findings += found.faults
             checked.warnings += found.warnings
     return True
@@ -321,9 +325,10 @@ def _read_submit_file(dag: DagSpec, source: str, files: Mapping[str, BinaryIO]) 
 
 
 def _check_requests(
-    dag: DagSpec, node: NodeSpec, files: Mapping[str, BinaryIO], able: Abilities | None
+    checked: CheckedDag, node: NodeSpec, files: Mapping[str, BinaryIO], able: Abilities | None
 ) -> Findings:
-    text, location, faults = _source_text(dag, node.source, files)
+    """Faults and warnings about the requests of a node; notes the names that they write."""
+    text, location, faults = _source_text(checked.dag, node.source, files)
     if faults:
         return Findings(faults)
 
@@ -335,6 +340,7 @@ def _check_requests(
         specs = parse_requests(text, directory=node.directory, file=location.file)
     except InvalidInput as error:
         return Findings(placed(error.findings))
+    checked.placed.update(placed_by(specs))
     if able is None:
         return Findings()
     found = check_requests(specs, able, file=location.file)
@@ -370,6 +376,7 @@ def _check_nodes(
     checked.findings += found.faults
     checked.warnings += found.warnings
     checked.nodes_by_needs = found.nodes_by_needs
+    checked.nodes_by_inputs = found.nodes_by_inputs
     if owner is not None and uses_references(checked.submit_files.values()):
         of_sites = advertised_names()
         findings = unknown_references(

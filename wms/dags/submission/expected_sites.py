@@ -16,15 +16,19 @@ from matching.negotiation.acceptance import accept, homeless_node
 from matching.negotiation.cycle_sites import Offer
 from matching.negotiation.decision import Bounds, Request
 from matching.negotiation.near_misses import NearMiss, near_misses
+from matching.negotiation.node_fit import NodeFit
 from matching.negotiation.unmatched_reasons import Kind, Leftover
 from wms.core.errors import Finding
 from wms.core.models import User
 from wms.dags.negotiation.cycle import read_offers
+from wms.dags.negotiation.input_data import DagInputs, input_data_of
 from wms.dags.negotiation.node_fit import current_fitter
 from wms.dags.negotiation.requests import submitter_key
 from wms.dags.states import Binding
 from wms.dags.submission.checking import CheckedDag
+from wms.dags.submission.node_inputs import inputs_of_nodes
 from wms.dags.submission.node_needs import stored_needs
+from wms.jobs.input_data.wanted import Located, locate
 
 #: Time for the sites' answers, and for the search of what would help.
 _BOUNDS = Bounds(time.monotonic, request_s=1.0, decision_s=1.0)
@@ -69,10 +73,15 @@ def _request(checked: CheckedDag, name: str, owner: User) -> Request:
         **({"AccountingGroup": group} if group else {}),
     }
     needs = stored_needs(checked.nodes_by_needs, done=())
-    fit = None
+    inputs, input_node = _located_inputs(checked, owner)
+    near = None if inputs is None else inputs.sites
+    fit: NodeFit | None = None
+    nearness: tuple[tuple[int, int], ...] = ()
     if needs["node_needs"]:
         fitter = current_fitter(stopwatch=time.monotonic, limit_s=_BOUNDS.decision_s)
-        fit = fitter.fit(json.dumps(needs["node_needs"]), owner=owner.username, group=group)
+        text = json.dumps(needs["node_needs"])
+        fit = fitter.fit(text, owner=owner.username, group=group, near=near)
+        nearness = () if inputs is None else fitter.near(inputs.tenths)
     return Request(
         dag_id=0,
         expressions=description.attributes,
@@ -80,9 +89,26 @@ def _request(checked: CheckedDag, name: str, owner: User) -> Request:
         submitter=submitter_key(owner.pk, None),
         group=group,
         node_fit=fit,
-        nodes=needs["need_nodes"],
+        nodes=needs["need_nodes"] if near is None else [*needs["need_nodes"], input_node],
         bound_singly=description.binding is Binding.JOB,
+        inputs="" if inputs is None else inputs.told,
+        nearness=nearness,
     )
+
+
+def _located_inputs(checked: CheckedDag, owner: User) -> tuple[DagInputs | None, str]:
+    """Where the input data of the nodes are now, and the name of one node that has any."""
+    if checked.description.binding is Binding.JOB or not checked.nodes_by_inputs:
+        return None, ""
+    near, far, node = inputs_of_nodes(
+        checked.nodes_by_inputs, checked.dag, checked.placed, owner=owner.username, done=()
+    )
+    wanted = [each for each in (near, far) if each is not None]
+    found = dict(zip(wanted, locate(wanted), strict=True))
+    of_near = found[near] if near is not None else Located()
+    of_far = found[far] if far is not None else Located()
+    columns = of_near.sites, of_near.told, of_far.sites, of_far.told, of_far.tenths
+    return input_data_of(*columns), node
 
 
 def _obstacle(request: Request, offers: Sequence[Offer], now: datetime) -> Leftover | None:

@@ -22,6 +22,7 @@ from wms.dags.states import NodeKind
 from wms.dags.submission.command_locations import command_text, location_of_command
 from wms.dags.submission.description_warnings import dag_warnings
 from wms.dags.submission.like_nodes import LikeNodes
+from wms.dags.submission.node_inputs import NodeInputs
 from wms.dags.submission.time_warnings import LongestDurations, time_warnings
 from wms.jobs.description.needs import MAX_DIFFERENT_NEEDS
 from wms.jobs.description.rendering import CannotRender, Identity, NodeContext, Renderer
@@ -40,11 +41,12 @@ _COST_OF_NAME = 64
 
 @dataclass(slots=True)
 class NodeChecks:
-    """Faults and warnings about nodes, and the nodes by their needs before the match."""
+    """Faults and warnings about nodes, and the nodes by their needs and inputs before the match."""
 
     faults: list[Finding] = field(default_factory=list)
     warnings: list[Finding] = field(default_factory=list)
     nodes_by_needs: dict[Needs, list[NodeSpec]] = field(default_factory=dict)
+    nodes_by_inputs: dict[NodeInputs, list[NodeSpec]] = field(default_factory=dict)
 
 
 def check_nodes(
@@ -95,7 +97,7 @@ def check_nodes(
         warnings = [*missing, *warnings][:MAX_FINDINGS]
     else:
         faults = [*faults, *missing][:MAX_FINDINGS]
-    return NodeChecks(faults, warnings, checker.needs)
+    return NodeChecks(faults, warnings, checker.needs, checker.inputs)
 
 
 def _may_make_files(dag: DagSpec, submit_files: Mapping[str, SubmitFile]) -> bool:
@@ -123,6 +125,7 @@ class _Checker:
         self._is_late = is_late
         self.faults: list[Finding] = []
         self.needs: dict[Needs, list[NodeSpec]] = {}
+        self.inputs: dict[NodeInputs, list[NodeSpec]] = {}
         #: Whether each node's outputs are known, that is no node is faulty.
         self.all_outputs_known = True
         self.files = _FileReferences()
@@ -171,7 +174,8 @@ class _Checker:
         if node.retry is not None and node.retry.changes:
             self._check_changes(node, renderer)
         elif self._like_nodes.is_new_kind(node):
-            is_like_others = renderer.only_arguments_vary(context)
+            # Nodes with input data are listed one by one: each may be done already.
+            is_like_others = not self.inputs and renderer.only_arguments_vary(context)
             self._like_nodes.add(node, self._last[1] if is_like_others else None)
 
     def _renderer(self, submit_file: SubmitFile) -> Renderer | None:
@@ -182,6 +186,9 @@ class _Checker:
     def _add_fields(self, node: NodeSpec, fields: Mapping[str, Any]) -> None:
         self.files.add(node, fields)
         self.durations.add(node, fields)
+        inputs = NodeInputs.of(fields.get("directives"))
+        if inputs is not None:
+            self.inputs.setdefault(inputs, []).append(node)
         needs = fields["needs"]
         last, nodes = self._last
         if needs is not last:

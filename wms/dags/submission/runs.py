@@ -45,6 +45,7 @@ from wms.dags.rescue.rescue_files import (
 from wms.dags.states import Binding, DagState
 from wms.dags.submission.checking import CheckedDag, FaultyDag, check_dag
 from wms.dags.submission.dag_description import DagDescription
+from wms.dags.submission.node_inputs import inputs_of_nodes, stored_inputs
 from wms.dags.submission.node_needs import stored_needs
 from wms.dags.submission.storing import store_nodes
 from wms.dags.submission.workspaces import WorkspaceFiles
@@ -213,6 +214,7 @@ def _create(request: RunRequest, checked: CheckedDag, resume_point: ResumePoint 
         script_environment=spec.environment,
         exports=_exports(checked),
         **_needs_of_nodes(checked, resume_point, is_inner=parent is not None),
+        **_inputs_of_nodes(request, checked, resume_point),
         **_description(request, checked.description),
     )
 
@@ -231,6 +233,25 @@ def _needs_of_nodes(
     return stored_needs(
         checked.nodes_by_needs, done=resume_point.text.done if resume_point is not None else ()
     )
+
+
+def _inputs_of_nodes(
+    request: RunRequest, checked: CheckedDag, resume_point: ResumePoint | None
+) -> dict[str, Any]:
+    """Columns for the input data of the nodes; none for an inner DAG, and none for one whose jobs
+    are bound one by one: each of them goes where its own are.
+    """
+    binding = _inherited_binding(request) or checked.description.binding
+    if request.parent_node is not None or binding is Binding.JOB:
+        return {}
+    found = inputs_of_nodes(
+        checked.nodes_by_inputs,
+        checked.dag,
+        checked.placed,
+        owner=request.owner.username,
+        done=resume_point.text.done if resume_point is not None else (),
+    )
+    return stored_inputs(*found)
 
 
 def _tolerances(spec: DagSpec) -> dict[str, dict[str, Any]]:

@@ -26,7 +26,8 @@ FIELDS = frozenset(
         "periodic_hold_subcode", "periodic_release_reason", "periodic_remove_reason",
         "on_exit_hold_reason", "on_exit_hold_subcode", "input", "transfer_output_remaps",
         "allowed_job_duration", "checkpoint_exit_code", "transfer_checkpoint_files",
-        "notification", "hold", "kill_sig_timeout", "use_oauth_services", *IMAGES, *NEEDS.values(),
+        "notification", "hold", "kill_sig_timeout", "use_oauth_services", "input_data",
+        "data_access", *IMAGES, *NEEDS.values(),
     }
 )  # fmt: skip
 #: Other names for some of these.
@@ -45,6 +46,7 @@ SYNONYMS = {
     "requestdisk": "request_disk",
     "requestgpus": "request_gpus",
     "useoauthservices": "use_oauth_services",
+    "inputdata": "input_data",
 }
 #: Attributes that HTCondor had before it had a command for the same.
 ATTRIBUTE_SYNONYMS = {"successcheckpointexitcode": "checkpoint_exit_code"}

@@ -1,7 +1,7 @@
 """Reader of a job's directives: HTCondor commands that become `Directives`, each with its checks.
 
-They are URLs of inputs, standard input, output remaps, time limits, checkpoints, notification,
-hold, kill time, the image of a container and a token for the payload.
+They are URLs of inputs, input data, standard input, output remaps, time limits, checkpoints,
+notification, hold, kill time, the image of a container and a token for the payload.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from matching.descriptions.output_remaps import parse_remaps
 from matching.descriptions.substitution import refers_to_site
 from wms.jobs.content.paths import checked_path
 from wms.jobs.description import container_images
-from wms.jobs.description.file_names import checked_name, output_list, url_list
+from wms.jobs.description.file_names import checked_name, logical_list, output_list, url_list
 from wms.jobs.description.file_urls import MOST_URLS, has_url, url_of_output, without_secrets
 from wms.jobs.description.needs import whole
-from wms.jobs.directives import NOTIFICATIONS, Directives, announced_as
+from wms.jobs.directives import DATA_ACCESS, NEAR, NOTIFICATIONS, Directives, announced_as
 
 Texts = Mapping[str, str]
 
@@ -40,6 +40,8 @@ def read_directives(texts: Texts) -> dict[str, Any] | None:
     return Directives(
         stdin_name=stdin_name(texts),
         input_urls=input_urls(texts),
+        input_data=logical_list(texts.get("input_data", "")),
+        data_access=_data_access(texts),
         output_remaps=new_names,
         output_urls=urls,
         duration_limit_s=whole(texts, "allowed_job_duration", 0),
@@ -56,7 +58,8 @@ def read_directives(texts: Texts) -> dict[str, Any] | None:
 
 #: The commands that are read here, and those that they refer to.
 COMMANDS = (
-    *INPUTS, "input", "transfer_output_remaps", "transfer_output_files", "allowed_job_duration",
+    *INPUTS, "input", "input_data", "data_access", "transfer_output_remaps",
+    "transfer_output_files", "allowed_job_duration",
     "allowed_execute_duration", "checkpoint_exit_code", "transfer_checkpoint_files",
     "notification", "hold", "kill_sig_timeout", "universe", "use_oauth_services",
     *container_images.COMMANDS,
@@ -72,6 +75,14 @@ def stdin_name(texts: Texts) -> str:
 def input_urls(texts: Texts) -> dict[str, str]:
     """URLs of inputs by the names of their files."""
     return url_list(texts.get(name, "") for name in INPUTS)
+
+
+def _data_access(texts: Texts) -> str:
+    """How input data may be reached; empty where nothing else is said than what is so anyway."""
+    text = texts.get("data_access", "").strip().lower()
+    if text and text not in DATA_ACCESS:
+        raise ValueError(f"data_access must be one of {', '.join(DATA_ACCESS)}, not {text[:80]}")
+    return "" if text == NEAR else text
 
 
 def flag(texts: Texts, name: str) -> bool:

@@ -1,7 +1,7 @@
 """Names of files in submit descriptions, parsed and checked to be inside the workspace.
 
 Alone or in lists; an output whose name ends with a slash is the content of a folder. URLs are no
-names, but may stand among those of inputs.
+names, but may stand among those of inputs. Also lists of logical names.
 """
 
 from __future__ import annotations
@@ -9,7 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from wms.jobs.content.paths import checked_path
-from wms.jobs.description.file_urls import MOST_URLS, has_url, input_of_url, url_fault
+from wms.jobs.description.file_urls import (
+    MOST_INPUT_DATA,
+    MOST_URLS,
+    checked_logical,
+    has_url,
+    input_of_url,
+    url_fault,
+)
 
 
 def checked_name(name: str) -> str:
@@ -37,6 +44,14 @@ def url_list(texts: Iterable[str]) -> dict[str, str]:
     if len(found) > MOST_URLS:
         raise ValueError(f"a job has {MOST_URLS} URLs at most, not {len(found)}")
     return found
+
+
+def logical_list(text: str) -> tuple[str, ...]:
+    """Logical names of input data, each once. Raises ValueError for anything else."""
+    names = tuple(dict.fromkeys(map(checked_logical, _words(text))))
+    if len(names) > MOST_INPUT_DATA:
+        raise ValueError(f"input_data has {MOST_INPUT_DATA} names at most, not {len(names)}")
+    return names
 
 
 def output_list(text: str) -> tuple[str, ...]:

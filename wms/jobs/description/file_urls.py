@@ -22,6 +22,8 @@ WRITTEN: Final = ("http", "https", "s3")
 MAX_URL: Final = 2048
 #: Most URLs of one job.
 MOST_URLS: Final = 100
+#: Most logical names that one job reads where they are.
+MOST_INPUT_DATA: Final = 500
 _SHOWN = 200
 _MOST_BYTES_OF_NAME = 1000
 #: The scheme may name whose credentials are meant: `box.token+https`.
@@ -53,6 +55,15 @@ def url_fault(text: str) -> str:
 def without_secrets(url: str) -> str:
     """The URL as it is told in reasons: without its query, which may be signed."""
     return url.partition("?")[0][:_SHOWN]
+
+
+def checked_logical(name: str) -> str:
+    """The logical name of input data as it is stored. Raises ValueError."""
+    if not _is_logical(name):
+        raise ValueError(
+            f"input_data has logical names, such as lfn:/production/run7, not {name[:_SHOWN]}"
+        )
+    return _checked_logical(name)
 
 
 def input_of_url(url: str) -> tuple[str, str]:

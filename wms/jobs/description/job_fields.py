@@ -138,6 +138,8 @@ def _length_of(texts: Mapping[str, Any]) -> int:
     for value in texts.values():
         if isinstance(value, Mapping):
             length += _length_of(value)
+        elif isinstance(value, list):
+            length += sum(map(len, value))
         else:
             length += len(value) if isinstance(value, str) else 8
     return length

@@ -12,6 +12,7 @@ from wms.jobs.models.attempts import (
 from wms.jobs.models.clusters import Cluster, ClusterEvent, ClusterFault, ClusterTable
 from wms.jobs.models.contents import Blob, StoredBytes, Workspace
 from wms.jobs.models.descriptions import JobDescription
+from wms.jobs.models.input_sets import InputChange, InputSet
 from wms.jobs.models.jobs import Job, JobEvent, LoggedJobEvent
 from wms.jobs.models.limits import RunningLimit
 from wms.jobs.models.outputs import OutputBytes, OutputLease
@@ -29,6 +30,8 @@ __all__ = [
     "ClusterTable",
     "EndedAttempt",
     "Filling",
+    "InputChange",
+    "InputSet",
     "Job",
     "JobDescription",
     "JobEvent",

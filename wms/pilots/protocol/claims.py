@@ -26,6 +26,7 @@ from wms.jobs import operations as jobs
 from wms.jobs.binding.late_values import CannotFill, fill
 from wms.jobs.content.inputs import input_blobs, missing_inputs
 from wms.jobs.content.job_files import listed_names, misplaced_file
+from wms.jobs.input_data.returning import wait_for_inputs
 from wms.jobs.limits import ClaimLimits
 from wms.jobs.models import Attempt, Blob, Job
 from wms.jobs.payload_tokens import PayloadToken, token_for
@@ -37,7 +38,7 @@ from wms.pilots.protocol.attempt_refs import AttemptRef
 from wms.pilots.protocol.refusals import Refusal, RetryWhen, no_fit_refusal, rest_refusal
 from wms.pilots.protocol.registration import attempt_token, pilot_actor
 from wms.pilots.protocol.sql import BEGIN_CLAIM
-from wms.pilots.protocol.url_transfers import CannotResolve, Transfers, transfers_of
+from wms.pilots.protocol.url_transfers import CannotResolve, NoReplica, Transfers, transfers_of
 from wms.pilots.selectors import host_of, is_alone
 from wms.pilots.states import TERMINAL
 from wms.sites.cpu_power import power_of
@@ -236,6 +237,9 @@ def _answer(pilot: Pilot, attempt: Attempt, now: datetime) -> ClaimAnswer:
         return _unrunnable(pilot, attempt, reason, cause)
     try:
         transfers = transfers_of(attempt)
+    except NoReplica as error:
+        wait_for_inputs(attempt, actor=pilot_actor(pilot), reason=str(error))
+        return ClaimAnswer(reason=f"job {job.pk} waits for its input data: {error}")
     except CannotResolve as error:
         return _unrunnable(pilot, attempt, str(error), JobCause.FETCH)
     ref = AttemptRef(job.pk, attempt.number)

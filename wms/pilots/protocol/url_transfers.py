@@ -18,6 +18,10 @@ class CannotResolve(PilotageError):
     """A URL of a job leads nowhere, for a reason that no other pilot can help."""
 
 
+class NoReplica(CannotResolve):
+    """A logical name of a job has no replica any more; the job can wait for one."""
+
+
 @dataclass(frozen=True, slots=True)
 class Source:
     """An address of a file; `authorization` is the header that its host alone is to be shown."""

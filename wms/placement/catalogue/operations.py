@@ -1,4 +1,7 @@
-"""Operations on the catalogue, with the end of an attempt: replicas registered and taken out."""
+"""Operations on the catalogue, with the end of an attempt: replicas registered and taken out.
+
+Jobs and DAGs that want these files as inputs are told after the commit.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from wms.core.errors import Conflict
+from wms.jobs.input_data.changes import note_files
 from wms.placement.catalogue.models import LogicalFile, Replica
 from wms.placement.catalogue.names import checked_name
 from wms.placement.models import PlacementRequest
@@ -51,6 +55,7 @@ def register(request: PlacementRequest, content: Content) -> None:
         unique_fields=["file", "storage"],
         update_fields=["request", "created_at"],
     )
+    note_files([name])
 
 
 def take_out(replica_ids: Collection[int]) -> int:
@@ -64,4 +69,5 @@ def take_out(replica_ids: Collection[int]) -> int:
     locked = list(LogicalFile.objects.filter(pk__in=list(files)).order_by("pk").select_for_update())
     count, _ = Replica.objects.filter(pk__in=replica_ids).delete()
     LogicalFile.objects.filter(pk__in=[each.pk for each in locked], replicas=None).delete()
+    note_files([each.name for each in locked])
     return count

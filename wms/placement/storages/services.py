@@ -1,6 +1,7 @@
 """Services on storages: configured and deleted, permitted and audited.
 
-Requests that wait are told anew in which storages their files lie.
+Requests that wait are told anew in which storages their files lie, and jobs and DAGs that want
+input data are told what these are near.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from wms.core.errors import Conflict, Finding, InvalidInput, NotFound
 from wms.core.loops import wake
 from wms.core.models import Role
 from wms.core.policy import require_role
+from wms.jobs.input_data.changes import note_storages
 from wms.placement.catalogue.names import SCHEME
 from wms.placement.models import PlacementRequest
 from wms.placement.modules import READERS, WRITERS
@@ -99,6 +101,7 @@ def save_storage(
     if sites is not None:
         storage.sites.set(sites)
     place_waiting_requests()
+    note_storages()
     transaction.on_commit(partial(wake, PLACEMENT_TASK))
 
 

@@ -32,6 +32,18 @@ def test_commands_become_directives() -> None:
     assert (spec.input_files, spec.output_files) == (("in.0",), ("plots", "flat/", "e"))
 
 
+def test_input_data_are_logical_names_with_the_way_to_reach_them() -> None:
+    (spec,) = render("InputData = lfn:/a b, lfn:/c, LFN:/c\ndata_access = Anywhere\nqueue")
+    (near,) = render("input_data = lfn:/c\ndata_access = near\nqueue")
+
+    assert spec.directives == {
+        "input_data": ["lfn:/a%20b", "lfn:/c"],
+        "data_access": "anywhere",
+    }
+    assert spec.input_files == ()
+    assert near.directives == {"input_data": ["lfn:/c"]}
+
+
 def test_a_description_that_says_nothing_has_none() -> None:
     (spec,) = render("input = /dev/null\nnotification = never\nhold = false\nqueue")
 
@@ -72,6 +84,11 @@ def test_disk_space_and_concurrency_limits_are_needs() -> None:
         ("kill_sig_timeout = 99999", "kill_sig_timeout"),
         ("allowed_job_duration = long", "allowed_job_duration"),
         ("concurrency_limits = a:b:c", "concurrency_limits"),
+        ("input_data = run7.root", "input_data"),
+        ("input_data = https://x.org/run7.root", "input_data"),
+        ("input_data = lfn:/a/../b", "input_data"),
+        ("input_data = " + ", ".join(f"lfn:/{n}" for n in range(501)), "input_data"),
+        ("data_access = nearby", "data_access"),
     ],
 )
 def test_a_bad_value_is_a_fault_of_its_command(lines: str, name: str) -> None:

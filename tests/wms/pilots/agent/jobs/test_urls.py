@@ -6,15 +6,23 @@ import threading
 
 import pytest
 
+from matching.task_queues.resources import Resource
+from tests import factories
 from tests.wms.pilots.agent.conftest import LIMIT_S, World, wait_until
 from tests.wms.placement.servers.http import http_server
 from wms.core.actors import Actor
 from wms.jobs import operations
+from wms.jobs.content.blobs import store_bytes
 from wms.jobs.models import Attempt, AttemptFile, JobEvent, WorkspaceFile
+from wms.jobs.operations import create_workspace
 from wms.pilots.agent.control import Control
 from wms.pilots.agent.transfers import fetching
 from wms.pilots.credentials.sealing import new_key
+from wms.placement import runner
 from wms.placement.credentials import NewCredential, set_credential
+from wms.placement.storages.services import StorageSpec, create_storage
+from wms.placement.submission import submit_requests
+from wms.taskqueues.operations import claim
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -159,3 +167,29 @@ def test_an_output_that_cannot_be_sent_fails_the_job_and_no_failure_sends_any(
     }
     assert not site.files
     assert len(site.requests) == 1
+
+
+def test_a_pilot_near_a_replica_reads_what_a_placement_has_put_there(world: World, site) -> None:
+    # Given: a storage near the pilot's site, and a file that a placement has put there.
+    factories.site("elsewhere")
+    storage = StorageSpec("se", [site.url("/d/")], [world.queue.site.name])
+    create_storage(storage, actor=Actor.system("test"))
+    workspace = create_workspace(world.alice, {"x": store_bytes(b"data")})
+    submit_requests(
+        '[dap_type = "transfer"; src_url = "file:x"; dest_url = "lfn:/run/7"; dest_storage = "se"]',
+        workspace=workspace, directory="", owner=world.alice, topic="", topic_key=0,
+        actor=Actor.system("test"),
+    )  # fmt: skip
+    runner.run_due()
+    assert site.files == {"/d/run/7": b"data"}
+
+    # When: a job wants it.
+    urls = {"input_urls": {"7": "lfn:/run/7"}}
+    job = world.submit("#!/bin/sh\ncat 7 > out\n", outputs=("out",), directives=urls)
+    assert claim(Resource(site="elsewhere", cpu_time_s=10**6, memory_mb=10**6)) is None
+    world.start()
+
+    # Then: the pilot near the file gets the job, and the payload reads it.
+    job = world.wait_for_state(job, "done", "failed")
+    assert job.state == "done", job.state_reason
+    assert world.output(job, "out") == b"data"
