@@ -35,6 +35,7 @@ from tests.portal.furnishing import (
     schedules,
     script_run,
     sent_pieces,
+    service_account,
     storage,
     suspected_nodes,
     trials,
@@ -46,7 +47,7 @@ from wms.accounting.models import AccountingGroup, ConcurrencyLimit, Frontend, Q
 from wms.accounting.services import save_quota
 from wms.bulk.models import BulkOperation
 from wms.core.audit import record_action
-from wms.core.models import ApiToken, AuditEntry
+from wms.core.models import ApiToken, AuditEntry, ServiceAccount
 from wms.dags.models import Dag, NegotiationCycle, Node, ScriptRun, SharedLimit, Trial
 from wms.dags.services.shared_limits import save_shared_limit
 from wms.factories.models import RemoteFactory
@@ -146,6 +147,7 @@ class World:
             "task_queue_id": self.task_queue.pk,
             "limit_id": self.limit.pk,
             "quota_id": _first(Quota),
+            "account_id": _first_service(),
             "credential_id": _first(Credential),
             "frontend_entry_id": _first(FrontendEntry),
             "path": "run.sh",
@@ -198,6 +200,7 @@ class World:
             "pilots_nodecheck": lambda: _first(NodeCheck),
             "pilots_pilotlimit": lambda: _first(PilotLimit),
             "core_user": lambda: self.people.alice.pk,
+            "core_serviceaccount": lambda: _first_service(),
             "core_apitoken": lambda: ApiToken.objects.values_list("pk", flat=True).last(),
             "core_auditentry": lambda: AuditEntry.objects.values_list("pk", flat=True).last(),
         }
@@ -218,6 +221,11 @@ def _first(model: type[Model]) -> int:
     return model._default_manager.order_by("pk").values_list("pk", flat=True)[0]
 
 
+def _first_service() -> int:
+    services = ServiceAccount.objects.filter(is_service=True).order_by("pk")
+    return services.values_list("pk", flat=True)[0]
+
+
 _FILES = {"figure.svg": b"<svg xmlns='http://www.w3.org/2000/svg'/>"}
 
 
@@ -236,6 +244,7 @@ def small_world() -> World:
     factories.token_for(people.alice)
     factories.token_for(people.olga)
     factories.accounting(people.alice)
+    service_account("robot")
     task_queue = waiting_jobs(people.alice, site, 1)
     save_quota(Quota(max_waiting_jobs=10**9), actor=factories.SYSTEM)
     limit = RunningLimit(site=site, job_type="User", maximum=9, min_interval_s=1)
@@ -296,6 +305,7 @@ def grown(world: World, count: int) -> World:
         factories.downtime(world.site)
         factories.accounting(factories.person(f"person{number}"), f"group{number}")
         factories.token_for(world.people.olga)
+        service_account(f"robot{number}")
         factories.queued_pilot(world.queue)
         accounts(Site.objects.get(name=f"Site{number}"), owner, day=number % 7)
         waiting_jobs(owner, Site.objects.get(name=f"Site{number}"), 1, first_job=3 * 10**9 + number)
