@@ -133,6 +133,7 @@ EXEMPT = {
     "web:change-channel": "is posted to",
     "api:notices-read": "is posted to",
     "api:subscription": "is deleted",
+    "api:token-revoke": "is posted to",
     "api:remote-factory-token": "is posted to",
     "api:remote-frontend-token": "is posted to",
     "factory_api:exchange": "is posted to",

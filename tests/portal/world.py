@@ -147,7 +147,7 @@ class World:
             "task_queue_id": self.task_queue.pk,
             "limit_id": self.limit.pk,
             "quota_id": _first(Quota),
-            "account_id": _first_service(),
+            "account_id": _first(ServiceAccount),
             "credential_id": _first(Credential),
             "frontend_entry_id": _first(FrontendEntry),
             "path": "run.sh",
@@ -200,7 +200,7 @@ class World:
             "pilots_nodecheck": lambda: _first(NodeCheck),
             "pilots_pilotlimit": lambda: _first(PilotLimit),
             "core_user": lambda: self.people.alice.pk,
-            "core_serviceaccount": lambda: _first_service(),
+            "core_serviceaccount": lambda: _first(ServiceAccount),
             "core_apitoken": lambda: ApiToken.objects.values_list("pk", flat=True).last(),
             "core_auditentry": lambda: AuditEntry.objects.values_list("pk", flat=True).last(),
         }
@@ -219,11 +219,6 @@ def _operation(route: str) -> int:
 
 def _first(model: type[Model]) -> int:
     return model._default_manager.order_by("pk").values_list("pk", flat=True)[0]
-
-
-def _first_service() -> int:
-    services = ServiceAccount.objects.filter(is_service=True).order_by("pk")
-    return services.values_list("pk", flat=True)[0]
 
 
 _FILES = {"figure.svg": b"<svg xmlns='http://www.w3.org/2000/svg'/>"}

@@ -58,7 +58,7 @@ def _groups_of(account: User) -> list[str]:
 
 def visible_service_accounts(user: User) -> QuerySet[ServiceAccount]:
     """Accounts of services with groups and `last_used_at`, for who manages accounts."""
-    rows = ServiceAccount.objects.filter(is_service=True)
+    rows = ServiceAccount.objects.all()
     if not has_role(user, Role.ADMIN):
         return rows.none()
     groups = Prefetch("accounting_groups", AccountingGroup.objects.order_by("name"))

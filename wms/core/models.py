@@ -6,7 +6,7 @@ Also the abstract base of all event tables (`EventRecord`).
 from __future__ import annotations
 
 from django.contrib.auth.hashers import UNUSABLE_PASSWORD_PREFIX
-from django.contrib.auth.models import AbstractUser
+from django.contrib.auth.models import AbstractUser, UserManager
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import Value
@@ -57,8 +57,20 @@ class User(AbstractUser):
         ]
 
 
+class ServiceAccounts(UserManager["ServiceAccount"]):
+    """Manager of the accounts of services alone."""
+
+    use_in_migrations = False
+
+    def get_queryset(self) -> models.QuerySet[ServiceAccount]:
+        """Accounts of services."""
+        return super().get_queryset().filter(is_service=True)
+
+
 class ServiceAccount(User):
     """Account of a program: without password and login, it has tokens only."""
+
+    objects = ServiceAccounts()
 
     class Meta:
         proxy = True

@@ -1,4 +1,3 @@
-import django.contrib.auth.models
 from django.db import migrations, models
 
 
@@ -44,8 +43,5 @@ class Migration(migrations.Migration):
                 "constraints": [],
             },
             bases=("core.user",),
-            managers=[
-                ("objects", django.contrib.auth.models.UserManager()),
-            ],
         ),
     ]
