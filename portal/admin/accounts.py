@@ -111,8 +111,11 @@ class ServiceAccountAdmin(RoleAdmin):
 
     role = Role.ADMIN
     form = ServiceAccountForm
+    fields = (
+        "username", "role", "member_of", "email", "is_active", "reason", "seen", "date_joined",
+    )  # fmt: skip
     list_display = ("username", "role", "belongs_to", "is_active", "email", "last_used")
-    list_filter = ("role", "is_active")
+    list_filter = ("is_active",)
     search_fields = ("username", "email")
     readonly_fields = ("date_joined",)
 
@@ -157,6 +160,38 @@ class TokenForm(forms.ModelForm):
         widgets = {"expires_at": date_and_time("Expires at")}
 
 
+class ByValidity(admin.SimpleListFilter):
+    """Filter of tokens by whether they were revoked."""
+
+    title, parameter_name = "validity", "revoked"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        """The choices."""
+        return [("no", "not revoked"), ("yes", "revoked")]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[ApiToken]) -> QuerySet[ApiToken]:
+        """The tokens that were chosen."""
+        if self.value() not in {"no", "yes"}:
+            return queryset
+        return queryset.filter(revoked_at__isnull=self.value() == "no")
+
+
+class ByKindOfUser(admin.SimpleListFilter):
+    """Filter of tokens by whether they are of people or of services."""
+
+    title, parameter_name = "user", "of"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        """The choices."""
+        return [("people", "people"), ("services", "services")]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[ApiToken]) -> QuerySet[ApiToken]:
+        """The tokens that were chosen."""
+        if self.value() not in {"people", "services"}:
+            return queryset
+        return queryset.filter(user__is_service=self.value() == "services")
+
+
 class TokenAdmin(RoleAdmin):
     """API tokens: made, shown once, revoked. Operators see their own, administrators all."""
 
@@ -173,7 +208,7 @@ class TokenAdmin(RoleAdmin):
         "revoked_at",
     )
     list_select_related = ("user",)
-    list_filter = (("revoked_at", admin.EmptyFieldListFilter), "user__is_service")
+    list_filter = (ByValidity, ByKindOfUser)
     search_fields = ("prefix", "name", "user__username")
     actions = ("revoke",)
 
