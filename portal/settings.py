@@ -84,6 +84,7 @@ MIDDLEWARE = [
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "csp.middleware.CSPMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
+    "portal.api.chosen_fields.ChosenFields",
 ]
 
 ROOT_URLCONF = "portal.urls"
@@ -157,6 +158,11 @@ AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator"},
     {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
 ]
+# Hashes of the others are taken, and made anew by the first one when their owner logs in.
+PASSWORD_HASHERS = [
+    "portal.config.password_hashing.Argon2",
+    "django.contrib.auth.hashers.PBKDF2PasswordHasher",
+]
 LOGIN_URL = "web:login"
 LOGIN_REDIRECT_URL = "web:dashboard"
 LOGOUT_REDIRECT_URL = "web:login"
@@ -225,8 +231,18 @@ REST_FRAMEWORK = {
     "DEFAULT_PAGINATION_CLASS": "portal.api.pagination.NewestFirst",
     "DEFAULT_FILTER_BACKENDS": ["django_filters.rest_framework.DjangoFilterBackend"],
     "DEFAULT_SCHEMA_CLASS": "portal.api.descriptions.DescribedByDocstring",
+    "DEFAULT_THROTTLE_CLASSES": ["portal.api.throttling.CallerRates"],
     "EXCEPTION_HANDLER": "portal.api.problems.exception_handler",
     "PAGE_SIZE": 100,
+}
+# Requests to the REST API in seconds, of one token and of one user; what is off is missing.
+API_RATES = {
+    policy: rate
+    for policy, rate in (
+        ("token", env.rate("PILOTAGE_API_RATE_TOKEN", "1200/60")),
+        ("user", env.rate("PILOTAGE_API_RATE_USER", "3000/60")),
+    )
+    if rate is not None
 }
 # Celery: tasks are short and idempotent, all state is in PostgreSQL, and a message that is lost
 # only delays work until the next periodic sweep.

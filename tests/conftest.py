@@ -29,7 +29,7 @@ from tests.batch_systems.fixtures import (  # noqa: F401 - fixtures for all
     slurm,
     sshd,
 )
-from tests.emptying import empty_tables
+from tests.emptying import empty_tables, flush_tables
 from tests.markers import _no_process_unless_marked, mark, processes  # noqa: F401 - fixtures for all
 from tests.migrated import ensure_migrated
 from tests.servers import OWN_VARIABLE
@@ -122,8 +122,8 @@ def _quick_and_volatile() -> Iterator[None]:
     """Nothing is waited for that only outlives a crash of this host, or empties what is empty."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr("os.fsync", lambda fd: None)
-        if OWN_VARIABLE in os.environ:
-            patched.setattr(TransactionTestCase, "_fixture_teardown", empty_tables)
+        empty = empty_tables if OWN_VARIABLE in os.environ else flush_tables
+        patched.setattr(TransactionTestCase, "_fixture_teardown", empty)
         yield
 
 

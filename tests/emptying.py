@@ -38,3 +38,21 @@ def _which_have_rows() -> str:
         f"SELECT '{table}' WHERE EXISTS (SELECT FROM {connection.ops.quote_name(table)})"
         for table in sorted({*tables} - _KEPT)
     )
+
+
+_flush = TransactionTestCase._fixture_teardown
+
+
+def flush_tables(case: TransactionTestCase) -> None:
+    """Django's way, for a server of somebody else; the audit trail would refuse it."""
+    _switch_triggers("DISABLE")
+    try:
+        _flush(case)
+    finally:
+        _switch_triggers("ENABLE")
+
+
+def _switch_triggers(how: str) -> None:
+    with connection.cursor() as cursor:
+        for table in ("core_auditentry", "core_auditseal"):
+            cursor.execute(f"ALTER TABLE {table} {how} TRIGGER USER")

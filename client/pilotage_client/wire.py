@@ -17,7 +17,8 @@ _PAUSES_S = (0.5, 1.0, 2.0, 4.0, 8.0)
 _ASK_AGAIN = frozenset({429, 503})
 #: A gateway that got no answer: nobody knows whether the portal did it.
 _PERHAPS = frozenset({502, 504})
-_LONGEST_PAUSE_S = 60.0
+#: Who is told to wait longer is told so, instead of waiting.
+_LONGEST_PAUSE_S = 120.0
 
 
 class Body(Protocol):
@@ -135,16 +136,16 @@ class Patience:
     def pause_s(self, place: int, asked_s: float = 0.0) -> float:
         """Pause before the repetition, at least as long as the portal asked for."""
         pause_s = self.pauses_s[min(place, len(self.pauses_s) - 1)]
-        return min(max(pause_s, asked_s), _LONGEST_PAUSE_S)
+        return max(pause_s, asked_s)
 
 
 def patiently(request: Request, patience: Patience) -> Flow[Outcome]:
     """Send a request, again where that does no harm; the last outcome."""
     for place in range(patience.repetitions):
         outcome: Outcome = yield request
-        if not _may_ask_again(request, outcome):
-            return outcome
         asked_s = outcome.retry_after_s if isinstance(outcome, Answer) else 0.0
+        if asked_s > _LONGEST_PAUSE_S or not _may_ask_again(request, outcome):
+            return outcome
         yield Pause(patience.pause_s(place, asked_s), told(outcome))
     last: Outcome = yield request
     return last

@@ -1,4 +1,7 @@
-"""Admin pages of accounts and of API tokens, which are made, shown once, and revoked."""
+"""Admin pages of accounts, of people and of services, and of API tokens.
+
+Tokens are made, shown once, and revoked with a reason.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +14,18 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 
+from portal.admin.accounting import deletion_reason
 from portal.admin.forms import CheckedForm, date_and_time
 from portal.admin.roles import RoleAdmin, actor_of, role_of
+from wms.accounting.models import AccountingGroup
+from wms.accounting.service_accounts import (
+    check_service_account,
+    save_service_account,
+    visible_service_accounts,
+)
 from wms.core.accounts import check_account, save_account
-from wms.core.models import ApiToken, Role, Scope, User
+from wms.core.errors import ReasonRequired
+from wms.core.models import ApiToken, Role, Scope, ServiceAccount, User
 from wms.core.tokens import issue_token, revoke_tokens
 
 
@@ -44,7 +55,7 @@ class AccountForm(CheckedForm):
 
 
 class UserAdmin(RoleAdmin):
-    """Accounts of persons and services."""
+    """Accounts of persons."""
 
     role = Role.ADMIN
     form = AccountForm
@@ -53,6 +64,10 @@ class UserAdmin(RoleAdmin):
     search_fields = ("username", "email", "first_name", "last_name")
     readonly_fields = ("last_login", "date_joined")
 
+    def get_queryset(self, request: HttpRequest) -> QuerySet[User]:
+        """All but those of services, which have a page of their own."""
+        return super().get_queryset(request).filter(is_service=False)
+
     def save_model(self, request: HttpRequest, obj: User, form: Any, change: bool) -> None:
         """Store the account with an audit entry."""
         save_account(
@@ -60,6 +75,74 @@ class UserAdmin(RoleAdmin):
             actor=actor_of(request),
             reason=form.said_reason,
             password=form.cleaned_data["new_password"],
+        )
+
+
+class ServiceAccountForm(CheckedForm):
+    """Account of a service, with its groups."""
+
+    check = staticmethod(check_service_account)
+    member_of = forms.ModelMultipleChoiceField(
+        AccountingGroup.objects.all(),
+        required=False,
+        label="Accounting groups",
+        help_text="In whose name it may submit; their frontends decide what it sees. None: those "
+        "of the default frontend.",
+    )
+
+    class Meta:
+        model = ServiceAccount
+        fields = ("username", "role", "email", "is_active")
+        help_texts = {
+            "email": "Whom to ask about it.",
+            "is_active": "Tokens of one that is off are worth nothing.",
+        }
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        choices = [(value, label) for value, label in Role.choices if value != Role.ADMIN]
+        self.fields["role"].choices = choices
+        if self.instance.pk is not None:
+            self.initial["member_of"] = list(self.instance.accounting_groups.all())
+
+
+class ServiceAccountAdmin(RoleAdmin):
+    """Accounts of services: without password and login, they have tokens only."""
+
+    role = Role.ADMIN
+    form = ServiceAccountForm
+    fields = (
+        "username", "role", "member_of", "email", "is_active", "reason", "seen", "date_joined",
+    )  # fmt: skip
+    list_display = ("username", "role", "belongs_to", "is_active", "email", "last_used")
+    list_filter = ("is_active",)
+    search_fields = ("username", "email")
+    readonly_fields = ("date_joined",)
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[ServiceAccount]:
+        """Those that the user may see."""
+        assert isinstance(request.user, User)
+        return visible_service_accounts(request.user)
+
+    @admin.display(description="groups")
+    def belongs_to(self, account: ServiceAccount) -> str:
+        """Names of its groups."""
+        return ", ".join(group.name for group in account.accounting_groups.all())
+
+    @admin.display(description="last used", ordering="last_used_at")
+    def last_used(self, account: Any) -> Any:
+        """When one of its tokens was used last."""
+        return account.last_used_at
+
+    def save_model(
+        self, request: HttpRequest, obj: ServiceAccount, form: Any, change: bool
+    ) -> None:
+        """Store the account and its groups with an audit entry."""
+        save_service_account(
+            obj,
+            groups=form.cleaned_data["member_of"],
+            actor=actor_of(request),
+            reason=form.said_reason,
         )
 
 
@@ -75,6 +158,38 @@ class TokenForm(forms.ModelForm):
         model = ApiToken
         fields = ("user", "name", "scopes", "expires_at")
         widgets = {"expires_at": date_and_time("Expires at")}
+
+
+class ByValidity(admin.SimpleListFilter):
+    """Filter of tokens by whether they were revoked."""
+
+    title, parameter_name = "validity", "revoked"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        """The choices."""
+        return [("no", "not revoked"), ("yes", "revoked")]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[ApiToken]) -> QuerySet[ApiToken]:
+        """The tokens that were chosen."""
+        if self.value() not in {"no", "yes"}:
+            return queryset
+        return queryset.filter(revoked_at__isnull=self.value() == "no")
+
+
+class ByKindOfUser(admin.SimpleListFilter):
+    """Filter of tokens by whether they are of people or of services."""
+
+    title, parameter_name = "user", "of"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        """The choices."""
+        return [("people", "people"), ("services", "services")]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[ApiToken]) -> QuerySet[ApiToken]:
+        """The tokens that were chosen."""
+        if self.value() not in {"people", "services"}:
+            return queryset
+        return queryset.filter(user__is_service=self.value() == "services")
 
 
 class TokenAdmin(RoleAdmin):
@@ -93,6 +208,7 @@ class TokenAdmin(RoleAdmin):
         "revoked_at",
     )
     list_select_related = ("user",)
+    list_filter = (ByValidity, ByKindOfUser)
     search_fields = ("prefix", "name", "user__username")
     actions = ("revoke",)
 
@@ -130,8 +246,29 @@ class TokenAdmin(RoleAdmin):
         return TemplateResponse(request, "admin/core/apitoken/made.html", context)
 
     @admin.action(description="Revoke the chosen tokens")
-    def revoke(self, request: HttpRequest, tokens: QuerySet[ApiToken]) -> None:
-        """End the tokens' validity."""
-        ids = list(tokens.values_list("pk", flat=True))
-        applied = revoke_tokens(ids, actor=actor_of(request))
-        messages.success(request, f"Revoked: {len(applied.changed)}.")
+    def revoke(self, request: HttpRequest, tokens: QuerySet[ApiToken]) -> TemplateResponse | None:
+        """End the tokens' validity, once a page has asked for the reason."""
+        chosen, error = list(tokens.filter(revoked_at=None)), None
+        if not chosen:
+            messages.warning(request, "All of these were revoked before.")
+            return None
+        if "reason" in request.POST:
+            try:
+                applied = revoke_tokens(
+                    [token.pk for token in chosen],
+                    actor=actor_of(request),
+                    reason=deletion_reason(request),
+                )
+            except ReasonRequired as refused:
+                error = refused
+            else:
+                messages.success(request, f"Revoked: {len(applied.changed)}.")
+                return None
+        context = {
+            **self.admin_site.each_context(request),
+            "title": "Revoke tokens",
+            "tokens": chosen,
+            "error": error,
+        }
+        status = error.status if error else 200
+        return TemplateResponse(request, "admin/core/apitoken/revoke.html", context, status=status)

@@ -16,7 +16,7 @@ from django.template.response import TemplateResponse
 from django.urls import path, reverse
 
 from portal.admin.accounting import GroupAdmin, LimitAdmin, QuotaAdmin, SubmitterAdmin
-from portal.admin.accounts import TokenAdmin, UserAdmin
+from portal.admin.accounts import ServiceAccountAdmin, TokenAdmin, UserAdmin
 from portal.admin.audit import AuditAdmin
 from portal.admin.checks import NodeCheckAdmin
 from portal.admin.credentials import CredentialAdmin
@@ -34,7 +34,7 @@ from portal.shared.passwords import OwnPasswordForm
 from portal.web.shared.pages import refusal
 from wms.accounting.models import AccountingGroup, ConcurrencyLimit, Frontend, Quota, Submitter
 from wms.core.errors import NotPermitted
-from wms.core.models import ApiToken, AuditEntry, Role, User
+from wms.core.models import ApiToken, AuditEntry, Role, ServiceAccount, User
 from wms.dags.models import MatchmakingPolicy, SharedLimit
 from wms.factories.models import RemoteFactory
 from wms.jobs.models import RunningLimit
@@ -129,5 +129,6 @@ site.register(TaskQueue, TaskQueueAdmin)
 site.register(TaskQueuePolicy, TaskQueuePolicyAdmin)
 site.register(RunningLimit, RunningLimitAdmin)
 site.register(User, UserAdmin)
+site.register(ServiceAccount, ServiceAccountAdmin)
 site.register(ApiToken, TokenAdmin)
 site.register(AuditEntry, AuditAdmin)

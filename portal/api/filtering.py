@@ -10,7 +10,7 @@ from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
 from rest_framework.views import APIView
 
-_ALWAYS_KNOWN = frozenset({"cursor", "page_size"})
+_ALWAYS_KNOWN = frozenset({"cursor", "fields", "page_size"})
 
 
 class StrictFilters(DjangoFilterBackend):

@@ -23,6 +23,7 @@ from rest_framework import exceptions
 from rest_framework.response import Response
 from rest_framework.views import set_rollback
 
+from portal.api.throttling import RateExceeded
 from portal.shared.problem_details import CONTENT_TYPE, problem_body
 from wms.core.errors import (
     Finding,
@@ -82,6 +83,9 @@ def _of_domain(error: PilotageError) -> Response:
     answer.data |= {member: getattr(error, name) for member, name in facts.items()}
     if isinstance(error, ScopeMissing):
         answer.data["scopes"] = list(error.scopes)
+    if isinstance(error, RateExceeded):
+        # A member of the draft on RateLimit fields.
+        answer.data["violated-policies"] = list(error.policies)
     if isinstance(error, OpenTest):
         answer.data["pilot"] = str(error.pilot)
     if isinstance(error, FaultyDag):

@@ -20,6 +20,7 @@ from rest_framework.permissions import IsAuthenticated
 from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
 
+from portal.api.chosen_fields import FIELDS
 from portal.api.idempotency import IDEMPOTENCY_KEY
 from portal.shared.problem_details import CONTENT_TYPE
 
@@ -59,9 +60,19 @@ _ALWAYS = {
     "400": "The request cannot be read, or a parameter is none; the findings name it.",
     "401": "Nobody is logged in, and no good token was sent; `type` tells what is wrong with it.",
     "403": "You may not do this, or your token may not; the detail says why.",
+    "429": "More requests than the rate allows, or too much at once; ask again after "
+    "`Retry-After` seconds.",
 }
 _OF_PATHS = {"404": "No such object, or you may not see it."}
 _OF_BODIES = {"413": "The request is larger than allowed, or has too many parts."}
+
+_FIELDS = {
+    "name": FIELDS,
+    "in": "query",
+    "description": "Members of each object to be answered, separated by commas; all of them "
+    "without it.",
+    "schema": {"type": "string"},
+}
 
 
 def tell_refusals(
@@ -80,6 +91,20 @@ def tell_refusals(
             for status in possible.keys() - answers.keys():
                 answers[status] = _refusal(possible[status])
             operation["responses"] = dict(sorted(answers.items()))
+    return result
+
+
+def tell_fields(
+    result: dict[str, Any], generator: Any, request: Any, public: bool
+) -> dict[str, Any]:
+    """Add `fields` to each operation that answers with objects; a hook of the generator."""
+    for operations in result["paths"].values():
+        found = operations.get("get", {}).get("responses", {}).get("200", {}).get("content", {})
+        schema = found.get("application/json", {}).get("schema", {})
+        if "$ref" in schema or schema.get("type") == "array":
+            operation = operations["get"]
+            parameters = [*operation.get("parameters", ()), _FIELDS]
+            operation["parameters"] = sorted(parameters, key=lambda each: str(each["name"]))
     return result
 
 

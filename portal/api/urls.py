@@ -6,6 +6,7 @@ from django.contrib.auth.decorators import login_required
 from django.urls import path, re_path
 
 from portal.api import schema
+from portal.api.access import service_accounts, tokens
 from portal.api.access import views as access
 from portal.api.accounting import efficiency
 from portal.api.accounting import views as accounting
@@ -68,6 +69,17 @@ urlpatterns = [
     path("events/", events.EventStream.as_view(), name="events"),
     path("me/", access.Me.as_view(), name="me"),
     path("version/", access.Version.as_view(), name="version"),
+    path("tokens/", tokens.TokenList.as_view(), name="tokens"),
+    path("tokens/<int8:token_id>/", tokens.TokenDetail.as_view(), name="token"),
+    path("tokens/<int8:token_id>/revoke/", tokens.RevokeToken.as_view(), name="token-revoke"),
+    path(
+        "service-accounts/", service_accounts.ServiceAccountList.as_view(), name="service-accounts"
+    ),
+    path(
+        "service-accounts/<int8:account_id>/",
+        service_accounts.ServiceAccountDetail.as_view(),
+        name="service-account",
+    ),
     path("dags/", dags.DagList.as_view(), name="dags"),
     path("dags/check/", dags.CheckDag.as_view(), name="dags-check"),
     path("dags/follow/", following.FollowDag.as_view(), name="dags-follow"),

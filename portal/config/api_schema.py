@@ -14,6 +14,7 @@ SPECTACULAR_SETTINGS: dict[str, Any] = {
     "POSTPROCESSING_HOOKS": [
         "drf_spectacular.hooks.postprocess_schema_enums",
         "portal.api.schema.tell_refusals",
+        "portal.api.schema.tell_fields",
     ],
     "PATH_CONVERTER_OVERRIDES": {"int8": {"type": "integer", "minimum": 0, "maximum": 2**63 - 1}},
     "SWAGGER_UI_DIST": "SIDECAR",

@@ -1,14 +1,14 @@
 """Cache backend with plain values: numbers, bytes and JSON instead of pickles.
 
 Nothing that is read from the cache can run code, whoever wrote it. A value of another form counts
-as missing.
+as missing. Also counts of what happens in windows of time.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import structlog
@@ -58,6 +58,25 @@ class _Client(RedisCacheClient):
         found = super().get_many(keys)
         return {key: value for key, value in found.items() if value is not _MISSING}
 
+    def count(self, counters: Sequence[tuple[str, str, int]]) -> list[tuple[int, int]]:
+        pipe = self.get_client(None, write=True).pipeline(transaction=False)
+        for current, before, lifetime_s in counters:
+            pipe.incr(current)
+            pipe.expire(current, lifetime_s)
+            pipe.get(before)
+        told = pipe.execute()
+        return [
+            (int(count), int(before or 0))
+            for count, before in zip(told[::3], told[2::3], strict=True)
+        ]
+
+    def take_back(self, keys: Iterable[str]) -> None:
+        pipe = self.get_client(None, write=True).pipeline(transaction=False)
+        for key in keys:
+            # The account of the broker has no command of its own for this.
+            pipe.incrby(key, -1)
+        pipe.execute()
+
 
 class PlainCache(RedisCache):
     """Django's cache in Redis, without pickles."""
@@ -66,3 +85,23 @@ class PlainCache(RedisCache):
         params["OPTIONS"] = {"serializer": PlainValues} | params.get("OPTIONS", {})
         super().__init__(server, params)
         self._class = _Client
+
+    def count_in_windows(self, windows: Iterable[tuple[str, int, int]]) -> list[tuple[int, int]]:
+        """Count one more in each window, in one trip: its count, and that of the one before.
+
+        A window has a name, a number and, in seconds, its lifetime here. Raises RedisError.
+        """
+        return self._cache.count(
+            [
+                (self._window(name, number), self._window(name, number - 1), lifetime_s)
+                for name, number, lifetime_s in windows
+            ]
+        )
+
+    def take_back(self, windows: Iterable[tuple[str, int]]) -> None:
+        """Count one less in each window. Raises RedisError."""
+        self._cache.take_back([self._window(name, number) for name, number in windows])
+
+    def _window(self, name: str, number: int) -> str:
+        key: str = self.make_and_validate_key(f"{name}:{number}")
+        return key

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 from typing import Any
@@ -112,3 +113,16 @@ def choice(name: str, default: str, *choices: str) -> str:
     if value not in choices:
         raise ImproperlyConfigured(f"{name} must be one of {', '.join(choices)}, not {value!r}.")
     return value
+
+
+def rate(name: str, default: str) -> tuple[int, int] | None:
+    """NAME as so many in so many seconds, `1200/60`; None for `off`."""
+    value = os.environ.get(name, "").strip() or default
+    if value == "off":
+        return None
+    found = re.fullmatch(r"([1-9][0-9]{0,8})/([1-9][0-9]{0,4})", value)
+    if found is None:
+        raise ImproperlyConfigured(
+            f"{name} must be requests per seconds, such as 1200/60, or off; not {value!r}."
+        )
+    return int(found[1]), int(found[2])

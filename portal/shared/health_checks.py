@@ -21,6 +21,7 @@ from django.db import DatabaseError, connection
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.migrations.recorder import MigrationRecorder
 
+from wms.core.loops import known_loops
 from wms.core.selectors import LoopHealth, LoopStatus, loop_statuses
 
 log = structlog.get_logger(__name__)
@@ -97,10 +98,15 @@ def _judge_loops(health: Health, statuses: list[LoopStatus], now: datetime) -> N
                 f"The loop {status.name} began its last turn {age_s:.0f} s ago; its period is "
                 f"{status.period_s:g} s.",
             )
-        elif status.health == LoopHealth.FAILING:
+        elif status.health == LoopHealth.FAILING and not _watches(status.name):
             health.add(
                 "loops", f"The last turn of the loop {status.name} failed; its log tells why."
             )
+
+
+def _watches(name: str) -> bool:
+    loop = known_loops().get(name)
+    return loop is not None and loop.watches
 
 
 def _loop(status: LoopStatus, now: datetime) -> dict[str, Any]:

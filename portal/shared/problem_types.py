@@ -150,6 +150,12 @@ _TYPES = (
         "Wait as long as `Retry-After` says.",
     ),
     ProblemType(
+        "rate-exceeded", "More requests than the rate allows", 429,
+        "A token, and a user with all of theirs, have so many requests in a time: "
+        "`violated-policies` tells which rate is used up, `RateLimit-Policy` how large it is.",
+        "Wait as long as `Retry-After` says. `RateLimit` tells in each answer what is left.",
+    ),
+    ProblemType(
         "busy", "All places are taken", 429,
         "What takes seconds has a few places only; the request was not begun.",
         "Send it again after `Retry-After` seconds.",

@@ -19,6 +19,7 @@ from pilotage_client import (
     NotPermitted,
     TimedOut,
 )
+from pilotage_client.errors import Busy
 from pilotage_client.flows.submitting import PerhapsSubmitted
 
 from tests import factories
@@ -210,3 +211,16 @@ def test_a_busy_portal_is_asked_again_when_it_says(
     held = client.hold_dag(dag.pk, "look")
 
     assert (held.state, pauses) == ("held", [7.0])
+
+
+def test_a_portal_that_asks_to_wait_for_long_is_not_waited_for(
+    client: Client, people: SimpleNamespace, portal: Portal, pauses: list[float]
+) -> None:
+    problem = b'{"type": "/problems/rate-exceeded/", "status": 429, "detail": "in 600 s"}'
+    kind = {"Content-Type": "application/problem+json", "Retry-After": "600"}
+    portal.before = lambda request: httpx.Response(429, headers=kind, content=problem)
+
+    with pytest.raises(Busy) as raised:
+        client.hold_dag(1, "look")
+
+    assert (raised.value.code, raised.value.retry_after_s, pauses) == ("rate-exceeded", 600.0, [])

@@ -19,11 +19,12 @@ from tests import factories
 from wms.accounting.core_seconds import CoreSeconds, Use, add_uses
 from wms.accounting.frontends import save_frontend
 from wms.accounting.models import AccountingGroup, Frontend
+from wms.accounting.service_accounts import save_service_account
 from wms.accounting.services import save_group
 from wms.bulk import services as bulk
 from wms.core.actors import Actor
 from wms.core.labels import MAX_LABELS, label_of_campaign
-from wms.core.models import User
+from wms.core.models import ServiceAccount, User
 from wms.dags.lifecycle import DATA_TOPIC
 from wms.dags.models import Dag, Node, ScriptRun, Trial
 from wms.dags.submission.submit import DagSubmission
@@ -286,6 +287,14 @@ def accounts(site: Site, owner: User, *, day: int = 0) -> None:
     spent = CoreSeconds(useful_s=3000.0, failed_s=600.0)
     named = {"group_name": "physics", "labels": (label_of_campaign(CAMPAIGN),)}
     add_uses([Use(on, site.name, owner.get_username(), spent, attempts=2, **named)])
+
+
+def service_account(name: str) -> ServiceAccount:
+    """An account of a service, in the first group."""
+    account = ServiceAccount(username=name)
+    groups = AccountingGroup.objects.order_by("pk")[:1]
+    save_service_account(account, groups=list(groups), actor=factories.SYSTEM)
+    return account
 
 
 def script_run(node: Node) -> ScriptRun:

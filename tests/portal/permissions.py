@@ -32,6 +32,10 @@ OWN = "Lffofoo"
 SEEN = "Lnnoooo"
 #: What only operators know of.
 SECRET = "Lnnnnoo"
+#: Alice's token: hers, and those of all are the administrators'.
+HERS = "Lnnonno"
+#: What only administrators know of.
+ADMINS = "Lnnnnno"
 #: What belongs to a frontend that none of the users is in: shifters see all, operators change it.
 WALLED = "Lnnnooo"
 WALLED_OFF = "Lnnnfoo"
@@ -86,6 +90,9 @@ GET = {
     "web:frontend": WALLED,
     "web:*": READ,
     "api:docs": READ,
+    "api:token": HERS,
+    "api:token-revoke": POSTED_TO,
+    "api:service-account": ADMINS,
     "api:credential": SECRET,
     "api:remote-frontend": WALLED,
     "api:frontend": WALLED,
@@ -155,6 +162,8 @@ GET = {
     "admin:core_user_*_delete": NOBODY,
     "admin:core_user_delete": NOBODY,
     "admin:core_user_*": ADMINISTER,
+    "admin:core_serviceaccount_delete": NOBODY,
+    "admin:core_serviceaccount_*": ADMINISTER,
     "admin:pilots_nodecheck_*delete": NOBODY,
     "admin:pilots_nodecheck_*": ADMINISTER,
     "admin:core_auditentry_add": NOBODY,
@@ -257,6 +266,9 @@ POST = {
     "api:remote-frontend-token": "Lnnnfbb",  # without a reason
     "api:frontends": OPERATE,
     "api:frontend-entries": OPERATE,
+    "api:tokens": READ,  # everybody makes tokens of their own
+    "api:token-revoke": HERS,
+    "api:service-accounts": ADMINISTER,
     "api:explain": READ,
     "api:filters": READ,  # everybody keeps filters of their own
     "web:save-filter": READ,
@@ -374,11 +386,14 @@ POST = {
     "admin:pilots_nodecheck_change": ADMINISTER,
     "admin:core_user_add": ADMINISTER,
     "admin:core_user_change": ADMINISTER,
+    "admin:core_serviceaccount_add": ADMINISTER,
+    "admin:core_serviceaccount_change": ADMINISTER,
     "admin:core_apitoken_add": OPERATE,
 }
 #: Lists of the administration that only administrators see.
 POST = {
     "admin:core_user_changelist": ADMINISTER,
+    "admin:core_serviceaccount_changelist": ADMINISTER,
     "admin:pilots_nodecheck_changelist": ADMINISTER,
     **POST,
 }
@@ -403,6 +418,7 @@ DELETE = {
     "api:storage": OPERATE,
 }
 PUT = {
+    "api:service-account": ADMINS,
     "api:downtime": SHIFT,
     "api:filter": OWN,
     "api:quota": OPERATE,

@@ -98,6 +98,16 @@ def test_the_reason_of_a_failing_loop_is_not_told_to_everybody(client: Client) -
 
 
 @pytest.mark.usefixtures("_loops_ran_lately")
+def test_a_loop_that_only_watches_keeps_nobody_from_serving(client: Client) -> None:
+    ControlLoop.objects.filter(name="audit-check").update(error="ChainBroken")
+
+    answer = client.get("/health/ready")
+
+    assert answer.status_code == 200
+    assert answer.json()["checks"]["loops"]["audit-check"]["status"] == "failing"
+
+
+@pytest.mark.usefixtures("_loops_ran_lately")
 def test_it_is_not_ready_without_the_broker(client: Client, settings: Any) -> None:
     settings.REDIS_URL = "redis://:secret@127.0.0.1:1/0"
 

@@ -142,6 +142,7 @@ EXEMPT = {
     "api:notices-read": "is posted to",
     "api:subscription": "is deleted",
     "api:upload": "is its owner's alone",
+    "api:token-revoke": "is posted to",
     "api:remote-factory-token": "is posted to",
     "api:remote-frontend-token": "is posted to",
     "factory_api:exchange": "is posted to",

@@ -37,6 +37,7 @@ from tests.portal.furnishing import (
     schedules,
     script_run,
     sent_pieces,
+    service_account,
     storage,
     suspected_nodes,
     trials,
@@ -48,7 +49,7 @@ from wms.accounting.models import AccountingGroup, ConcurrencyLimit, Frontend, Q
 from wms.accounting.services import save_quota
 from wms.bulk.models import BulkOperation
 from wms.core.audit import record_action
-from wms.core.models import ApiToken, AuditEntry
+from wms.core.models import ApiToken, AuditEntry, ServiceAccount
 from wms.dags.models import Dag, NegotiationCycle, Node, ScriptRun, SharedLimit, Trial
 from wms.dags.services.shared_limits import save_shared_limit
 from wms.factories.models import RemoteFactory
@@ -166,7 +167,7 @@ class World:
             "schedule_id": Schedule,
             "token_id": ApiToken, "subscription_id": Subscription, "channel_id": Channel,
             "placement_credential_id": PlacementCredential, "file_id": LogicalFile,
-            "upload_id": ResumableUpload,
+            "upload_id": ResumableUpload, "account_id": ServiceAccount,
         }  # fmt: skip
         if parameter in rows:
             return _first(rows[parameter])
@@ -204,6 +205,7 @@ class World:
             "pilots_nodecheck": lambda: _first(NodeCheck),
             "pilots_pilotlimit": lambda: _first(PilotLimit),
             "core_user": lambda: self.people.alice.pk,
+            "core_serviceaccount": lambda: _first(ServiceAccount),
             "core_apitoken": lambda: ApiToken.objects.values_list("pk", flat=True).last(),
             "core_auditentry": lambda: AuditEntry.objects.values_list("pk", flat=True).last(),
         }
@@ -248,6 +250,7 @@ def small_world() -> World:
     factories.token_for(people.alice)
     factories.token_for(people.olga)
     factories.accounting(people.alice)
+    service_account("robot")
     task_queue = waiting_jobs(people.alice, site, 1)
     save_quota(Quota(max_waiting_jobs=10**9), actor=factories.SYSTEM)
     limit = RunningLimit(site=site, job_type="User", maximum=9, min_interval_s=1)
@@ -309,6 +312,7 @@ def grown(world: World, count: int) -> World:
         factories.downtime(world.site)
         factories.accounting(factories.person(f"person{number}"), f"group{number}")
         factories.token_for(world.people.olga)
+        service_account(f"robot{number}")
         factories.queued_pilot(world.queue)
         accounts(Site.objects.get(name=f"Site{number}"), owner, day=number % 7)
         waiting_jobs(owner, Site.objects.get(name=f"Site{number}"), 1, first_job=3 * 10**9 + number)

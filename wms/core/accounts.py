@@ -1,11 +1,12 @@
 """Services on user accounts: create, change role and other fields, set passwords, with audit.
 
-Admins may do it to all accounts, everybody may change their own password. Also the check that the
-last administrator stays one.
+Admins may do it to all accounts, everybody may change their own password. Also the checks that the
+last administrator stays one, and that accounts of services have neither password nor login.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from django.db import transaction
@@ -17,7 +18,7 @@ from wms.core.errors import Conflict
 from wms.core.models import Role, User
 from wms.core.policy import enters_administration, has_role, require_role
 
-_AUDITED = ("username", "first_name", "last_name", "email", "role", "is_active")
+_AUDITED = ("username", "first_name", "last_name", "email", "role", "is_active", "is_service")
 
 
 @transaction.atomic
@@ -40,7 +41,12 @@ def ensure_account(username: str, *, password: str, role: Role, actor: Actor) ->
 
 
 def check_account(user: User) -> None:
-    """Raise Conflict when nobody could manage accounts any more after this change."""
+    """Raise Conflict when nobody could manage accounts any more after this change.
+
+    And for a service that is to manage accounts: whoever has its token could make others.
+    """
+    if user.is_service and user.role == Role.ADMIN:
+        raise Conflict("The account of a service cannot be an administrator's.")
     if has_role(user, Role.ADMIN):
         return
     admins = User.objects.filter(Q(role=Role.ADMIN) | Q(is_superuser=True), is_active=True)
@@ -49,25 +55,38 @@ def check_account(user: User) -> None:
 
 
 @transaction.atomic
-def save_account(user: User, *, actor: Actor, password: str = "", reason: str = "") -> None:
+def save_account(
+    user: User,
+    *,
+    actor: Actor,
+    password: str = "",
+    reason: str = "",
+    facts: Mapping[str, Any] | None = None,
+) -> None:
     """Store an account, with a new password if one is given; what changed goes into the audit.
 
-    Raises NotPermitted or Conflict.
+    `facts` are changes of what others keep of it. Raises NotPermitted or Conflict.
     """
     require_role(actor, Role.ADMIN, "manage accounts")
     check_account(user)
     old = User.objects.select_for_update().filter(pk=user.pk).first()
     if old is not None and old.username != user.username:
         raise Conflict(f"The name {old.username} cannot be changed: jobs and events carry it.")
-    user.is_staff = enters_administration(user)
+    if old is not None and old.is_service != user.is_service:
+        raise Conflict("The account of a person stays one, and that of a service, too.")
+    user.is_staff = enters_administration(user) and not user.is_service
     changes: dict[str, Any] = {
         name: [None if old is None else getattr(old, name), getattr(user, name)]
         for name in _AUDITED
         if old is None or getattr(old, name) != getattr(user, name)
     }
     if password:
+        _require_login(user)
         user.set_password(password)
         changes["password"] = "set"
+    elif old is None and user.is_service:
+        user.set_unusable_password()
+    changes |= facts or {}
     if not changes:
         return
     user.save()
@@ -80,6 +99,12 @@ def change_password(user: User, password: str, *, actor: Actor) -> None:
     """Give an account a new password: one's own, or as an admin another's. Raises NotPermitted."""
     if actor.user is None or actor.user.pk != user.pk:
         require_role(actor, Role.ADMIN, "change the passwords of others")
+    _require_login(user)
     user.set_password(password)
     user.save(update_fields=["password"])
     record_action("change password", target=f"user {user.username}", actor=actor)
+
+
+def _require_login(user: User) -> None:
+    if user.is_service:
+        raise Conflict(f"{user.username} is the account of a service: it has tokens, no password.")

@@ -44,7 +44,8 @@ class Loop:
     among themselves. One that `rests` pauses after a cycle as long as the cycle took, however often
     it is woken. A cycle that reports one of `deeds`, all if none is named, keeps the installation
     active; one that `keeps_period` looks at the clock or at other systems, and does so when all is
-    idle too.
+    idle too. One that `watches` looks at what was done: when it fails, the portal serves
+    nevertheless.
     """
 
     name: str
@@ -55,6 +56,7 @@ class Loop:
     rests: bool = False
     deeds: tuple[str, ...] = ()
     keeps_period: bool = False
+    watches: bool = False
 
     def due_after_s(self, idle_s: float) -> float:
         """Seconds between two turns, in an installation that has been idle for so long."""

@@ -5,7 +5,8 @@ Also the abstract base of all event tables (`EventRecord`).
 
 from __future__ import annotations
 
-from django.contrib.auth.models import AbstractUser
+from django.contrib.auth.hashers import UNUSABLE_PASSWORD_PREFIX
+from django.contrib.auth.models import AbstractUser, UserManager
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import Value
@@ -31,13 +32,49 @@ class User(AbstractUser):
     """A person or a service that logs in or holds a token."""
 
     role = models.CharField(max_length=16, choices=Role, default=Role.USER, db_default=Role.USER)
+    is_service = models.BooleanField(
+        default=False,
+        db_default=False,
+        editable=False,
+        help_text="A program's: it has neither password nor login, and tokens only.",
+    )
 
     class Meta(AbstractUser.Meta):
         constraints = [
             models.CheckConstraint(
                 condition=models.Q(role__in=Role.values), name="user_role_known"
             ),
+            models.CheckConstraint(
+                condition=models.Q(is_service=False)
+                | models.Q(
+                    ~models.Q(role="admin"),
+                    password__startswith=UNUSABLE_PASSWORD_PREFIX,
+                    is_staff=False,
+                    is_superuser=False,
+                ),
+                name="user_service_has_no_login",
+            ),
         ]
+
+
+class ServiceAccounts(UserManager["ServiceAccount"]):
+    """Manager of the accounts of services alone."""
+
+    use_in_migrations = False
+
+    def get_queryset(self) -> models.QuerySet[ServiceAccount]:
+        """Accounts of services."""
+        return super().get_queryset().filter(is_service=True)
+
+
+class ServiceAccount(User):
+    """Account of a program: without password and login, it has tokens only."""
+
+    objects = ServiceAccounts()
+
+    class Meta:
+        proxy = True
+        verbose_name = "service account"
 
 
 class Scope(models.TextChoices):
@@ -258,3 +295,36 @@ class AuditEntry(models.Model):
 
     def __str__(self) -> str:
         return f"{self.actor}: {self.action} {self.target}"
+
+
+class UnsealedEntry(models.Model):
+    """Entry of the audit trail without a seal yet; a trigger writes it with the entry.
+
+    It is deleted in the transaction that seals the entry: one whose transaction commits late is
+    sealed later, and none is left out.
+    """
+
+    entry_id = models.BigIntegerField(primary_key=True)
+
+    class Meta:
+        verbose_name_plural = "unsealed entries"
+
+    def __str__(self) -> str:
+        return f"audit entry {self.entry_id}"
+
+
+class AuditSeal(models.Model):
+    """Seal of a batch of audit entries: a hash over them and over the seal before.
+
+    Seals are numbered from 1 on without a gap. `entry_sha256s` has 32 bytes for each entry.
+    """
+
+    number = models.BigIntegerField(primary_key=True)
+    entry_ids = ArrayField(models.BigIntegerField())
+    entry_sha256s = models.BinaryField()
+    previous_sha256 = models.CharField(max_length=64)
+    sha256 = models.CharField(max_length=64, unique=True)
+    sealed_at = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return f"seal {self.number}"

@@ -1,7 +1,7 @@
 """API tokens `plt_<prefix>_<secret>`: made, shown once, stored as a hash, checked, revoked.
 
-A check notes the time of use. Also the tokens of one user. Users manage their own, admins those of
-all.
+A check notes the time of use. Also the tokens of one user, and those that a user may see. Users
+manage their own, admins those of all, with a reason.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from django.db import transaction
-from django.db.models import F, QuerySet
+from django.db.models import F, Q, QuerySet
 from django.db.models.expressions import Combinable
 from django.db.models.functions import Now
 
@@ -24,13 +24,14 @@ from wms.core.errors import (
     AccountOff,
     InvalidInput,
     NotFound,
+    ReasonRequired,
     ScopeMissing,
     TokenExpired,
     TokenRevoked,
     TokenUnknown,
 )
 from wms.core.models import ApiToken, Role, Scope, User
-from wms.core.policy import require_role
+from wms.core.policy import has_role, require_role
 from wms.core.transitions import Applied
 
 _LAST_USED_STEP = timedelta(minutes=1)
@@ -122,14 +123,20 @@ def require_scopes(token: ApiToken, needed: Collection[str]) -> None:
 
 @transaction.atomic
 def revoke_tokens(token_ids: Collection[int], *, actor: Actor, reason: str = "") -> Applied:
-    """End the validity of tokens; those revoked before are skipped. Raises NotPermitted."""
+    """End the validity of tokens; those revoked before are skipped.
+
+    Raises NotPermitted, and ReasonRequired for the tokens of others: their owners read it.
+    """
     rows = list(
         ApiToken.objects.filter(pk__in=token_ids, revoked_at=None)
         .select_related("user")
         .order_by("pk")
         .select_for_update(of=("self",))
     )
-    _require_rights(actor, {row.user_id for row in rows})
+    owners = {row.user_id for row in rows}
+    _require_rights(actor, owners)
+    if not reason.strip() and _are_of_others(actor, owners):
+        raise ReasonRequired("revoke token")
     ids = [row.pk for row in rows]
     ApiToken.objects.filter(pk__in=ids).update(revoked_at=Now())
     for row in rows:
@@ -140,8 +147,28 @@ def revoke_tokens(token_ids: Collection[int], *, actor: Actor, reason: str = "")
 
 def _require_rights(actor: Actor, user_ids: set[int]) -> None:
     """Everybody manages their own tokens, admins those of all."""
-    if actor.user is None or user_ids - {actor.user.pk}:
+    if _are_of_others(actor, user_ids):
         require_role(actor, Role.ADMIN, "manage the tokens of others")
+
+
+def _are_of_others(actor: Actor, user_ids: set[int]) -> bool:
+    return bool(user_ids if actor.user is None else user_ids - {actor.user.pk})
+
+
+def visible_tokens(user: User) -> QuerySet[ApiToken]:
+    """The tokens that the user may see: the own ones, and for admins those of all."""
+    tokens = ApiToken.objects.select_related("user")
+    if not user.is_active:
+        return tokens.none()
+    return tokens if has_role(user, Role.ADMIN) else tokens.filter(user=user)
+
+
+def find_token(user: User, token_id: int) -> ApiToken:
+    """One token that the user may see. Raises NotFound."""
+    found = visible_tokens(user).filter(pk=token_id).first()
+    if found is None:
+        raise NotFound(f"There is no token {token_id}, or you may not see it.")
+    return found
 
 
 def own_tokens(user: User) -> QuerySet[ApiToken]:
@@ -194,7 +221,10 @@ def authenticated_token(
     if not token.user.is_active:
         raise AccountOff("The account of this API token is switched off.")
     if token.last_used_at is None or now - token.last_used_at > _LAST_USED_STEP:
-        ApiToken.objects.filter(pk=token.pk).update(last_used_at=now, last_used_from=address)
+        # Of many requests at once the first one writes.
+        unnoted = Q(last_used_at=None) | Q(last_used_at__lt=now - _LAST_USED_STEP)
+        same = ApiToken.objects.filter(unnoted, pk=token.pk)
+        same.update(last_used_at=now, last_used_from=address)
     for name in told or ():
         setattr(token.user, name, getattr(token, name))
     return token

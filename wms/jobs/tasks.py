@@ -1,9 +1,9 @@
 """Control loops of jobs and their Celery tasks: sweepers, periodic expressions, pauses, accounting.
 
-The sweepers remove broken and expired uploads and old streams, outputs whose lease is over and contents that
-nothing refers to; the materialiser makes the jobs of clusters; rescheduled jobs are queued again
-after their pauses; waiting jobs follow their input data; the usage of ended attempts and stored
-files is accounted.
+The sweepers remove broken and expired uploads and old streams, outputs whose lease is over and
+contents that nothing refers to; the materialiser makes the jobs of clusters; rescheduled jobs are
+queued again after their pauses; waiting jobs follow their input data; the usage of ended attempts
+and stored files is accounted.
 """
 
 from __future__ import annotations

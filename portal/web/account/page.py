@@ -84,6 +84,7 @@ def _tokens(user: User) -> Mapping[str, Any]:
         "tokens": tokens[:_TOKENS_SHOWN],
         "is_cut": len(tokens) > _TOKENS_SHOWN,
         "token_form": TokenForm(),
+        "manages_tokens": has_role(user, Role.ADMIN),
     }
 
 

@@ -74,6 +74,8 @@ TYPED: Mapping[str, Mapping[str, Any]] = {
     "admin:taskqueues_taskqueuepolicy_change": {"default_share": "55"},
     "admin:core_user_add": {"username": "new", "new_password": "a purple staple"},
     "admin:core_user_change": {"first_name": "Alice"},
+    "admin:core_serviceaccount_add": {"username": "new-robot", "role": "user"},
+    "admin:core_serviceaccount_change": {"email": "who@example.org"},
     "admin:core_apitoken_add": {"name": "new"},
 }
 

@@ -148,13 +148,55 @@ def test_a_token_is_revoked(olga: Client, people: SimpleNamespace) -> None:
     text = factories.token_for(people.olga)
     token = ApiToken.objects.get()
 
-    olga.post("/admin/core/apitoken/", {"action": "revoke", "_selected_action": [token.pk]})
+    chosen = {"action": "revoke", "_selected_action": [token.pk]}
+    asked = olga.post("/admin/core/apitoken/", chosen)
+    assert authenticate_token(text, now=timezone.now()) == people.olga
+    assert token.prefix in asked.content.decode()
+
+    olga.post("/admin/core/apitoken/", {**chosen, "reason": ""})
 
     with pytest.raises(NotAuthenticated):
         authenticate_token(text, now=timezone.now())
     assert (
         AuditEntry.objects.get(action="revoke token").target == f"user olga, token {token.prefix}"
     )
+
+
+def test_an_administrator_revokes_tokens_of_others_with_a_reason(
+    ada: Client, people: SimpleNamespace
+) -> None:
+    factories.token_for(people.olga)
+    token = ApiToken.objects.get()
+    chosen = {"action": "revoke", "_selected_action": [token.pk]}
+
+    refused = ada.post("/admin/core/apitoken/", {**chosen, "reason": " "})
+    assert refused.status_code == 400
+    token.refresh_from_db()
+    assert token.revoked_at is None
+
+    assert ada.post("/admin/core/apitoken/", {**chosen, "reason": "leaked"}).status_code == 302
+    entry = AuditEntry.objects.get(action="revoke token")
+    assert (entry.actor, entry.reason, entry.object_key) == ("ada", "leaked", "olga")
+
+
+def test_a_service_account_is_made_and_changed_by_administrators(
+    ada: Client, people: SimpleNamespace
+) -> None:
+    group = factories.accounting(people.alice)
+    form = {"username": "robot", "role": "user", "is_active": "on"}
+    made = ada.post("/admin/core/serviceaccount/add/", {**form, "member_of": [group.pk]})
+    assert made.status_code == 302, made.content
+    robot = User.objects.get(username="robot")
+    change = f"/admin/core/serviceaccount/{robot.pk}/change/"
+
+    assert (robot.is_service, robot.has_usable_password()) == (True, False)
+    assert list(robot.accounting_groups.all()) == [group]
+    assert ada.post(change, form).status_code == 302
+    assert not robot.accounting_groups.exists()
+    assert "role" in _errors(ada.post(change, {**form, "role": "admin"}))
+    assert ada.get(f"/admin/core/user/{robot.pk}/change/").status_code == 404
+    entries = AuditEntry.objects.filter(target="user robot").order_by("pk")
+    assert [each.facts["groups"] for each in entries] == [[[], ["physics"]], [["physics"], []]]
 
 
 def test_the_tokens_of_others_are_not_seen(olga: Client, people: SimpleNamespace) -> None:

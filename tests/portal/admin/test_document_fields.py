@@ -45,7 +45,7 @@ def test_every_form_of_what_is_configured_is_in_the_document() -> None:
 
     # Accounts, tokens and the trail are no configuration of the system.
     names = {form.__name__ for form in known - set(FORMS)}
-    assert names == {"AccountForm", "TokenForm", "ModelForm"}
+    assert names == {"AccountForm", "ServiceAccountForm", "TokenForm", "ModelForm"}
 
 
 @pytest.mark.parametrize("name", ["requirements", "rank", "attributes", "environment"])

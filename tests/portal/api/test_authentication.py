@@ -69,7 +69,9 @@ def test_the_secret_must_be_the_one_of_the_prefix(people: SimpleNamespace) -> No
 def test_a_revoked_token_lets_nobody_in(people: SimpleNamespace) -> None:
     text = factories.token_for(people.alice)
 
-    revoke_tokens(ApiToken.objects.values_list("pk", flat=True), actor=factories.SYSTEM)
+    revoke_tokens(
+        ApiToken.objects.values_list("pk", flat=True), actor=factories.SYSTEM, reason="lost"
+    )
 
     assert _get(f"Token {text}") == 401
 

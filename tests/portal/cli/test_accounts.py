@@ -80,3 +80,22 @@ def test_no_token_without_an_account_or_an_end(words: list[str]) -> None:
     with pytest.raises(CommandError):
         _run("token", *words, "--name", "x")
     assert not ApiToken.objects.exists()
+
+
+def test_a_service_gets_an_account_and_its_tokens_are_listed_and_revoked() -> None:
+    group = factories.accounting(factories.people().alice)
+    _run("service", "robot", "--group", group.name, "--reason", "nightly")
+    text = _run("token", "robot", "--name", "nightly", "--scopes", "read")
+
+    robot = User.objects.get(username="robot")
+    assert (robot.is_service, robot.has_usable_password()) == (True, False)
+    assert list(robot.accounting_groups.all()) == [group]
+    prefix = text.split("_")[1]
+    assert _run("tokens", "robot").split("\t")[:4] == [prefix, "robot", "nightly", "read"]
+    _run("revoke", text, "--reason", "leaked")
+    assert _run("tokens", "robot") == ""
+    assert AuditEntry.objects.get(action="revoke token").reason == "leaked"
+    with pytest.raises(CommandError):
+        _run("revoke", prefix, "--reason", "again")
+    with pytest.raises(CommandError):
+        _run("service", "other", "--group", "nothing")

@@ -65,6 +65,7 @@ EXEMPT = {
     "FOLD_TALLY": _EVERY_ROW,
     "FOLD_STORED_BYTES": "works on every row of a table that is as long as there are users",
     "REMOVE_STRAY_COUNTS": _EVERY_ROW,
+    "FIND_STRAY": "reads the whole trail, as it is asked to, once an hour",
 }
 
 

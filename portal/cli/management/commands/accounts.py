@@ -1,10 +1,14 @@
-"""Command that makes accounts and API tokens on the portal's host, such as the first admin's."""
+"""Command that makes accounts and API tokens on the portal's host, such as the first admin's.
+
+It also makes accounts of services, and lists and revokes tokens.
+"""
 
 from __future__ import annotations
 
 import getpass
 import secrets
 import sys
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 from typing import Any
 
@@ -13,11 +17,13 @@ from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.utils import timezone
 
+from wms.accounting.models import AccountingGroup
+from wms.accounting.service_accounts import save_service_account
 from wms.core.accounts import ensure_account
 from wms.core.actors import Actor
 from wms.core.errors import PilotageError
-from wms.core.models import Role, Scope, User
-from wms.core.tokens import create_token
+from wms.core.models import ApiToken, Role, Scope, ServiceAccount, User
+from wms.core.tokens import create_token, revoke_tokens
 
 #: Whoever may read the portal's database may do all of this; the audit names the command line.
 _ACTOR = Actor.system("command line")
@@ -25,7 +31,7 @@ _MAX_DAYS = 3650
 
 
 class Command(BaseCommand):
-    help = "Make an account, or a token for the API; only the new secret goes to standard output."
+    help = "Make an account, of a person or a service, or a token for the API; see, revoke tokens."
 
     def add_arguments(self, parser: CommandParser) -> None:
         commands = parser.add_subparsers(dest="what", required=True)
@@ -44,18 +50,34 @@ class Command(BaseCommand):
             help=f"what it may be used for, of {', '.join(Scope.values)}; by default all",
         )  # fmt: skip
         token.add_argument("--days", type=int, default=90, help="so long it is valid")
+        service = commands.add_parser("service", help="make an account that has tokens only")
+        service.add_argument("username")
+        service.add_argument(
+            "--role", choices=[role.value for role in Role if role != Role.ADMIN], default=Role.USER
+        )
+        service.add_argument(
+            "--group", action="append", default=[], help="an accounting group that it is in"
+        )
+        service.add_argument("--email", default="", help="whom to ask about it")
+        service.add_argument("--reason", default="", help="why; it stands in the audit trail")
+        tokens = commands.add_parser("tokens", help="list tokens, of one account or of all")
+        tokens.add_argument("username", nargs="?")
+        revoke = commands.add_parser("revoke", help="revoke a token")
+        revoke.add_argument("prefix", help="what stands between the first two underscores of it")
+        revoke.add_argument("--reason", required=True, help="why; its owner reads it")
 
-    def handle(self, *args: Any, what: str, username: str, **options: Any) -> None:
+    def handle(self, *args: Any, what: str, **options: Any) -> None:
         try:
-            secret = (_add if what == "add" else _token)(username, options)
+            told = _ACTS[what](options)
         except PilotageError as error:
             raise CommandError(str(error)) from error
-        if secret:
-            self.stdout.write(secret)
+        if told:
+            self.stdout.write(told)
 
 
-def _add(username: str, options: dict[str, Any]) -> str:
+def _add(options: dict[str, Any]) -> str:
     """Make the account; the password, if it was made here."""
+    username: str = options["username"]
     if User.objects.filter(username=username).exists():
         raise CommandError(f"There is an account {username} already.")
     user = User(username=username)
@@ -80,8 +102,9 @@ def _password(source: str) -> str:
     return first
 
 
-def _token(username: str, options: dict[str, Any]) -> str:
+def _token(options: dict[str, Any]) -> str:
     """Make a token; its text."""
+    username: str = options["username"]
     user = User.objects.filter(username=username, is_active=True).first()
     if user is None:
         raise CommandError(f"There is no active account {username}.")
@@ -91,3 +114,45 @@ def _token(username: str, options: dict[str, Any]) -> str:
     return create_token(
         user, name=options["name"], actor=_ACTOR, expires_at=until, scopes=options["scopes"]
     )
+
+
+def _service(options: dict[str, Any]) -> str:
+    names = options["group"]
+    groups = list(AccountingGroup.objects.filter(name__in=names))
+    if missing := sorted(set(names) - {group.name for group in groups}):
+        raise CommandError(f"There is no group {missing[0]}.")
+    account = ServiceAccount(
+        username=options["username"], role=options["role"], email=options["email"]
+    )
+    save_service_account(account, groups=groups, actor=_ACTOR, reason=options["reason"])
+    return ""
+
+
+def _tokens(options: dict[str, Any]) -> str:
+    """A line for each token that is not revoked, with tabs between its columns."""
+    tokens = ApiToken.objects.filter(revoked_at=None).select_related("user").order_by("pk")
+    if options["username"]:
+        tokens = tokens.filter(user__username=options["username"])
+    return "\n".join(map(_line, tokens))
+
+
+def _line(token: ApiToken) -> str:
+    used = "never used"
+    if token.last_used_at is not None:
+        used = f"used {token.last_used_at:%Y-%m-%dT%H:%MZ} from {token.last_used_from or '?'}"
+    ends = "no end" if token.expires_at is None else f"until {token.expires_at:%Y-%m-%dT%H:%MZ}"
+    columns = (token.prefix, token.user.username, token.name, ",".join(token.scopes), ends, used)
+    return "\t".join(columns)
+
+
+def _revoke(options: dict[str, Any]) -> str:
+    prefix = options["prefix"].removeprefix("plt_").partition("_")[0]
+    ids = list(ApiToken.objects.filter(prefix=prefix).values_list("pk", flat=True))
+    if not revoke_tokens(ids, actor=_ACTOR, reason=options["reason"]).changed:
+        raise CommandError(f"There is no token {prefix} that is not revoked.")
+    return ""
+
+
+_ACTS: Mapping[str, Callable[[dict[str, Any]], str]] = {
+    "add": _add, "token": _token, "service": _service, "tokens": _tokens, "revoke": _revoke,
+}  # fmt: skip
