@@ -8,7 +8,7 @@ from django.db.models.functions import Now
 class Migration(migrations.Migration):
     dependencies = [
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
-        ("jobs", "0005_fetch_and_send"),
+        ("jobs", "0006_input_sets"),
     ]
 
     operations = [
