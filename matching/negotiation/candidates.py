@@ -18,6 +18,8 @@ from matching.negotiation.autoclusters import Cluster
 from matching.negotiation.cycle_sites import COUNTER, CycleSite, Offer
 from matching.negotiation.wanted_attributes import Wishes
 
+#: Lists of all sites' agreements that are kept: where all requests differ, nobody asks again.
+_MOST_KNOWN = 1000
 #: Reads a clock that only rises, in seconds.
 Stopwatch = Callable[[], float]
 
@@ -176,6 +178,9 @@ class SitePool:
         self._clock = stopwatch or _no_clock
         self._request_limit_s = request_limit_s
         self._preferences: dict[tuple[object, ...], SitePreference] = {}
+        #: Whether no site's view of requests follows its CurMatches.
+        self._is_steady = not any(site.has_moving_view for site in self.sites)
+        self._known_agreements: dict[tuple[object, ...], list[Fit]] = {}
         #: The sites that got matches, and those that matches made better for some or all.
         self.log: list[int] = []
         self.improved: list[int] = []
@@ -190,6 +195,28 @@ class SitePool:
 
     def assess(self, cluster: Cluster) -> list[Fit]:
         """Fit of each site with the cluster. Raises TooExpensive."""
+        unfit = cluster.unfit
+        return [
+            Fit.UNFIT_FOR_NODES if fit is Fit.WILLING and site.offer.site_id in unfit else fit
+            for site, fit in zip(self.sites, self._agreements_of(cluster), strict=True)
+        ]
+
+    def _agreements_of(self, cluster: Cluster) -> list[Fit]:
+        """Fit by the ads alone, which clusters share that differ in where their nodes can run."""
+        if not self._is_steady or follows(cluster, "requirements", self.moving):
+            return self._agreements(cluster)
+        if self.has_moving_lookups(cluster):
+            return self._agreements(cluster)
+        names = {"requirements"} | cluster.reach_of("requirements").own
+        own = tuple((name, cluster.definitions.get(name)) for name in sorted(names))
+        key = (*own, cluster.exposed(self.looked_up).texts)
+        if key not in self._known_agreements:
+            if len(self._known_agreements) >= _MOST_KNOWN:
+                self._known_agreements.clear()
+            self._known_agreements[key] = self._agreements(cluster)
+        return self._known_agreements[key]
+
+    def _agreements(self, cluster: Cluster) -> list[Fit]:
         fits = []
         spent_s = 0.0
         # What the site's own expressions take is not the request's fault, unless they call
@@ -203,18 +230,13 @@ class SitePool:
             fit = Fit.REFUSED_BY_DAG
             if is_accepted:
                 is_let_in, _ = site.view(cluster)
-                fit = self._agreed(cluster, site) if is_let_in else Fit.REFUSED_BY_SITE
+                fit = Fit.WILLING if is_let_in else Fit.REFUSED_BY_SITE
             if is_to_blame:
                 spent_s += self._clock() - began_s
             if spent_s > self._request_limit_s:
                 raise TooExpensive
             fits.append(fit)
         return fits
-
-    @staticmethod
-    def _agreed(cluster: Cluster, site: CycleSite) -> Fit:
-        is_unfit = site.offer.site_id in cluster.unfit
-        return Fit.UNFIT_FOR_NODES if is_unfit else Fit.WILLING
 
     def rank_all(self, preference: SitePreference, sites: Iterable[CycleSite]) -> None:
         """Rank sites for the first time. Raises TooExpensive."""

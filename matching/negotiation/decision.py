@@ -25,7 +25,7 @@ from matching.negotiation.fairshare import (
     shares,
     starvation_order,
 )
-from matching.negotiation.node_fit import NeedCode, NodeFit, unmet_sentences
+from matching.negotiation.node_fit import NodeFit, unmet_sentences
 from matching.negotiation.unmatched_reasons import (
     Kind,
     Leftover,
@@ -46,11 +46,10 @@ class Request:
 
     `expressions` and `values` make its ad; values win. `unfinished_nodes` is its weight where sites
     count jobs. `limits` are the amounts that it takes of concurrency limits. `avoided` has, by site
-    id, until when it does not go to that site, `left_because` why it left the site. `node_fit`
-    tells where its nodes can run, `nodes` names one for each of their needs; where its jobs are
-    `bound_singly`, they need not all run at one site. `inputs` is a sentence on where its input
-    data are; `nearness` has the tenths of them that are near sites, by site id, where they only
-    make it prefer some.
+    id, until when it does not go there, `left_because` why it left. `node_fit` tells where its
+    nodes can run, `nodes` names one for each of their needs; where its jobs are `bound_singly`,
+    they need not all run at one site. `inputs` tells where its input data are, `nearness` how many
+    tenths of them are near sites, where they only make it prefer some.
     """
 
     dag_id: int
@@ -71,18 +70,14 @@ class Request:
     def request_ad(self, now: datetime) -> RequestAd:
         """Ad of the request as sites see it at this moment."""
         avoided = frozenset(site_id for site_id, until in self.avoided.items() if until > now)
-        fit = None if self.bound_singly else self.node_fit
-        unfit = fit.unfit if fit else frozenset[int]()
+        unfit = self.node_fit.unfit if self.node_fit and not self.bound_singly else frozenset()
         return RequestAd(self.expressions, self.values, avoided, unfit, self.nearness)
 
     def unmet_needs(self, unfit: frozenset[int], names: Mapping[int, str]) -> str:
         """Sentences on the nodes that cannot run at these unfit sites; names of sites by id."""
         if self.node_fit is None or not unfit:
             return ""
-        told = unmet_sentences(self.node_fit, self.nodes, unfit, names)
-        if self.inputs and any(each.code is NeedCode.DATA for each in self.node_fit.by_need(unfit)):
-            return f"{told} {self.inputs}"
-        return told
+        return unmet_sentences(self.node_fit, self.nodes, unfit, names, inputs=self.inputs)
 
 
 @dataclass(frozen=True, slots=True)

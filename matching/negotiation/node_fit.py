@@ -92,11 +92,17 @@ class NodeFit:
 
 
 def unmet_sentences(
-    fit: NodeFit, nodes: Sequence[str], site_ids: frozenset[int], names: Mapping[int, str]
+    fit: NodeFit,
+    nodes: Sequence[str],
+    site_ids: frozenset[int],
+    names: Mapping[int, str],
+    *,
+    inputs: str = "",
 ) -> str:
     """Sentences with the node, the need and the sites that do not meet it.
 
-    `nodes` has the name of a node for each need, `names` those of sites.
+    `nodes` has the name of a node for each need, `names` those of sites; `inputs` is told where
+    input data are not near.
     """
     groups = fit.by_need(site_ids)
     sentences = [
@@ -105,7 +111,9 @@ def unmet_sentences(
     ]
     rest = len(groups) - _NEEDS_SHOWN
     more = f"{rest} more such need{'s are' if rest > 1 else ' is'} unmet."
-    return " ".join([*sentences, *([more] if rest > 0 else [])])
+    is_far = any(unmet.code is NeedCode.DATA for unmet in groups)
+    told = [*sentences, *([more] if rest > 0 else []), *([inputs] if inputs and is_far else [])]
+    return " ".join(told)
 
 
 def _listed(names: Sequence[str]) -> str:

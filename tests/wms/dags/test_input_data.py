@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from matching.negotiation.node_fit import NeedCode
+from matching.negotiation.decision import Request
+from matching.negotiation.node_fit import NeedCode, NodeFit, Unmet
 from matching.negotiation.unmatched_reasons import Kind
 from tests.factories import SYSTEM
 from tests.matching.matchmaking import match as decided
@@ -29,6 +30,7 @@ from wms.placement import runner
 from wms.placement.storages.services import StorageSpec, create_storage
 
 pytestmark = pytest.mark.django_db
+DATA = NeedCode.DATA
 ONE = "JOB A step.sub"
 TWO = "JOB A step.sub\nJOB B other.sub"
 BY_JOB = {"description_text": "binding = job\n", "description_name": "dag.sub"}
@@ -238,3 +240,17 @@ def test_a_file_that_a_data_node_places_is_read_near_its_storage(
     assert (pool / "run" / "7").read_text() == "data"
     assert claim_one("site-a") is None
     assert claim_one("site-b") is not None
+
+
+def test_equal_ads_whose_data_are_at_different_sites_get_these_sites() -> None:
+    sites = [offer(1, "s1"), offer(2, "s2")]
+    known = frozenset({1, 2})
+
+    def tied(dag_id: int, site_id: int) -> Request:
+        fit = NodeFit([frozenset({site_id})], known, lambda place, _: Unmet(place, DATA, "far"))
+        return replace(request(dag_id), node_fit=fit, nodes=["A"])
+
+    decision = decided([tied(1, 2), tied(2, 1), tied(3, 3)], sites)
+
+    assert {each.dag_id: each.site_id for each in decision.matches} == {1: 2, 2: 1}
+    assert decision.unmatched[3].kind is Kind.NODES

@@ -37,7 +37,7 @@ _RENEWED_AT_ONCE: Final = 200
 #: A cycle leaves the rest to the next one after so long.
 _CYCLE_S: Final = 20.0
 #: Columns that change when a set is resolved.
-TAKEN_OVER: Final = ("sites", "cause", "told", "tenths", "version", "is_moving", "resolved_at")
+TAKEN_OVER: Final = ("sites", "cause", "told", "tenths", "version", "is_moving")
 #: Counts of a report that tell of news, and not of upkeep.
 DEEDS: Final = ("told", "resolved", "moved")
 
@@ -103,23 +103,28 @@ def resolve_sets() -> int:
     locked = list(sets.select_related("owner").select_for_update(skip_locked=True, of=("self",)))
     there = set(sets.values_list("pk", flat=True))
     # Read under the lock: what was noted before it is followed by this.
-    for each, columns in zip(locked, map(columns_of, locate(wants_of(locked))), strict=True):
-        take_over(each, columns)
-    InputSet.objects.bulk_update(locked, TAKEN_OVER, batch_size=500)
+    found = zip(locked, map(columns_of, locate(wants_of(locked))), strict=True)
+    changed = [each for each, columns in found if take_over(each, columns)]
+    InputSet.objects.bulk_update(changed, TAKEN_OVER, batch_size=500)
+    InputSet.objects.filter(pk__in=[each.pk for each in locked]).update(resolved_at=Now())
     left = there - {each.pk for each in locked}
     done = [pk for pk, set_id in rows if set_id not in left]
     InputChange.objects.filter(pk__in=done).delete()
     return len(done)
 
 
-def take_over(row: InputSet, columns: Mapping[str, Any]) -> None:
-    """Give a locked set these columns, and a version by which waiting jobs follow."""
+def take_over(row: InputSet, columns: Mapping[str, Any]) -> bool:
+    """Give a locked set these columns, and a version by which waiting jobs follow; whether any is
+    another one than before.
+    """
+    if all(getattr(row, name) == value for name, value in columns.items()):
+        return False
     if row.sites != columns["sites"]:
         row.version += 1
         row.is_moving = not row.is_of_dag
     for name, value in columns.items():
         setattr(row, name, value)
-    row.resolved_at = Now()
+    return True
 
 
 def move_jobs() -> int:
