@@ -40,17 +40,19 @@ TEXTS = (
 )  # fmt: skip
 #: Of those, what a database could choke on where it is taken for a value.
 DEEP = "9223372036854775808"
-#: In JSON, as they are written there.
+#: In JSON, as they are written there: what may be taken for a value of some type.
 JSON = (
-    "null", "-1", "2147483648", "9223372036854775807", "9223372036854775808", "1.5", "1e400", "NaN",
-    '""', '"a\\u0000b"', '"\\ud800"', '"9999-12-31T23:59:59-14:00"', f'"{"x" * 10_000}"', "[]",
+    "null", "-1", '""', "2147483648", "[]", '"9999-12-31T23:59:59-14:00"', "1.5",
+    f'"{"x" * 10_000}"',
+)  # fmt: skip
+#: What is none: beyond 64 bits, not to be stored, too deep.
+NO_JSON = (
+    "9223372036854775807", "9223372036854775808", "1e400", "NaN", '"a\\u0000b"', '"\\ud800"',
     '[{"\\udfff": 1}]', "[" * 2000 + "]" * 2000,
 )  # fmt: skip
 #: For names of parameters and fields: those that are refused at once, and all others together.
 NAMES = (*UNSTORABLE[:3], f"owner__password__startswith=1&{'x' * 10_000}=1&__=1&")
 
-#: After so many turns, one after another, all values of JSON have been sent.
-_TURNS = 8
 #: So many callers are looked through for who reads a parameter.
 _CALLERS = 12
 #: Fields of Django that take a text as it is, or one of some: no number is made of it.
@@ -117,9 +119,9 @@ def _field(form: forms.BaseForm, name: str) -> str:
     return f"{type(form).__module__}.{type(form).__qualname__} {name}"
 
 
-def some(values: Sequence[str], turn: int) -> list[str]:
-    """An eighth of the values; of eight turns, one after another, each has another one."""
-    return list(values[turn % _TURNS :: _TURNS])
+def some(turn: int) -> list[str]:
+    """Three values of JSON, of two types; of eight turns, one after another, each has others."""
+    return [JSON[turn % len(JSON)], JSON[(turn + 3) % len(JSON)], NO_JSON[turn % len(NO_JSON)]]
 
 
 def pairs(names: Sequence[str], turn: int) -> list[tuple[str, str]]:
@@ -135,14 +137,14 @@ def encoded(given: Iterable[tuple[str, str]]) -> str:
 
 
 def bodies(body: Any, turn: int) -> Iterator[str]:
-    """JSON bodies with hostile values in the place of each value: an eighth of them, in turns.
+    """JSON bodies with hostile values in the place of each value: some of them, in turns.
 
-    What reads them is shared: of eight places, one after another, each is given other ones.
+    What reads them is shared: of eight places, one after another, each is given others.
     """
     mark = "\u0001hostile"
     for place, changed in enumerate(_changed(body, mark), start=turn):
         text = json.dumps(changed)
-        for value in some(JSON, place):
+        for value in some(place):
             yield text.replace(json.dumps(mark), value)
 
 

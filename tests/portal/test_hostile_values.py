@@ -125,13 +125,13 @@ def test_no_address_fails_with_a_hostile_path(world: World, asker: Asker) -> Non
         usual = {name: world.path_value(route, name) for name in route.parameters}
         method = "POST" if rule_of(POST, route) else "GET"
         for name in sorted(route.parameters):
-            numbers = [*map(quoted, hostile.NUMBERS)]
-            is_number = isinstance(usual[name], int) and name != "object_id"
-            values = numbers if is_number else [*hostile.UNSTORABLE, *numbers]
-            value = values[turn % len(values)]
+            values = [quoted(hostile.NUMBERS[turn % len(hostile.NUMBERS)])]
+            if not isinstance(usual[name], int) or name == "object_id":
+                values.append(hostile.UNSTORABLE[turn % len(hostile.UNSTORABLE)])
             turn += 1
-            place = route.template % {**usual, name: value}
-            asker.ask(f"{route.name} {name}={value[:30]}", method, place)
+            for value in values:
+                place = route.template % {**usual, name: value}
+                asker.ask(f"{route.name} {name}={value[:30]}", method, place)
 
     assert not asker.failed, "\n".join(asker.failed.values())
 
