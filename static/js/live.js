@@ -112,7 +112,9 @@
   // Buttons that steer follow the state, but never from under somebody's hands.
   document.addEventListener("htmx:oobBeforeSwap", (event) => {
     const box = event.detail.target;
-    if (box.querySelector("details[open]") || box.contains(document.activeElement)) event.detail.shouldSwap = false;
+    if (!box.querySelector("details[open]") && !box.contains(document.activeElement)) return;
+    event.detail.shouldSwap = false;
+    etag = ""; // the next answer brings them again, although nothing has changed
   });
   region.addEventListener("htmx:afterRequest", (event) => {
     if (event.target !== region) return;

@@ -52,7 +52,7 @@ _MARK_NEW = """(seen) => {
   const known = new Set(seen), fresh = [], looks = new Map([[null, 7]]);
   const mixed = (text, hash) => {
     let mix = hash;
-    for (const letter of text) mix = (Math.imul(mix, 31) + letter.charCodeAt(0)) | 0;
+    for (let at = 0; at < text.length; at += 1) mix = (31 * mix + text.charCodeAt(at)) | 0;
     return mix;
   };
   const lookOf = (element) => {
@@ -75,13 +75,11 @@ _MARK_NEW = """(seen) => {
   }
   return fresh;
 }"""
-_RUN = """async ([context, options]) => {
-  const { violations } = await axe.run(context, options);
-  document.querySelectorAll("[data-fresh]").forEach((each) => each.removeAttribute("data-fresh"));
-  return violations;
-}"""
+_UNMARK = """() =>
+  document.querySelectorAll("[data-fresh]").forEach((each) => each.removeAttribute("data-fresh"))"""
+_RUN = "async ([context, options]) => (await axe.run(context, options)).violations"
 #: The looks of texts whose colours were read, in this process.
-_seen: dict[str, set[int]] = {"light": set(), "dark": set()}
+_seen: set[int] = set()
 
 
 @cache
@@ -105,13 +103,14 @@ def look(page: Page, name: str, *, pictures: Path | None = None) -> list[str]:
         page.evaluate(_axe())
     left_out = [*_NOT_OURS, *_MORE_OF_THE_SAME, *([] if name in _WITH_FRAME else _FRAME)]
     faults = _violations(page, name, {"exclude": left_out}, _BUT_COLOURS)
-    for scheme, seen in _seen.items():
+    page.emulate_media(color_scheme="light")
+    fresh = page.evaluate(_MARK_NEW, [*_seen])
+    _seen.update(fresh)
+    for scheme in ("light", "dark") if fresh else ():
         page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
-        fresh = page.evaluate(_MARK_NEW, [*seen])
-        if fresh:
-            seen.update(fresh)
-            context = {"include": [["[data-fresh]"]], "exclude": _NOT_OURS}
-            faults += _violations(page, f"{name}-{scheme}", context, _OF_COLOURS)
+        context = {"include": [["[data-fresh]"]], "exclude": _NOT_OURS}
+        faults += _violations(page, f"{name}-{scheme}", context, _OF_COLOURS)
+    page.evaluate(_UNMARK)
     keep_pictures(page, name, pictures)
     return faults + too_wide(page, name)
 

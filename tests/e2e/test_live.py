@@ -172,7 +172,6 @@ def test_buttons_and_messages_follow_the_state_but_an_open_form_is_left_alone(
 
     page.keyboard.press("Escape")
     page.get_by_role("heading", level=1).click()
-    Dag.objects.filter(pk=dag.pk).update(name="renamed")
     page.clock.run_for(5_500)
     expect(page.locator("#steer-release")).to_be_visible()
     expect(page.locator("#steer-hold")).to_have_count(0)

@@ -60,7 +60,6 @@ def test_every_tab_is_a_page_with_an_address(alice: Client, chain: Dag, tab: str
     assert answer.context["tab"].name == tab
 
 
-@pytest.mark.slow
 def test_a_tab_that_there_is_not_is_a_page_that_says_so(alice: Client, chain: Dag) -> None:
     assert _page(alice, chain, tab="gantt").status_code == 404
 
@@ -82,7 +81,6 @@ def test_each_tab_asks_as_often_for_many_nodes_as_for_few(
     }
 
 
-@pytest.mark.slow
 def test_the_page_says_where_the_dag_is_why_and_where_it_was(alice: Client, chain: Dag) -> None:
     page = _page(alice, factories.running_dag(chain.owner)).content.decode()
 
@@ -103,7 +101,6 @@ def test_a_dag_that_does_not_move_leads_to_its_jobs_that_wait_and_they_to_why(
     assert "Does nothing move?" not in _page(alice, factories.dag(people.alice)).content.decode()
 
 
-@pytest.mark.slow
 def test_the_graph_is_not_drawn_anew_when_the_page_refreshes(alice: Client, chain: Dag) -> None:
     address = reverse("web:dag", args=[chain.pk]) + "?tab=graph"
 
@@ -113,7 +110,6 @@ def test_the_graph_is_not_drawn_anew_when_the_page_refreshes(alice: Client, chai
     assert 'id="tab-graph"' in part.content.decode()
 
 
-@pytest.mark.slow
 def test_a_small_dag_is_drawn_whole_with_links_to_its_nodes(alice: Client, chain: Dag) -> None:
     answer = _page(alice, chain, tab="graph")
 
@@ -157,7 +153,6 @@ def test_a_node_is_found_in_the_graph(alice: Client, chain: Dag) -> None:
     assert [box.name for box in scene.boxes if box.is_found] == ["A2"]
 
 
-@pytest.mark.slow
 def test_the_neighbourhood_of_a_node_is_drawn_to_a_depth(alice: Client, chain: Dag) -> None:
     node = chain.nodes.get(name="A1")
 
@@ -222,7 +217,6 @@ def test_a_very_large_dag_is_a_map_of_levels_and_cells(
     assert 'id="graph-canvas"' in answer.content.decode()
 
 
-@pytest.mark.slow
 def test_the_places_of_all_nodes_are_twelve_bytes_each(alice: Client, chain: Dag) -> None:
     answer = alice.get(
         reverse("web:graph-places", args=[chain.pk]), headers={"Accept-Encoding": "gzip"}
@@ -255,7 +249,6 @@ def test_the_states_are_a_byte_each_and_then_only_what_changed(
     assert told == {0: "done", 1: "submitted"}
 
 
-@pytest.mark.slow
 def test_one_cell_tells_its_node_and_its_neighbours(alice: Client, chain: Dag) -> None:
     told = alice.get(reverse("web:graph-node", args=[chain.pk, 1])).json()
     names = alice.get(reverse("web:graph-names", args=[chain.pk]), {"at": "0,2,99,x"}).json()
@@ -266,7 +259,6 @@ def test_one_cell_tells_its_node_and_its_neighbours(alice: Client, chain: Dag) -
     assert alice.get(reverse("web:graph-node", args=[chain.pk, 3])).status_code == 404
 
 
-@pytest.mark.slow
 def test_the_table_answers_what_fails_and_what_will_never_run(alice: Client, chain: Dag) -> None:
     chain.nodes.filter(name="A1").update(state="submitted", retry_number=1)
 
@@ -275,7 +267,6 @@ def test_the_table_answers_what_fails_and_what_will_never_run(alice: Client, cha
     assert _page(alice, chain, tab="nodes", show="lost").status_code == 404
 
 
-@pytest.mark.slow
 def test_the_table_answers_what_holds_up_most_others(alice: Client, chain: Dag) -> None:
     answer = _page(alice, chain, tab="nodes", show="blocking")
 
@@ -290,7 +281,6 @@ def test_the_table_answers_what_is_on_the_longest_path(
     assert _names(_page(alice, dag, tab="nodes", show="critical")) == ["A1", "A2", "A3"]
 
 
-@pytest.mark.slow
 def test_the_table_is_narrowed_by_level_state_and_name(alice: Client, chain: Dag) -> None:
     assert _names(_page(alice, chain, tab="nodes", level="2")) == ["A2"]
     assert _names(_page(alice, chain, tab="nodes", level="2", nodes="done")) == []
@@ -311,7 +301,6 @@ def test_nodes_in_an_order_of_their_own_come_page_by_page(
     assert second.context["nodes"].following == ""
 
 
-@pytest.mark.slow
 def test_the_timeline_shows_what_each_of_few_nodes_did(alice: Client, chain: Dag) -> None:
     rows = _page(alice, chain, tab="timeline").context["rows"]
 
@@ -353,14 +342,12 @@ def test_events_come_page_by_page_and_none_is_shown_twice(
     assert second.context["older"] == ""
 
 
-@pytest.mark.slow
 def test_a_file_is_found_by_a_part_of_its_name(alice: Client, chain: Dag) -> None:
     found = _page(alice, chain, tab="files", q="out.A1").context["files"]
 
     assert [file.path for file in found] == ["out.A1.txt"]
 
 
-@pytest.mark.slow
 def test_the_page_of_a_rescue_shows_what_would_run(alice: Client, chain: Dag) -> None:
     address = reverse("web:rescue", args=[chain.pk])
 
