@@ -197,16 +197,9 @@ class TokenAdmin(RoleAdmin):
 
     form = TokenForm
     list_display = (
-        "prefix",
-        "name",
-        "user",
-        "created_at",
-        "expires_at",
-        "last_used_at",
-        "last_used_from",
-        "scopes",
-        "revoked_at",
-    )
+        "prefix", "name", "user", "last_used_at", "last_used_from", "expires_at", "revoked_at",
+        "scopes", "created_at",
+    )  # fmt: skip
     list_select_related = ("user",)
     list_filter = (ByValidity, ByKindOfUser)
     search_fields = ("prefix", "name", "user__username")

@@ -11,6 +11,7 @@ from http import HTTPStatus
 from typing import Any
 
 from django.http import HttpRequest, HttpResponseBase
+from rest_framework.renderers import JSONRenderer
 from rest_framework.response import Response
 
 from portal.shared.problem_details import CONTENT_TYPE, problem_body
@@ -44,8 +45,11 @@ class ChosenFields:
 
 
 def _is_narrowed(response: Any) -> bool:
-    is_good = isinstance(response, Response) and response.status_code == HTTPStatus.OK
-    return is_good and isinstance(response.data, (Mapping, list))
+    if not isinstance(response, Response) or response.status_code != HTTPStatus.OK:
+        return False
+    # Pages of the framework are made of data, too.
+    is_json = isinstance(getattr(response, "accepted_renderer", None), JSONRenderer)
+    return is_json and isinstance(response.data, (Mapping, list))
 
 
 def _chosen(request: HttpRequest) -> list[str]:

@@ -5,6 +5,8 @@ Also the abstract base of all event tables (`EventRecord`).
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from django.contrib.auth.hashers import UNUSABLE_PASSWORD_PREFIX
 from django.contrib.auth.models import AbstractUser, UserManager
 from django.contrib.postgres.fields import ArrayField
@@ -70,7 +72,7 @@ class ServiceAccounts(UserManager["ServiceAccount"]):
 class ServiceAccount(User):
     """Account of a program: without password and login, it has tokens only."""
 
-    objects = ServiceAccounts()
+    objects: ClassVar[ServiceAccounts] = ServiceAccounts()
 
     class Meta:
         proxy = True
