@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +11,7 @@ import pytest
 
 from portal.cli.child import ChildPortal, PortalDidNotStart
 from portal.cli.demo import DemoFailed, Ended, conclude, follow
-from portal.cli.state_directory import BASE, StateDirectory
+from portal.cli.state_directory import StateDirectory
 from portal.cli.steps import ProgressTimeout, Stalled, Steps
 
 
@@ -185,12 +184,3 @@ def test_a_demo_that_stays_up_does_so_whatever_became_of_its_production(state: s
 
     assert stays == ["up"]
     assert ("merge: exit code 3" in capsys.readouterr().out) == (state == "failed")
-
-
-@pytest.mark.process
-def test_make_runs_the_demo_that_ends_by_itself() -> None:
-    words = ["make", "--dry-run", "--always-make", "demo", "ONCE=1"]
-
-    told = subprocess.run(words, cwd=BASE, capture_output=True, text=True, check=True).stdout
-
-    assert told.splitlines()[-1].endswith("python manage.py demo --once")
