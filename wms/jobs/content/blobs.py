@@ -58,14 +58,22 @@ def store_blob(
             file.flush()
             # What names the row, which is durable when it is committed, must never lack a content.
             os.fsync(file.fileno())
-            row = _kept_row(digest.hexdigest(), size_bytes)
+            return keep_file(Path(file.name), sha256=digest.hexdigest(), size_bytes=size_bytes)
         except BaseException:
-            os.unlink(file.name)
+            Path(file.name).unlink(missing_ok=True)
             raise
+
+
+def keep_file(path: Path, *, sha256: str, size_bytes: int) -> Blob:
+    """Take a file into the store, whose content was written to the disk; returns its row.
+
+    It is below the store's folder `incoming`, and has its name there no more.
+    """
+    row = _kept_row(sha256, size_bytes)
     target = blob_path(row.sha256)
     target.parent.mkdir(exist_ok=True, mode=0o700)
     # A sweep deletes the file before the row is gone: none does after the row was seen to stay.
-    os.replace(file.name, target)
+    os.replace(path, target)
     _make_durable(target.parent)
     return row
 
