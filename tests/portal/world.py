@@ -62,7 +62,7 @@ from wms.pilots.program.bundle import agent_bundle
 from wms.pilots.program.manifest import store_manifest
 from wms.pilots.suspect_models import SuspectedNode
 from wms.placement.catalogue.models import LogicalFile
-from wms.placement.models import PlacementCredential, PlacementRequest
+from wms.placement.models import PlacementAllocation, PlacementCredential, PlacementRequest
 from wms.placement.storages.models import Storage
 from wms.schedules.models import Schedule
 from wms.sites.downtimes.models import Downtime
@@ -165,6 +165,7 @@ class World:
             "schedule_id": Schedule,
             "token_id": ApiToken, "subscription_id": Subscription, "channel_id": Channel,
             "placement_credential_id": PlacementCredential, "file_id": LogicalFile,
+            "allocation_id": PlacementAllocation,
         }  # fmt: skip
         if parameter == "trial_id":
             wanted = ["waiting"] if route.name.endswith(("trial-stop", "stop-trial")) else ["done"]
