@@ -3,7 +3,8 @@
 `small` is how long 10,000 files of 10 KiB take from an HTTP server of this host into a folder, with
 as many services as a host has by default, and the largest memory of one of them. `large` is one
 file from the same server, by the service and by `curl` in the same run: `of_curl` is the ratio of
-their rates, `whole_s` has submission and end besides. `grant` is the median of one decision, which
+their rates, `of_curl_synced` that to `curl` with its file on the disk, as that of the service is in
+the end; `whole_s` has submission and end besides. `grant` is the median of one decision, which
 request is next, and of the whole transaction that begins an attempt, with 1,000 and with 100,000
 that wait. `reference` is a read of one row and a transaction of one row in the same run.
 """
@@ -110,6 +111,7 @@ def _measure_small(url: str, served: Path, pool: Path, files: int) -> dict[str, 
         "submit_s": round(submit_s, 2),
         "seconds": round(seconds, 1),
         "files_per_s": round(files / seconds, 1),
+        "service_cpu_ms": round(1000 * sum(each[3] for each in served_by) / files, 2),
         "peak_mib": round(max(each[2] for each in served_by) / 1024, 1),
     }
 
@@ -134,16 +136,17 @@ def _get_ready(all_ready: Any) -> None:
     all_ready.wait()
 
 
-def _serve(_: int) -> tuple[float, float, int]:
-    """Carry out what is due: when it began and ended, and the largest memory in KiB."""
+def _serve(_: int) -> tuple[float, float, int, float]:
+    """Carry out what is due: when it began and ended, the largest memory in KiB, CPU seconds."""
     from wms.placement import runner
 
-    began_s = time.monotonic()
+    began_s, cpu_s = time.monotonic(), time.process_time()
     while runner.run_due():
         pass
     ended_s = time.monotonic()
     base.close_connections()
-    return began_s, ended_s, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return began_s, ended_s, used.ru_maxrss, time.process_time() - cpu_s
 
 
 def _measure_large(url: str, served: Path, pool: Path, mib: int) -> dict[str, Any]:
@@ -157,30 +160,37 @@ def _measure_large(url: str, served: Path, pool: Path, mib: int) -> dict[str, An
         ["curl", "-sS", "--fail", "-o", str(pool / "by-curl"), f"{url}/large"], check=True
     )
     curl_s = time.perf_counter() - began_s
+    subprocess.run(["sync", str(pool / "by-curl")], check=True)
+    synced_s = time.perf_counter() - began_s
     (pool / "by-curl").unlink()
     text = f'[dap_type = "transfer"; src_url = "{url}/large"; dest_url = "file://{pool}/large"]'
-    whole_s, attempt_s = base.in_a_process(_place_large, text)
+    whole_s, attempt_s, cpu_s = base.in_a_process(_place_large, text)
     return {
         "mib": mib,
         "curl_s": round(curl_s, 2),
         "attempt_s": round(attempt_s, 2),
         "whole_s": round(whole_s, 2),
         "of_curl": round(curl_s / attempt_s, 2),
+        "curl_synced_s": round(synced_s, 2),
+        "of_curl_synced": round(synced_s / attempt_s, 2),
+        "service_cpu_s": round(cpu_s, 2),
     }
 
 
-def _place_large(text: str) -> tuple[float, float]:
+def _place_large(text: str) -> tuple[float, float, float]:
     began_s = time.perf_counter()
     _submit(text)
     from wms.placement import runner
     from wms.placement.models import PlacementAttempt
 
+    cpu_s = time.process_time()
     runner.run_due()
+    cpu_s = time.process_time() - cpu_s
     whole_s = time.perf_counter() - began_s
     attempt = PlacementAttempt.objects.order_by("-pk")[0]
     assert attempt.exit_code == 0, attempt.message
     assert attempt.ended_at is not None
-    return whole_s, (attempt.ended_at - attempt.started_at).total_seconds()
+    return whole_s, (attempt.ended_at - attempt.started_at).total_seconds(), cpu_s
 
 
 def _measure_grant(waiting: int) -> dict[str, Any]:

@@ -381,6 +381,7 @@ PILOTAGE = {
     "PLACEMENT": {
         "ROOTS": env.words("PILOTAGE_PLACEMENT_ROOTS"),
         "ALLOWED": env.words("PILOTAGE_PLACEMENT_ALLOWED"),
+        "KNOWN_HOSTS": env.text("PILOTAGE_PLACEMENT_KNOWN_HOSTS", ""),
         "S3_URL": env.text("PILOTAGE_PLACEMENT_S3_URL", ""),
         "S3_REGION": env.text("PILOTAGE_PLACEMENT_S3_REGION", "us-east-1"),
         "LIMIT_S": env.number("PILOTAGE_PLACEMENT_LIMIT_S", 600),

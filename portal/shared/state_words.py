@@ -260,6 +260,7 @@ _PLACEMENT = Entity(
         "start": "the service begins the next attempt",
         "complete": "an attempt succeeded",
         "reschedule": "an attempt failed, and there is another",
+        "give_back": "an attempt granted with others had not begun when one of them took long",
         "fail": "the last attempt failed",
         "retry": "a person has it tried again, if it is not of a DAG",
         "remove": "a person ends it, or its DAG was removed",

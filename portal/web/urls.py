@@ -33,6 +33,8 @@ from portal.web.matching import share_views as shares
 from portal.web.matching import task_queue_views as task_queues
 from portal.web.matching import views as negotiation
 from portal.web.nodes import views as nodes
+from portal.web.pilots import allocation_views as allocations
+from portal.web.pilots import link_views as links
 from portal.web.pilots import logical_file_views as logical_files
 from portal.web.pilots import placement_credential_views as placement_credentials
 from portal.web.pilots import placement_submission_views as placement_submission
@@ -49,6 +51,7 @@ from portal.web.sites import queue_views as queues
 from portal.web.sites import suspect_views as suspects
 from portal.web.sites import views as sites
 from portal.web.trials import views as trials
+from wms.actions.allocations import ALLOCATIONS
 from wms.actions.queues import QUEUES
 from wms.actions.sites_and_pilots import PILOTS, PLACEMENTS
 
@@ -97,6 +100,22 @@ urlpatterns = [
         "placements/credentials/<int8:placement_credential_id>/forget/",
         placement_credentials.forget,
         name="forget-placement-credential",
+    ),
+    path("placements/links/", links.link_list, name="placement-links"),
+    path("placements/allocations/", allocations.allocation_list, name="allocations"),
+    path(
+        "placements/allocations/<int8:allocation_id>/",
+        allocations.allocation_page,
+        name="allocation",
+    ),
+    *(
+        path(
+            f"placements/allocations/<int8:allocation_id>/{action.page_name}/",
+            allocations.steer,
+            {"action": action},
+            name=f"{action.page_name}-allocation",
+        )
+        for action in ALLOCATIONS.on_page
     ),
     path("placements/<int8:request_id>/", placements.placement_page, name="placement"),
     *(

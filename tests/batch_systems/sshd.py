@@ -46,6 +46,7 @@ StrictModes no
 UseDNS no
 PrintMotd no
 PrintLastLog no
+Subsystem sftp internal-sftp
 MaxSessions 64
 MaxStartups 100:30:200
 """

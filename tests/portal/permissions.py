@@ -57,6 +57,8 @@ GET = {
     "web:retry-placement": READ,
     "web:forget-placement-credential": MINE,
     "web:remove-placement": READ,  # leads to the request and changes nothing
+    "web:allocation": SEEN,
+    "web:release-allocation": SEEN,  # leads to the allocation and changes nothing
     "web:remove-logical-file": READ,  # leads to the file and changes nothing
     "web:forget-replica": READ,
     "web:save-filter": NO_GET,
@@ -119,6 +121,7 @@ GET = {
     "api:dag-nodes-*": POSTED_TO,
     "api:placement-remove": POSTED_TO,
     "api:placement-retry": POSTED_TO,
+    "api:placement-allocation-release": POSTED_TO,
     "api:logical-file-remove": POSTED_TO,
     "api:logical-file-forget": POSTED_TO,
     "api:placement-credential": POSTED_TO,
@@ -231,6 +234,7 @@ POST = {
     "api:cluster-remove": "Lffcccc",  # the cluster was removed
     "web:steer-cluster": "Lffcccc",
     "api:placement-remove": STEER,
+    "api:placement-allocation-release": SEEN,
     "api:placement-retry": "Lffcccc",  # the request waits
     "api:placements": SUBMIT,
     "api:placement-credentials": SUBMIT,
@@ -309,6 +313,7 @@ POST = {
     "web:rescue": "Lffcccc",  # the DAG has not ended
     "web:steer-nodes": "Lffbbbb",  # the node is under way
     "web:remove-placement": STEER,
+    "web:release-allocation": SEEN,
     "web:retry-placement": "Lffcccc",  # the request waits
     "web:placement-credentials": SUBMIT,
     "web:forget-placement-credential": "Lfnonnn",

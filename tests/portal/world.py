@@ -65,7 +65,7 @@ from wms.pilots.program.bundle import agent_bundle
 from wms.pilots.program.manifest import store_manifest
 from wms.pilots.suspect_models import SuspectedNode
 from wms.placement.catalogue.models import LogicalFile
-from wms.placement.models import PlacementCredential, PlacementRequest
+from wms.placement.models import PlacementAllocation, PlacementCredential, PlacementRequest
 from wms.placement.storages.models import Storage
 from wms.schedules.models import Schedule
 from wms.sites.downtimes.models import Downtime
@@ -168,6 +168,7 @@ class World:
             "token_id": ApiToken, "subscription_id": Subscription, "channel_id": Channel,
             "placement_credential_id": PlacementCredential, "file_id": LogicalFile,
             "upload_id": ResumableUpload, "account_id": ServiceAccount,
+            "allocation_id": PlacementAllocation,
         }  # fmt: skip
         if parameter in rows:
             return _first(rows[parameter])

@@ -21,6 +21,8 @@ class PlacementConf:
     file_bytes: int
     #: Networks, addresses and names that are reached although they are not public.
     allowed: tuple[str, ...]
+    #: Keys of the hosts that `sftp:` and `scp:` addresses may name; None: none may.
+    known_hosts: Path | None
     #: The store of `s3:` addresses; empty for none.
     s3_url: str
     s3_region: str
@@ -38,6 +40,7 @@ def placement_conf() -> PlacementConf:
         limit_s=float(raw["LIMIT_S"]),
         stall_s=float(raw["STALL_S"]),
         allowed=tuple(raw["ALLOWED"]),
+        known_hosts=Path(raw["KNOWN_HOSTS"]) if raw["KNOWN_HOSTS"] else None,
         s3_url=raw["S3_URL"],
         s3_region=raw["S3_REGION"],
         file_bytes=int(raw["FILE_BYTES"]),

@@ -22,31 +22,42 @@ from wms.core.database.locks import wait_for_locks
 from wms.core.errors import Finding, InvalidInput, NotFound, NotPermitted
 from wms.core.models import Role, User
 from wms.core.policy import require_role
+from wms.elements.logins import LoginKind
 from wms.pilots.credentials.sealing import seal, unseal
+from wms.pilots.credentials.secrets import read_secret
 from wms.pilots.credentials.services import SEALING_LOCK
 from wms.placement.addresses import is_host
 from wms.placement.models import PlacementCredential
 from wms.placement.modules import s3
 from wms.placement.modules.protocol import Credential
+from wms.placement.modules.sftp import SSH_SCHEMES
 
 #: The schemes whose endpoints ask for one, and their ports.
 PORTS: Final = {
-    "http": 80, "https": 443, "dav": 80, "davs": 443, "ftp": 21, "ftps": 21, "s3": s3.PORT,
+    "http": 80, "https": 443, "dav": 80, "davs": 443, "ftp": 21, "ftps": 21, "sftp": 22, "scp": 22,
+    "s3": s3.PORT,
 }  # fmt: skip
 _WITHOUT_TOKENS = frozenset({"ftp", "ftps", "s3"})
+
 _PRINTABLE = re.compile(r"[\x20-\x7e]+")
 _TOKEN = re.compile(r"[\x21-\x7e]+")
+#: Of `ssh`, which must not take it for an option.
+_ACCOUNT = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@-]{0,254}")
 _MOST_CHARACTERS = 8192
 
 
 @dataclass(frozen=True, slots=True)
 class NewCredential:
-    """What is set for an endpoint such as `davs://host`: user and password, or a token."""
+    """Credential to be set for an endpoint such as `davs://host`.
+
+    User and password, or a token; of `sftp:` and `scp:` the user and a private key.
+    """
 
     endpoint: str
     user: str = ""
     password: str = field(default="", repr=False)
     token: str = field(default="", repr=False)
+    key: str = field(default="", repr=False)
 
 
 def own_credentials(user: User) -> QuerySet[PlacementCredential]:
@@ -54,7 +65,7 @@ def own_credentials(user: User) -> QuerySet[PlacementCredential]:
     return PlacementCredential.objects.filter(owner=user).defer("sealed")
 
 
-@sensitive_variables("new", "sealed")
+@sensitive_variables("new", "sealed", "secret")
 def set_credential(
     new: NewCredential, *, owner: User, actor: Actor, reason: str = ""
 ) -> tuple[PlacementCredential, bool]:
@@ -64,12 +75,12 @@ def set_credential(
     """
     _require_own(actor, owner)
     scheme, host, port = _endpoint(new.endpoint)
-    _check(new, scheme)
-    kind = PlacementCredential.Kind.TOKEN if new.token else PlacementCredential.Kind.PASSWORD
+    secret = _checked(new, scheme)
+    kind = _kind_of(new)
     with transaction.atomic():
         # The keys do not change meanwhile.
         wait_for_locks([SEALING_LOCK])
-        sealed = seal(new.token or new.password)
+        sealed = seal(secret)
         stored, is_new = PlacementCredential.objects.update_or_create(
             owner=owner,
             scheme=scheme,
@@ -117,6 +128,8 @@ def credential_for(owner_id: int, scheme: str, host: str, port: int) -> Credenti
     secret = unseal(stored.sealed)
     if stored.kind == PlacementCredential.Kind.TOKEN:
         return Credential(token=secret)
+    if stored.kind == PlacementCredential.Kind.KEY:
+        return Credential(user=stored.user, key=secret)
     return Credential(user=stored.user, secret=secret)
 
 
@@ -143,8 +156,19 @@ def _endpoint(text: str) -> tuple[str, str, int]:
     return parts.scheme, host, port or PORTS[parts.scheme]
 
 
+def _kind_of(new: NewCredential) -> PlacementCredential.Kind:
+    if new.token:
+        return PlacementCredential.Kind.TOKEN
+    return PlacementCredential.Kind.KEY if new.key else PlacementCredential.Kind.PASSWORD
+
+
 @sensitive_variables()
-def _check(new: NewCredential, scheme: str) -> None:
+def _checked(new: NewCredential, scheme: str) -> str:
+    """What is secret of it, as it is stored. Raises InvalidInput with every fault."""
+    if scheme in SSH_SCHEMES:
+        return _checked_key(new, scheme)
+    if new.key:
+        raise InvalidInput.of(f"{scheme} knows no keys", field="key")
     findings = []
     if bool(new.token) == bool(new.user or new.password):
         findings.append(Finding("give either a token, or user and password", field="token"))
@@ -153,12 +177,43 @@ def _check(new: NewCredential, scheme: str) -> None:
     elif new.token and not _fits(_TOKEN, new.token):
         findings.append(Finding("must be ASCII without spaces", field="token"))
     elif not new.token:
-        if ":" in new.user or len(new.user) > 255 or not _fits(_PRINTABLE, new.user):
-            findings.append(Finding("must be printable ASCII without colons", field="user"))
-        if not _fits(_PRINTABLE, new.password):
-            findings.append(Finding("must be printable ASCII", field="password"))
+        findings += _faults_of_pair(new)
     if findings:
         raise InvalidInput(findings)
+    return new.token or new.password
+
+
+@sensitive_variables()
+def _checked_key(new: NewCredential, scheme: str) -> str:
+    findings = [
+        Finding(f"{scheme} takes a user and a private key alone", field=name)
+        for name, given in (("password", new.password), ("token", new.token))
+        if given
+    ]
+    if not _ACCOUNT.fullmatch(new.user):
+        findings.append(Finding("must be the name of an account", field="user"))
+    secret = ""
+    try:
+        secret = read_secret(LoginKind.SSH_KEY, new.key).secret
+    except InvalidInput as error:
+        findings.append(Finding(error.findings[0].message, field="key"))
+    if findings:
+        raise InvalidInput(findings)
+    return secret
+
+
+@sensitive_variables()
+def _faults_of_pair(new: NewCredential) -> list[Finding]:
+    findings = []
+    if not _is_user(new.user):
+        findings.append(Finding("must be printable ASCII without colons", field="user"))
+    if not _fits(_PRINTABLE, new.password):
+        findings.append(Finding("must be printable ASCII", field="password"))
+    return findings
+
+
+def _is_user(text: str) -> bool:
+    return ":" not in text and len(text) <= 255 and _fits(_PRINTABLE, text)
 
 
 def _fits(pattern: re.Pattern[str], text: str) -> bool:

@@ -234,13 +234,14 @@ class PlacementAllocation(models.Model):
 
 
 class PlacementCredential(models.Model):
-    """Credential of a user's transfers at an endpoint: a password or a token, stored sealed."""
+    """Credential of a user's transfers at an endpoint: a password, token or key, stored sealed."""
 
     class Kind(models.TextChoices):
         """Kind of the secret."""
 
         PASSWORD = "password", "password of a user"
         TOKEN = "token", "bearer token"
+        KEY = "key", "SSH key of a user"
 
     owner = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="placement_credentials"
@@ -249,7 +250,7 @@ class PlacementCredential(models.Model):
     host = models.CharField(max_length=255)
     port = models.PositiveIntegerField()
     kind = models.CharField(max_length=16, choices=Kind)
-    user = models.CharField(max_length=255, blank=True, help_text="Whose password it is.")
+    user = models.CharField(max_length=255, blank=True, help_text="Whose password or key it is.")
     sealed = models.TextField(editable=False, help_text="The secret, encrypted.")
     created_at = models.DateTimeField(db_default=Now())
     replaced_at = models.DateTimeField(null=True)
@@ -261,7 +262,7 @@ class PlacementCredential(models.Model):
                 fields=["owner", "scheme", "host", "port"], name="placement_credential_once"
             ),
             models.CheckConstraint(
-                condition=models.Q(kind__in=["password", "token"]),
+                condition=models.Q(kind__in=["password", "token", "key"]),
                 name="placement_credential_kind_known",
             ),
         ]
@@ -290,6 +291,12 @@ class PlacementAttempt(models.Model):
     )
     message = models.TextField(blank=True)
     size_bytes = models.BigIntegerField(null=True, help_text="Of the file, once it is there.")
+    note = models.TextField(
+        blank=True,
+        default="",
+        db_default="",
+        help_text="How the file went, where there is more than one way.",
+    )
     allocation = models.ForeignKey(
         PlacementAllocation,
         null=True,
@@ -320,6 +327,8 @@ class PlacementAttempt(models.Model):
                 condition=models.Q(exit_code=None),
                 name="placement_attempt_open",
             ),
+            # How links do of late.
+            models.Index(fields=["ended_at"], name="placement_attempt_by_end"),
         ]
 
     def __str__(self) -> str:

@@ -8,9 +8,10 @@ can drive all of it by a clock of its own.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from itertools import takewhile
 from typing import Final
 
 from django.db import connection, transaction
@@ -19,7 +20,7 @@ from django.db.models.functions import Now
 
 from wms.core.actors import Actor
 from wms.core.database.locks import wait_for_locks
-from wms.core.statemachine import DatabaseTime
+from wms.core.statemachine import DatabaseTime, Increment
 from wms.core.transitions import Applied
 from wms.jobs.models import WorkspaceFile
 from wms.placement import lifecycle
@@ -30,7 +31,7 @@ from wms.placement.catalogue.resolving import Resolved, aim, resolve
 from wms.placement.conf import placement_conf
 from wms.placement.models import PlacementAttempt, PlacementRequest
 from wms.placement.request_ad import pair_of
-from wms.placement.sql import FIND_NEXT
+from wms.placement.sql import FIND_FURTHER, FIND_NEXT
 from wms.placement.states import (
     MAX_ATTEMPTS,
     TERMINAL,
@@ -57,6 +58,10 @@ _BATCH = 1000
 _GRANTING: Final = "placement-granting"
 #: The first requests of so many lanes are looked at; one that somebody changes is passed over.
 _CANDIDATES: Final = 10
+#: Files that are known to be larger are not granted with others.
+SMALL_BYTES: Final = 2**20
+#: Among so many services what a limit leaves is shared.
+_SHARES: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +75,8 @@ class Started:
     destination_scheme: str
     #: Its addresses; what is to be removed of a logical name; why it fails at once.
     resolved: Resolved
+    #: As it was before: what an attempt needs of it does not change.
+    request: PlacementRequest = field(repr=False)
 
 
 def _due(now: datetime) -> QuerySet[PlacementRequest]:
@@ -84,21 +91,63 @@ def due_requests(now: datetime) -> list[int]:
 
 
 @transaction.atomic
-def take_request(now: datetime) -> Started | None:
-    """Begin the next attempt that is due and that no limit is against.
+def take_requests(now: datetime, *, most: int) -> list[Started]:
+    """Begin the next attempt that is due and that no limit is against, and further ones like it.
 
-    One after the other, so that limits hold; requests that others are just changing are passed
-    over.
+    Further ones, `most` with the first, are of its lane: the same owner's, between the same
+    storages. They are files that nobody knows to be large, and no logical names, whose attempts
+    look at each other. Of what a limit leaves they are a small part, so that other services have
+    theirs. One caller after the other, so that limits hold; requests that others are just changing
+    are passed over.
     """
     wait_for_locks([_GRANTING])
     with connection.cursor() as cursor:
         limits = {"most_of_owner": placement_conf().per_user}
         cursor.execute(FIND_NEXT, {"now": now, "most": _CANDIDATES, **limits})
+        rooms = dict(cursor.fetchall())
+    free = {each.pk: each for each in _free_of(rooms)}
+    found = next((free[pk] for pk in rooms if pk in free), None)
+    if found is None:
+        return []
+    room = rooms[found.pk]
+    if room is not None:
+        most = min(most, max(1, room // _SHARES))
+    return _start([found, *_further(found, most - 1, now)], now)
+
+
+def take_request(now: datetime) -> Started | None:
+    """Begin the next attempt that is due and that no limit is against."""
+    return next(iter(take_requests(now, most=1)), None)
+
+
+def _free_of(ids: Collection[int]) -> QuerySet[PlacementRequest]:
+    """Those of these requests that wait and that nobody is just changing, locked."""
+    rows = PlacementRequest.objects.filter(pk__in=ids, state__in=WAITING).defer("attributes")
+    return rows.order_by("pk").select_for_update(skip_locked=True, of=("self",))
+
+
+def _further(first: PlacementRequest, most: int, now: datetime) -> list[PlacementRequest]:
+    """The next requests of a lane, up to one whose attempt is to be begun alone."""
+    if most < 1 or not _is_small_file(first):
+        return []
+    lane = {
+        "owner": first.owner_id,
+        "source": first.source_storage_id or 0,
+        "destination": first.destination_storage_id or 0,
+    }
+    with connection.cursor() as cursor:
+        cursor.execute(FIND_FURTHER, {"now": now, "most": most, "first": first.pk, **lane})
         ids = [pk for (pk,) in cursor.fetchall()]
-    rows = PlacementRequest.objects.filter(pk__in=ids, state__in=WAITING)
-    free = {each.pk: each for each in rows.select_for_update(skip_locked=True, of=("self",))}
-    found = next((free[pk] for pk in ids if pk in free), None)
-    return None if found is None else _start(found, now)
+    return list(takewhile(_is_small_file, _free_of(ids)))
+
+
+def _is_small_file(request: PlacementRequest) -> bool:
+    """Whether a request is about a file by its address, one that nobody knows to be large."""
+    if request.kind in (RequestKind.ALLOCATE, RequestKind.RELEASE):
+        return False
+    if is_logical(request.source_url) or is_logical(request.destination_url):
+        return False
+    return (request.expected_bytes or 0) <= SMALL_BYTES
 
 
 @transaction.atomic
@@ -109,36 +158,55 @@ def start_attempt(request_id: int, now: datetime) -> Started | None:
         .select_for_update(of=("self",))
         .first()
     )
-    return None if request is None else _start(request, now)
+    return None if request is None else _start([request], now)[0]
 
 
-def _start(request: PlacementRequest, now: datetime) -> Started:
+def _start(requests: Sequence[PlacementRequest], now: datetime) -> list[Started]:
+    """Begin attempts of requests, several only of one lane, under one lease."""
+    lease = secrets.token_hex(16)
+    begun = [_begun(each, lease) for each in requests]
+    lifecycle.apply(
+        "start",
+        [each.request_id for each in begun],
+        actor=_ACTOR,
+        facts={each.request_id: _facts_of(each) for each in begun},
+        attempt_number=Increment(),
+        due_at=None,
+        source_storage_id=begun[0].resolved.source_storage_id,
+    )
+    PlacementAttempt.objects.bulk_create(
+        PlacementAttempt(
+            request=each.request,
+            number=each.number,
+            source_scheme=each.source_scheme,
+            destination_scheme=each.destination_scheme,
+            source_url=_if_other(each.resolved.source_url, each.request.source_url),
+            destination_url=_if_other(each.resolved.destination_url, each.request.destination_url),
+            started_at=now,
+            lease=lease,
+            lease_until=now + LEASE,
+        )
+        for each in begun
+    )
+    return begun
+
+
+def _begun(request: PlacementRequest, lease: str) -> Started:
     number = request.attempt_number + 1
     resolved = resolve(request, number)
     primary = (scheme_of(resolved.source_url), scheme_of(resolved.destination_url))
     others = [_pair(text) for text in request.alternatives]
     source, destination = pair_of([primary, *others], number)
-    lease = secrets.token_hex(16)
-    facts: dict[str, int | str] = {"attempt": number}
+    return Started(request.pk, number, lease, source, destination, resolved, request)
+
+
+def _facts_of(begun: Started) -> dict[str, int | str]:
+    facts: dict[str, int | str] = {"attempt": begun.number}
+    source, destination = begun.source_scheme, begun.destination_scheme
     if source:
-        is_transfer = request.kind == RequestKind.TRANSFER
+        is_transfer = begun.request.kind == RequestKind.TRANSFER
         facts["schemes"] = f"{source}-{destination}" if is_transfer else source
-    lifecycle.apply(
-        "start", [request.pk], actor=_ACTOR, facts={request.pk: facts}, attempt_number=number,
-        due_at=None, source_storage_id=resolved.source_storage_id,
-    )  # fmt: skip
-    PlacementAttempt.objects.create(
-        request=request,
-        number=number,
-        source_scheme=source,
-        destination_scheme=destination,
-        source_url=_if_other(resolved.source_url, request.source_url),
-        destination_url=_if_other(resolved.destination_url, request.destination_url),
-        started_at=now,
-        lease=lease,
-        lease_until=now + LEASE,
-    )
-    return Started(request.pk, number, lease, source, destination, resolved)
+    return facts
 
 
 def _if_other(url: str, named: str) -> str:
@@ -152,7 +220,17 @@ def _pair(text: str) -> tuple[str, str]:
 
 def renew_lease(started: Started, *, now: datetime) -> bool:
     """Renew the lease; False when the attempt was ended by others and has to stop."""
-    return bool(_open_attempt(started.request_id, started.lease).update(lease_until=now + LEASE))
+    return bool(renew_leases([started], now=now))
+
+
+def renew_leases(granted: Collection[Started], *, now: datetime) -> set[int]:
+    """Renew the lease of attempts that were granted together; requests whose attempts live."""
+    ids = [each.request_id for each in granted]
+    lease = next(each.lease for each in granted)
+    mine = PlacementAttempt.objects.filter(request_id__in=ids, exit_code=None, lease=lease)
+    if mine.update(lease_until=now + LEASE) == len(ids):
+        return set(ids)
+    return set(mine.values_list("request_id", flat=True))
 
 
 def _open_attempt(request_id: int, lease: str | None) -> QuerySet[PlacementAttempt]:
@@ -169,6 +247,7 @@ def end_attempt(
     now: datetime,
     lease: str | None = None,
     size_bytes: int | None = None,
+    note: str = "",
     contents: Mapping[str, str] = NO_CONTENTS,
     removed: Collection[str] = (),
     content: Content | None = None,
@@ -185,11 +264,11 @@ def end_attempt(
     if request is None or request.state != RequestState.PROCESSING:
         return False
     closed = _open_attempt(request_id, lease).update(
-        exit_code=exit_code, message=message, ended_at=now, size_bytes=size_bytes
+        exit_code=exit_code, message=message, ended_at=now, size_bytes=size_bytes, note=note
     )
     if not closed:
         return False
-    _publish(request, contents, now)
+    publish(((request.workspace_id, *each) for each in contents.items()), now)
     if removed:
         WorkspaceFile.objects.filter(
             workspace_id=request.workspace_id, path__in=list(removed)
@@ -202,23 +281,31 @@ def end_attempt(
 
 
 def _locked_with_leader(request_id: int) -> PlacementRequest | None:
-    """The request, locked, and the leader of its batch before it.
+    """The request, locked, and the leader of its batch before it."""
+    leaders = PlacementRequest.objects.filter(pk=request_id).values_list("leader_id", flat=True)
+    return lock_with_leaders([request_id], leaders).get(request_id)
+
+
+def lock_with_leaders(
+    request_ids: Collection[int], leader_ids: Iterable[int | None]
+) -> dict[int, PlacementRequest]:
+    """The requests, locked, and the leaders of their batches with them.
 
     The ends of a batch come one after the other, so that the last one knows that it is the last.
     """
-    leaders = PlacementRequest.objects.filter(pk=request_id).values("leader_id")
-    both = PlacementRequest.objects.filter(Q(pk=request_id) | Q(pk__in=leaders))
-    locked = {each.pk: each for each in both.order_by("pk").select_for_update(of=("self",))}
-    return locked.get(request_id)
+    # By two lists of ids: a condition on either the one or the other reads the whole table.
+    ids = {*request_ids, *(each for each in leader_ids if each is not None)}
+    rows = PlacementRequest.objects.filter(pk__in=ids).defer("attributes")
+    return {each.pk: each for each in rows.order_by("pk").select_for_update(of=("self",))}
 
 
-def _publish(request: PlacementRequest, contents: Mapping[str, str], now: datetime) -> None:
+def publish(files: Iterable[tuple[int, str, str]], now: datetime) -> None:
+    """Put contents, given by workspace and path, into workspaces; the last one of a path stays."""
+    rows = {(workspace_id, path): sha256 for workspace_id, path, sha256 in files}
     WorkspaceFile.objects.bulk_create(
         [
-            WorkspaceFile(
-                workspace_id=request.workspace_id, path=path, blob_id=sha256, modified_at=now
-            )
-            for path, sha256 in sorted(contents.items())
+            WorkspaceFile(workspace_id=workspace_id, path=path, blob_id=sha256, modified_at=now)
+            for (workspace_id, path), sha256 in sorted(rows.items())
         ],
         update_conflicts=True,
         unique_fields=["workspace", "path"],
@@ -255,16 +342,12 @@ def remove_requests(
     request_ids: Collection[int], *, actor: Actor, reason: str, now: datetime | None = None
 ) -> Applied:
     """End requests for good; a transfer that runs is stopped within seconds."""
-    leaders = PlacementRequest.objects.filter(pk__in=request_ids, leader__isnull=False)
-    locked = (
-        PlacementRequest.objects.filter(
-            Q(pk__in=request_ids) | Q(pk__in=leaders.values("leader_id"))
-        )
-        .order_by("pk")
-        .select_for_update(of=("self",))
+    named = PlacementRequest.objects.filter(pk__in=request_ids)
+    locked = lock_with_leaders(
+        request_ids, list(named.values_list("leader_id", flat=True).distinct().order_by())
     )
-    named = set(request_ids)
-    changed = [each.pk for each in locked if each.pk in named and each.state not in TERMINAL]
+    changed = [pk for pk in sorted(set(request_ids)) if pk in locked]
+    changed = [pk for pk in changed if locked[pk].state not in TERMINAL]
     lifecycle.apply("remove", changed, actor=actor, reason=reason, ended_at=now or DatabaseTime())
     PlacementAttempt.objects.filter(request_id__in=changed, exit_code=None).update(
         exit_code=REMOVED_CODE, message=reason, ended_at=now or Now()

@@ -1,16 +1,19 @@
 """Placement service: takes due placement requests and carries out their attempts.
 
 Files are moved by modules; space is allocated and released here, with the end of the attempt.
-
-While an attempt runs, it renews the attempt's lease, and stops at the time limit or when others
-have ended the attempt.
+Small files are granted several at a time: their statements, connections and folders' entries serve
+all of them. While an attempt runs, it renews the leases of all that were granted with it, and stops
+at the time limit or when others have ended the attempt. One that takes longer than small files do
+gives those back that were to come after it.
 """
 
 from __future__ import annotations
 
 import time
+from collections import deque
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from typing import Final
 
 import structlog
@@ -19,7 +22,7 @@ from django.utils import timezone
 
 from wms.core.errors import Conflict, PilotageError
 from wms.core.loops import wake
-from wms.placement import allocations
+from wms.placement import allocations, grants
 from wms.placement import operations as services
 from wms.placement.addresses import scheme_of, with_scheme
 from wms.placement.catalogue.models import LogicalFile
@@ -29,6 +32,7 @@ from wms.placement.conf import PlacementConf, placement_conf
 from wms.placement.credentials import credential_for
 from wms.placement.models import PlacementRequest
 from wms.placement.modules import carry_out
+from wms.placement.modules.kept import KeptConnections
 from wms.placement.modules.protocol import (
     FAILED,
     TIME_IS_OVER,
@@ -46,6 +50,12 @@ log = structlog.get_logger(__name__)
 #: A worker that is to stop must not go on taking requests: after so long another message does.
 TAKING_S: Final = 10.0
 _PULSE_S = 2.0
+#: So many small files are granted at once.
+_MOST_AT_ONCE: Final = 32
+#: An attempt that takes longer is no small file's: what was granted with it is given back.
+_LONG_S: Final = 1.0
+#: So long the end of an attempt may wait to be written with others.
+_ENDS_S: Final = 0.5
 
 
 class Superseded(Exception):
@@ -54,12 +64,16 @@ class Superseded(Exception):
 
 def run_due() -> int:
     """Carry out attempts that are due, one after the other; the number of attempts."""
-    conf, deadline, count = placement_conf(), time.monotonic() + TAKING_S, 0
-    while (started := services.take_request(timezone.now())) is not None:
+    conf, deadline, count, most = placement_conf(), time.monotonic() + TAKING_S, 0, 1
+    while granted := services.take_requests(timezone.now(), most=most):
         if count == 0:
             _wake_another()
-        run_attempt(started, conf)
-        count += 1
+        began_s = time.monotonic()
+        done = Grant(granted, conf).run()
+        count += done
+        # So many that others can take what is left, should one of them be a large file.
+        is_fast = time.monotonic() - began_s < _ENDS_S and done == len(granted)
+        most = min(2 * most, _MOST_AT_ONCE) if is_fast else max(1, most // 4)
         if time.monotonic() > deadline:
             _wake_another()
             break
@@ -71,13 +85,142 @@ def _wake_another() -> None:
         wake(PLACEMENT_TASK)
 
 
-class AttemptHeartbeat:
-    """Heartbeat of an attempt: renews its lease, and ends one that takes too long."""
+class Grant:
+    """Attempts that were granted together, one after the other."""
 
-    def __init__(self, started: Started, limit_s: float) -> None:
-        self._started, self._limit_s = started, limit_s
+    def __init__(self, granted: Sequence[Started], conf: PlacementConf) -> None:
+        self._waiting = deque(granted)
+        self._conf = conf
+        self._running: Started | None = None
+        self._done: list[grants.Success] = []
+        self._written_s = time.monotonic()
+        self._kept = KeptConnections()
+        # Of one owner: they are of one lane.
+        self._credential = cache(partial(credential_for, granted[0].request.owner_id))
+
+    def run(self) -> int:
+        """Carry out the attempts; the number of those that were, the others were given back."""
+        count = 0
+        try:
+            while self._waiting:
+                self._running = self._waiting.popleft()
+                began_s = time.monotonic()
+                self._run(self._running)
+                count += 1
+                if time.monotonic() - began_s > _LONG_S:
+                    self._give_back()
+                if time.monotonic() - self._written_s > _ENDS_S:
+                    self._write_ends()
+        finally:
+            self._kept.close()
+            self._write_ends()
+            self._give_back()
+        return count
+
+    def _run(self, started: Started) -> None:
+        """Carry out one attempt and write its end, or note it for when others are written."""
+        kind = RequestKind(started.request.kind)
+        if kind in (RequestKind.ALLOCATE, RequestKind.RELEASE):
+            _keep_space(started.request, started)
+            return
+        if started.resolved.refusal:
+            _end(started, FAILED, started.resolved.refusal)
+            return
+        began_at = timezone.now()
+        try:
+            placed = self._carry_out(kind, started)
+        except Superseded:
+            log.info("placement_superseded", request=started.request_id, attempt=started.number)
+        except ModuleFailed as error:
+            _end(started, error.exit_code, error.message)
+        except Exception as error:
+            _end(started, FAILED, f"{type(error).__name__}: {error}")
+            raise
+        else:
+            self._succeeded(grants.Success(started, placed, began_at, timezone.now()))
+
+    def _carry_out(self, kind: RequestKind, started: Started) -> TransferResult:
+        """Do what is asked for; of a logical name remove replica by replica.
+
+        Raises ModuleFailed.
+        """
+        task = self._task(started)
+        if kind is not RequestKind.REMOVE or not is_logical(started.request.source_url):
+            return carry_out(kind, (started.source_scheme, started.destination_scheme), task)
+        for each in started.resolved.removals:
+            carry_out(kind, (scheme_of(each.url), ""), replace(task, source_url=each.url))
+        return TransferResult(None)
+
+    def _task(self, started: Started) -> TransferTask:
+        request, resolved = started.request, started.resolved
+        return TransferTask(
+            request_id=request.pk,
+            source_url=with_scheme(resolved.source_url, started.source_scheme),
+            destination_url=with_scheme(resolved.destination_url, started.destination_scheme),
+            arguments=request.arguments,
+            workspace_id=request.workspace_id,
+            directory=request.directory,
+            checksums=_checksums(request, resolved.file),
+            expected_bytes=_expected_bytes(request, resolved.file),
+            conf=self._conf,
+            pulse=AttemptHeartbeat(self._conf.limit_s, self._is_alive, self._make_way),
+            hold=partial(_hold, request, started),
+            credential=self._credential,
+            is_last=started.number >= request.max_attempts,
+            needs_sha256=is_logical(request.destination_url),
+            kept=self._kept,
+        )
+
+    def _succeeded(self, success: grants.Success) -> None:
+        started, placed = success.started, success.result
+        urls = (started.request.source_url, started.request.destination_url)
+        if placed.removed or any(map(is_logical, urls)):
+            _end(started, 0, placed=placed)
+        else:
+            self._done.append(success)
+
+    def _is_alive(self) -> bool:
+        """Whether the attempt that runs still counts; renews the leases of all."""
+        running = self._running
+        assert running is not None
+        done = [each.started for each in self._done]
+        alive = services.renew_leases([running, *done, *self._waiting], now=timezone.now())
+        self._waiting = deque(each for each in self._waiting if each.request_id in alive)
+        return running.request_id in alive
+
+    def _make_way(self) -> None:
+        """Let nothing wait for an attempt that takes long."""
+        self._write_ends()
+        self._give_back()
+
+    def _give_back(self) -> None:
+        if self._waiting:
+            grants.give_back(self._waiting)
+            self._waiting.clear()
+            wake(PLACEMENT_TASK)
+
+    def _write_ends(self) -> None:
+        self._written_s = time.monotonic()
+        if self._done:
+            grants.end_successes(self._done, now=timezone.now())
+            self._done = []
+
+
+class AttemptHeartbeat:
+    """Heartbeat of an attempt: keeps its lease, and ends one that takes too long or is over.
+
+    One that goes on for long has others make way for it.
+    """
+
+    def __init__(
+        self,
+        limit_s: float,
+        is_alive: Callable[[], bool],
+        make_way: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._limit_s, self._is_alive, self._make_way = limit_s, is_alive, make_way
         now = time.monotonic()
-        self._next, self._deadline = now + _PULSE_S, now + limit_s
+        self._next, self._deadline = now + min(_PULSE_S, _LONG_S), now + limit_s
 
     def __call__(self) -> None:
         now = time.monotonic()
@@ -87,7 +230,8 @@ class AttemptHeartbeat:
             return
         self._next = now + _PULSE_S
         try:
-            lives = services.renew_lease(self._started, now=timezone.now())
+            self._make_way()
+            lives = self._is_alive()
         except (OperationalError, InterfaceError):
             # The database is away; the lease lasts longer than a restart.
             connection.close()
@@ -98,37 +242,7 @@ class AttemptHeartbeat:
 
 def run_attempt(started: Started, conf: PlacementConf) -> None:
     """Carry out one attempt and write its end."""
-    request = PlacementRequest.objects.get(pk=started.request_id)
-    kind = RequestKind(request.kind)
-    if kind in (RequestKind.ALLOCATE, RequestKind.RELEASE):
-        _keep_space(request, started)
-        return
-    if started.resolved.refusal:
-        _end(started, FAILED, started.resolved.refusal)
-        return
-    try:
-        placed = _carry_out(request, kind, started, conf)
-    except Superseded:
-        log.info("placement_superseded", request=started.request_id, attempt=started.number)
-    except ModuleFailed as error:
-        _end(started, error.exit_code, error.message)
-    except Exception as error:
-        _end(started, FAILED, f"{type(error).__name__}: {error}")
-        raise
-    else:
-        _end(started, 0, placed=placed)
-
-
-def _carry_out(
-    request: PlacementRequest, kind: RequestKind, started: Started, conf: PlacementConf
-) -> TransferResult:
-    """Do what is asked for; of a logical name remove replica by replica. Raises ModuleFailed."""
-    task = _task(request, started, conf)
-    if kind is not RequestKind.REMOVE or not is_logical(request.source_url):
-        return carry_out(kind, (started.source_scheme, started.destination_scheme), task)
-    for each in started.resolved.removals:
-        carry_out(kind, (scheme_of(each.url), ""), replace(task, source_url=each.url))
-    return TransferResult(None)
+    Grant([started], conf).run()
 
 
 def _keep_space(request: PlacementRequest, started: Started) -> None:
@@ -146,25 +260,6 @@ def _keep_space(request: PlacementRequest, started: Started) -> None:
         log.info("placement_superseded", request=started.request_id, attempt=started.number)
     except PilotageError as error:
         _end(started, FAILED, str(error))
-
-
-def _task(request: PlacementRequest, started: Started, conf: PlacementConf) -> TransferTask:
-    resolved = started.resolved
-    return TransferTask(
-        request_id=request.pk,
-        source_url=with_scheme(resolved.source_url, started.source_scheme),
-        destination_url=with_scheme(resolved.destination_url, started.destination_scheme),
-        arguments=request.arguments,
-        workspace_id=request.workspace_id,
-        directory=request.directory,
-        checksums=_checksums(request, resolved.file),
-        expected_bytes=_expected_bytes(request, resolved.file),
-        conf=conf,
-        pulse=AttemptHeartbeat(started, conf.limit_s),
-        hold=partial(_hold, request, started),
-        credential=partial(credential_for, request.owner_id),
-        is_last=started.number >= request.max_attempts,
-    )
 
 
 def _checksums(request: PlacementRequest, file: LogicalFile | None) -> Checksums:
@@ -208,6 +303,7 @@ def _end(
         return end(
             exit_code=exit_code,
             size_bytes=placed.size_bytes,
+            note=placed.note,
             contents=placed.contents,
             removed=placed.removed,
             content=content,

@@ -1,4 +1,4 @@
-"""SQL of placements: the requests whose attempts may begin next.
+"""SQL of placements: the requests whose attempts may begin next, and the ends of many attempts.
 
 By hand, because the ORM knows no walk from one lane to the next: with it the cost would be that of
 all requests that wait.
@@ -6,10 +6,13 @@ all requests that wait.
 
 from __future__ import annotations
 
+from wms.core.database.statements import one_line
+
 # A lane is an owner's requests from one storage to another; 0 stands for what is in none. The walk
 # reads one entry of `placement_waiting_by_lane` for each lane, and of those that limits leave open
 # the first request that was never tried, by `placement_untried_by_lane`, and the first one that is
-# due again. Who has the fewest attempts under way comes first, then the oldest request.
+# due again. Who has the fewest attempts under way comes first, then the oldest request. `room` is
+# how many of the lane may begin; none where no limit holds for it.
 FIND_NEXT = """
 WITH RECURSIVE lanes AS (
     (SELECT owner_id, COALESCE(source_storage_id, 0) AS source,
@@ -33,28 +36,30 @@ running AS MATERIALIZED (
            COALESCE(destination_storage_id, 0) AS destination
     FROM placement_placementrequest WHERE state = 'processing'
 ),
-open_lanes AS (
-    SELECT lanes.*, owners.mine
+measured_lanes AS (
+    SELECT lanes.*, owners.mine, LEAST(
+        CASE WHEN %(most_of_owner)s > 0 THEN %(most_of_owner)s - owners.mine END,
+        CASE WHEN s.max_transfers IS NOT NULL THEN s.max_transfers - (
+            SELECT count(*) FROM running
+            WHERE lanes.source IN (running.source, running.destination)) END,
+        CASE WHEN d.max_transfers IS NOT NULL THEN d.max_transfers - (
+            SELECT count(*) FROM running
+            WHERE lanes.destination IN (running.source, running.destination)) END,
+        CASE WHEN COALESCE(s.max_link_transfers, d.max_link_transfers) IS NOT NULL
+        THEN LEAST(s.max_link_transfers, d.max_link_transfers) - (
+            SELECT count(*) FROM running
+            WHERE (running.source, running.destination) IN (
+                (lanes.source, lanes.destination), (lanes.destination, lanes.source))) END
+    ) AS room
     FROM lanes
     CROSS JOIN LATERAL (
         SELECT count(*) AS mine FROM running WHERE running.owner_id = lanes.owner_id) AS owners
     LEFT JOIN placement_storage AS s ON s.id = lanes.source
     LEFT JOIN placement_storage AS d ON d.id = lanes.destination
-    WHERE (%(most_of_owner)s = 0 OR owners.mine < %(most_of_owner)s)
-      AND COALESCE(s.is_enabled, true) AND COALESCE(d.is_enabled, true)
-      AND (s.max_transfers IS NULL OR s.max_transfers > (
-          SELECT count(*) FROM running
-          WHERE lanes.source IN (running.source, running.destination)))
-      AND (d.max_transfers IS NULL OR d.max_transfers > (
-          SELECT count(*) FROM running
-          WHERE lanes.destination IN (running.source, running.destination)))
-      AND (LEAST(s.max_link_transfers, d.max_link_transfers) IS NULL
-           OR LEAST(s.max_link_transfers, d.max_link_transfers) > (
-          SELECT count(*) FROM running
-          WHERE (running.source, running.destination) IN (
-              (lanes.source, lanes.destination), (lanes.destination, lanes.source))))
-)
-SELECT first.id FROM open_lanes CROSS JOIN LATERAL (
+    WHERE COALESCE(s.is_enabled, true) AND COALESCE(d.is_enabled, true)
+),
+open_lanes AS (SELECT * FROM measured_lanes WHERE room IS NULL OR room > 0)
+SELECT first.id, open_lanes.room FROM open_lanes CROSS JOIN LATERAL (
     SELECT each.id FROM (
         (SELECT r.id FROM placement_placementrequest AS r
          WHERE r.state IN ('received', 'rescheduled') AND r.due_at IS NULL
@@ -73,3 +78,32 @@ SELECT first.id FROM open_lanes CROSS JOIN LATERAL (
 ) AS first
 ORDER BY open_lanes.mine, first.id LIMIT %(most)s
 """
+
+# The next ones of one lane, by the same two indexes.
+FIND_FURTHER = """
+SELECT each.id FROM (
+    (SELECT r.id FROM placement_placementrequest AS r
+     WHERE r.state IN ('received', 'rescheduled') AND r.due_at IS NULL
+       AND r.owner_id = %(owner)s AND COALESCE(r.source_storage_id, 0) = %(source)s
+       AND COALESCE(r.destination_storage_id, 0) = %(destination)s AND r.id <> %(first)s
+     ORDER BY r.id LIMIT %(most)s)
+    UNION ALL
+    (SELECT r.id FROM placement_placementrequest AS r
+     WHERE r.state IN ('received', 'rescheduled') AND r.due_at <= %(now)s
+       AND r.owner_id = %(owner)s AND COALESCE(r.source_storage_id, 0) = %(source)s
+       AND COALESCE(r.destination_storage_id, 0) = %(destination)s AND r.id <> %(first)s
+     ORDER BY r.due_at LIMIT %(most)s)
+) AS each ORDER BY each.id LIMIT %(most)s
+"""
+
+# Open attempts that were granted together have succeeded; those that others have ended are left.
+# The caller has locked the requests.
+END_ATTEMPTS = one_line("""
+UPDATE placement_placementattempt AS attempt
+SET exit_code = 0, message = '', note = given.note, size_bytes = given.size,
+    started_at = given.began, ended_at = given.ended
+FROM unnest(%(ids)s::bigint[], %(sizes)s::bigint[], %(began)s::timestamptz[],
+            %(ended)s::timestamptz[], %(notes)s::text[]) AS given(id, size, began, ended, note)
+WHERE attempt.request_id = given.id AND attempt.exit_code IS NULL AND attempt.lease = %(lease)s
+RETURNING attempt.request_id
+""")

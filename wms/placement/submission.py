@@ -28,6 +28,7 @@ from wms.placement.catalogue.resolving import aim
 from wms.placement.conf import placement_conf
 from wms.placement.models import PlacementRequest
 from wms.placement.modules import Abilities
+from wms.placement.modules.sftp import SSH_SCHEMES
 from wms.placement.policy import require_steering
 from wms.placement.request_ad import RequestSpec, line_of, parse_requests
 from wms.placement.states import MAX_ATTEMPTS, RequestKind
@@ -274,6 +275,11 @@ def _check_host(faults: dict[str, str], name: str, url: str, abilities: Abilitie
         faults[name] = (
             f"{name}: {host} is no public address; an administrator may allow it "
             "(PILOTAGE_PLACEMENT_ALLOWED)"
+        )
+    if scheme_of(url) in SSH_SCHEMES and not abilities.knows_hosts:
+        faults[name] = (
+            f"{name}: no keys of hosts are known here; an administrator may name a file of them "
+            "(PILOTAGE_PLACEMENT_KNOWN_HOSTS)"
         )
 
 

@@ -41,7 +41,7 @@ class PlacementCredentialSerializer(serializers.ModelSerializer[PlacementCredent
 
 
 class NewPlacementCredentialSerializer(StrictSerializer, serializers.Serializer[Any]):
-    """Credential that is set for an endpoint: user and password, or a token."""
+    """Credential that is set for an endpoint: user with a password or a key, or a token."""
 
     endpoint = serializers.CharField(
         max_length=300, help_text="Such as davs://storage.example.org:8443."
@@ -54,6 +54,10 @@ class NewPlacementCredentialSerializer(StrictSerializer, serializers.Serializer[
     token = serializers.CharField(
         required=False, default="", allow_blank=True, write_only=True, max_length=8192
     )
+    key = serializers.CharField(
+        required=False, default="", allow_blank=True, write_only=True, max_length=65536,
+        help_text="The private SSH key of the user, without a passphrase: of sftp and scp.",
+    )  # fmt: skip
 
 
 class PlacementCredentialList(ListView):

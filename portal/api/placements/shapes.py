@@ -49,7 +49,7 @@ class PlacementAttemptSerializer(serializers.ModelSerializer[PlacementAttempt]):
         model = PlacementAttempt
         fields = [
             "number", "source_scheme", "destination_scheme", "source_url", "destination_url",
-            "started_at", "ended_at", "exit_code", "message", "size_bytes", "bytes_per_s",
+            "started_at", "ended_at", "exit_code", "message", "note", "size_bytes", "bytes_per_s",
         ]  # fmt: skip
 
 

@@ -1,11 +1,12 @@
-"""URL patterns of placements in the API: requests, credentials, storages, logical files."""
+"""URL patterns of placements in the API: requests, credentials, storages, space, links, files."""
 
 from __future__ import annotations
 
 from django.urls import path, re_path
 
 from portal.api.actions import view_of
-from portal.api.placements import credentials, files, storages, views
+from portal.api.placements import credentials, files, links, space, storages, views
+from wms.actions.allocations import ALLOCATIONS
 from wms.actions.sites_and_pilots import PLACEMENTS
 
 _STORAGE = "(?P<storage>[A-Za-z0-9_.-]+)"
@@ -20,6 +21,16 @@ urlpatterns = [
         "placement-credentials/<int8:placement_credential_id>/",
         credentials.PlacementCredentialDetail.as_view(),
         name="placement-credential",
+    ),
+    path("placement-links/", links.PlacementLinks.as_view(), name="placement-links"),
+    path("placement-allocations/", space.AllocationList.as_view(), name="placement-allocations"),
+    *(
+        path(
+            f"placement-allocations/<int8:allocation_id>/{action.name}/",
+            view_of(action, space.AllocationAction),
+            name=f"placement-allocation-{action.name}",
+        )
+        for action in ALLOCATIONS.in_api
     ),
     path("storages/", storages.StorageList.as_view(), name="storages"),
     re_path(f"^storages/{_STORAGE}/$", storages.StorageDetail.as_view(), name="storage"),

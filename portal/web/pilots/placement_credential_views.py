@@ -30,9 +30,10 @@ class CredentialForm(forms.Form):
     user = forms.CharField(max_length=255, required=False)
     password = forms.CharField(max_length=8192, required=False, strip=False)
     token = forms.CharField(max_length=8192, required=False)
+    key = forms.CharField(max_length=65536, required=False)
 
 
-@sensitive_post_parameters("password", "token")
+@sensitive_post_parameters("password", "token", "key")
 @require_http_methods(["GET", "HEAD", "POST"])
 @page
 @sensitive_variables("form", "given")

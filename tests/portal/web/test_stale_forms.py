@@ -50,6 +50,7 @@ EXEMPT = {
     "web:retry-bulk": "makes a new one",
     "web:stop-bulk": "can only be done once",
     "web:clear-node": "can only be done once",
+    "web:release-allocation": "can only be done once",
     "web:remove-logical-file": "can only be done once",
     "web:tell": "one's own",
     "web:change-filter": "one of its forms: with what one's own list opens",

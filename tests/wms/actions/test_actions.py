@@ -7,6 +7,7 @@ from django.db.models import Exists, Q
 
 from tests import factories
 from wms.actions.actions import Action
+from wms.actions.allocations import ALLOCATIONS
 from wms.actions.arguments import Argument, ArgumentType
 from wms.actions.dags import DAGS
 from wms.actions.failures import FAILURES
@@ -62,7 +63,9 @@ def test_whatever_a_face_offers_can_be_carried_out(kind) -> None:
 
 
 @pytest.mark.parametrize(
-    "kind", [DAGS, FAILURES, PILOTS, PLACEMENTS, SITES, SUSPECTED_NODES], ids=lambda kind: kind.name
+    "kind",
+    [ALLOCATIONS, DAGS, FAILURES, PILOTS, PLACEMENTS, SITES, SUSPECTED_NODES],
+    ids=lambda kind: kind.name,
 )
 def test_pages_that_judge_a_row_can_judge_all_that_they_offer(kind) -> None:
     for action in kind.on_page:

@@ -259,7 +259,7 @@ def test_a_long_attempt_renews_its_lease_and_hears_of_its_removal(alice, monkeyp
         workspace=workspace, directory="", owner=alice, topic="", topic_key=0, actor=SYSTEM,
     )  # fmt: skip
     started = services.take_request(timezone.now() - timedelta(hours=1))
-    pulse = runner.AttemptHeartbeat(started, limit_s=60)
+    pulse = runner.AttemptHeartbeat(60, lambda: services.renew_lease(started, now=timezone.now()))
 
     pulse()
     assert PlacementAttempt.objects.get().lease_until > timezone.now()

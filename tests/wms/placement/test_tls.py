@@ -1,4 +1,4 @@
-"""Transfers by HTTPS and WebDAV over TLS, with real servers whose names are proved."""
+"""Transfers by HTTPS, WebDAV over TLS and FTPS, with real servers whose names are proved."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pytest
 
 from tests.wms.placement.conftest import last_attempt, placed
 from tests.wms.placement.servers.dav import dav_server
+from tests.wms.placement.servers.ftp import ftp_server
 from tests.wms.placement.servers.http import http_server
 from tests.wms.placement.servers.tls import make_certificate, server_side
 
@@ -83,3 +84,28 @@ def test_a_server_with_the_certificate_of_another_address_is_refused(
 
     assert last_attempt(refused).exit_code == 1
     assert site.requests == []
+
+
+def test_a_file_goes_and_comes_back_by_ftps_with_both_connections_over_tls(
+    transfer, again, pool, tmp_path, certificate
+) -> None:
+    folder = tmp_path / "ftp"
+    folder.mkdir()
+    with ftp_server(folder, certificate=certificate) as site:
+        went = transfer("file:x", site.url("/a/y"), x=X)
+        site.cuts = 1
+        cut = transfer(site.url("/a/y"), f"file://{pool}/y")
+        done = again(cut)
+
+    assert (went.state, cut.state, done.state) == ("completed", "rescheduled", "completed"), (
+        went.state_reason
+    )
+    assert (folder / "a" / "y").read_bytes() == (pool / "y").read_bytes() == X
+
+
+def test_an_ftp_server_that_nobody_vouches_for_gets_no_password(transfer, pool, tmp_path) -> None:
+    with ftp_server(tmp_path, certificate=make_certificate(tmp_path)) as site:
+        refused = transfer(site.url("/x"), "file:y")
+
+    assert last_attempt(refused).exit_code == 1
+    assert "certificate" in refused.state_reason

@@ -60,12 +60,10 @@ def store_blob(
             file.flush()
             # What names the row, which is durable when it is committed, must never lack a content.
             os.fsync(file.fileno())
-            row = _kept_row(digest.hexdigest(), size_bytes)
+            return keep_file(Path(file.name), sha256=digest.hexdigest(), size_bytes=size_bytes)
         except BaseException:
-            os.unlink(file.name)
+            Path(file.name).unlink(missing_ok=True)
             raise
-    _put_in_place(Path(file.name), row.sha256)
-    return row
 
 
 def store_file(path: Path, *, sha256: str, size_bytes: int) -> Blob:
@@ -80,20 +78,24 @@ def store_file(path: Path, *, sha256: str, size_bytes: int) -> Blob:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-    row = _kept_row(sha256, size_bytes)
     with tempfile.TemporaryDirectory(dir=base / "incoming") as folder:
         link = Path(folder) / sha256
         os.link(path, link)
-        _put_in_place(link, sha256)
-    return row
+        return keep_file(link, sha256=sha256, size_bytes=size_bytes)
 
 
-def _put_in_place(file: Path, sha256: str) -> None:
-    target = blob_path(sha256)
+def keep_file(path: Path, *, sha256: str, size_bytes: int) -> Blob:
+    """Take a file into the store, whose content was written to the disk; returns its row.
+
+    It is below the store's folder `incoming`, and has its name there no more.
+    """
+    row = _kept_row(sha256, size_bytes)
+    target = blob_path(row.sha256)
     target.parent.mkdir(exist_ok=True, mode=0o700)
     # A sweep deletes the file before the row is gone: none does after the row was seen to stay.
-    os.replace(file, target)
+    os.replace(path, target)
     _make_durable(target.parent)
+    return row
 
 
 def _kept_row(sha256: str, size_bytes: int) -> Blob:

@@ -15,7 +15,7 @@ from typing import Final
 
 from wms.core.errors import PilotageError
 from wms.placement.conf import placement_conf
-from wms.placement.modules import ftp, local_files, s3, web
+from wms.placement.modules import ftp, local_files, s3, sftp, third_party, web
 from wms.placement.modules.protocol import (
     FAILED,
     NO_MODULE,
@@ -24,6 +24,7 @@ from wms.placement.modules.protocol import (
     TransferTask,
 )
 from wms.placement.modules.streaming import Reading, Source
+from wms.placement.modules.web import DAV
 from wms.placement.states import RequestKind
 
 #: What opens a file, by scheme.
@@ -31,6 +32,7 @@ READERS: Final[Mapping[str, Callable[[TransferTask], AbstractContextManager[Sour
     "file": local_files.opened,
     **dict.fromkeys(("http", "https", "dav", "davs"), web.opened),
     **dict.fromkeys(("ftp", "ftps"), ftp.opened),
+    **dict.fromkeys(("sftp", "scp"), sftp.opened),
     "s3": s3.opened,
 }
 #: What writes one.
@@ -38,6 +40,7 @@ WRITERS: Final[Mapping[str, Callable[[Reading], TransferResult]]] = {
     "file": local_files.write,
     **dict.fromkeys(("http", "https", "dav", "davs"), web.write),
     **dict.fromkeys(("ftp", "ftps"), ftp.write),
+    **dict.fromkeys(("sftp", "scp"), sftp.write),
     "s3": s3.write,
 }
 #: What removes one.
@@ -45,6 +48,7 @@ REMOVERS: Final[Mapping[str, Callable[[TransferTask], TransferResult]]] = {
     "file": local_files.remove,
     **dict.fromkeys(("http", "https", "dav", "davs"), web.remove),
     **dict.fromkeys(("ftp", "ftps"), ftp.remove),
+    **dict.fromkeys(("sftp", "scp"), sftp.remove),
     "s3": s3.remove,
 }
 #: The pairs of schemes of transfers.
@@ -65,6 +69,8 @@ class Abilities:
     longest_lease_s: int
     #: What is reached although it is not public; None where nobody looks.
     allowed: tuple[str, ...] | None
+    #: Whether there are keys by which hosts of SSH are known.
+    knows_hosts: bool = True
     #: Whether files of a DAG may be named.
     has_workspace: bool = True
 
@@ -90,6 +96,7 @@ def abilities(
         storages=storages,
         longest_lease_s=conf.longest_lease_s,
         allowed=conf.allowed if is_here else None,
+        knows_hosts=conf.known_hosts is not None or not is_here,
         has_workspace=has_workspace,
     )
 
@@ -119,6 +126,20 @@ def _transfer(pair: tuple[str, str], task: TransferTask) -> TransferResult:
     if pair not in PAIRS:
         known = map("-".join, PAIRS)
         raise _no_module(f"transfers from {pair[0]} to {pair[1]}", known)
+    if not DAV.issuperset(pair):
+        return _streamed(pair, task)
+    try:
+        return third_party.copied(task)
+    except third_party.Unable as error:
+        note = f"streamed, because {error}"
+    try:
+        return replace(_streamed(pair, task), note=note)
+    except ModuleFailed as error:
+        error.message = f"{error.message} ({note})"
+        raise
+
+
+def _streamed(pair: tuple[str, str], task: TransferTask) -> TransferResult:
     source, target = pair
     with READERS[source](task) as opened:
         reading = Reading(task, opened)

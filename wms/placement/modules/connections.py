@@ -51,20 +51,27 @@ def endpoint_of(url: str, ports: dict[str, int]) -> Endpoint:
     return Endpoint(parts.scheme, host, port or ports[parts.scheme], path)
 
 
+def not_reachable(host: str) -> ModuleFailed:
+    """Failure of a call to a host that nobody knows, or that must not be reached.
+
+    In the same words: whoever names hosts learns nothing of the networks that the portal can reach.
+    """
+    return ModuleFailed(
+        FAILED,
+        f"{host} is not known, or is not at a public address; an administrator may allow it "
+        "(PILOTAGE_PLACEMENT_ALLOWED)",
+    )
+
+
 def connected(task: TransferTask, host: str, port: int) -> socket.socket:
     """A connection to a checked address of the host, on which nothing may stall.
 
-    Raises ModuleFailed, in the same words for a host that nobody knows and for one that must not be
-    reached: whoever names hosts learns nothing of the networks that the portal can reach.
+    Raises ModuleFailed.
     """
     try:
         addresses = public_addresses(host, port, allowed=task.conf.allowed)
     except NotPublic:
-        raise ModuleFailed(
-            FAILED,
-            f"{host} is not known, or is not at a public address; an administrator may allow it "
-            "(PILOTAGE_PLACEMENT_ALLOWED)",
-        ) from None
+        raise not_reachable(host) from None
     fault = ""
     for address in addresses:
         task.pulse()

@@ -10,6 +10,7 @@ import ftplib
 import posixpath
 import secrets
 import socket
+import ssl
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, Final
@@ -187,6 +188,10 @@ def _store(session: _Session, path: str, reading: Reading) -> None:
     with session.transfercmd(f"STOR {path}") as data:
         for piece in reading:
             data.sendall(piece)
+        if isinstance(data, ssl.SSLSocket):
+            # Closed without it the connection would be reset, and what the server has not read yet
+            # would be lost: it has said something that nobody reads, such as tickets of sessions.
+            data.unwrap()
     session.voidresp()
 
 

@@ -17,7 +17,7 @@ from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
 from wms.core.conf import conf
-from wms.jobs.content.blobs import open_blob, store_blob, store_stream
+from wms.jobs.content.blobs import keep_file, open_blob, store_blob
 from wms.jobs.content.paths import path_in
 from wms.jobs.models import Blob, WorkspaceFile
 from wms.placement.addresses import FileLocation, file_location
@@ -137,7 +137,7 @@ def write(reading: Reading) -> TransferResult:
 def _stored(reading: Reading) -> Blob:
     """The content in the store; of a large file that may break off, what comes is kept beside."""
     limit_bytes, source = reading.task.conf.file_bytes, reading.source
-    if not source.version or (source.size_bytes or _RESUMED_BYTES) < _RESUMED_BYTES:
+    if (source.size_bytes or _RESUMED_BYTES) < _RESUMED_BYTES:
         return store_blob(reading, limit_bytes=limit_bytes)
     # What is left there is removed after a day.
     incoming = conf().blobs_dir / "incoming"
@@ -145,11 +145,10 @@ def _stored(reading: Reading) -> Blob:
     temporary = _temporary(reading, "placement")
     folder = os.open(incoming, _FOLDER)
     try:
-        with _written(reading, temporary, folder) as file:
-            file.seek(0)
-            blob = store_stream(file, limit_bytes=limit_bytes, expected_sha256=reading.sha256)
-            os.unlink(temporary, dir_fd=folder)
-        return blob
+        with _written(reading, temporary, folder, mode=0o600):
+            return keep_file(
+                incoming / temporary, sha256=reading.sha256, size_bytes=reading.size_bytes
+            )
     finally:
         os.close(folder)
 
@@ -164,28 +163,24 @@ def _temporary(reading: Reading, stem: str) -> str:
 
 
 @contextmanager
-def _written(reading: Reading, temporary: str, folder: int) -> Iterator[BinaryIO]:
-    """The whole file under its temporary name, read again; the caller gives it its own.
+def _written(reading: Reading, temporary: str, folder: int, *, mode: int = 0o644) -> Iterator[None]:
+    """The whole file under its temporary name; the caller gives it its own.
 
     One that broke off stays if another attempt may go on with it.
     """
     fresh = 0 if reading.source.version else os.O_EXCL
     flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC | fresh
-    with open(os.open(temporary, flags, 0o644, dir_fd=folder), "r+b") as file:
-        try:
-            for piece in reading.behind(file):
-                file.write(piece)
-            file.flush()
-            os.fsync(file.fileno())
-            file.seek(0)
-            if hashlib.file_digest(file, "sha256").hexdigest() != reading.sha256:
-                raise ModuleFailed(FAILED, "the copy is not what was read")
-            yield file
-        except BaseException as error:
-            if not (_is_interruption(error) and reading.source.version) or reading.task.is_last:
-                with suppress(FileNotFoundError):
-                    os.unlink(temporary, dir_fd=folder)
-            raise
+    descriptor = os.open(temporary, flags, mode, dir_fd=folder)
+    try:
+        reading.write_to(descriptor)
+        yield
+    except BaseException as error:
+        if not (_is_interruption(error) and reading.source.version) or reading.task.is_last:
+            with suppress(FileNotFoundError):
+                os.unlink(temporary, dir_fd=folder)
+        raise
+    finally:
+        os.close(descriptor)
 
 
 def _is_interruption(error: BaseException) -> bool:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from wms.placement.conf import PlacementConf
+from wms.placement.modules.kept import KeptConnections
 from wms.placement.request_ad import Checksums
 
 #: Exit codes of attempts. 111 is Stork's, the others are those of the shell and of `timeout`.
@@ -37,11 +38,13 @@ class Interrupted(ModuleFailed):
 
 @dataclass(frozen=True, slots=True)
 class Credential:
-    """What an endpoint asks for: a user (or key id) with a password, or a token."""
+    """Credential of an endpoint: user (or key id) and password, a token, or user and SSH key."""
 
     user: str = ""
     secret: str = field(default="", repr=False)
     token: str = field(default="", repr=False)
+    #: The private key of the user, for SSH.
+    key: str = field(default="", repr=False)
 
 
 def _no_credential(scheme: str, host: str, port: int) -> Credential | None:
@@ -70,6 +73,10 @@ class TransferTask:
     #: What the owner has stored for an endpoint: scheme, host and port.
     credential: Callable[[str, str, int], Credential | None] = _no_credential
     is_last: bool = False
+    #: Whether the SHA-256 of what is placed has to be known in the end.
+    needs_sha256: bool = False
+    #: Connections of transfers that went before, for this one and the next ones; None: none stay.
+    kept: KeptConnections | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,5 +89,7 @@ class TransferResult:
     size_bytes: int | None
     contents: Mapping[str, str] = field(default_factory=dict)
     removed: tuple[str, ...] = ()
-    #: Of what was transferred.
+    #: Of what was transferred; of a copy between servers it may not be known.
     sha256: str = ""
+    #: How it went, where there is more than one way.
+    note: str = ""

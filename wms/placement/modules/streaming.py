@@ -6,13 +6,12 @@ behind it if the source is still the same.
 
 from __future__ import annotations
 
-import hashlib
 import http.client
-import zlib
+import os
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
-from typing import BinaryIO
+from dataclasses import dataclass
 
+from wms.placement.modules.checksums import Digests, WrittenFile
 from wms.placement.modules.protocol import FAILED, Interrupted, ModuleFailed, TransferTask
 
 CHUNK_BYTES = 1024 * 1024
@@ -33,81 +32,50 @@ class Source:
     version: str = ""
 
 
-@dataclass(slots=True)
-class Digests:
-    """SHA-256 of what was read, and the other checksums if they are asked for."""
-
-    has_md5: bool
-    has_adler32: bool
-    _sha256: hashlib._Hash = field(default_factory=hashlib.sha256)
-    _md5: hashlib._Hash = field(default_factory=lambda: hashlib.md5(usedforsecurity=False))
-    _adler32: int = 1
-
-    def update(self, piece: bytes) -> None:
-        """Take in the next piece."""
-        self._sha256.update(piece)
-        if self.has_md5:
-            self._md5.update(piece)
-        if self.has_adler32:
-            self._adler32 = zlib.adler32(piece, self._adler32)
-
-    @property
-    def sha256(self) -> str:
-        """In hexadecimal, as the others."""
-        return self._sha256.hexdigest()
-
-    @property
-    def md5(self) -> str:
-        """Of nothing, unless it was asked for."""
-        return self._md5.hexdigest()
-
-    @property
-    def adler32(self) -> str:
-        """Of nothing, unless it was asked for."""
-        return f"{self._adler32:08x}"
-
-
 class Reading:
     """The pieces of a file; its size and checksums are known when all have been read."""
 
     def __init__(self, task: TransferTask, source: Source) -> None:
         self.task, self.source = task, source
         self.size_bytes = 0
-        #: So much of it was there before.
-        self.kept_bytes = 0
-        self._digests = self._fresh()
-
-    def _fresh(self) -> Digests:
-        return Digests(bool(self.task.checksums.md5), bool(self.task.checksums.adler32))
+        self._digests = Digests(bool(task.checksums.md5), bool(task.checksums.adler32))
 
     def __iter__(self) -> Iterator[bytes]:
         """All pieces. Raises ModuleFailed for a file that is not what the request tells of."""
-        return self._pieces(0)
-
-    def behind(self, partial: BinaryIO) -> Iterator[bytes]:
-        """The pieces that are missing of a file, which is read, and cut if it is of no use."""
-        partial.seek(0)
-        while piece := partial.read(CHUNK_BYTES):
-            self.task.pulse()
+        for piece in self._pieces(0, lambda: None):
             self._digests.update(piece)
-            self.size_bytes += len(piece)
-        return self._pieces(self.size_bytes, partial)
+            yield piece
+        self._check()
 
-    def _pieces(self, offset: int, partial: BinaryIO | None = None) -> Iterator[bytes]:
+    def write_to(self, descriptor: int) -> None:
+        """Write what is missing of a file; one that has begun otherwise is cut. It is on the disk.
+
+        Raises ModuleFailed for a file that is not what the request tells of, and OSError.
+        """
+        begun = os.fstat(descriptor).st_size
+        written = WrittenFile(descriptor, self._digests)
+        try:
+            for piece in self._pieces(begun, lambda: os.ftruncate(descriptor, 0)):
+                _write_all(descriptor, piece, self.size_bytes - len(piece))
+                written.reach(self.size_bytes)
+            written.finish(self.size_bytes, self.task.pulse)
+            if os.fstat(descriptor).st_size != self.size_bytes:
+                raise ModuleFailed(FAILED, "the copy is not what was read")
+        finally:
+            written.give_up()
+        self._check()
+
+    def _pieces(self, begun: int, begin_anew: Callable[[], None]) -> Iterator[bytes]:
+        """The pieces behind what there is; from the start, where the source cannot go on there."""
         most = self._room()
         try:
-            begins_at, pieces = self.source.begin(offset)
-            if begins_at != offset:
-                self.size_bytes, self._digests = 0, self._fresh()
-                if partial is not None:
-                    partial.seek(0)
-                    partial.truncate()
-            self.kept_bytes = self.size_bytes
+            self.size_bytes, pieces = self.source.begin(begun)
+            if self.size_bytes != begun:
+                begin_anew()
             for piece in pieces:
                 self.task.pulse()
                 self.size_bytes += len(piece)
                 self._refuse_larger(self.size_bytes, most)
-                self._digests.update(piece)
                 yield piece
         except TimeoutError:
             told = f"nothing came for {self.task.conf.stall_s:g} s"
@@ -115,7 +83,7 @@ class Reading:
         except (http.client.HTTPException, ConnectionError, EOFError) as error:
             told = f"the connection broke after {self.size_bytes} bytes"
             raise Interrupted(f"{told}: {type(error).__name__}") from None
-        self._check()
+        self._require_whole()
 
     def _room(self) -> int:
         """Bytes that the file may have. Raises ModuleFailed where it is known to have more."""
@@ -132,15 +100,17 @@ class Reading:
         if size_bytes > most:
             raise ModuleFailed(FAILED, f"the file is larger than {most} bytes")
 
-    def _check(self) -> None:
-        task, found = self.task, self._digests
+    def _require_whole(self) -> None:
         announced = self.source.size_bytes
         if announced is not None and self.size_bytes < announced:
             told = f"the connection ended after {self.size_bytes} of {announced} bytes"
             raise Interrupted(told)
-        for expected in (task.expected_bytes, announced):
+        for expected in (self.task.expected_bytes, announced):
             if expected is not None and self.size_bytes != expected:
                 raise ModuleFailed(FAILED, f"the file has {self.size_bytes} bytes, not {expected}")
+
+    def _check(self) -> None:
+        task, found = self.task, self._digests
         compared = (
             ("SHA-256", found.sha256, task.checksums.sha256),
             ("SHA-256", found.sha256, self.source.sha256),
@@ -150,3 +120,11 @@ class Reading:
         for kind, made, wanted in compared:
             if wanted and made != wanted:
                 raise ModuleFailed(FAILED, f"the file has {kind} {made}, not {wanted}")
+
+
+def _write_all(descriptor: int, piece: bytes, offset: int) -> None:
+    """Write a piece at its place, all of it."""
+    left = memoryview(piece)
+    while left:
+        size = os.pwrite(descriptor, left, offset)
+        left, offset = left[size:], offset + size

@@ -21,12 +21,13 @@ from wms.placement.modules.connections import (
     credential_of,
     endpoint_of,
 )
+from wms.placement.modules.kept import KeptConnections
 from wms.placement.modules.protocol import FAILED, ModuleFailed, TransferResult, TransferTask
 from wms.placement.modules.streaming import CHUNK_BYTES, Reading, Source
 
-_PORTS: Final = {"http": 80, "https": 443, "dav": 80, "davs": 443}
-_SECURE = frozenset({"https", "davs"})
-_DAV = frozenset({"dav", "davs"})
+PORTS: Final = {"http": 80, "https": 443, "dav": 80, "davs": 443}
+SECURE = frozenset({"https", "davs"})
+DAV = frozenset({"dav", "davs"})
 _MOST_REDIRECTS = 5
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 #: So much of an answer that is no file is read.
@@ -36,17 +37,45 @@ _Answer = http.client.HTTPResponse
 
 
 class Client:
-    """The requests of one transfer; one that signs them itself shows no password or token."""
+    """The requests of one transfer; one that signs them itself shows no password or token.
+
+    A connection serves one request after the other while each answer is read whole.
+    """
 
     def __init__(self, task: TransferTask, *, signs_itself: bool = False) -> None:
         self._task, self._signs_itself = task, signs_itself
-        self._connection: CheckedConnection | None = None
+        self._kept = task.kept or KeptConnections()
+        self._connection: http.client.HTTPConnection | None = None
+        self._place = ("", "", 0)
+        self._answer: _Answer | None = None
 
     def close(self) -> None:
-        """End the connection."""
+        """End the connection, if no other transfer can go on with it."""
+        self._put_away()
+        if self._task.kept is None:
+            self._kept.close()
+
+    def _put_away(self) -> None:
+        connection, answer = self._connection, self._answer
+        self._connection = self._answer = None
+        if connection is None:
+            return
+        if answer is None or not _is_read(answer) or answer.will_close:
+            connection.close()
+            return
+        answer.close()
+        self._kept.keep(self._place, connection)
+
+    def _connect(self, endpoint: Endpoint) -> bool:
+        """Take a connection to the endpoint; whether it has served a request before."""
+        self._place = endpoint.scheme, endpoint.host, endpoint.port
+        self._connection = self._kept.take(self._place)
         if self._connection is not None:
-            self._connection.close()
-            self._connection = None
+            return True
+        self._connection = CheckedConnection(
+            self._task, endpoint, is_secure=endpoint.scheme in SECURE
+        )
+        return False
 
     def ask(
         self,
@@ -56,25 +85,35 @@ class Client:
         body: Iterable[bytes] | None = None,
     ) -> _Answer:
         """The answer, whose body was not read yet. Raises ModuleFailed and OSError."""
-        self.close()
-        self._connection = CheckedConnection(
-            self._task, endpoint, is_secure=endpoint.scheme in _SECURE
-        )
+        self._put_away()
         sent = {"User-Agent": "Pilotage", "Accept-Encoding": "identity", **(headers or {})}
         if body is None and method not in ("GET", "HEAD"):
             # Without it some servers wait for a body.
             sent["Content-Length"] = "0"
         if not self._signs_itself:
             sent |= _authorization(self._task, endpoint)
+        was_used = self._connect(endpoint)
         try:
-            self._connection.request(
-                method, endpoint.path, body=body, headers=sent,
-                encode_chunked=sent.get("Transfer-Encoding") == "chunked",
-            )  # fmt: skip
-            self._task.pulse()
-            return self._connection.getresponse()
+            return self._exchange(method, endpoint, sent, body)
         except (BrokenPipeError, ConnectionResetError) as error:
-            raise ModuleFailed(FAILED, f"{endpoint.host} ended the connection") from error
+            if not was_used or body is not None:
+                raise ModuleFailed(FAILED, f"{endpoint.host} ended the connection") from error
+        # It ended just when it was asked again, as servers do when nothing was said for long.
+        self._put_away()
+        self._kept.close()
+        return self.ask(method, endpoint, headers)
+
+    def _exchange(
+        self, method: str, endpoint: Endpoint, sent: dict[str, str], body: Iterable[bytes] | None
+    ) -> _Answer:
+        assert self._connection is not None
+        self._connection.request(
+            method, endpoint.path, body=body, headers=sent,
+            encode_chunked=sent.get("Transfer-Encoding") == "chunked",
+        )  # fmt: skip
+        self._task.pulse()
+        self._answer = self._connection.getresponse()
+        return self._answer
 
     def read(self, endpoint: Endpoint, headers: Mapping[str, str]) -> tuple[_Answer, Endpoint]:
         """The answer to GET, and where it came from in the end."""
@@ -86,11 +125,15 @@ class Client:
         raise ModuleFailed(FAILED, f"more than {_MOST_REDIRECTS} redirects")
 
 
+def _is_read(answer: _Answer) -> bool:
+    """Whether nothing of an answer is left that the next one would have to come behind."""
+    return answer.isclosed() or (not answer.chunked and answer.length == 0)
+
+
 def _redirected(endpoint: Endpoint, answer: _Answer) -> Endpoint:
-    base = f"{'https' if endpoint.scheme in _SECURE else 'http'}://{endpoint.authority}"
-    url = urljoin(base + endpoint.path, answer.getheader("Location", ""))
+    url = urljoin(web_url(endpoint), answer.getheader("Location", ""))
     target = endpoint_of(url, {"http": 80, "https": 443})
-    if endpoint.scheme in _SECURE and target.scheme != "https":
+    if endpoint.scheme in SECURE and target.scheme != "https":
         raise ModuleFailed(FAILED, f"{endpoint.host} redirects to {target.host} without TLS")
     return target
 
@@ -110,7 +153,7 @@ def opened(task: TransferTask) -> Iterator[Source]:
     """The file at the source address. Raises ModuleFailed."""
     client = Client(task)
     try:
-        first = endpoint_of(task.source_url, _PORTS)
+        first = endpoint_of(task.source_url, PORTS)
         answer, endpoint = client.read(first, {})
         require(answer, first, {200})
 
@@ -188,12 +231,12 @@ def require(answer: _Answer, endpoint: Endpoint, good: set[int]) -> None:
 def write(reading: Reading) -> TransferResult:
     """Put the file at the destination address. Raises ModuleFailed."""
     task = reading.task
-    target = endpoint_of(task.destination_url, _PORTS)
+    target = endpoint_of(task.destination_url, PORTS)
     if target.path.endswith("/"):
         target = target.at(target.path + quote(reading.source.name))
     client = Client(task)
     try:
-        if target.scheme in _DAV:
+        if target.scheme in DAV:
             _write_dav(client, target, reading)
         else:
             _put(client, target, reading)
@@ -216,22 +259,32 @@ def _put(client: Client, target: Endpoint, reading: Reading) -> None:
 def _write_dav(client: Client, target: Endpoint, reading: Reading) -> None:
     """Make the folders, write the file under another name, and give it its own."""
     folder, _, name = urlsplit(target.path).path.rpartition("/")
-    _make_folders(client, target, folder)
+    make_folders(client, target, folder)
     temporary = target.at(f"{folder}/.{name[:150]}.{secrets.token_hex(8)}.part")
-    scheme = "https" if target.scheme in _SECURE else "http"
     try:
         _put(client, temporary, reading)
-        headers = {"Destination": f"{scheme}://{target.authority}{target.path}", "Overwrite": "T"}
-        answer = client.ask("MOVE", temporary, headers)
-        answer.read(ANSWER_BYTES)
-        require(answer, target, {201, 204})
+        move(client, temporary, target)
     except BaseException:
         with suppress(ModuleFailed, OSError, http.client.HTTPException):
             client.ask("DELETE", temporary).read(ANSWER_BYTES)
         raise
 
 
-def _make_folders(client: Client, target: Endpoint, folder: str) -> None:
+def move(client: Client, old: Endpoint, new: Endpoint) -> None:
+    """Give a file at a WebDAV server another name, in place of what has that."""
+    answer = client.ask("MOVE", old, {"Destination": web_url(new), "Overwrite": "T"})
+    answer.read(ANSWER_BYTES)
+    require(answer, new, {201, 204})
+
+
+def web_url(endpoint: Endpoint) -> str:
+    """The address of a place as WebDAV servers know it among themselves."""
+    scheme = "https" if endpoint.scheme in SECURE else "http"
+    return f"{scheme}://{endpoint.authority}{endpoint.path}"
+
+
+def make_folders(client: Client, target: Endpoint, folder: str) -> None:
+    """Make a folder of a WebDAV server and those above it, where they are missing."""
     parts = [part for part in folder.split("/") if part]
     for count in range(1, len(parts) + 1):
         answer = client.ask("MKCOL", target.at("/" + "/".join(parts[:count]) + "/"))
@@ -256,7 +309,7 @@ def remove(task: TransferTask) -> TransferResult:
     """Remove the file at the source address; one that is gone is no fault. Raises ModuleFailed."""
     client = Client(task)
     try:
-        target = endpoint_of(task.source_url, _PORTS)
+        target = endpoint_of(task.source_url, PORTS)
         answer = client.ask("DELETE", target)
         answer.read(ANSWER_BYTES)
         require(answer, target, {200, 202, 204, 404, 410})

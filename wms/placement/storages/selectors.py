@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from django.db.models import BigIntegerField, Count, F, OuterRef, Q, QuerySet, Subquery, Sum
 from django.db.models.functions import Coalesce
 
-from wms.accounting.walls import seen_by
+from wms.accounting.walls import Walls, seen_by
 from wms.core.errors import Conflict, NotFound
 from wms.core.models import Role, User
 from wms.core.policy import has_role
@@ -78,10 +78,13 @@ def allocations_at(user: User, storage: Storage, now: datetime) -> QuerySet[Plac
 
 def visible_allocations(user: User) -> QuerySet[PlacementAllocation]:
     """Allocations that the user may read: one's own, and those of the user's frontends' DAGs."""
+    return seen_by(user, PlacementAllocation.objects.all(), allocations_within(user))
+
+
+def allocations_within(user: User | None) -> Callable[[Walls], Q]:
+    """Condition for the allocations that a user reaches within walls."""
     own = Q(owner=user)
-    return seen_by(
-        user, PlacementAllocation.objects.all(), lambda walls: own | in_workspaces(walls)
-    )
+    return lambda walls: own | in_workspaces(walls)
 
 
 def storages_near() -> dict[int, list[str]]:

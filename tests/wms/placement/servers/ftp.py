@@ -1,4 +1,4 @@
-"""FTP server (pyftpdlib) of a folder, with one user and, to read, anybody."""
+"""FTP server (pyftpdlib) of a folder, with one user and, to read, anybody; over TLS if wanted."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ from pathlib import Path
 import pytest
 
 pytest.importorskip("pyftpdlib", reason="pyftpdlib is not installed")
+pytest.importorskip("OpenSSL", reason="pyOpenSSL is not installed")
 
 with warnings.catch_warnings():
     # It stands on modules of Python 3.11 that later ones do not have, and brings them there.
     warnings.simplefilter("ignore", DeprecationWarning)
     from pyftpdlib.authorizers import DummyAuthorizer
-    from pyftpdlib.handlers import DTPHandler, FTPHandler
+    from pyftpdlib.handlers import DTPHandler, FTPHandler, TLS_DTPHandler, TLS_FTPHandler
     from pyftpdlib.servers import FTPServer
 
 
@@ -29,16 +30,22 @@ class FtpSite:
     port: int = 0
     cuts: int = 0
     cut_after: int = 100_000
+    scheme: str = "ftp"
 
     def url(self, path: str) -> str:
         """Address of a path."""
-        return f"ftp://127.0.0.1:{self.port}{path}"
+        return f"{self.scheme}://127.0.0.1:{self.port}{path}"
 
 
 @contextmanager
-def ftp_server(folder: Path, *, anonymous: str = "elradfmwMT") -> Iterator[FtpSite]:
-    """A server that runs; anybody may do what the letters of `anonymous` stand for."""
-    site = FtpSite(folder)
+def ftp_server(
+    folder: Path, *, anonymous: str = "elradfmwMT", certificate: Path | None = None
+) -> Iterator[FtpSite]:
+    """A server that runs; anybody may do what the letters of `anonymous` stand for.
+
+    With a certificate it wants TLS on both connections.
+    """
+    site = FtpSite(folder, scheme="ftps" if certificate else "ftp")
     people = DummyAuthorizer()
     people.add_user("alice", "secret", str(folder), perm="elradfmwMT")
     if anonymous:
@@ -47,7 +54,7 @@ def ftp_server(folder: Path, *, anonymous: str = "elradfmwMT") -> Iterator[FtpSi
             warnings.simplefilter("ignore", RuntimeWarning)
             people.add_anonymous(str(folder), perm=anonymous)
 
-    class Transfer(DTPHandler):
+    class Transfer(TLS_DTPHandler if certificate else DTPHandler):
         def send(self, data: bytes) -> int:
             if site.cuts and self.tot_bytes_sent > site.cut_after:
                 site.cuts -= 1
@@ -56,11 +63,13 @@ def ftp_server(folder: Path, *, anonymous: str = "elradfmwMT") -> Iterator[FtpSi
                 return 0
             return super().send(data)
 
-    class Handler(FTPHandler):
+    class Handler(TLS_FTPHandler if certificate else FTPHandler):
         authorizer = people
         dtp_handler = Transfer
         use_sendfile = False
         auth_failed_timeout = 0
+        certfile = str(certificate)
+        tls_control_required = tls_data_required = True
 
     server = FTPServer(("127.0.0.1", 0), Handler)
     site.port = server.address[1]

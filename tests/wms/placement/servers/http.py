@@ -32,6 +32,11 @@ class HttpServer:
     #: `user:password`.
     password: str = ""
     requests: list[tuple[str, str, str]] = field(default_factory=list)
+    #: Of these one is enough, in place of the password.
+    tokens: set[str] = field(default_factory=set)
+    #: It keeps connections, and counts them.
+    keeps: bool = False
+    connections: int = 0
     credentials: list[str] = field(default_factory=list)
     stopped: threading.Event = field(default_factory=threading.Event)
 
@@ -40,42 +45,57 @@ class HttpServer:
         return f"http://127.0.0.1:{self.port}{path}"
 
 
-class _Handler(BaseHTTPRequestHandler):
+class Handler(BaseHTTPRequestHandler):
+    """Handler of the requests of a site."""
+
     protocol_version = "HTTP/1.1"
     site: HttpServer
 
     def log_message(self, *_: object) -> None:
         return
 
-    def _begin(self) -> bool:
+    def setup(self) -> None:
+        super().setup()
+        self.site.connections += 1
+
+    def begin(self) -> bool:
         """Note the request; False when it was answered already."""
         site = self.site
         site.requests.append((self.command, self.path, self.headers.get("Range", "")))
-        site.credentials.append(self.headers.get("Authorization", ""))
-        self.close_connection = True
-        if site.password:
-            wanted = base64.b64encode(site.password.encode()).decode()
-            if self.headers.get("Authorization") != f"Basic {wanted}":
-                self._answer(401)
-                return False
+        shown = self.headers.get("Authorization", "")
+        site.credentials.append(shown)
+        self.close_connection = not site.keeps
+        if not self._lets_in(shown):
+            self.answer(401)
+            return False
         if self.path in site.redirects:
-            self._answer(302, {"Location": site.redirects[self.path]})
+            self.answer(302, {"Location": site.redirects[self.path]})
             return False
         return True
 
-    def _answer(self, status: int, headers: dict[str, str] | None = None, size: int = 0) -> None:
+    def _lets_in(self, shown: str) -> bool:
+        site = self.site
+        if shown.removeprefix("Bearer ") in site.tokens:
+            return True
+        if not site.password:
+            return not site.tokens
+        return shown == f"Basic {base64.b64encode(site.password.encode()).decode()}"
+
+    def answer(self, status: int, headers: dict[str, str] | None = None, size: int = 0) -> None:
         self.send_response(status)
         for name, value in (headers or {}).items():
             self.send_header(name, value)
         self.send_header("Content-Length", str(size))
+        if self.close_connection:
+            self.send_header("Connection", "close")
         self.end_headers()
 
     def do_GET(self) -> None:
-        if not self._begin():
+        if not self.begin():
             return
         content = self.site.files.get(self.path)
         if content is None:
-            self._answer(404)
+            self.answer(404)
             return
         tag = f'"{hashlib.sha256(content).hexdigest()[:16]}"'
         headers = {"ETag": tag, "Accept-Ranges": "bytes"}
@@ -85,7 +105,7 @@ class _Handler(BaseHTTPRequestHandler):
             status, begin = 206, int(found[1])
             headers["Content-Range"] = f"bytes {begin}-{len(content) - 1}/{len(content)}"
         part = content[begin:]
-        self._answer(status, headers, len(part))
+        self.answer(status, headers, len(part))
         if self.command == "GET":
             self._send(part)
 
@@ -107,7 +127,7 @@ class _Handler(BaseHTTPRequestHandler):
             site.cuts -= 1
 
     def do_PUT(self) -> None:
-        if not self._begin():
+        if not self.begin():
             return
         if self.headers.get("Transfer-Encoding") == "chunked":
             content = b""
@@ -121,11 +141,11 @@ class _Handler(BaseHTTPRequestHandler):
             if len(content) < wanted:
                 return
         self.site.files[self.path] = content
-        self._answer(201)
+        self.answer(201)
 
     def do_DELETE(self) -> None:
-        if self._begin():
-            self._answer(204 if self.site.files.pop(self.path, None) is not None else 404)
+        if self.begin():
+            self.answer(204 if self.site.files.pop(self.path, None) is not None else 404)
 
 
 class _Threads(ThreadingHTTPServer):
@@ -139,7 +159,16 @@ class _Threads(ThreadingHTTPServer):
 def http_server(port: int = 0, tls: ssl.SSLContext | None = None) -> Iterator[HttpServer]:
     """A server that runs, over TLS where that is given."""
     site = HttpServer()
-    handler = type("Handler", (_Handler,), {"site": site})
+    with serving(site, Handler, port, tls):
+        yield site
+
+
+@contextmanager
+def serving(
+    site: HttpServer, kind: type[Handler], port: int, tls: ssl.SSLContext | None
+) -> Iterator[None]:
+    """Serve a site by handlers of a kind."""
+    handler = type("OfSite", (kind,), {"site": site})
     with _Threads(("127.0.0.1", port), handler) as server:
         site.port = server.server_address[1]
         if tls is not None:
@@ -147,7 +176,7 @@ def http_server(port: int = 0, tls: ssl.SSLContext | None = None) -> Iterator[Ht
         thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
         thread.start()
         try:
-            yield site
+            yield
         finally:
             site.stopped.set()
             server.shutdown()

@@ -1,0 +1,145 @@
+"""Transfers by SFTP, with OpenSSH's server and client."""
+
+from __future__ import annotations
+
+import random
+import socket
+from pathlib import Path
+
+import pytest
+
+from tests.batch_systems.sshd import Sshd, make_key
+from tests.wms.placement.conftest import last_attempt, placed
+from tests.wms.placement.servers.cutting import relay_to
+from wms.core.actors import Actor
+from wms.core.errors import InvalidInput
+from wms.pilots.credentials.sealing import new_key
+from wms.placement.credentials import NewCredential, set_credential
+
+pytestmark = [pytest.mark.django_db, pytest.mark.process]
+
+X = random.Random(9).randbytes(300_000)
+
+
+@pytest.fixture
+def let_in(sshd: Sshd, alice, pool: Path, configure, settings, tmp_path: Path):
+    """Have a port of this host known as the server's, and a key stored for it; its address."""
+    settings.PILOTAGE = settings.PILOTAGE | {"CREDENTIAL_KEYS": new_key()}
+    known_hosts = tmp_path / "known hosts"
+    known_hosts.write_text("")
+    configure(KNOWN_HOSTS=str(known_hosts), ROOTS=[str(pool)], ALLOWED=["127.0.0.0/8"])
+
+    def make(port: int = 0, *, key: Path | None = None, is_known: bool = True) -> str:
+        port = port or sshd.port
+        if is_known:
+            host_key = " ".join((sshd.folder / "host.pub").read_text().split()[:2])
+            with known_hosts.open("a") as file:
+                file.write(f"[127.0.0.1]:{port} {host_key}\n")
+        secret = (key or sshd.folder / "client").read_text()
+        url = f"sftp://127.0.0.1:{port}"
+        new = NewCredential(url, user=sshd.user, key=secret)
+        set_credential(new, owner=alice, actor=Actor.person(alice), reason="new disk")
+        return f"{url}{tmp_path}"
+
+    return make
+
+
+def test_a_file_goes_out_by_sftp_comes_back_and_is_removed(
+    transfer, submitted, let_in, tmp_path: Path
+) -> None:
+    at = let_in()
+    went = transfer("file:x", f"{at}/a/b/y", x=X)
+    again = transfer("file:x", f"{at}/a/b/y", x=X[::-1])
+    came = transfer(f"{at}/a/b/y", "file:in/", f"size = {len(X)}")
+    there = [each.name for each in (tmp_path / "a" / "b").iterdir()]
+    gone = [submitted(f'[dap_type = "remove"; src_url = "{at}/a/b/y"]').state for _ in range(2)]
+
+    assert [each.state for each in (went, again, came)] == ["completed"] * 3, went.state_reason
+    assert placed(came, "in/y") == X[::-1]
+    assert there == ["y"]
+    assert gone == ["completed", "completed"]
+    assert list((tmp_path / "a" / "b").iterdir()) == []
+
+
+def test_what_is_not_there_is_told(transfer, let_in) -> None:
+    attempt = last_attempt(transfer(f"{let_in()}/nothing", "file:x"))
+
+    assert attempt.exit_code == 1
+    assert "No such file" in attempt.message
+
+
+def test_a_host_whose_key_is_not_known_gets_no_login(transfer, let_in, sshd: Sshd) -> None:
+    attempt = last_attempt(transfer(f"{let_in(is_known=False)}/x", "file:x"))
+
+    assert attempt.exit_code == 1
+    assert "PILOTAGE_PLACEMENT_KNOWN_HOSTS" in attempt.message
+
+
+def test_a_key_that_is_refused_is_told_without_it(transfer, let_in, tmp_path: Path) -> None:
+    make_key(tmp_path / "other")
+    attempt = last_attempt(transfer(f"{let_in(key=tmp_path / 'other')}/x", "file:x"))
+
+    assert attempt.exit_code == 1
+    assert "refuses the key of" in attempt.message
+    assert "PRIVATE" not in attempt.message
+
+
+def test_a_server_that_is_away_is_told_and_one_without_a_key_is_not_asked(
+    transfer, let_in, configure
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    away = last_attempt(transfer(f"{let_in(port)}/x", "file:x"))
+    keyless = last_attempt(transfer("sftp://127.0.0.2/x", "file:x"))
+
+    assert (away.exit_code, keyless.exit_code) == (1, 1)
+    assert "cannot be reached" in away.message
+    assert "no key is stored" in keyless.message
+
+
+def test_an_address_that_is_not_public_is_not_connected_to(transfer, let_in, configure) -> None:
+    at = let_in()
+    configure(ALLOWED=[])
+
+    attempt = last_attempt(transfer(f"{at}/x".replace("127.0.0.1", "localhost"), "file:x"))
+
+    assert attempt.exit_code == 1
+    assert "no key is stored" in attempt.message or "public address" in attempt.message
+
+
+@pytest.mark.parametrize(
+    ("given", "field"),
+    [
+        ({"user": "alice", "password": "secret"}, "password"),
+        ({"token": "secret"}, "token"),
+        ({"user": "alice", "key": "no key"}, "key"),
+        ({"user": "-oProxyCommand=id", "key": "no key"}, "user"),
+    ],
+)
+def test_sftp_takes_a_user_and_a_key_alone(alice, given: dict[str, str], field: str) -> None:
+    new = NewCredential("sftp://host.example", **given)
+    with pytest.raises(InvalidInput) as caught:
+        set_credential(new, owner=alice, actor=Actor.person(alice), reason="new disk")
+
+    assert field in [each.field for each in caught.value.findings]
+
+
+@pytest.mark.slow
+def test_64_mib_by_sftp_go_on_where_they_were_cut(
+    transfer, again, let_in, pool: Path, sshd: Sshd, tmp_path: Path
+) -> None:
+    content = random.Random(8).randbytes(64 * 2**20)
+    (tmp_path / "x").write_bytes(content)
+    with relay_to(sshd.port) as relay:
+        relay.cuts, relay.cut_after = 1, 20 * 2**20
+        at = let_in(relay.port)
+        broken = transfer(f"{at}/x", f"file://{pool}/x")
+        [part] = pool.iterdir()
+        had = part.stat().st_size
+        # The rest alone comes: the next connection is cut as well, after more than that.
+        relay.cuts, relay.cut_after = 1, 60 * 2**20
+        done = again(broken)
+
+    assert (broken.state, done.state) == ("rescheduled", "completed"), done.state_reason
+    assert 10 * 2**20 < had < 20 * 2**20
+    assert (pool / "x").read_bytes() == content

@@ -1,0 +1,164 @@
+"""Copies between two WebDAV servers that do them by themselves, or else are streamed."""
+
+from __future__ import annotations
+
+import random
+import zlib
+
+import pytest
+
+from tests.wms.placement.conftest import last_attempt
+from tests.wms.placement.servers.third_party import copying_server
+from tests.wms.placement.servers.tls import make_certificate, server_side
+from wms.core.actors import Actor
+from wms.pilots.credentials.sealing import new_key
+from wms.placement.credentials import NewCredential, set_credential
+
+pytestmark = pytest.mark.django_db
+
+X = random.Random(21).randbytes(200_000)
+GOOD = f'checksum = "adler32:{zlib.adler32(X):08x}"'
+
+
+@pytest.fixture
+def ends():
+    """Two servers; the first one has a file."""
+    with copying_server() as first, copying_server() as second:
+        first.files["/x"] = X
+        yield first, second
+
+
+@pytest.fixture
+def copy(transfer, pool, ends):
+    """Transfer the file from the first server to the second one; its attempt."""
+
+    def make(more: str = ""):
+        first, second = ends
+        source, target = (f"dav://127.0.0.1:{each.port}" for each in (first, second))
+        return last_attempt(transfer(f"{source}/x", f"{target}/d/y", more))
+
+    return make
+
+
+def _gets(site) -> list[str]:
+    return [path for method, path, _ in site.requests if method == "GET"]
+
+
+def test_the_destination_fetches_the_file_and_its_checksum_is_asked_of_it(copy, ends):
+    first, second = ends
+
+    attempt = copy(GOOD)
+
+    assert (attempt.exit_code, attempt.size_bytes) == (0, len(X)), attempt.message
+    assert second.files == {"/d/y": X}
+    assert "fetched by the destination" in attempt.note
+    # The destination's request alone.
+    assert (_gets(first), _gets(second)) == (["/x"], [])
+
+
+def test_the_source_sends_it_where_the_destination_does_not_fetch(copy, ends):
+    ends[1].pulls = False
+
+    attempt = copy(GOOD)
+
+    assert (attempt.exit_code, ends[1].files) == (0, {"/d/y": X})
+    assert "sent by the source" in attempt.note
+
+
+def test_a_copy_is_streamed_where_neither_does_it_and_the_attempt_tells_so(copy, ends):
+    ends[0].pushes = ends[1].pulls = False
+
+    attempt = copy(GOOD)
+
+    assert (attempt.exit_code, ends[1].files) == (0, {"/d/y": X})
+    assert attempt.note.startswith("streamed, because")
+    assert "405" in attempt.note
+
+
+def test_a_spoilt_copy_is_found_and_leaves_nothing(copy, ends):
+    ends[1].spoils = True
+
+    attempt = copy(GOOD)
+
+    assert attempt.exit_code == 1
+    assert ends[1].files == {}
+
+
+def test_a_copy_is_read_once_where_the_server_tells_no_checksum(copy, ends):
+    _, second = ends
+    second.tells_digests = False
+    good = copy(GOOD)
+    second.spoils = True
+    bad = copy(GOOD)
+
+    assert (good.exit_code, bad.exit_code) == (0, 1)
+    assert len(_gets(second)) == 2
+
+
+def test_a_copy_that_broke_off_fails_and_one_that_never_began_is_streamed(copy, ends):
+    ends[1].fails_after = 1000
+    begun = copy()
+    ends[1].fails_after = 0
+    ends[0].pushes = False
+    never = copy()
+
+    assert (begun.exit_code, never.exit_code) == (1, 0)
+    assert "the disk is full" in begun.message
+    assert "the disk is full" in never.note
+
+
+def test_a_file_is_copied_within_one_server(transfer, pool, ends):
+    first, _ = ends
+    at = f"dav://127.0.0.1:{first.port}"
+
+    attempt = last_attempt(transfer(f"{at}/x", f"{at}/y"))
+
+    assert attempt.exit_code == 0, attempt.message
+    assert "within the server" in attempt.note
+    assert first.files == {"/x": X, "/y": X}
+
+
+@pytest.fixture
+def shown(alice, transfer, pool, tmp_path, monkeypatch, settings):
+    """Copy with credentials over TLS; the two servers and the attempt."""
+    settings.PILOTAGE = settings.PILOTAGE | {"CREDENTIAL_KEYS": new_key()}
+    certificate = make_certificate(tmp_path)
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+
+    def make(*, makes_macaroons: bool, **given: str):
+        tls = server_side(certificate)
+        with copying_server(tls) as first, copying_server(tls) as second:
+            first.files["/x"], first.makes_macaroons = X, makes_macaroons
+            first.tokens.add("mine")
+            first.password = "alice:secret"
+            second.pushes = first.pushes = False
+            at = f"davs://127.0.0.1:{first.port}"
+            new = NewCredential(at, **given)
+            set_credential(new, owner=alice, actor=Actor.person(alice), reason="new")
+            done = transfer(f"{at}/x", f"davs://127.0.0.1:{second.port}/y")
+        return first, second, last_attempt(done)
+
+    return make
+
+
+def test_the_other_end_is_shown_a_macaroon_for_this_file_and_not_the_token(shown):
+    first, second, attempt = shown(makes_macaroons=True, token="mine")
+
+    assert second.files == {"/y": X}, attempt.message
+    assert "fetched" in attempt.note
+    assert second.shown == ["Bearer macaroon-0"]
+    assert first.caveats == [("/x", "activity:DOWNLOAD")]
+
+
+def test_without_macaroons_the_other_end_is_shown_the_token(shown):
+    _, second, attempt = shown(makes_macaroons=False, token="mine")
+
+    assert (attempt.exit_code, second.shown) == (0, ["Bearer mine"])
+
+
+def test_a_password_is_never_handed_on(shown):
+    _, second, attempt = shown(makes_macaroons=False, user="alice", password="secret")
+
+    assert (attempt.exit_code, second.files) == (0, {"/y": X})
+    assert second.shown == []
+    assert "a password is not handed on" in attempt.note
