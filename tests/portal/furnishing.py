@@ -103,7 +103,7 @@ def campaign(dags: Sequence[Dag], clusters: Sequence[Cluster], *labels: str) -> 
 
 
 def schedules(owner: User, dag: Dag, count: int) -> None:
-    """So many schedules, of which the first has as many times."""
+    """So many schedules, of which the first has as many times; they may overlap."""
     now = timezone.now()
     made = [
         create_schedule(
@@ -116,7 +116,9 @@ def schedules(owner: User, dag: Dag, count: int) -> None:
                 },
                 labels=("night",),
             ),
-            ScheduleTerms(name=f"weekly {number} of {count}", cron="0 6 * * mon"),
+            ScheduleTerms(
+                name=f"weekly {number} of {count}", cron="0 6 * * mon", allows_overlap=True
+            ),
             owner=owner,
             actor=Actor.person(owner),
         )
