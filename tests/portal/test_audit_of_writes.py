@@ -38,6 +38,7 @@ UNTOLD = {
     "web:save-filter": "one's own until it is shared",
     "api:filters": "one's own until it is shared",
     "api:notices-read": "one's own",
+    "api:schedule-run": "is told by who asked, and its DAG's submission by the owner",
     "api:ads": "is told when what is advertised differs from the last time",
     "web:retry-bulk": "freezes a selection",
     "api:bulk-retry": "freezes a selection",

@@ -177,9 +177,7 @@ class World:
             "trial_id": lambda: _trial(route),
             "operation_id": lambda: _operation(route),
             "object_id": lambda: self._admin_object(route),
-            "sha256": lambda: (
-                agent_bundle().sha256 if route == "pilot_api:file" else store_manifest(self.queue)
-            ),
+            "sha256": lambda: _content(route, store_manifest(self.queue)),
         }
         return look_up[parameter]() if parameter in look_up else None
 
@@ -211,6 +209,11 @@ class World:
             "core_auditentry": lambda: AuditEntry.objects.values_list("pk", flat=True).last(),
         }
         return next((find() for key, find in objects.items() if f":{key}_" in name), None)
+
+
+def _content(route: str, manifest: str) -> str:
+    """A manifest that was stored, or a file of it."""
+    return agent_bundle().sha256 if route == "pilot_api:file" else manifest
 
 
 def _trial(route: str) -> int:

@@ -1,4 +1,4 @@
-"""Transitions of a state machine as data (`Transition`), and result of a move (`Applied`)."""
+"""Transitions of a state machine as data (`Transition`), result of a change of many (`Applied`)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Transition:
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """Result of `apply`: ids that changed, and ids skipped because of their state."""
+    """Result of a change of many rows: ids that changed, and ids skipped for their state."""
 
     changed: list[int] = field(default_factory=list)
     skipped: list[int] = field(default_factory=list)

@@ -1,4 +1,7 @@
-"""Addresses of files in placement requests: their schemes and hosts, and what `file:` names."""
+"""Addresses of files in placement: their check, scheme and host, and the path that `file:` names.
+
+The check refuses passwords, which all who see a request would see; logical names are addresses too.
+"""
 
 from __future__ import annotations
 

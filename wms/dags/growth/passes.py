@@ -1,8 +1,8 @@
 """Passes of repeated nodes: whether another follows a node that ends well, and its insertion.
 
-A pass is a node of its own, which takes the place of the one before: all that followed this one
-follows the new one. It is inserted in the transaction in which the pass before ends, so no kill
-loses or doubles one. The caller of everything here holds the lock of the DAG's row.
+A pass is a node of its own, which takes the place of the one before: all that followed the old
+node follows the new one. It is inserted in the transaction in which the pass before ends, so no
+kill loses or doubles one. Who finds or inserts passes holds the lock of the DAG's row.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Models of DAGs and their events.
 
-A DAG's row also has its files, the options of its run, its outer DAG and previous run, and counters
-of its nodes, which change in the transactions that move the nodes.
+A DAG's row also has its files, the options of its run, its match (ad, needs, site, or why none),
+how it ends, its outer DAG and previous run, and counters of its nodes, which change in the
+transactions that move the nodes.
 """
 
 from __future__ import annotations

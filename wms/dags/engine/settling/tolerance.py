@@ -1,4 +1,4 @@
-"""Failures that a DAG tolerates: of nodes by their categories, and at its end by SUCCESS WHEN.
+"""Failing of nodes with the tolerance of their categories, and judgement of a DAG's failures.
 
 A tolerated failure counts as an end for the children. How many a category has used up is counted in
 the DAG's row, beside its submitted nodes; which ones they are stands in the nodes' work and in
