@@ -94,7 +94,8 @@ class ActionView(APIView):
 def view_of(action: Action, base: type[ActionView]) -> Callable[..., HttpResponseBase]:
     """The view of an action on one object of a kind."""
     in_api, body = _in_api(action), _body_of(action)
-    takes_key = base.makes is not None or in_api.is_later or base.status == status.HTTP_201_CREATED
+    is_making = in_api.makes or in_api.is_later or base.status == status.HTTP_201_CREATED
+    takes_key = base.makes is not None or is_making
     members: dict[str, Any] = {"object_action": action, "body_class": body}
     if takes_key and base.makes is None:
         members["post"] = answered_once(base.post)

@@ -10,7 +10,9 @@ from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
 from rest_framework.views import APIView
 
-_ALWAYS_KNOWN = frozenset({"cursor", "fields", "page_size"})
+from portal.api.chosen_fields import FIELDS
+
+_ALWAYS_KNOWN = frozenset({"cursor", FIELDS, "page_size"})
 
 
 class StrictFilters(DjangoFilterBackend):

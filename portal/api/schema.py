@@ -115,8 +115,8 @@ def _takes_key(operation: dict[str, Any]) -> bool:
 
 def _tell_replay(answers: dict[str, Any]) -> None:
     """Add what an equal request is answered, and the refusal of another content."""
-    made = answers.get("201") or answers["202"]
-    answers.setdefault("200", {**made, "description": "An equal request made it before."})
+    if made := answers.get("201") or answers.get("202"):
+        answers.setdefault("200", {**made, "description": "An equal request made it before."})
     answers.setdefault("409", _refusal("Another content was sent under the same key before."))
 
 

@@ -52,7 +52,8 @@ class InApi:
 
     `path` ends its address, if that is not its name. `body` describes what is sent, where it has
     arguments, and `body_name` names that in the schema; `arguments` are those that only programs
-    give, beside the action's own. What a pilot does `is_later` than the answer.
+    give, beside the action's own. What a pilot does `is_later` than the answer. One that `makes`
+    something has requests with idempotency keys.
     """
 
     summary: str
@@ -60,6 +61,7 @@ class InApi:
     refused: str = ""
     body: str = ""
     is_later: bool = False
+    makes: bool = False
     path: str = ""
     body_name: str = ""
     arguments: Sequence[Argument] = ()

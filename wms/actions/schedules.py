@@ -137,6 +137,7 @@ SCHEDULES = Kind(
                 "Submit it once, beside its times, in the name of its owner; needs a reason. A "
                 "schedule that does not overlap refuses while the DAG before has not ended.",
                 "run",
+                makes=True,
             ),
             shell=InShell("submit the DAG of a schedule now", "{0.changed} submitted"),
             bulk=InBulk(

@@ -120,7 +120,7 @@ class TokenList(ListView):
     def post(self, request: Request) -> Response:
         """The answer has its text, which is stored as a hash only.
 
-        A token that makes another one has its scopes, and one for the same user ends no later.
+        A token that makes another one has its scopes; unless it is for a service, it ends no later.
         """
         body = MakeTokenSerializer(data=request.data)
         body.is_valid(raise_exception=True)
@@ -153,7 +153,7 @@ def _check_no_more(made_by: object, user: User, given: dict[str, Any]) -> None:
         return
     require_scopes(made_by, Scope.values if given["scopes"] is None else given["scopes"])
     end, asked = made_by.expires_at, given["expires_at"]
-    if user.pk == made_by.user_id and end is not None and (asked is None or asked > end):
+    if not user.is_service and end is not None and (asked is None or asked > end):
         message = f"must be {end:%Y-%m-%dT%H:%M:%SZ} at the latest, when the token ends by which "
         raise InvalidInput.of(f"{message}it is asked for", field="expires_at")
 

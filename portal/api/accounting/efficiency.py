@@ -14,6 +14,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from portal.api.base import caller, refusals
+from portal.api.chosen_fields import FIELDS
 from portal.shared.efficiency import DEFAULT_DAYS, MAX_DAYS, read_question
 from wms.accounting.accounts import UseBy, UseLine
 
@@ -88,7 +89,8 @@ class Efficiency(APIView):
     def get(self, request: Request) -> Response:
         """Answer with a line for each; most wasted first, days and months latest first."""
         today = timezone.now().astimezone(UTC).date()
-        question = read_question(request.query_params.dict(), today=today)
+        given = {name: each for name, each in request.query_params.items() if name != FIELDS}
+        question = read_question(given, today=today)
         answer = question.answer(caller(request), today=today)
         lines = [
             {

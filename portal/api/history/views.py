@@ -19,6 +19,7 @@ from rest_framework.views import APIView
 
 from matching.round_robin_archives import ARCHIVES
 from portal.api.base import AcceptsAnything, caller, refusals
+from portal.api.chosen_fields import FIELDS
 from portal.api.history.shapes import HistorySerializer, PaneDataSerializer, PaneSerializer
 from portal.history.figures import figure_of
 from portal.history.marks import marks_of
@@ -234,7 +235,7 @@ def _named(answer: HttpResponse, drawn: Drawn, form: str) -> HttpResponse:
 def _unknown(request: Request, known: Collection[str]) -> list[Finding]:
     return [
         Finding(f"unknown; known are {', '.join(sorted(known))}", field=name)
-        for name in sorted(set(request.query_params) - set(known))
+        for name in sorted(set(request.query_params) - set(known) - {FIELDS})
     ]
 
 

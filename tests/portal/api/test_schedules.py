@@ -126,6 +126,20 @@ def test_its_dag_is_submitted_at_once_and_told(alice: APIClient) -> None:
     assert alice.get(f"{URL}?outcome=missed").json()["results"] == []
 
 
+def test_a_repeated_request_with_a_key_submits_one_dag(alice: APIClient) -> None:
+    number = alice.post(URL, _form() | {"allows_overlap": "true"}).json()["id"]
+
+    def run() -> Any:
+        return alice.post(f"{URL}{number}/run/", {"reason": "try it"}, format="json",
+                          headers={"Idempotency-Key": "monday"})  # fmt: skip
+
+    first, second = run(), run()
+
+    assert (first.status_code, second.status_code) == (200, 200)
+    assert second["Idempotency-Replayed"] == "true"
+    assert len(alice.get(f"{URL}{number}/runs/").json()["results"]) == 1
+
+
 def test_labels_and_priority_are_changed(alice: APIClient) -> None:
     number = alice.post(URL, _form()).json()["id"]
 

@@ -86,7 +86,8 @@ def test_a_branch_is_taken_told_of_and_taken_anew_when_the_decision_is_changed(
     assert condition.holds is False
     assert "ExitCode = 1" in condition.reason
     [arc] = [line for line in dot_lines(dag, NOW) if '"A" -> "B"' in line]
-    assert "style=dotted" in arc and 'label="(ExitCode == 0 &&' in arc
+    assert "style=dotted" in arc
+    assert 'label="(ExitCode == 0 &&' in arc
     assert_log_agrees(dag)
 
     # Somebody repairs A by hand and says what it gave: nothing, so C stays the branch.
