@@ -27,7 +27,7 @@ def placement_pages(made: Production) -> dict[str, str]:
     )
     create_storage(spec, actor=SYSTEM)
     pool = Storage.objects.get(name=spec.name)
-    PlacementAllocation.objects.create(
+    allocation = PlacementAllocation.objects.create(
         owner=made.people.alice, name="mc27", host=pool.name, storage=pool, size_bytes=5 * 2**40,
         expires_at=timezone.now() + timedelta(days=3),
     )  # fmt: skip
@@ -43,6 +43,9 @@ def placement_pages(made: Production) -> dict[str, str]:
         )  # fmt: skip
     return {
         "placement-credentials": reverse("web:placement-credentials"),
+        "links": reverse("web:placement-links"),
+        "allocations": reverse("web:allocations"),
+        "allocation": reverse("web:allocation", args=[allocation.pk]),
         "storages": reverse("web:storages"),
         "storage": reverse("web:storage", args=[pool.name]),
         "logical-files": reverse("web:logical-files"),

@@ -34,7 +34,7 @@ NO_PAGES = {
     "web:steer-job", "web:steer-site", "web:steer-error",
     "web:test-queue", "web:remove-placement", "web:drain-pilot", "web:remove-pilot",
     "web:retry-placement", "web:forget-placement-credential", "web:remove-logical-file",
-    "web:forget-replica",
+    "web:forget-replica", "web:release-allocation", "web:efficiency-csv",
     "web:dag-file", "web:dag-picture", "web:dag-export",
     "web:attempt-stream", "web:attempt-file", "web:script-output", "web:pilot-log-file",
     "web:graph-places", "web:graph-states", "web:graph-changes", "web:graph-names",

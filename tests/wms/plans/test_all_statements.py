@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parents[3]
 
 #: Statements that plan tests reach by a function under another name than their own.
 REACHED_BY = {
-    "ADD_USES": "add_uses_of",
+    "ADD_USES": "statement",
     "COUNT_RUNNING": "reached",
     "MOVE_GUARDED": "move",
     "SAMPLE": "explained",

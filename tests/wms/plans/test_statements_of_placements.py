@@ -6,9 +6,10 @@ import pytest
 from django.utils import timezone
 
 from tests import factories
-from tests.wms.plans.query_plans import analyze, explain, rows_read, run, scanned_whole
+from tests.wms.plans.query_plans import analyze, explain, rows_read, run, scanned_whole, written
 from wms.jobs.models import Workspace
 from wms.placement import sql as placement
+from wms.placement.models import PlacementAttempt, PlacementRequest
 from wms.placement.storages.models import Storage
 
 pytestmark = [pytest.mark.django_db, pytest.mark.slow]
@@ -51,3 +52,47 @@ def test_what_is_granted_next_is_found_without_reading_all_that_waits(requests: 
 
     assert not scanned_whole(steps, _TABLE)
     assert rows_read(steps, _TABLE) < 100
+
+
+def test_further_ones_of_a_lane_are_found_by_the_same_indexes(requests: None) -> None:
+    first = PlacementRequest.objects.filter(state="received").order_by("pk")[0]
+    lane = {
+        "owner": first.owner_id,
+        "source": first.source_storage_id or 0,
+        "destination": first.destination_storage_id or 0,
+    }
+
+    steps = explain(
+        placement.FIND_FURTHER, {"now": timezone.now(), "first": first.pk, "most": 31, **lane}
+    )
+
+    assert not scanned_whole(steps, _TABLE)
+    assert rows_read(steps, _TABLE) < 100
+
+
+def test_attempts_that_were_granted_together_are_ended_by_their_ids(requests: None) -> None:
+    now = timezone.now()
+    running = list(PlacementRequest.objects.filter(state="processing").order_by("pk"))
+    others = PlacementRequest.objects.filter(state="completed").values_list("pk", flat=True)
+    PlacementAttempt.objects.bulk_create(
+        PlacementAttempt(request_id=pk, number=1, exit_code=0, started_at=now, ended_at=now)
+        for pk in others
+    )
+    PlacementAttempt.objects.bulk_create(
+        PlacementAttempt(request=each, number=1, lease="mine", started_at=now) for each in running
+    )
+    analyze("placement_placementattempt")
+    count = len(running)
+    ends = {
+        "ids": [each.pk for each in running],
+        "sizes": [1] * count,
+        "began": [now] * count,
+        "ended": [now] * count,
+        "notes": [""] * count,
+        "lease": "mine",
+    }
+
+    steps = explain(placement.END_ATTEMPTS, ends)
+
+    assert not scanned_whole(steps, "placement_placementattempt")
+    assert written(steps, "placement_placementattempt")["Actual Rows"] == count
