@@ -263,3 +263,40 @@ def test_two_at_once_and_a_submission_beside_them_lose_nothing(alice: User) -> N
 
     assert sites_of(ids) == {("CERN",)}
     assert not InputChange.objects.exists()
+
+
+def somebody_waits_for_a_lock() -> bool:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted)")
+        return bool(cursor.fetchone()[0])
+
+
+@pytest.mark.django_db(transaction=True)
+def test_who_has_moved_jobs_leaves_sets_that_get_another_version_meanwhile(alice: User) -> None:
+    # Given: jobs that were moved, which is about to be noted of their set.
+    replica(alice, "/x", "se-uw")
+    ids = submitted(alice, "/x")
+    refresh()
+    InputSet.objects.update(is_moving=True)
+    replica(alice, "/x", "se-cern")
+    refreshing.tell_sets()
+
+    def moved() -> int:
+        try:
+            return refreshing.move_jobs()
+        finally:
+            connection.close()
+
+    # When: somebody resolves it at this moment, and commits once the other one waits, if ever.
+    with ThreadPoolExecutor(1) as pool:
+        with transaction.atomic():
+            refreshing.resolve_sets()
+            other = pool.submit(moved)
+            while not (other.done() or somebody_waits_for_a_lock()):
+                pass
+        assert other.result() == 0
+
+    # Then: the jobs follow this version too.
+    assert InputSet.objects.get().is_moving
+    refresh()
+    assert sites_of(ids) == {("CERN", "UW")}

@@ -144,11 +144,22 @@ def move_jobs() -> int:
         with transaction.atomic():
             move_waiting(found)
         left = _outdated(set_ids).filter(job_id__in=found).count()
-    still = _outdated(set_ids).filter(input_set_id=OuterRef("pk"))
-    InputSet.objects.filter(pk__in=set_ids, is_moving=True).exclude(Exists(still)).update(
-        is_moving=False
-    )
+    _settle(set_ids)
     return len(found) - left
+
+
+@transaction.atomic
+def _settle(set_ids: Sequence[int]) -> None:
+    """Note of these sets that no job of an earlier version waits any more, where that is so.
+
+    The look is under the lock, in a statement of its own: a set may have got another version while
+    jobs were moved, for which one statement that waited for that would not look. Sets that are
+    being resolved or joined by at this moment are left for the next time.
+    """
+    moving = InputSet.objects.filter(pk__in=set_ids, is_moving=True).order_by("pk")
+    locked = list(moving.select_for_update(skip_locked=True).values_list("pk", flat=True))
+    still = _outdated(locked).filter(input_set_id=OuterRef("pk"))
+    InputSet.objects.filter(pk__in=locked).exclude(Exists(still)).update(is_moving=False)
 
 
 def _outdated(set_ids: Sequence[int]) -> QuerySet[WaitingJob]:
