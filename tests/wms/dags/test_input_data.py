@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -16,16 +17,17 @@ from matching.negotiation.unmatched_reasons import Kind
 from tests.factories import SYSTEM
 from tests.matching.matchmaking import match as decided
 from tests.matching.matchmaking import offer, request
-from tests.wms.dags.driving import NOW, advance, claim_one, match, states
+from tests.wms.dags.driving import NOW, advance, claim_one, match, run_all, states
 from tests.wms.dags.test_needs import sub
 from tests.wms.placement.conftest import configure, pool  # noqa: F401 - fixtures
 from tests.wms.placement.replicas import bring_near, lose, replica, storage
 from wms.core.models import User
 from wms.dags.negotiation import cycle as negotiation
 from wms.dags.reading.input_sets import inputs_of_dag
+from wms.dags.services.nodes import rerun_nodes
 from wms.explain.answers import answer_for_dag, answer_for_job
 from wms.jobs.input_data import refreshing
-from wms.jobs.models import InputSet, Job
+from wms.jobs.models import InputChange, InputSet, Job
 from wms.placement import runner
 from wms.placement.storages.services import StorageSpec, create_storage
 
@@ -254,3 +256,71 @@ def test_equal_ads_whose_data_are_at_different_sites_get_these_sites() -> None:
 
     assert {each.dag_id: each.site_id for each in decision.matches} == {1: 2, 2: 1}
     assert decision.unmatched[3].kind is Kind.NODES
+
+
+def an_hour_later() -> None:
+    refreshing.run_cycle(timezone.now() + refreshing.RENEWED_AFTER + timedelta(seconds=1))
+    refresh()
+
+
+@pytest.fixture
+def ended(sites: None, submit: Make, alice: User) -> Any:
+    """A DAG that has ended an hour ago, and whose input was at site-a."""
+    replica(alice, "/x", "se-a")
+    dag = run_all(match(submit(ONE, files=wants("/x"))))
+    assert dag.state == "completed"
+    an_hour_later()
+    return dag
+
+
+def test_sets_of_dags_that_have_ended_are_renewed_and_told_no_more(ended: Any, alice: User) -> None:
+    of_dag = InputSet.objects.filter(is_of_dag=True)
+    resolved_at = of_dag.get().resolved_at
+
+    an_hour_later()
+    replica(alice, "/x", "se-b")
+    bring_near("se-b", "site-b")
+    refreshing.tell_sets()
+
+    assert not InputChange.objects.filter(input_set_id__isnull=False).exists()
+    assert of_dag.get().resolved_at == resolved_at
+    assert inputs_of_dag(ended) == []
+
+
+def test_sets_of_dags_that_go_on_are_renewed(sites: None, submit: Make, alice: User) -> None:
+    replica(alice, "/x", "se-a")
+    submit(ONE, files=wants("/x"))
+    refresh()
+    before = InputSet.objects.get()
+
+    an_hour_later()
+
+    after = InputSet.objects.get()
+    assert after.resolved_at > before.resolved_at
+    assert (after.key, after.is_asleep) == (before.key, False)
+
+
+def test_a_dag_that_wants_what_one_that_has_ended_did_is_near_where_it_is_now(
+    ended: Any, submit: Make, alice: User
+) -> None:
+    lose("/x", "se-a")
+    replica(alice, "/x", "se-b")
+
+    dag = submit(ONE, files=wants("/x"))
+
+    assert dag.near_inputs_id != ended.near_inputs_id
+    assert match(dag).site.name == "site-b"
+
+
+def test_a_dag_that_is_reopened_follows_its_inputs_again(ended: Any, alice: User) -> None:
+    lose("/x", "se-a")
+    replica(alice, "/x", "se-b")
+    refresh()
+
+    rerun_nodes(ended.pk, ["A"], actor=SYSTEM, reason="test")
+    refresh()
+    assert inputs_of_dag(ended)[0].sites == ["site-b"]
+
+    replica(alice, "/x", "se-a")
+    refresh()
+    assert inputs_of_dag(ended)[0].sites == ["site-a", "site-b"]

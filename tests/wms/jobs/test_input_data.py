@@ -224,6 +224,18 @@ def test_a_change_of_which_many_sets_hear_is_followed_in_parts(
     assert not InputChange.objects.exists()
 
 
+def test_sets_are_resolved_by_no_more_names_at_once_than_fit(
+    alice: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(refreshing, "_NAMES_AT_ONCE", 3)
+    for number in range(3):
+        submitted(alice, "/common", f"/{number}")
+    submitted(alice, *(f"/of/many/{number}" for number in range(10)))
+
+    assert [refreshing.resolve_sets() for _ in range(4)] == [2, 2, 0, 0]
+    assert not InputChange.objects.filter(input_set_id__isnull=False).exists()
+
+
 def test_sets_that_no_job_waits_by_are_removed_after_a_time(alice: User) -> None:
     replica(alice, "/x", "se-uw")
     replica(alice, "/y", "se-uw")

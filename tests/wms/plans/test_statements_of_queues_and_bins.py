@@ -76,7 +76,7 @@ def test_sets_of_inputs_are_locked_by_their_keys_and_found_by_names() -> None:
     analyze("jobs_inputset")
 
     locked = explain(jobs.LOCK_INPUT_SETS, [["key5", "key17"]])
-    named = InputSet.objects.filter(names__overlap=["/7"]).order_by("pk")[:100]
+    named = InputSet.objects.filter(is_asleep=False, names__overlap=["/7"]).order_by("pk")[:100]
     sql, values = named.query.sql_with_params()
     found = explain(sql, list(values))
 

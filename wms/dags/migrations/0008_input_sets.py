@@ -47,4 +47,20 @@ class Migration(migrations.Migration):
                 to="jobs.inputset",
             ),
         ),
+        migrations.AddIndex(
+            model_name="dag",
+            index=models.Index(
+                condition=models.Q(("near_inputs__isnull", False), ("ended_at", None)),
+                fields=["near_inputs"],
+                name="open_dag_by_near_inputs",
+            ),
+        ),
+        migrations.AddIndex(
+            model_name="dag",
+            index=models.Index(
+                condition=models.Q(("far_inputs__isnull", False), ("ended_at", None)),
+                fields=["far_inputs"],
+                name="open_dag_by_far_inputs",
+            ),
+        ),
     ]

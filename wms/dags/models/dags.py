@@ -149,7 +149,7 @@ class Dag(models.Model):
         db_default=models.Value([], ArrayField(models.CharField())),
         help_text="The name of one node that has it, for each of these needs.",
     )
-    # Sets of DAGs are never deleted, so nobody has to look for these.
+    # Sets of DAGs are never deleted, nor are DAGs, so nobody has to look for these.
     near_inputs = models.ForeignKey(
         "jobs.InputSet",
         null=True,
@@ -292,6 +292,15 @@ class Dag(models.Model):
                 name="dag_with_ready_nodes",
             ),
             GinIndex(fields=["labels"], name="dag_by_label"),
+            # Whose sets of inputs are kept up to date: few beside all that have ended.
+            *(
+                models.Index(
+                    fields=[name],
+                    condition=models.Q((f"{name}__isnull", False), ("ended_at", None)),
+                    name=f"open_dag_by_{name}",
+                )
+                for name in ("near_inputs", "far_inputs")
+            ),
         ]
         constraints = [
             models.CheckConstraint(

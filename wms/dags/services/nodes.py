@@ -40,6 +40,7 @@ from wms.dags.states import (
     NodeKind,
     NodeState,
 )
+from wms.jobs.input_data.changes import note_sets
 
 #: Limit of nodes in one request.
 MAX_NODES = 10_000
@@ -295,6 +296,8 @@ def _reopen(round_: Round, actor: Actor, reason: str) -> None:
             ended_at=None,
             **lifecycle.UNBOUND,
         )
+    # They may sleep.
+    note_sets([pk for pk in (dag.near_inputs_id, dag.far_inputs_id) if pk is not None])
 
 
 def _update_dependencies(round_: Round, moved: Collection[int]) -> None:

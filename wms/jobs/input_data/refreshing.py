@@ -11,6 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
+from itertools import accumulate
 from typing import Any, Final
 
 from django.db import transaction
@@ -19,6 +20,7 @@ from django.db.models.functions import Now
 
 from wms.jobs.input_data.changes import note_sets
 from wms.jobs.input_data.sets import columns_of, wants_of
+from wms.jobs.input_data.sleeping import put_to_sleep, wake
 from wms.jobs.input_data.wanted import locate
 from wms.jobs.models import InputChange, InputSet
 from wms.jobs.operations import move_waiting
@@ -28,10 +30,12 @@ from wms.taskqueues.models import WaitingJob
 _TOLD_AT_ONCE: Final = 200
 _SETS_TOLD: Final = 2000
 _RESOLVED_AT_ONCE: Final = 500
+#: Names of sets that are resolved at once: those of a few DAGs, or of very many jobs.
+_NAMES_AT_ONCE: Final = 20_000
 _MOVED_AT_ONCE: Final = 1000
 _REMOVED_AT_ONCE: Final = 1000
-#: Sets that jobs wait by are resolved so often without any change, and others removed: who may see
-#: a file is told by no change.
+#: Sets that jobs wait by or open DAGs name are resolved so often without any change, and others
+#: removed or put to sleep: who may see a file is told by no change.
 RENEWED_AFTER: Final = timedelta(hours=1)
 _RENEWED_AT_ONCE: Final = 200
 #: A cycle leaves the rest to the next one after so long.
@@ -77,7 +81,7 @@ def tell_sets() -> int:
         for each in changes
         if bool(each.name) == bool(first.name) and each.after == first.after
     ]
-    concerned = InputSet.objects.filter(pk__gt=first.after).order_by("pk")
+    concerned = InputSet.objects.filter(is_asleep=False, pk__gt=first.after).order_by("pk")
     if first.name:
         concerned = concerned.filter(names__overlap=[each.name for each in alike])
     set_ids = list(concerned.values_list("pk", flat=True)[:_SETS_TOLD])
@@ -92,25 +96,40 @@ def tell_sets() -> int:
 
 @transaction.atomic
 def resolve_sets() -> int:
-    """Resolve sets that were told to; how many changes that were. Jobs are moved afterwards."""
+    """Resolve sets that were told to; how many changes that were. Jobs are moved afterwards.
+
+    A set of DAGs that have all ended is put to sleep instead.
+    """
     noted = InputChange.objects.filter(input_set_id__isnull=False).order_by("pk")
     rows = list(noted.values_list("pk", "input_set_id")[:_RESOLVED_AT_ONCE])
     if not rows:
         return 0
-    wanted_ids = {set_id for _, set_id in rows if set_id is not None}
-    sets = InputSet.objects.filter(pk__in=wanted_ids).order_by("pk")
+    noted_ids = {set_id for _, set_id in rows if set_id is not None}
+    sets = InputSet.objects.filter(pk__in=noted_ids).order_by("pk")
     # Those that a job joins by at this moment are left for the next time.
-    locked = list(sets.select_related("owner").select_for_update(skip_locked=True, of=("self",)))
+    free = sets.select_for_update(skip_locked=True).values_list("pk", "name_count")
+    locked = _first_of(list(free))
     there = set(sets.values_list("pk", flat=True))
+    kept = locked - put_to_sleep(locked)
+    wake(kept)
     # Read under the lock: what was noted before it is followed by this.
-    found = zip(locked, map(columns_of, locate(wants_of(locked))), strict=True)
+    resolved = list(sets.filter(pk__in=kept).select_related("owner"))
+    found = zip(resolved, map(columns_of, locate(wants_of(resolved))), strict=True)
     changed = [each for each, columns in found if take_over(each, columns)]
     InputSet.objects.bulk_update(changed, TAKEN_OVER, batch_size=500)
-    InputSet.objects.filter(pk__in=[each.pk for each in locked]).update(resolved_at=Now())
-    left = there - {each.pk for each in locked}
+    InputSet.objects.filter(pk__in=kept).update(resolved_at=Now())
+    left = there - locked
     done = [pk for pk, set_id in rows if set_id not in left]
     InputChange.objects.filter(pk__in=done).delete()
     return len(done)
+
+
+def _first_of(counted: Sequence[tuple[int, int]]) -> set[int]:
+    """The first of these sets, each with its number of names, that have so many names together as
+    are resolved at once; one at least.
+    """
+    before = accumulate((count for _, count in counted), initial=0)
+    return {pk for (pk, _), names in zip(counted, before, strict=False) if names < _NAMES_AT_ONCE}
 
 
 def take_over(row: InputSet, columns: Mapping[str, Any]) -> bool:
@@ -172,7 +191,8 @@ def _outdated(set_ids: Sequence[int]) -> QuerySet[WaitingJob]:
 
 def renew_old(now: datetime) -> int:
     """Have sets resolved that were not for long; how many."""
-    old = InputSet.objects.filter(resolved_at__lt=now - RENEWED_AFTER).order_by("resolved_at")
+    awake = InputSet.objects.filter(is_asleep=False)
+    old = awake.filter(resolved_at__lt=now - RENEWED_AFTER).order_by("resolved_at")
     asked = InputChange.objects.filter(input_set_id=OuterRef("pk"))
     set_ids = list(old.exclude(Exists(asked)).values_list("pk", flat=True)[:_RENEWED_AT_ONCE])
     note_sets(set_ids)
@@ -186,7 +206,8 @@ def remove_unused(now: datetime) -> int:
     The second look is under the lock, which a job that joins by a set would have.
     """
     used = WaitingJob.objects.filter(input_set_id=OuterRef("pk"))
-    old = InputSet.objects.filter(is_of_dag=False, resolved_at__lt=now - RENEWED_AFTER)
+    of_jobs = InputSet.objects.filter(is_of_dag=False, is_asleep=False)
+    old = of_jobs.filter(resolved_at__lt=now - RENEWED_AFTER)
     unused = old.exclude(Exists(used)).order_by("resolved_at")
     locked = list(
         unused.select_for_update(skip_locked=True).values_list("pk", flat=True)[:_REMOVED_AT_ONCE]

@@ -61,13 +61,25 @@ class Migration(migrations.Migration):
                 (
                     "key",
                     models.CharField(
-                        help_text="SHA-256 of what is wanted.", max_length=64, unique=True
+                        blank=True,
+                        help_text="SHA-256 of what is wanted; none: nobody joins by it any more.",
+                        max_length=64,
+                        null=True,
+                        unique=True,
                     ),
                 ),
                 (
                     "names",
                     django.contrib.postgres.fields.ArrayField(
                         base_field=models.CharField(max_length=1000), size=None
+                    ),
+                ),
+                (
+                    "name_count",
+                    models.GeneratedField(
+                        db_persist=True,
+                        expression=models.Func("names", function="cardinality"),
+                        output_field=models.IntegerField(),
                     ),
                 ),
                 (
@@ -96,6 +108,14 @@ class Migration(migrations.Migration):
                         db_default=False,
                         default=False,
                         help_text="All nodes of a DAG want them together.",
+                    ),
+                ),
+                (
+                    "is_asleep",
+                    models.BooleanField(
+                        db_default=False,
+                        default=False,
+                        help_text="No DAG that is open names it: it is not kept.",
                     ),
                 ),
                 (
@@ -162,9 +182,15 @@ class Migration(migrations.Migration):
             options={
                 "indexes": [
                     django.contrib.postgres.indexes.GinIndex(
-                        fields=["names"], name="input_set_by_name"
+                        condition=models.Q(("is_asleep", False)),
+                        fields=["names"],
+                        name="input_set_by_name",
                     ),
-                    models.Index(fields=["resolved_at"], name="input_set_by_time"),
+                    models.Index(
+                        condition=models.Q(("is_asleep", False)),
+                        fields=["resolved_at"],
+                        name="input_set_by_time",
+                    ),
                     models.Index(
                         condition=models.Q(("is_moving", True)),
                         fields=["id"],

@@ -18,7 +18,13 @@ class InputSet(models.Model):
     TaskQueue. `version` rises when the sites change: jobs that wait by an earlier one are moved.
     """
 
-    key = models.CharField(max_length=64, unique=True, help_text="SHA-256 of what is wanted.")
+    key = models.CharField(
+        max_length=64,
+        unique=True,
+        null=True,
+        blank=True,
+        help_text="SHA-256 of what is wanted; none: nobody joins by it any more.",
+    )
     # As that of a job: sets are found by their keys alone.
     owner = models.ForeignKey(
         settings.AUTH_USER_MODEL,
@@ -28,6 +34,12 @@ class InputSet(models.Model):
         db_constraint=False,
     )
     names = ArrayField(models.CharField(max_length=1000))
+    # A DAG may have thousands, which are not read to be counted.
+    name_count = models.GeneratedField(
+        expression=models.Func("names", function="cardinality"),
+        output_field=models.IntegerField(),
+        db_persist=True,
+    )
     is_anywhere = models.BooleanField(
         default=False, db_default=False, help_text="They may be fetched from afar."
     )
@@ -41,6 +53,9 @@ class InputSet(models.Model):
     )
     is_of_dag = models.BooleanField(
         default=False, db_default=False, help_text="All nodes of a DAG want them together."
+    )
+    is_asleep = models.BooleanField(
+        default=False, db_default=False, help_text="No DAG that is open names it: it is not kept."
     )
     sites = ArrayField(
         models.CharField(max_length=64), null=True, help_text="Empty list: none; null: any."
@@ -60,8 +75,15 @@ class InputSet(models.Model):
 
     class Meta:
         indexes = [
-            GinIndex(fields=["names"], name="input_set_by_name"),
-            models.Index(fields=["resolved_at"], name="input_set_by_time"),
+            # Without those of all DAGs that have ended.
+            GinIndex(
+                fields=["names"], condition=models.Q(is_asleep=False), name="input_set_by_name"
+            ),
+            models.Index(
+                fields=["resolved_at"],
+                condition=models.Q(is_asleep=False),
+                name="input_set_by_time",
+            ),
             # Few, and for seconds.
             models.Index(
                 fields=["id"], condition=models.Q(is_moving=True), name="input_set_moving"
