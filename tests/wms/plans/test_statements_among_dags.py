@@ -5,14 +5,24 @@ from __future__ import annotations
 from itertools import pairwise
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from psycopg.types.json import Jsonb
 
 from tests.wms.dags.driving import NOW
-from tests.wms.plans.query_plans import analyze, explain, rows_read, run, scanned_whole
+from tests.wms.plans.query_plans import (
+    analyze,
+    explain,
+    indexes,
+    rows_read,
+    run,
+    scanned_whole,
+)
 from wms.dags.exports import sql as exports
 from wms.dags.models import Dag, Node
 from wms.dags.negotiation import sql as negotiation
 from wms.dags.reading import sql as reading
+from wms.dags.reading.input_sets import sets_of_open_dags
 
 pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
@@ -97,3 +107,21 @@ def test_earlier_attempts_are_counted_in_the_events_of_earlier_runs_alone(
     for table in ("dags_dag", "dags_nodeevent"):
         assert not scanned_whole(steps, table)
         assert rows_read(steps, table) < 10
+
+
+def test_sets_of_inputs_of_open_dags_are_found_without_dags_that_have_ended(
+    idle_dags: list[int],
+) -> None:
+    last = idle_dags[-1]
+    run("UPDATE dags_dag SET near_inputs_id = id % 100, far_inputs_id = id % 100")
+    run("UPDATE dags_dag SET state = 'completed', ended_at = now() WHERE id > %s", [last])
+    analyze("dags_dag")
+
+    with CaptureQueriesContext(connection) as queries:
+        found = sets_of_open_dags([last % 100, 200])
+    [statement] = queries.captured_queries
+    steps = explain(statement["sql"], [])
+
+    assert found == {last % 100}
+    assert {"open_dag_by_near_inputs", "open_dag_by_far_inputs"} <= indexes(steps)
+    assert rows_read(steps, "dags_dag") <= 2 * 2
