@@ -18,8 +18,10 @@ from wms.core.actors import Actor
 from wms.core.models import User
 from wms.explain.answers import answer_for_job
 from wms.jobs import operations
+from wms.jobs.attempts.rescheduling import MOST_FREE_ATTEMPTS
 from wms.jobs.binding.scopes import NOWHERE
 from wms.jobs.input_data import refreshing
+from wms.jobs.input_data.returning import wait_for_inputs
 from wms.jobs.models import InputChange, InputSet, Job
 from wms.jobs.operations import create_workspace, submit_jobs
 from wms.jobs.specs import JobSpec
@@ -248,6 +250,31 @@ def test_sets_that_no_job_waits_by_are_removed_after_a_time(alice: User) -> None
     refreshing.run_cycle(timezone.now() + refreshing.RENEWED_AFTER + timedelta(seconds=1))
 
     assert [each.names for each in InputSet.objects.all()] == [["/x"]]
+
+
+def returned_as(job_id: int, attempt_number: int) -> int:
+    """How many attempts a job may have after one of this number was not run for want of inputs."""
+    Job.objects.filter(pk=job_id).update(attempt_number=attempt_number - 1, max_attempts=2000)
+    claimed = taskqueues.claim(Resource(site="UW", **ANYTHING))
+    assert claimed is not None
+    attempt = operations.bind_to_pilot(
+        claimed, pilot_id=1, site_name="UW", host="h", free_cores=1, actor=SYSTEM
+    )
+    assert attempt is not None
+    lose("/x", "se-uw")
+    wait_for_inputs(attempt, actor=SYSTEM, reason="test")
+    return Job.objects.get(pk=job_id, state="waiting").max_attempts
+
+
+def test_a_job_whose_inputs_went_pays_no_attempt_but_after_very_many(alice: User) -> None:
+    replica(alice, "/x", "se-uw")
+    [job_id] = submitted(alice, "/x")
+
+    assert returned_as(job_id, 1) == 2001
+
+    replica(alice, "/x", "se-uw")
+    refresh()
+    assert returned_as(job_id, MOST_FREE_ATTEMPTS) == 2000
 
 
 @pytest.mark.django_db(transaction=True)

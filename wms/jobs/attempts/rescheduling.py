@@ -29,7 +29,8 @@ from wms.jobs.states import JobCause
 
 _REQUEUER = Actor.system("rescheduled-jobs")
 _REQUEUED_AT_ONCE = 1000
-#: A job that was pre-empted so often pays for the next time with one of its attempts.
+#: A job that was pre-empted, or given back for want of inputs, so often pays for the next time with
+#: one of its attempts.
 MOST_FREE_ATTEMPTS = 1000
 
 
