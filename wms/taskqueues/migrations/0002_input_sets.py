@@ -21,12 +21,4 @@ class Migration(migrations.Migration):
                 db_default=0, default=0, help_text="The version of this set by which it waits here."
             ),
         ),
-        migrations.AddIndex(
-            model_name="waitingjob",
-            index=models.Index(
-                condition=models.Q(("input_set_id__isnull", False)),
-                fields=["input_set_id", "job_id"],
-                name="waiting_by_inputs",
-            ),
-        ),
     ]
