@@ -22,7 +22,7 @@ from wms.jobs.input_data.changes import note_sets
 from wms.jobs.input_data.sets import columns_of, wants_of
 from wms.jobs.input_data.sleeping import put_to_sleep, wake
 from wms.jobs.input_data.wanted import locate
-from wms.jobs.models import InputChange, InputSet
+from wms.jobs.models import InputChange, InputSet, ResolvedSet
 from wms.jobs.operations import move_waiting
 from wms.taskqueues.models import WaitingJob
 
@@ -117,7 +117,12 @@ def resolve_sets() -> int:
     found = zip(resolved, map(columns_of, locate(wants_of(resolved))), strict=True)
     changed = [each for each, columns in found if take_over(each, columns)]
     InputSet.objects.bulk_update(changed, TAKEN_OVER, batch_size=500)
-    InputSet.objects.filter(pk__in=kept).update(resolved_at=Now())
+    ResolvedSet.objects.bulk_create(
+        [ResolvedSet(input_set=each, resolved_at=Now()) for each in resolved],
+        update_conflicts=True,
+        unique_fields=["input_set"],
+        update_fields=["resolved_at"],
+    )
     left = there - locked
     done = [pk for pk, set_id in rows if set_id not in left]
     InputChange.objects.filter(pk__in=done).delete()
@@ -191,8 +196,7 @@ def _outdated(set_ids: Sequence[int]) -> QuerySet[WaitingJob]:
 
 def renew_old(now: datetime) -> int:
     """Have sets resolved that were not for long; how many."""
-    awake = InputSet.objects.filter(is_asleep=False)
-    old = awake.filter(resolved_at__lt=now - RENEWED_AFTER).order_by("resolved_at")
+    old = ResolvedSet.objects.filter(resolved_at__lt=now - RENEWED_AFTER).order_by("resolved_at")
     asked = InputChange.objects.filter(input_set_id=OuterRef("pk"))
     set_ids = list(old.exclude(Exists(asked)).values_list("pk", flat=True)[:_RENEWED_AT_ONCE])
     note_sets(set_ids)
@@ -206,12 +210,11 @@ def remove_unused(now: datetime) -> int:
     The second look is under the lock, which a job that joins by a set would have.
     """
     used = WaitingJob.objects.filter(input_set_id=OuterRef("pk"))
-    of_jobs = InputSet.objects.filter(is_of_dag=False, is_asleep=False)
-    old = of_jobs.filter(resolved_at__lt=now - RENEWED_AFTER)
-    unused = old.exclude(Exists(used)).order_by("resolved_at")
-    locked = list(
-        unused.select_for_update(skip_locked=True).values_list("pk", flat=True)[:_REMOVED_AT_ONCE]
-    )
+    of_jobs = InputSet.objects.filter(is_of_dag=False)
+    old = of_jobs.filter(resolution__resolved_at__lt=now - RENEWED_AFTER)
+    unused = old.exclude(Exists(used)).order_by("resolution__resolved_at")
+    free = unused.select_for_update(skip_locked=True, of=("self",)).values_list("pk", flat=True)
+    locked = list(free[:_REMOVED_AT_ONCE])
     if not locked:
         return 0
     removed, _ = InputSet.objects.filter(pk__in=locked).exclude(Exists(used)).delete()

@@ -19,8 +19,8 @@ def wait_for_inputs(attempt: Attempt, *, actor: Actor, reason: str) -> None:
     """Let the job wait again, for a replica of its inputs; the attempt is not run.
 
     It costs the job none of its attempts, unless it has had very many, or its set is held by
-    somebody else at this moment, so that it may be claimed again before that is known. Nothing happens when the job has gone on
-    to another attempt meanwhile.
+    somebody else at this moment, so that it may be claimed again before that is known. Nothing
+    happens when the job has gone on to another attempt meanwhile.
     """
     job = Job.objects.select_for_update(of=("self",)).select_related("owner", "description")
     found = job.get(pk=attempt.job_id)

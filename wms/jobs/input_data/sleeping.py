@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection
 from typing import TypeAlias
 
 from wms.jobs.input_data.changes import note_sets
-from wms.jobs.models import InputSet
+from wms.jobs.models import InputSet, ResolvedSet
 
 #: Those of the sets with these ids that open DAGs name.
 Finder: TypeAlias = Callable[[Collection[int]], set[int]]
@@ -35,6 +35,7 @@ def put_to_sleep(set_ids: Collection[int]) -> set[int]:
     [finder] = _finders
     unused = of_dags - finder(of_dags)
     rows.filter(pk__in=unused, is_asleep=False).update(is_asleep=True, key=None)
+    ResolvedSet.objects.filter(pk__in=unused).delete()
     return unused
 
 

@@ -165,10 +165,6 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 (
-                    "resolved_at",
-                    models.DateTimeField(db_default=django.db.models.functions.datetime.Now()),
-                ),
-                (
                     "owner",
                     models.ForeignKey(
                         db_constraint=False,
@@ -187,11 +183,6 @@ class Migration(migrations.Migration):
                         name="input_set_by_name",
                     ),
                     models.Index(
-                        condition=models.Q(("is_asleep", False)),
-                        fields=["resolved_at"],
-                        name="input_set_by_time",
-                    ),
-                    models.Index(
                         condition=models.Q(("is_moving", True)),
                         fields=["id"],
                         name="input_set_moving",
@@ -203,6 +194,28 @@ class Migration(migrations.Migration):
                         name="input_set_cause_known",
                     )
                 ],
+            },
+        ),
+        migrations.CreateModel(
+            name="ResolvedSet",
+            fields=[
+                (
+                    "input_set",
+                    models.OneToOneField(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        primary_key=True,
+                        related_name="resolution",
+                        serialize=False,
+                        to="jobs.inputset",
+                    ),
+                ),
+                (
+                    "resolved_at",
+                    models.DateTimeField(db_default=django.db.models.functions.datetime.Now()),
+                ),
+            ],
+            options={
+                "indexes": [models.Index(fields=["resolved_at"], name="resolved_set_by_time")],
             },
         ),
     ]

@@ -12,7 +12,7 @@ from wms.jobs.models.attempts import (
 from wms.jobs.models.clusters import Cluster, ClusterEvent, ClusterFault, ClusterTable
 from wms.jobs.models.contents import Blob, StoredBytes, Workspace
 from wms.jobs.models.descriptions import JobDescription
-from wms.jobs.models.input_sets import InputChange, InputSet
+from wms.jobs.models.input_sets import InputChange, InputSet, ResolvedSet
 from wms.jobs.models.jobs import Job, JobEvent, LoggedJobEvent
 from wms.jobs.models.limits import RunningLimit
 from wms.jobs.models.outputs import OutputBytes, OutputLease
@@ -38,6 +38,7 @@ __all__ = [
     "LoggedJobEvent",
     "OutputBytes",
     "OutputLease",
+    "ResolvedSet",
     "ResumableUpload",
     "RunningLimit",
     "SiteScope",

@@ -71,18 +71,12 @@ class InputSet(models.Model):
     is_moving = models.BooleanField(
         default=False, db_default=False, help_text="Jobs that wait by an earlier version may be."
     )
-    resolved_at = models.DateTimeField(db_default=Now())
 
     class Meta:
         indexes = [
             # Without those of all DAGs that have ended.
             GinIndex(
                 fields=["names"], condition=models.Q(is_asleep=False), name="input_set_by_name"
-            ),
-            models.Index(
-                fields=["resolved_at"],
-                condition=models.Q(is_asleep=False),
-                name="input_set_by_time",
             ),
             # Few, and for seconds.
             models.Index(
@@ -97,6 +91,25 @@ class InputSet(models.Model):
 
     def __str__(self) -> str:
         return f"input set {self.pk}"
+
+
+class ResolvedSet(models.Model):
+    """A set that is kept up to date, with when it was resolved.
+
+    Apart from the set, since an indexed column that changes has PostgreSQL write the indexes of a
+    row anew, that of thousands of names among them.
+    """
+
+    input_set = models.OneToOneField(
+        InputSet, primary_key=True, on_delete=models.CASCADE, related_name="resolution"
+    )
+    resolved_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        indexes = [models.Index(fields=["resolved_at"], name="resolved_set_by_time")]
+
+    def __str__(self) -> str:
+        return f"resolution of input set {self.pk}"
 
 
 class InputChange(models.Model):
