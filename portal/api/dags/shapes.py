@@ -213,8 +213,8 @@ class DagDetailSerializer(DagSerializer):
         help_text="Where pilots draw its jobs, if each is bound by its claim; else null."
     )
     inputs = serializers.SerializerMethodField(
-        help_text="Input data of its nodes, as far as they were known when it was submitted. They are "
-        "not followed any more, and left out, from an hour after its end."
+        help_text="Input data of its nodes, as far as they were known when it was submitted. They "
+        "are not followed any more, and are left out, at the latest an hour after its end."
     )
 
     class Meta(DagSerializer.Meta):
