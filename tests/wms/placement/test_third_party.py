@@ -107,6 +107,20 @@ def test_a_copy_that_broke_off_fails_and_one_that_never_began_is_streamed(copy, 
     assert "the disk is full" in never.note
 
 
+@pytest.mark.parametrize("silence", ["waits", "breaks off", "begins"])
+def test_a_copy_of_which_a_server_does_not_tell_is_streamed(copy, ends, configure, pool, silence):
+    if silence == "waits":
+        configure(ROOTS=[str(pool)], ALLOWED=["127.0.0.0/8"], STALL_S=0.5)
+    ends[1].silence = silence
+
+    attempt = copy(GOOD)
+
+    assert (attempt.exit_code, ends[1].files) == (0, {"/d/y": X}), attempt.message
+    assert attempt.note.startswith("streamed, because")
+    # The source was not asked as well: both would write under one name.
+    assert "COPY" not in [method for method, _, _ in ends[0].requests]
+
+
 def test_a_file_is_copied_within_one_server(transfer, pool, ends):
     first, _ = ends
     at = f"dav://127.0.0.1:{first.port}"

@@ -48,6 +48,10 @@ class Unable(Exception):
     """The servers do not copy this file by themselves, and why."""
 
 
+class _Silent(Unable):
+    """A server may be copying and does not tell: nobody else may write under the same name."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Copy:
     """A copy that is to be made: `temporary` is the name under which it comes."""
@@ -113,6 +117,8 @@ def _carry_out(client: Client, task: TransferTask, copy: _Copy) -> str:
     for how, way in ways.items():
         try:
             way(client, task, copy)
+        except _Silent as error:
+            raise Unable("; ".join([*refusals, str(error)])) from None
         except Unable as error:
             refusals.append(str(error))
         else:
@@ -191,12 +197,21 @@ def _ask(
     """Ask a server for the copy and follow it to its end. Raises Unable and ModuleFailed."""
     # What servers of grids understand: no certificate of the user is handed on.
     sent = {"Credential": "none", "X-No-Delegate": "true", "Overwrite": "T", **headers}
-    answer = client.ask("COPY", active, sent)
+    try:
+        answer = client.ask("COPY", active, sent)
+    except (OSError, http.client.HTTPException, ModuleFailed) as error:
+        if isinstance(error, ModuleFailed) and error.exit_code != FAILED:
+            raise
+        # Servers that answer when the copy is there say nothing before, however long it takes.
+        told = str(error) or type(error).__name__
+        raise _Silent(f"{active.host} did not answer to COPY: {told}") from None
     if answer.status not in (200, 201, 202, 204):
         answer.read(ANSWER_BYTES)
         raise Unable(f"{active.host} answered {answer.status} to COPY")
     if answer.getheader("Content-Type", "").partition(";")[0].strip() == _MARKERS:
         _follow(task, copy, active, answer)
+    elif answer.status == http.client.ACCEPTED:
+        raise _Silent(f"{active.host} does not tell how far its copy is")
     else:
         answer.read(ANSWER_BYTES)
 
@@ -204,30 +219,61 @@ def _ask(
 def _follow(
     task: TransferTask, copy: _Copy, active: Endpoint, answer: http.client.HTTPResponse
 ) -> None:
-    """Read how far the server is, to the end that it tells."""
-    moved, stalls_at = 0, time.monotonic() + task.conf.stall_s
-    for line in _lines(answer):
-        task.pulse()
+    """Read how far the server is, to the end that it tells.
+
+    Raises ModuleFailed, or Unable where nothing was moved.
+    """
+    progress = _Progress(active.host, copy.most_bytes, task.conf.stall_s)
+    told = f"{active.host} did not tell the end"
+    try:
+        for line in _lines(answer):
+            task.pulse()
+            if progress.has_ended(line):
+                return
+            if time.monotonic() > progress.stalls_at:
+                told = f"nothing moved for {task.conf.stall_s:g} s"
+                break
+    except (OSError, http.client.HTTPException) as error:
+        told = f"{active.host} told no more: {str(error) or type(error).__name__}"
+    if not progress.moved:
+        raise _Silent(told)
+    raise ModuleFailed(FAILED, f"{told}, after {progress.moved} bytes")
+
+
+class _Progress:
+    """Bytes that a server has moved, as it tells line by line."""
+
+    def __init__(self, host: str, most_bytes: int, stall_s: float) -> None:
+        self._host, self._most_bytes, self._stall_s = host, most_bytes, stall_s
+        self.moved, self.stalls_at = 0, time.monotonic() + stall_s
+
+    def has_ended(self, line: str) -> bool:
+        """Whether the copy is there, by this line. Raises Unable and ModuleFailed."""
         name, _, value = (part.strip() for part in line.partition(":"))
-        if name.lower() == "success":
-            return
         if name.lower() == "failure":
-            told = f"{active.host}: {value or 'it failed'}"[:300]
-            raise ModuleFailed(FAILED, told) if moved else Unable(told)
+            told = f"{self._host}: {value or 'it failed'}"[:300]
+            raise ModuleFailed(FAILED, told) if self.moved else Unable(told)
         if name == "Stripe Bytes Transferred" and value.isascii() and value.isdigit():
-            if int(value) > copy.most_bytes:
-                raise ModuleFailed(FAILED, f"the file is larger than {copy.most_bytes} bytes")
-            if int(value) > moved:
-                moved, stalls_at = int(value), time.monotonic() + task.conf.stall_s
-        if time.monotonic() > stalls_at:
-            told = f"nothing moved for {task.conf.stall_s:g} s, after {moved} bytes"
-            raise ModuleFailed(FAILED, told)
-    raise ModuleFailed(FAILED, f"{active.host} did not tell the end, after {moved} bytes")
+            self._reach(int(value))
+        return name.lower() == "success"
+
+    def _reach(self, size: int) -> None:
+        if size > self._most_bytes:
+            raise ModuleFailed(FAILED, f"the file is larger than {self._most_bytes} bytes")
+        if size > self.moved:
+            self.moved, self.stalls_at = size, time.monotonic() + self._stall_s
 
 
 def _lines(answer: http.client.HTTPResponse) -> Iterator[str]:
-    while line := answer.readline(_LINE_BYTES):
-        yield line.decode(errors="replace").strip()
+    """Lines as they come; an empty one also where no line has ended yet, so that time goes on."""
+    begun = b""
+    while piece := answer.read1(_LINE_BYTES):
+        *lines, begun = (begun + piece).split(b"\n")
+        for line in lines or [b""]:
+            yield line.decode(errors="replace")
+        # Of a longer line nothing is of use.
+        begun = begun[:_LINE_BYTES]
+    yield begun.decode(errors="replace")
 
 
 def _compare_size(client: Client, copy: _Copy) -> None:

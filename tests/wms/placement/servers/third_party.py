@@ -11,6 +11,7 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Literal
 from urllib.parse import urlsplit
 
 from tests.wms.placement.servers.http import Handler, HttpServer, serving
@@ -27,6 +28,8 @@ class CopyingServer(HttpServer):
     tells_digests: bool = True
     #: It says so after this many bytes.
     fails_after: int | None = None
+    #: It says nothing of a copy before it is stopped, breaks off, or says that it has begun.
+    silence: Literal["waits", "breaks off", "begins", ""] = ""
     #: One byte that it fetches or sends is another.
     spoils: bool = False
     #: Of macaroons: what they are for.
@@ -83,6 +86,9 @@ class _Copying(Handler):
             self.answer(405)
             return
         site.shown.append(self.headers.get("TransferHeaderAuthorization", ""))
+        if site.silence:
+            self._be_silent()
+            return
         self.send_response(202)
         self.send_header("Content-Type", "text/perf-marker-stream")
         self.send_header("Connection", "close")
@@ -102,6 +108,14 @@ class _Copying(Handler):
             good = status == 201
         self._mark(len(content) if good else 0)
         self._say("success: Created" if good else f"failure: the other end answered {status}")
+
+    def _be_silent(self) -> None:
+        if self.site.silence == "begins":
+            self.answer(202)
+            return
+        self.close_connection = True
+        if self.site.silence == "waits":
+            self.site.stopped.wait(30)
 
     def _ask(self, method: str, url: str, body: bytes | None = None) -> tuple[int, bytes]:
         parts = urlsplit(url)
