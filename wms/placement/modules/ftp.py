@@ -30,6 +30,8 @@ from wms.placement.modules.streaming import CHUNK_BYTES, Reading, Source
 _PORTS: Final = {"ftp": 21, "ftps": 21}
 #: What ends a session as it should be ended, or not: nothing depends on it.
 _AT_THE_END = (ftplib.Error, OSError, EOFError)
+#: So long a server has to end the TLS of a connection for data.
+_GOODBYE_S: Final = 5.0
 
 
 class _Session(ftplib.FTP):
@@ -189,10 +191,19 @@ def _store(session: _Session, path: str, reading: Reading) -> None:
         for piece in reading:
             data.sendall(piece)
         if isinstance(data, ssl.SSLSocket):
-            # Closed without it the connection would be reset, and what the server has not read yet
-            # would be lost: it has said something that nobody reads, such as tickets of sessions.
-            data.unwrap()
-    session.voidresp()
+            _end_tls(data)
+        # Closed at once the connection would be reset where the server has said something that
+        # nobody reads, such as tickets of sessions: what it has not read yet would be lost.
+        with suppress(OSError):
+            data.shutdown(socket.SHUT_WR)
+        session.voidresp()
+
+
+def _end_tls(data: ssl.SSLSocket) -> None:
+    """Tell that all was sent; not every server tells the same, and its answer is what counts."""
+    data.settimeout(min(data.gettimeout() or _GOODBYE_S, _GOODBYE_S))
+    with suppress(OSError):
+        data.unwrap()
 
 
 def _make_folders(session: _Session, folder: str) -> None:
