@@ -13,6 +13,7 @@ from datetime import datetime
 from django.db import transaction
 
 from wms.core.actors import Actor
+from wms.core.database.permanent_errors import storable
 from wms.core.database.statements import prepared_rows, whole_numbers
 from wms.core.statemachine import Increment
 from wms.placement import lifecycle
@@ -50,7 +51,7 @@ def end_successes(successes: Sequence[Success], *, now: datetime) -> set[int]:
             "sizes": _numbers(each.result.size_bytes for each in by_id.values()),
             "began": [each.began_at for each in by_id.values()],
             "ended": [each.ended_at for each in by_id.values()],
-            "notes": [each.result.note for each in by_id.values()],
+            "notes": [storable(each.result.note) for each in by_id.values()],
             "lease": successes[0].started.lease,
         },
     )

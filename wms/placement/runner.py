@@ -20,6 +20,7 @@ import structlog
 from django.db import InterfaceError, OperationalError, connection, transaction
 from django.utils import timezone
 
+from wms.core.database.permanent_errors import PERMANENT_ERRORS, told
 from wms.core.errors import Conflict, PilotageError
 from wms.core.loops import wake
 from wms.placement import allocations, grants
@@ -113,8 +114,10 @@ class Grant:
                     self._write_ends()
         finally:
             self._kept.close()
-            self._write_ends()
-            self._give_back()
+            try:
+                self._write_ends()
+            finally:
+                self._give_back()
         return count
 
     def _run(self, started: Started) -> None:
@@ -202,8 +205,21 @@ class Grant:
     def _write_ends(self) -> None:
         self._written_s = time.monotonic()
         if self._done:
-            grants.end_successes(self._done, now=timezone.now())
+            try:
+                grants.end_successes(self._done, now=timezone.now())
+            except PERMANENT_ERRORS:
+                log.exception("placement_ends_refused", attempts=len(self._done))
+                for each in self._done:
+                    _end_alone(each)
             self._done = []
+
+
+def _end_alone(success: grants.Success) -> None:
+    """Write one end, so that what the database refuses of it spoils no others."""
+    try:
+        grants.end_successes([success], now=timezone.now())
+    except PERMANENT_ERRORS as error:
+        _end(success.started, FAILED, told(error))
 
 
 class AttemptHeartbeat:

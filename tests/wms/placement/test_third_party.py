@@ -121,6 +121,16 @@ def test_a_copy_of_which_a_server_does_not_tell_is_streamed(copy, ends, configur
     assert "COPY" not in [method for method, _, _ in ends[0].requests]
 
 
+def test_words_of_a_server_that_no_text_can_have_spoil_no_attempt(copy, ends):
+    ends[1].fails_after, ends[1].why = 0, "the \0 disk"
+    ends[0].pushes = False
+
+    attempt = copy()
+
+    assert (attempt.exit_code, ends[1].files) == (0, {"/d/y": X}), attempt.message
+    assert "the ? disk" in attempt.note
+
+
 def test_a_file_is_copied_within_one_server(transfer, pool, ends):
     first, _ = ends
     at = f"dav://127.0.0.1:{first.port}"

@@ -28,6 +28,7 @@ class CopyingServer(HttpServer):
     tells_digests: bool = True
     #: It says so after this many bytes.
     fails_after: int | None = None
+    why: str = "the disk is full"
     #: It says nothing of a copy before it is stopped, breaks off, or says that it has begun.
     silence: Literal["waits", "breaks off", "begins", ""] = ""
     #: One byte that it fetches or sends is another.
@@ -95,7 +96,7 @@ class _Copying(Handler):
         self.end_headers()
         if site.fails_after is not None:
             self._mark(site.fails_after)
-            self._say("failure: the disk is full")
+            self._say(f"failure: {site.why}")
             return
         if source:
             status, content = self._ask("GET", source)
