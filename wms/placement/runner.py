@@ -53,6 +53,8 @@ TAKING_S: Final = 10.0
 _PULSE_S = 2.0
 #: So many small files are granted at once.
 _MOST_AT_ONCE: Final = 32
+#: Before an attempt begins, its lease is no older.
+_RENEWED_S: Final = 1.0
 #: An attempt that takes longer is no small file's: what was granted with it is given back.
 _LONG_S: Final = 1.0
 #: So long the end of an attempt may wait to be written with others.
@@ -94,7 +96,7 @@ class Grant:
         self._conf = conf
         self._running: Started | None = None
         self._done: list[grants.Success] = []
-        self._written_s = time.monotonic()
+        self._written_s = self._renewed_s = time.monotonic()
         self._kept = KeptConnections()
         # Of one owner: they are of one lane.
         self._credential = cache(partial(credential_for, granted[0].request.owner_id))
@@ -103,7 +105,7 @@ class Grant:
         """Carry out the attempts; the number of those that were, the others were given back."""
         count = 0
         try:
-            while self._waiting:
+            while self._next_lives():
                 self._running = self._waiting.popleft()
                 began_s = time.monotonic()
                 self._run(self._running)
@@ -119,6 +121,12 @@ class Grant:
             finally:
                 self._give_back()
         return count
+
+    def _next_lives(self) -> bool:
+        """Whether there is another attempt to begin, none that others ended a while ago."""
+        if self._waiting and time.monotonic() - self._renewed_s > _RENEWED_S:
+            self._renew()
+        return bool(self._waiting)
 
     def _run(self, started: Started) -> None:
         """Carry out one attempt and write its end, or note it for when others are written."""
@@ -186,10 +194,15 @@ class Grant:
         """Whether the attempt that runs still counts; renews the leases of all."""
         running = self._running
         assert running is not None
+        return running.request_id in self._renew(running)
+
+    def _renew(self, *running: Started) -> set[int]:
+        """Renew the leases of all, and forget those to come that others have ended."""
+        self._renewed_s = time.monotonic()
         done = [each.started for each in self._done]
-        alive = services.renew_leases([running, *done, *self._waiting], now=timezone.now())
+        alive = services.renew_leases([*running, *done, *self._waiting], now=timezone.now())
         self._waiting = deque(each for each in self._waiting if each.request_id in alive)
-        return running.request_id in alive
+        return alive
 
     def _make_way(self) -> None:
         """Let nothing wait for an attempt that takes long."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -99,6 +100,20 @@ def test_what_was_removed_meanwhile_is_neither_completed_nor_given_back(alice, p
     runner.Grant(granted[:2], placement_conf()).run()
 
     assert _states(ids) == ["completed", "removed", "received", "removed"]
+
+
+def test_what_was_removed_before_its_turn_is_not_begun(alice, pool: Path, monkeypatch) -> None:
+    monkeypatch.setattr(runner, "_RENEWED_S", -1)
+    (pool / "x").write_bytes(b"content")
+    ids = _submit(alice, f"file://{pool}/x", pool, 3)
+    granted = operations.take_requests(timezone.now() - timedelta(minutes=5), most=3)
+    operations.remove_requests([ids[1]], actor=SYSTEM, reason="enough")
+
+    assert runner.Grant(granted, placement_conf()).run() == 2
+
+    assert sorted(each.name for each in pool.iterdir()) == ["0", "2", "x"]
+    leases = PlacementAttempt.objects.filter(exit_code=0).values_list("lease_until", flat=True)
+    assert all(each > timezone.now() for each in leases)
 
 
 def test_an_end_that_the_database_refuses_spoils_no_other_one(
