@@ -78,6 +78,8 @@ def test_what_was_not_asked_for_is_refused(server: Server, send: Callable[[Serve
 def test_bytes_that_come_one_by_one_have_a_pulse_each(server: Server) -> None:
     server.is_over = True
     os.write(server.answers, b"x")
+    # Nothing comes behind it: the other end is closed.
+    os.dup2(server.words, server.answers)
 
     with pytest.raises(ModuleFailed):
         server.session.receive(2)

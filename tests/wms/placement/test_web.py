@@ -13,6 +13,7 @@ from tests.wms.placement.conftest import last_attempt, placed
 from tests.wms.placement.servers.http import http_server
 from wms.core.errors import InvalidInput
 from wms.placement.modules import abilities
+from wms.placement.modules.connections import PulsedAnswer
 from wms.placement.request_ad import parse_requests
 from wms.placement.submission import check_requests
 
@@ -175,3 +176,18 @@ def test_64_mib_come_in_pieces_although_every_connection_is_cut(transfer, pool, 
     assert request.state == "completed", request.state_reason
     assert placed(request, "x") == content
     assert [bool(ranges) for _, _, ranges in site.requests].count(True) == 3
+
+
+def test_an_answer_that_comes_byte_by_byte_has_a_pulse_for_each():
+    ours, theirs = socket.socketpair()
+    pulses = []
+
+    def pulse() -> None:
+        # The next byte alone, or more than two of them would come at once.
+        pulses.append(None)
+        theirs.sendall(b"HTTP/1.1 204 No\r\n\r\n"[len(pulses) - 1 :][:1])
+
+    with ours, theirs, PulsedAnswer(pulse, ours, "GET") as answer:
+        answer.begin()
+
+    assert (answer.status, len(pulses)) == (204, 19)

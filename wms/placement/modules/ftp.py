@@ -7,6 +7,7 @@ both connections (RFC 4217).
 from __future__ import annotations
 
 import ftplib
+import io
 import posixpath
 import secrets
 import socket
@@ -23,6 +24,7 @@ from wms.placement.modules.connections import (
     credential_of,
     endpoint_of,
     over_tls,
+    pulsed,
 )
 from wms.placement.modules.protocol import FAILED, ModuleFailed, TransferResult, TransferTask
 from wms.placement.modules.streaming import CHUNK_BYTES, Reading, Source
@@ -47,12 +49,15 @@ class _Session(ftplib.FTP):
     def _begin(self) -> None:
         assert self.sock is not None
         self.af = self.sock.family
-        self.file = self.sock.makefile("r", encoding=self.encoding)
+        self.file = self._reader(self.sock)
         self.welcome = self.getresp()
         if self._endpoint.scheme == "ftps":
             self.voidcmd("AUTH TLS")
             self.sock = over_tls(self.sock, self._endpoint.host)
-            self.file = self.sock.makefile("r", encoding=self.encoding)
+            self.file = self._reader(self.sock)
+
+    def _reader(self, connection: socket.socket) -> io.TextIOWrapper:
+        return io.TextIOWrapper(pulsed(connection, self._task.pulse), self.encoding)
 
     def getresp(self) -> str:
         """The server's answer."""

@@ -113,7 +113,7 @@ def _carry_out(client: Client, task: TransferTask, copy: _Copy) -> str:
     }
     if _place(copy.source) == _place(copy.target):
         ways = {"within the server": _within}
-    refusals = []
+    refusals: list[str] = []
     for how, way in ways.items():
         try:
             way(client, task, copy)
