@@ -107,6 +107,16 @@ def test_a_copy_that_broke_off_fails_and_one_that_never_began_is_streamed(copy, 
     assert "the disk is full" in never.note
 
 
+@pytest.mark.parametrize("tells", [True, False])
+def test_the_size_of_a_copy_is_known_where_its_source_tells_none(copy, ends, tells):
+    ends[0].tells_sizes, ends[1].tells_sizes = False, tells
+    good, wrong = copy(f"{GOOD}\nsize = {len(X)}"), copy("size = 5")
+
+    assert (good.exit_code, good.size_bytes) == (0, len(X)), good.message
+    assert wrong.exit_code == 1
+    assert len(_gets(ends[1])) == (0 if tells else 2)
+
+
 @pytest.mark.parametrize("silence", ["waits", "breaks off", "begins"])
 def test_a_copy_of_which_a_server_does_not_tell_is_streamed(copy, ends, configure, pool, silence):
     if silence == "waits":

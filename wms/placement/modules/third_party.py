@@ -70,8 +70,8 @@ def copied(task: TransferTask) -> TransferResult:
         copy = _prepared(client, task)
         try:
             how = _carry_out(client, task, copy)
-            _compare_size(client, copy)
-            size, sha256 = _checked(client, task, copy)
+            told = _size_there(client, task, copy)
+            size, sha256 = _checked(client, task, copy, told)
             move(client, copy.temporary, copy.target)
         except BaseException:
             with suppress(ModuleFailed, OSError, http.client.HTTPException):
@@ -276,28 +276,40 @@ def _lines(answer: http.client.HTTPResponse) -> Iterator[str]:
     yield begun.decode(errors="replace")
 
 
-def _compare_size(client: Client, copy: _Copy) -> None:
-    """Raise ModuleFailed where the destination tells another size than the source."""
+def _size_there(client: Client, task: TransferTask, copy: _Copy) -> int | None:
+    """Size of the copy as the destination tells it, else as the source did.
+
+    Raises ModuleFailed for another one than is to come.
+    """
     answer = client.ask("HEAD", copy.temporary)
     require(answer, copy.temporary, {200, 204})
     size = size_of(answer)
-    if None not in (size, copy.size_bytes) and size != copy.size_bytes:
+    if size is None:
+        return copy.size_bytes
+    if copy.size_bytes is not None and size != copy.size_bytes:
         raise ModuleFailed(
             FAILED, f"{copy.target.host} has {size} bytes of {copy.size_bytes} that were to come"
         )
+    if size > copy.most_bytes:
+        raise ModuleFailed(FAILED, f"the file is larger than {copy.most_bytes} bytes")
+    if task.expected_bytes not in (None, size):
+        raise ModuleFailed(FAILED, f"the file has {size} bytes, not {task.expected_bytes}")
+    return size
 
 
-def _checked(client: Client, task: TransferTask, copy: _Copy) -> tuple[int | None, str]:
+def _checked(client: Client, task: TransferTask, copy: _Copy, size: int | None) -> tuple[int, str]:
     """Size and SHA-256, where that is needed, of the copy. Raises ModuleFailed for a wrong one.
 
     Checksums are asked of the destination's server; one that tells none that can be compared has
-    the copy read, once.
+    the copy read, once, and so has a copy whose size nobody tells.
     """
+    if size is None:
+        return _read(task, copy)
     wanted = task.checksums
     pairs = ((wanted.sha256, "sha256"), (wanted.md5, "md5"), (wanted.adler32, "adler32"))
     asked = [(value, name) for value, name in pairs if value]
     if not asked and not task.needs_sha256:
-        return copy.size_bytes, ""
+        return size, ""
     told = _digests(client, copy.temporary)
     compared = [(value, name) for value, name in asked if getattr(told, name)]
     for value, name in compared:
@@ -307,10 +319,15 @@ def _checked(client: Client, task: TransferTask, copy: _Copy) -> tuple[int | Non
     # A file with the right checksum is the one whose SHA-256 is known.
     sha256 = told.sha256 or (wanted.sha256 if compared else "")
     if (compared or not asked) and (sha256 or not task.needs_sha256):
-        return copy.size_bytes, sha256
+        return size, sha256
+    return _read(task, copy)
+
+
+def _read(task: TransferTask, copy: _Copy) -> tuple[int, str]:
+    """Size and SHA-256 of the copy, read once. Raises ModuleFailed for what is not wanted."""
     scheme = copy.temporary.scheme
     url = f"{scheme}://{copy.temporary.authority}{copy.temporary.path}"
-    with opened(replace(task, source_url=url, hold=lambda size, most: most)) as source:
+    with opened(replace(task, source_url=url, hold=lambda size, most: copy.most_bytes)) as source:
         reading = Reading(task, source)
         for _ in reading:
             pass

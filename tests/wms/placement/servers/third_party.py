@@ -26,6 +26,7 @@ class CopyingServer(HttpServer):
     #: It makes credentials for one file.
     makes_macaroons: bool = False
     tells_digests: bool = True
+    tells_sizes: bool = True
     #: It says so after this many bytes.
     fails_after: int | None = None
     why: str = "the disk is full"
@@ -53,7 +54,7 @@ class _Copying(Handler):
         if self.site.tells_digests and "Want-Digest" in self.headers:
             md5 = base64.b64encode(hashlib.md5(content).digest()).decode()
             headers["Digest"] = f"adler32={zlib.adler32(content):08x},md5={md5}"
-        self.answer(200, headers, len(content))
+        self.answer(200, headers, len(content) if self.site.tells_sizes else None)
 
     def do_MKCOL(self) -> None:
         if self.begin():
