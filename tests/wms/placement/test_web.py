@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import random
 import socket
@@ -176,6 +177,22 @@ def test_64_mib_come_in_pieces_although_every_connection_is_cut(transfer, pool, 
     assert request.state == "completed", request.state_reason
     assert placed(request, "x") == content
     assert [bool(ranges) for _, _, ranges in site.requests].count(True) == 3
+
+
+def test_an_attempt_goes_on_with_no_file_that_an_earlier_one_may_still_write_to(
+    transfer, again, pool, site
+):
+    site.files["/x"], site.cuts = X * 10, 1
+    broken = transfer(site.url("/x"), f"file://{pool}/x")
+    [part] = pool.iterdir()
+
+    with part.open("r+b") as earlier:
+        fcntl.flock(earlier, fcntl.LOCK_EX)
+        done = again(broken)
+        earlier.truncate(0)
+
+    assert done.state == "completed", done.state_reason
+    assert (pool / "x").read_bytes() == X * 10
 
 
 def test_an_answer_that_comes_byte_by_byte_has_a_pulse_for_each():
