@@ -83,8 +83,9 @@ def _numbers(values: Iterable[int | None]) -> str:
 def give_back(granted: Collection[Started]) -> list[int]:
     """Let requests wait again whose attempts were granted together and have not begun.
 
-    What was not begun is no attempt, and not counted. Returns their ids; those that others have
-    ended are passed over.
+    What was not begun is no attempt, and not counted. Of a service that was lost nobody knows what
+    it had begun: all that it was granted counts, since one of them may be to blame. Returns their
+    ids; those that others have ended are passed over.
     """
     ids = [each.request_id for each in granted]
     lock_with_leaders(ids, ())

@@ -196,3 +196,25 @@ def test_a_password_is_never_handed_on(shown):
     assert (attempt.exit_code, second.files) == (0, {"/y": X})
     assert second.shown == []
     assert "a password is not handed on" in attempt.note
+
+
+@pytest.mark.parametrize("is_source", [True, False])
+def test_a_token_is_not_handed_to_an_end_that_is_reached_without_tls(
+    alice, transfer, pool, tmp_path, monkeypatch, settings, is_source
+):
+    settings.PILOTAGE = settings.PILOTAGE | {"CREDENTIAL_KEYS": new_key()}
+    certificate = make_certificate(tmp_path)
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+    with copying_server() as plain, copying_server(server_side(certificate)) as secure:
+        plain.tokens.add("mine")
+        plain.pulls = False
+        at, other = f"dav://127.0.0.1:{plain.port}", f"davs://127.0.0.1:{secure.port}"
+        set_credential(
+            NewCredential(at, token="mine"), owner=alice, actor=Actor.person(alice), reason="new"
+        )
+        ends = (at, other) if is_source else (other, at)
+        plain.files["/x"] = secure.files["/x"] = X
+        attempt = last_attempt(transfer(f"{ends[0]}/x", f"{ends[1]}/y"))
+
+    assert attempt.exit_code == 0, attempt.message
+    assert "Bearer mine" not in secure.shown

@@ -137,14 +137,16 @@ def _within(client: Client, task: TransferTask, copy: _Copy) -> None:
 
 def _fetched(client: Client, task: TransferTask, copy: _Copy) -> None:
     headers = {"Source": web_url(copy.source), **_shown(client, task, copy.source, "DOWNLOAD")}
-    _require_secrecy(copy.target, headers)
+    if _SHOWN in headers:
+        _require_tls(copy.target)
     _ask(client, task, copy, copy.temporary, headers)
 
 
 def _sent(client: Client, task: TransferTask, copy: _Copy) -> None:
     shown = _shown(client, task, copy.temporary, "UPLOAD")
     headers = {"Destination": web_url(copy.temporary), **shown}
-    _require_secrecy(copy.source, headers)
+    if _SHOWN in headers:
+        _require_tls(copy.source)
     _ask(client, task, copy, copy.source, headers)
 
 
@@ -152,27 +154,24 @@ _SHOWN: Final = "TransferHeaderAuthorization"
 
 
 def _shown(client: Client, task: TransferTask, other: Endpoint, activity: str) -> dict[str, str]:
-    """What a server shows at the other end. Raises Unable where that would be a password."""
+    """What a server shows at the other end. Raises Unable where that may not be handed on."""
     given = credential_of(task, other)
     if given is None:
         return {}
+    _require_tls(other)
     macaroon = _macaroon(client, task, other, activity)
     if not macaroon and not given.token:
         raise Unable(f"{other.host} makes no macaroon, and a password is not handed on")
     return {_SHOWN: f"Bearer {macaroon or given.token}"}
 
 
-def _require_secrecy(active: Endpoint, headers: dict[str, str]) -> None:
-    if _SHOWN in headers and active.scheme not in SECURE:
-        raise Unable(
-            f"{active.host} is not reached by TLS, and a credential is handed on by it alone"
-        )
+def _require_tls(end: Endpoint) -> None:
+    if end.scheme not in SECURE:
+        raise Unable(f"{end.host} is not reached by TLS, and a credential is handed on by it alone")
 
 
 def _macaroon(client: Client, task: TransferTask, other: Endpoint, activity: str) -> str:
     """A credential of the other end for one file and this transfer; empty if it makes none."""
-    if other.scheme not in SECURE:
-        return ""
     lifetime_s = int(task.conf.limit_s) + _SPARE_S
     body = json.dumps({"caveats": [f"activity:{activity}"], "validity": f"PT{lifetime_s}S"})
     headers = {
