@@ -13,6 +13,7 @@ from datetime import datetime
 from django.db import transaction
 
 from wms.core.actors import Actor
+from wms.core.database.permanent_errors import storable
 from wms.core.database.statements import prepared_rows, whole_numbers
 from wms.core.statemachine import Increment
 from wms.placement import lifecycle
@@ -50,7 +51,7 @@ def end_successes(successes: Sequence[Success], *, now: datetime) -> set[int]:
             "sizes": _numbers(each.result.size_bytes for each in by_id.values()),
             "began": [each.began_at for each in by_id.values()],
             "ended": [each.ended_at for each in by_id.values()],
-            "notes": [each.result.note for each in by_id.values()],
+            "notes": [storable(each.result.note) for each in by_id.values()],
             "lease": successes[0].started.lease,
         },
     )
@@ -82,8 +83,9 @@ def _numbers(values: Iterable[int | None]) -> str:
 def give_back(granted: Collection[Started]) -> list[int]:
     """Let requests wait again whose attempts were granted together and have not begun.
 
-    What was not begun is no attempt, and not counted. Returns their ids; those that others have
-    ended are passed over.
+    What was not begun is no attempt, and not counted. Of a service that was lost nobody knows what
+    it had begun: all that it was granted counts, since one of them may be to blame. Returns their
+    ids; those that others have ended are passed over.
     """
     ids = [each.request_id for each in granted]
     lock_with_leaders(ids, ())

@@ -20,6 +20,7 @@ from django.db.models.functions import Now
 
 from wms.core.actors import Actor
 from wms.core.database.locks import wait_for_locks
+from wms.core.database.permanent_errors import storable
 from wms.core.statemachine import DatabaseTime, Increment
 from wms.core.transitions import Applied
 from wms.jobs.models import WorkspaceFile
@@ -260,6 +261,7 @@ def end_attempt(
     Raises Conflict where the name stands for another content. False when there is no open attempt,
     or it is another's whose lease is given; nothing changes then.
     """
+    message, note = storable(message), storable(note)
     request = _locked_with_leader(request_id)
     if request is None or request.state != RequestState.PROCESSING:
         return False
@@ -343,11 +345,10 @@ def remove_requests(
 ) -> Applied:
     """End requests for good; a transfer that runs is stopped within seconds."""
     named = PlacementRequest.objects.filter(pk__in=request_ids)
-    locked = lock_with_leaders(
-        request_ids, list(named.values_list("leader_id", flat=True).distinct().order_by())
-    )
-    changed = [pk for pk in sorted(set(request_ids)) if pk in locked]
-    changed = [pk for pk in changed if locked[pk].state not in TERMINAL]
+    leaders = named.values_list("leader_id", flat=True).distinct().order_by()
+    locked = lock_with_leaders(request_ids, list(leaders))
+    living = {pk for pk, each in locked.items() if each.state not in TERMINAL}
+    changed = sorted(living.intersection(request_ids))
     lifecycle.apply("remove", changed, actor=actor, reason=reason, ended_at=now or DatabaseTime())
     PlacementAttempt.objects.filter(request_id__in=changed, exit_code=None).update(
         exit_code=REMOVED_CODE, message=reason, ended_at=now or Now()

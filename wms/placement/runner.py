@@ -20,6 +20,7 @@ import structlog
 from django.db import InterfaceError, OperationalError, connection, transaction
 from django.utils import timezone
 
+from wms.core.database.permanent_errors import PERMANENT_ERRORS, told
 from wms.core.errors import Conflict, PilotageError
 from wms.core.loops import wake
 from wms.placement import allocations, grants
@@ -52,6 +53,8 @@ TAKING_S: Final = 10.0
 _PULSE_S = 2.0
 #: So many small files are granted at once.
 _MOST_AT_ONCE: Final = 32
+#: Before an attempt begins, its lease is no older.
+_RENEWED_S: Final = 1.0
 #: An attempt that takes longer is no small file's: what was granted with it is given back.
 _LONG_S: Final = 1.0
 #: So long the end of an attempt may wait to be written with others.
@@ -93,7 +96,7 @@ class Grant:
         self._conf = conf
         self._running: Started | None = None
         self._done: list[grants.Success] = []
-        self._written_s = time.monotonic()
+        self._written_s = self._renewed_s = time.monotonic()
         self._kept = KeptConnections()
         # Of one owner: they are of one lane.
         self._credential = cache(partial(credential_for, granted[0].request.owner_id))
@@ -102,7 +105,7 @@ class Grant:
         """Carry out the attempts; the number of those that were, the others were given back."""
         count = 0
         try:
-            while self._waiting:
+            while self._next_lives():
                 self._running = self._waiting.popleft()
                 began_s = time.monotonic()
                 self._run(self._running)
@@ -113,9 +116,17 @@ class Grant:
                     self._write_ends()
         finally:
             self._kept.close()
-            self._write_ends()
-            self._give_back()
+            try:
+                self._write_ends()
+            finally:
+                self._give_back()
         return count
+
+    def _next_lives(self) -> bool:
+        """Whether there is another attempt to begin, none that others ended a while ago."""
+        if self._waiting and time.monotonic() - self._renewed_s > _RENEWED_S:
+            self._renew()
+        return bool(self._waiting)
 
     def _run(self, started: Started) -> None:
         """Carry out one attempt and write its end, or note it for when others are written."""
@@ -183,10 +194,15 @@ class Grant:
         """Whether the attempt that runs still counts; renews the leases of all."""
         running = self._running
         assert running is not None
+        return running.request_id in self._renew(running)
+
+    def _renew(self, *running: Started) -> set[int]:
+        """Renew the leases of all, and forget those to come that others have ended."""
+        self._renewed_s = time.monotonic()
         done = [each.started for each in self._done]
-        alive = services.renew_leases([running, *done, *self._waiting], now=timezone.now())
+        alive = services.renew_leases([*running, *done, *self._waiting], now=timezone.now())
         self._waiting = deque(each for each in self._waiting if each.request_id in alive)
-        return running.request_id in alive
+        return alive
 
     def _make_way(self) -> None:
         """Let nothing wait for an attempt that takes long."""
@@ -202,8 +218,21 @@ class Grant:
     def _write_ends(self) -> None:
         self._written_s = time.monotonic()
         if self._done:
-            grants.end_successes(self._done, now=timezone.now())
+            try:
+                grants.end_successes(self._done, now=timezone.now())
+            except PERMANENT_ERRORS:
+                log.exception("placement_ends_refused", attempts=len(self._done))
+                for each in self._done:
+                    _end_alone(each)
             self._done = []
+
+
+def _end_alone(success: grants.Success) -> None:
+    """Write one end, so that what the database refuses of it spoils no others."""
+    try:
+        grants.end_successes([success], now=timezone.now())
+    except PERMANENT_ERRORS as error:
+        _end(success.started, FAILED, told(error))
 
 
 class AttemptHeartbeat:

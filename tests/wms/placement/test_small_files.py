@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -14,10 +15,12 @@ from tests.wms.placement.servers.http import http_server
 from wms.core.models import InboxEntry
 from wms.jobs.content.blobs import store_bytes
 from wms.jobs.operations import create_workspace
-from wms.placement import grants, operations, runner
+from wms.placement import grants, modules, operations, runner
 from wms.placement import services as by_people
 from wms.placement.conf import placement_conf
 from wms.placement.models import PlacementAttempt, PlacementEvent, PlacementRequest
+from wms.placement.modules.protocol import TransferResult
+from wms.placement.modules.streaming import Reading
 from wms.placement.storages.services import StorageSpec, create_storage
 from wms.placement.submission import submit_requests
 
@@ -97,6 +100,36 @@ def test_what_was_removed_meanwhile_is_neither_completed_nor_given_back(alice, p
     runner.Grant(granted[:2], placement_conf()).run()
 
     assert _states(ids) == ["completed", "removed", "received", "removed"]
+
+
+def test_what_was_removed_before_its_turn_is_not_begun(alice, pool: Path, monkeypatch) -> None:
+    monkeypatch.setattr(runner, "_RENEWED_S", -1)
+    (pool / "x").write_bytes(b"content")
+    ids = _submit(alice, f"file://{pool}/x", pool, 3)
+    granted = operations.take_requests(timezone.now() - timedelta(minutes=5), most=3)
+    operations.remove_requests([ids[1]], actor=SYSTEM, reason="enough")
+
+    assert runner.Grant(granted, placement_conf()).run() == 2
+
+    assert sorted(each.name for each in pool.iterdir()) == ["0", "2", "x"]
+    leases = PlacementAttempt.objects.filter(exit_code=0).values_list("lease_until", flat=True)
+    assert all(each > timezone.now() for each in leases)
+
+
+def test_an_end_that_the_database_refuses_spoils_no_other_one(
+    alice, pool: Path, monkeypatch
+) -> None:
+    def write(reading: Reading) -> TransferResult:
+        size = len(b"".join(reading))
+        return TransferResult(2**70 if reading.task.destination_url.endswith("/0") else size)
+
+    monkeypatch.setitem(modules.WRITERS, "file", write)
+    (pool / "x").write_bytes(b"content")
+    ids = _submit(alice, f"file://{pool}/x", pool, 3)
+
+    runner.Grant(operations.take_requests(timezone.now(), most=3), placement_conf()).run()
+
+    assert _states(ids) == ["rescheduled", "completed", "completed"]
 
 
 def test_a_limit_is_shared_and_what_is_known_to_be_large_is_granted_alone(

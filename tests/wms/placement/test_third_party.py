@@ -107,6 +107,40 @@ def test_a_copy_that_broke_off_fails_and_one_that_never_began_is_streamed(copy, 
     assert "the disk is full" in never.note
 
 
+@pytest.mark.parametrize("tells", [True, False])
+def test_the_size_of_a_copy_is_known_where_its_source_tells_none(copy, ends, tells):
+    ends[0].tells_sizes, ends[1].tells_sizes = False, tells
+    good, wrong = copy(f"{GOOD}\nsize = {len(X)}"), copy("size = 5")
+
+    assert (good.exit_code, good.size_bytes) == (0, len(X)), good.message
+    assert wrong.exit_code == 1
+    assert len(_gets(ends[1])) == (0 if tells else 2)
+
+
+@pytest.mark.parametrize("silence", ["waits", "breaks off", "begins"])
+def test_a_copy_of_which_a_server_does_not_tell_is_streamed(copy, ends, configure, pool, silence):
+    if silence == "waits":
+        configure(ROOTS=[str(pool)], ALLOWED=["127.0.0.0/8"], STALL_S=0.5)
+    ends[1].silence = silence
+
+    attempt = copy(GOOD)
+
+    assert (attempt.exit_code, ends[1].files) == (0, {"/d/y": X}), attempt.message
+    assert attempt.note.startswith("streamed, because")
+    # The source was not asked as well: both would write under one name.
+    assert "COPY" not in [method for method, _, _ in ends[0].requests]
+
+
+def test_words_of_a_server_that_no_text_can_have_spoil_no_attempt(copy, ends):
+    ends[1].fails_after, ends[1].why = 0, "the \0 disk"
+    ends[0].pushes = False
+
+    attempt = copy()
+
+    assert (attempt.exit_code, ends[1].files) == (0, {"/d/y": X}), attempt.message
+    assert "the ? disk" in attempt.note
+
+
 def test_a_file_is_copied_within_one_server(transfer, pool, ends):
     first, _ = ends
     at = f"dav://127.0.0.1:{first.port}"
@@ -162,3 +196,25 @@ def test_a_password_is_never_handed_on(shown):
     assert (attempt.exit_code, second.files) == (0, {"/y": X})
     assert second.shown == []
     assert "a password is not handed on" in attempt.note
+
+
+@pytest.mark.parametrize("is_source", [True, False])
+def test_a_token_is_not_handed_to_an_end_that_is_reached_without_tls(
+    alice, transfer, pool, tmp_path, monkeypatch, settings, is_source
+):
+    settings.PILOTAGE = settings.PILOTAGE | {"CREDENTIAL_KEYS": new_key()}
+    certificate = make_certificate(tmp_path)
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+    with copying_server() as plain, copying_server(server_side(certificate)) as secure:
+        plain.tokens.add("mine")
+        plain.pulls = False
+        at, other = f"dav://127.0.0.1:{plain.port}", f"davs://127.0.0.1:{secure.port}"
+        set_credential(
+            NewCredential(at, token="mine"), owner=alice, actor=Actor.person(alice), reason="new"
+        )
+        ends = (at, other) if is_source else (other, at)
+        plain.files["/x"] = secure.files["/x"] = X
+        attempt = last_attempt(transfer(f"{ends[0]}/x", f"{ends[1]}/y"))
+
+    assert attempt.exit_code == 0, attempt.message
+    assert "Bearer mine" not in secure.shown

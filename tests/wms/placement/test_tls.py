@@ -103,6 +103,19 @@ def test_a_file_goes_and_comes_back_by_ftps_with_both_connections_over_tls(
     assert (folder / "a" / "y").read_bytes() == (pool / "y").read_bytes() == X
 
 
+def test_a_file_is_there_although_the_server_just_closes_the_connection_it_came_by(
+    transfer, pool, tmp_path, certificate
+) -> None:
+    folder = tmp_path / "ftp"
+    folder.mkdir()
+    with ftp_server(folder, certificate=certificate) as site:
+        site.is_curt = True
+        went = transfer("file:x", site.url("/y"), x=X)
+
+    assert went.state == "completed", went.state_reason
+    assert (folder / "y").read_bytes() == X
+
+
 def test_an_ftp_server_that_nobody_vouches_for_gets_no_password(transfer, pool, tmp_path) -> None:
     with ftp_server(tmp_path, certificate=make_certificate(tmp_path)) as site:
         refused = transfer(site.url("/x"), "file:y")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import random
 import socket
@@ -13,6 +14,7 @@ from tests.wms.placement.conftest import last_attempt, placed
 from tests.wms.placement.servers.http import http_server
 from wms.core.errors import InvalidInput
 from wms.placement.modules import abilities
+from wms.placement.modules.connections import PulsedAnswer
 from wms.placement.request_ad import parse_requests
 from wms.placement.submission import check_requests
 
@@ -175,3 +177,34 @@ def test_64_mib_come_in_pieces_although_every_connection_is_cut(transfer, pool, 
     assert request.state == "completed", request.state_reason
     assert placed(request, "x") == content
     assert [bool(ranges) for _, _, ranges in site.requests].count(True) == 3
+
+
+def test_an_attempt_goes_on_with_no_file_that_an_earlier_one_may_still_write_to(
+    transfer, again, pool, site
+):
+    site.files["/x"], site.cuts = X * 10, 1
+    broken = transfer(site.url("/x"), f"file://{pool}/x")
+    [part] = pool.iterdir()
+
+    with part.open("r+b") as earlier:
+        fcntl.flock(earlier, fcntl.LOCK_EX)
+        done = again(broken)
+        earlier.truncate(0)
+
+    assert done.state == "completed", done.state_reason
+    assert (pool / "x").read_bytes() == X * 10
+
+
+def test_an_answer_that_comes_byte_by_byte_has_a_pulse_for_each():
+    ours, theirs = socket.socketpair()
+    pulses = []
+
+    def pulse() -> None:
+        # The next byte alone, or more than two of them would come at once.
+        pulses.append(None)
+        theirs.sendall(b"HTTP/1.1 204 No\r\n\r\n"[len(pulses) - 1 :][:1])
+
+    with ours, theirs, PulsedAnswer(pulse, ours, "GET") as answer:
+        answer.begin()
+
+    assert (answer.status, len(pulses)) == (204, 19)

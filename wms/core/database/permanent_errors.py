@@ -17,6 +17,10 @@ _MOST_TOLD = 300
 
 def told(error: Exception) -> str:
     """First line of such an error, as a text that can be stored in a reason."""
-    line = next(iter(str(error).splitlines()), "").replace("\0", "?")
-    text = f"{type(error).__name__}: {line}"[:_MOST_TOLD]
-    return text.encode(errors="replace").decode()
+    line = next(iter(str(error).splitlines()), "")
+    return storable(f"{type(error).__name__}: {line}"[:_MOST_TOLD])
+
+
+def storable(text: str) -> str:
+    """The text without what no text of the database can have."""
+    return text.replace("\0", "?").encode(errors="replace").decode()

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import http.client
+import io
 import posixpath
 import socket
 import ssl
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 from wms.core.public_addresses import NotPublic, public_addresses
 from wms.placement.modules.protocol import FAILED, Credential, ModuleFailed, TransferTask
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +97,38 @@ def over_tls(plain: socket.socket, host: str) -> ssl.SSLSocket:
         raise ModuleFailed(
             FAILED, f"the certificate of {host} was refused: {error.verify_message}"
         ) from None
+
+
+class _Pulsed(io.RawIOBase):
+    """What comes by a connection, with a pulse before each piece."""
+
+    def __init__(self, connection: socket.socket, pulse: Callable[[], None]) -> None:
+        self._raw, self._pulse = connection.makefile("rb", buffering=0), pulse
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: WriteableBuffer) -> int | None:
+        self._pulse()
+        return self._raw.readinto(buffer)
+
+    def close(self) -> None:
+        self._raw.close()
+        super().close()
+
+
+def pulsed(connection: socket.socket, pulse: Callable[[], None]) -> io.BufferedReader:
+    """Reader of a connection, with a pulse for each piece: a line may come byte by byte."""
+    return io.BufferedReader(_Pulsed(connection, pulse))
+
+
+class PulsedAnswer(http.client.HTTPResponse):
+    """An answer whose head and ends of chunks, too, may not come as slowly as they like."""
+
+    def __init__(self, pulse: Callable[[], None], sock: socket.socket, method: str | None) -> None:
+        super().__init__(sock, method=method)
+        self.fp.close()
+        self.fp = pulsed(sock, pulse)
 
 
 class CheckedConnection(http.client.HTTPConnection):

@@ -7,6 +7,7 @@ both connections (RFC 4217).
 from __future__ import annotations
 
 import ftplib
+import io
 import posixpath
 import secrets
 import socket
@@ -23,6 +24,7 @@ from wms.placement.modules.connections import (
     credential_of,
     endpoint_of,
     over_tls,
+    pulsed,
 )
 from wms.placement.modules.protocol import FAILED, ModuleFailed, TransferResult, TransferTask
 from wms.placement.modules.streaming import CHUNK_BYTES, Reading, Source
@@ -30,6 +32,8 @@ from wms.placement.modules.streaming import CHUNK_BYTES, Reading, Source
 _PORTS: Final = {"ftp": 21, "ftps": 21}
 #: What ends a session as it should be ended, or not: nothing depends on it.
 _AT_THE_END = (ftplib.Error, OSError, EOFError)
+#: So long a server has to end the TLS of a connection for data.
+_GOODBYE_S: Final = 5.0
 
 
 class _Session(ftplib.FTP):
@@ -45,12 +49,15 @@ class _Session(ftplib.FTP):
     def _begin(self) -> None:
         assert self.sock is not None
         self.af = self.sock.family
-        self.file = self.sock.makefile("r", encoding=self.encoding)
+        self.file = self._reader(self.sock)
         self.welcome = self.getresp()
         if self._endpoint.scheme == "ftps":
             self.voidcmd("AUTH TLS")
             self.sock = over_tls(self.sock, self._endpoint.host)
-            self.file = self.sock.makefile("r", encoding=self.encoding)
+            self.file = self._reader(self.sock)
+
+    def _reader(self, connection: socket.socket) -> io.TextIOWrapper:
+        return io.TextIOWrapper(pulsed(connection, self._task.pulse), self.encoding)
 
     def getresp(self) -> str:
         """The server's answer."""
@@ -189,10 +196,19 @@ def _store(session: _Session, path: str, reading: Reading) -> None:
         for piece in reading:
             data.sendall(piece)
         if isinstance(data, ssl.SSLSocket):
-            # Closed without it the connection would be reset, and what the server has not read yet
-            # would be lost: it has said something that nobody reads, such as tickets of sessions.
-            data.unwrap()
-    session.voidresp()
+            _end_tls(data)
+        # Closed at once the connection would be reset where the server has said something that
+        # nobody reads, such as tickets of sessions: what it has not read yet would be lost.
+        with suppress(OSError):
+            data.shutdown(socket.SHUT_WR)
+        session.voidresp()
+
+
+def _end_tls(data: ssl.SSLSocket) -> None:
+    """Tell that all was sent; not every server tells the same, and its answer is what counts."""
+    data.settimeout(min(data.gettimeout() or _GOODBYE_S, _GOODBYE_S))
+    with suppress(OSError):
+        data.unwrap()
 
 
 def _make_folders(session: _Session, folder: str) -> None:

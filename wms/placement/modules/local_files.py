@@ -6,6 +6,7 @@ when it is complete, and was read again.
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
 import posixpath
@@ -33,6 +34,7 @@ from wms.placement.modules.streaming import CHUNK_BYTES, Reading, Source
 
 #: Smaller files begin anew.
 _RESUMED_BYTES = 8 * 1024 * 1024
+_WRITING = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -127,8 +129,7 @@ def write(reading: Reading) -> TransferResult:
         blob = _stored(reading)
         return TransferResult(reading.size_bytes, {target.path: blob.pk})
     with _folder(task, target.path, makes=True) as (folder, name):
-        temporary = _temporary(reading, f".{name[:200]}")
-        with _written(reading, temporary, folder):
+        with _written(reading, f".{name[:200]}", folder) as temporary:
             os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
         os.fsync(folder)
     return TransferResult(reading.size_bytes)
@@ -142,10 +143,9 @@ def _stored(reading: Reading) -> Blob:
     # What is left there is removed after a day.
     incoming = conf().blobs_dir / "incoming"
     incoming.mkdir(parents=True, exist_ok=True, mode=0o700)
-    temporary = _temporary(reading, "placement")
     folder = os.open(incoming, _FOLDER)
     try:
-        with _written(reading, temporary, folder, mode=0o600):
+        with _written(reading, "placement", folder, mode=0o600) as temporary:
             return keep_file(
                 incoming / temporary, sha256=reading.sha256, size_bytes=reading.size_bytes
             )
@@ -153,27 +153,47 @@ def _stored(reading: Reading) -> Blob:
         os.close(folder)
 
 
-def _temporary(reading: Reading, stem: str) -> str:
-    """The name under which a file comes: the same in all attempts on the same source."""
+def _opened_to_write(reading: Reading, stem: str, folder: int, mode: int) -> tuple[str, int]:
+    """A temporary name and its file: the same in all attempts on the same source.
+
+    Another attempt that was given up, but lives, may still write to that file: then it is a new one
+    that nobody goes on with.
+    """
     source, task = reading.source, reading.task
-    if not source.version:
-        return f"{stem}.{secrets.token_hex(8)}.part"
-    same = f"{task.source_url}\0{source.version}\0{source.size_bytes}"
-    return f"{stem}.{task.request_id}-{hashlib.sha256(same.encode()).hexdigest()[:16]}.part"
+    if source.version:
+        same = f"{task.source_url}\0{source.version}\0{source.size_bytes}"
+        mark = f"{task.request_id}-{hashlib.sha256(same.encode()).hexdigest()[:16]}"
+        kept = f"{stem}.{mark}.part"
+        descriptor = os.open(kept, _WRITING, mode, dir_fd=folder)
+        if _is_ours_alone(descriptor, kept, folder):
+            return kept, descriptor
+        os.close(descriptor)
+    fresh = f"{stem}.{secrets.token_hex(8)}.part"
+    return fresh, os.open(fresh, _WRITING | os.O_EXCL, mode, dir_fd=folder)
+
+
+def _is_ours_alone(descriptor: int, name: str, folder: int) -> bool:
+    """Lock a file for as long as it is open; whether that went, and it still has its name.
+
+    Without the name it may be a whole file that was put in its place meanwhile.
+    """
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return os.path.samestat(os.fstat(descriptor), os.lstat(name, dir_fd=folder))
+    except OSError:
+        return False
 
 
 @contextmanager
-def _written(reading: Reading, temporary: str, folder: int, *, mode: int = 0o644) -> Iterator[None]:
-    """The whole file under its temporary name; the caller gives it its own.
+def _written(reading: Reading, stem: str, folder: int, *, mode: int = 0o644) -> Iterator[str]:
+    """The temporary name under which the whole file is; the caller gives it its own.
 
     One that broke off stays if another attempt may go on with it.
     """
-    fresh = 0 if reading.source.version else os.O_EXCL
-    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC | fresh
-    descriptor = os.open(temporary, flags, mode, dir_fd=folder)
+    temporary, descriptor = _opened_to_write(reading, stem, folder, mode)
     try:
         reading.write_to(descriptor)
-        yield
+        yield temporary
     except BaseException as error:
         if not (_is_interruption(error) and reading.source.version) or reading.task.is_last:
             with suppress(FileNotFoundError):

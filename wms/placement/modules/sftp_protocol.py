@@ -19,6 +19,8 @@ from wms.placement.modules.ssh_session import Session
 PIECE_BYTES: Final = 32 * 1024
 _UNDER_WAY: Final = 64
 _MOST_PACKET: Final = 256 * 1024
+#: So much is what an answer to a read has beside the piece, or in place of it.
+_BESIDES_BYTES: Final = 1024
 _READ, _WRITE, _CREATE, _TRUNCATE = 0x01, 0x02, 0x08, 0x10
 _HAS_SIZE, _HAS_OWNER, _HAS_MODE, _HAS_TIMES = 0x01, 0x02, 0x04, 0x08
 _RENAME_OVER = b"posix-rename@openssh.com"
@@ -67,6 +69,24 @@ class Attributes:
 
     size_bytes: int | None
     changed_at: int | None
+
+
+class _Answers:
+    """Answers to reads that came before their turn: to those alone that were asked for."""
+
+    def __init__(self) -> None:
+        #: Bytes that were asked for, by the numbers of requests.
+        self.awaited: dict[int, int] = {}
+        self.came: dict[int, tuple[int, bytes]] = {}
+
+    def take(self, number: int, kind: int, body: bytes) -> None:
+        """Keep an answer. Raises ConnectionAbortedError for one that nobody has asked for."""
+        size = self.awaited.pop(number, None)
+        if size is None or len(body) > size + _BESIDES_BYTES:
+            raise ConnectionAbortedError("the server sends what was not asked for")
+        if kind == _Kind.DATA and len(_text(body)[0]) > size:
+            raise ConnectionAbortedError("the server sends more than was asked for")
+        self.came[number] = kind, body
 
 
 class Sftp:
@@ -141,11 +161,12 @@ class Sftp:
     def read(self, handle: bytes, offset: int) -> Iterator[bytes]:
         """The pieces of a file from an offset on, in their order, to its end."""
         asked: deque[tuple[int, int, int]] = deque()
-        answers: dict[int, tuple[int, bytes]] = {}
+        answers = _Answers()
         ends, next_at = False, offset
         while asked or not ends:
             while not ends and len(asked) < _UNDER_WAY:
-                asked.append((self._ask_piece(handle, next_at, PIECE_BYTES), next_at, PIECE_BYTES))
+                number = self._ask_piece(handle, next_at, PIECE_BYTES, answers)
+                asked.append((number, next_at, PIECE_BYTES))
                 next_at += PIECE_BYTES
             number, at, size = asked.popleft()
             piece = self._piece(number, answers)
@@ -153,22 +174,22 @@ class Sftp:
                 ends = True
             elif len(piece) < size:
                 # Less than was asked for is no end: the rest is asked for first.
-                rest = at + len(piece)
-                asked.appendleft((self._ask_piece(handle, rest, size - len(piece)), rest,
-                                  size - len(piece)))  # fmt: skip
+                at, size = at + len(piece), size - len(piece)
+                asked.appendleft((self._ask_piece(handle, at, size, answers), at, size))
                 yield piece
             else:
                 yield piece
 
-    def _ask_piece(self, handle: bytes, offset: int, size: int) -> int:
-        return self._send(_Kind.READ, _packed(handle) + struct.pack(">QI", offset, size))
+    def _ask_piece(self, handle: bytes, offset: int, size: int, answers: _Answers) -> int:
+        number = self._send(_Kind.READ, _packed(handle) + struct.pack(">QI", offset, size))
+        answers.awaited[number] = size
+        return number
 
-    def _piece(self, number: int, answers: dict[int, tuple[int, bytes]]) -> bytes | None:
+    def _piece(self, number: int, answers: _Answers) -> bytes | None:
         """The piece of this request; None behind the end. Others' answers wait in `answers`."""
-        while number not in answers:
-            other, kind, body = self._answer()
-            answers[other] = kind, body
-        kind, body = answers.pop(number)
+        while number not in answers.came:
+            answers.take(*self._answer())
+        kind, body = answers.came.pop(number)
         if kind == _Kind.DATA:
             return _text(body)[0]
         code, words = _status(kind, body)

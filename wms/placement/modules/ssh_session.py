@@ -9,12 +9,11 @@ from __future__ import annotations
 import os
 import select
 import subprocess
-import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import Final
 
 from wms.core.public_addresses import NotPublic, public_addresses
 from wms.elements.logins import in_memory
@@ -32,16 +31,17 @@ _MOST_BYTES: Final = 2**20
 
 
 class Session:
-    """Bytes to and from the other side; nothing stalls for longer than the settings say."""
+    """Bytes to and from the other side; nothing stalls for longer than the settings say.
 
-    def __init__(self, task: TransferTask, process: subprocess.Popen[bytes]) -> None:
-        self._task = task
-        assert process.stdin is not None
-        assert process.stdout is not None
-        self._into, self._from = process.stdin.fileno(), process.stdout.fileno()
-        os.set_blocking(self._into, False)
-        os.set_blocking(self._from, False)
+    What comes or goes in parts has a pulse for each: the other side may give its bytes one by one.
+    """
+
+    def __init__(self, task: TransferTask, into: int, source: int, words: int) -> None:
+        self._task, self._into, self._from, self._words = task, into, source, words
+        for each in (into, source, words):
+            os.set_blocking(each, False)
         self._came = bytearray()
+        self._said = b""
 
     def send(self, data: bytes | bytearray) -> None:
         """Send all of it. Raises OSError."""
@@ -49,9 +49,12 @@ class Session:
         while left:
             try:
                 size = os.write(self._into, left)
-                left = left[size:]
             except BlockingIOError:
                 self._wait(self._into, select.POLLOUT)
+                continue
+            left = left[size:]
+            if left:
+                self._task.pulse()
 
     def receive(self, size: int) -> bytes:
         """So many bytes. Raises OSError, also where the other side ends before."""
@@ -64,14 +67,37 @@ class Session:
             if not piece:
                 raise ConnectionAbortedError("the connection ended")
             self._came += piece
+            if len(self._came) < size:
+                self._task.pulse()
         wanted = bytes(memoryview(self._came)[:size])
         del self._came[:size]
         return wanted
 
+    def said(self) -> str:
+        """The first words of `ssh`, and of the other side."""
+        while self._hear():
+            pass
+        return self._said.decode(errors="replace").strip()
+
+    def _hear(self) -> bool:
+        """Take what was said, so that nobody waits for it to be read; False if it was nothing."""
+        try:
+            words = os.read(self._words, _MOST_BYTES)
+        except BlockingIOError:
+            return False
+        self._said += words[: _WORDS_BYTES - len(self._said)]
+        return bool(words)
+
     def _wait(self, descriptor: int, event: int) -> None:
         poll, deadline = select.poll(), time.monotonic() + self._task.conf.stall_s
         poll.register(descriptor, event)
-        while not poll.poll(1000 * min(_STEP_S, self._task.conf.stall_s)):
+        poll.register(self._words, select.POLLIN)
+        while True:
+            ready = dict(poll.poll(1000 * min(_STEP_S, self._task.conf.stall_s)))
+            if self._words in ready and not self._hear():
+                poll.unregister(self._words)
+            if descriptor in ready:
+                return
             self._task.pulse()
             if time.monotonic() > deadline:
                 raise TimeoutError
@@ -89,19 +115,26 @@ def session_with(task: TransferTask, endpoint: Endpoint) -> Iterator[Session]:
     if given is None or not given.key:
         raise ModuleFailed(FAILED, f"no key is stored for {endpoint.scheme}://{endpoint.authority}")
     address = _address(task, endpoint)
-    with in_memory(given.key) as key_file, tempfile.TemporaryFile() as words:
+    with in_memory(given.key) as key_file:
         argv = _argv(task, endpoint, address, given, key_file, known_hosts)
         process = subprocess.Popen(
-            argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=words,
+            argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
             bufsize=0, env=clean_environment(), start_new_session=True,
         )  # fmt: skip
+        assert process.stdin
+        assert process.stdout
+        assert process.stderr
+        pipes = [process.stdin, process.stdout, process.stderr]
+        session = Session(task, *(each.fileno() for each in pipes))
         try:
-            yield Session(task, process)
+            yield session
         except (ConnectionError, BrokenPipeError) as error:
-            _raise_why(process, words, endpoint, given)
+            _end(process)
+            _raise_why(session.said(), endpoint, given)
             raise ConnectionAbortedError("the connection ended") from error
         finally:
             _end(process)
+            process.stderr.close()
 
 
 def _address(task: TransferTask, endpoint: Endpoint) -> str:
@@ -155,13 +188,8 @@ def _word(path: Path) -> str:
     return '"' + str(path).replace("%", "%%") + '"'
 
 
-def _raise_why(
-    process: subprocess.Popen[bytes], words: BinaryIO, endpoint: Endpoint, given: Credential
-) -> None:
+def _raise_why(said: str, endpoint: Endpoint, given: Credential) -> None:
     """Raise ModuleFailed where `ssh` was not let in, with what it says of it."""
-    _end(process)
-    words.seek(0)
-    said = words.read(_WORDS_BYTES).decode(errors="replace").strip()
     if not said:
         return
     if "Host key verification failed" in said:
@@ -179,7 +207,7 @@ def _raise_why(
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """End the process and close its pipes; it has some time to go by itself."""
+    """End the process and close the pipes of bytes; it has some time to go by itself."""
     for pipe in (process.stdin, process.stdout):
         if pipe is not None:
             pipe.close()

@@ -12,12 +12,14 @@ import http.client
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from typing import Final
+from functools import partial
+from typing import Final, cast
 from urllib.parse import quote, urljoin, urlsplit
 
 from wms.placement.modules.connections import (
     CheckedConnection,
     Endpoint,
+    PulsedAnswer,
     credential_of,
     endpoint_of,
 )
@@ -107,6 +109,9 @@ class Client:
         self, method: str, endpoint: Endpoint, sent: dict[str, str], body: Iterable[bytes] | None
     ) -> _Answer:
         assert self._connection is not None
+        self._connection.response_class = cast(
+            "type[_Answer]", partial(PulsedAnswer, self._task.pulse)
+        )
         self._connection.request(
             method, endpoint.path, body=body, headers=sent,
             encode_chunked=sent.get("Transfer-Encoding") == "chunked",

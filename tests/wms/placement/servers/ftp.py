@@ -31,6 +31,8 @@ class FtpSite:
     cuts: int = 0
     cut_after: int = 100_000
     scheme: str = "ftp"
+    #: Over TLS it closes connections for data without a word.
+    is_curt: bool = False
 
     def url(self, path: str) -> str:
         """Address of a path."""
@@ -62,6 +64,11 @@ def ftp_server(
                 self.close()
                 return 0
             return super().send(data)
+
+        def close(self) -> None:
+            if site.is_curt:
+                self._ssl_established = False
+            super().close()
 
     class Handler(TLS_FTPHandler if certificate else FTPHandler):
         authorizer = people

@@ -81,11 +81,14 @@ class Handler(BaseHTTPRequestHandler):
             return not site.tokens
         return shown == f"Basic {base64.b64encode(site.password.encode()).decode()}"
 
-    def answer(self, status: int, headers: dict[str, str] | None = None, size: int = 0) -> None:
+    def answer(
+        self, status: int, headers: dict[str, str] | None = None, size: int | None = 0
+    ) -> None:
         self.send_response(status)
         for name, value in (headers or {}).items():
             self.send_header(name, value)
-        self.send_header("Content-Length", str(size))
+        if size is not None:
+            self.send_header("Content-Length", str(size))
         if self.close_connection:
             self.send_header("Connection", "close")
         self.end_headers()

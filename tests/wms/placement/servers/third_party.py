@@ -11,6 +11,7 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Literal
 from urllib.parse import urlsplit
 
 from tests.wms.placement.servers.http import Handler, HttpServer, serving
@@ -25,8 +26,12 @@ class CopyingServer(HttpServer):
     #: It makes credentials for one file.
     makes_macaroons: bool = False
     tells_digests: bool = True
+    tells_sizes: bool = True
     #: It says so after this many bytes.
     fails_after: int | None = None
+    why: str = "the disk is full"
+    #: It says nothing of a copy before it is stopped, breaks off, or says that it has begun.
+    silence: Literal["waits", "breaks off", "begins", ""] = ""
     #: One byte that it fetches or sends is another.
     spoils: bool = False
     #: Of macaroons: what they are for.
@@ -49,7 +54,7 @@ class _Copying(Handler):
         if self.site.tells_digests and "Want-Digest" in self.headers:
             md5 = base64.b64encode(hashlib.md5(content).digest()).decode()
             headers["Digest"] = f"adler32={zlib.adler32(content):08x},md5={md5}"
-        self.answer(200, headers, len(content))
+        self.answer(200, headers, len(content) if self.site.tells_sizes else None)
 
     def do_MKCOL(self) -> None:
         if self.begin():
@@ -83,13 +88,16 @@ class _Copying(Handler):
             self.answer(405)
             return
         site.shown.append(self.headers.get("TransferHeaderAuthorization", ""))
+        if site.silence:
+            self._be_silent()
+            return
         self.send_response(202)
         self.send_header("Content-Type", "text/perf-marker-stream")
         self.send_header("Connection", "close")
         self.end_headers()
         if site.fails_after is not None:
             self._mark(site.fails_after)
-            self._say("failure: the disk is full")
+            self._say(f"failure: {site.why}")
             return
         if source:
             status, content = self._ask("GET", source)
@@ -102,6 +110,14 @@ class _Copying(Handler):
             good = status == 201
         self._mark(len(content) if good else 0)
         self._say("success: Created" if good else f"failure: the other end answered {status}")
+
+    def _be_silent(self) -> None:
+        if self.site.silence == "begins":
+            self.answer(202)
+            return
+        self.close_connection = True
+        if self.site.silence == "waits":
+            self.site.stopped.wait(30)
 
     def _ask(self, method: str, url: str, body: bytes | None = None) -> tuple[int, bytes]:
         parts = urlsplit(url)
