@@ -28,6 +28,7 @@ from wms.dags.models import Dag
 from wms.dags.services.dags import remove_dags
 from wms.dags.submission.submit import DagSubmission
 from wms.jobs.content import unnamed_contents
+from wms.jobs.content.blobs import blob_path
 from wms.notices import fanout
 from wms.notices.models import Notice
 from wms.schedules import services, submitting
@@ -90,6 +91,31 @@ def test_a_schedule_submits_its_dag_at_each_of_its_times(alice: User) -> None:
     schedule.refresh_from_db()
     assert schedule.next_at == MONDAY + 2 * WEEK
     assert outcomes(schedule) == [(MONDAY, "submitted"), (MONDAY + WEEK, "submitted")]
+
+
+def test_a_schedule_takes_files_that_are_larger_than_one_request(
+    alice: User, settings: Any
+) -> None:
+    schedule = make(alice)
+    # Less than any of its files, as an upload may be more than what one request may have.
+    settings.PILOTAGE = {**settings.PILOTAGE, "MAX_UPLOAD_BYTES": 5}
+
+    submitting.run_cycle(MONDAY)
+
+    assert outcomes(schedule) == [(MONDAY, "submitted")]
+    stored = Dag.objects.get().workspace.files.get(path="run.sh")
+    assert stored.blob_id == schedule.files.get(path="run.sh").blob_id
+
+
+def test_a_time_whose_file_the_disk_has_lost_is_told_as_refused(alice: User) -> None:
+    schedule = make(alice)
+    lost = schedule.files.get(path="run.sh").blob_id
+    blob_path(lost).unlink()
+
+    submitting.run_cycle(MONDAY)
+
+    assert outcomes(schedule) == [(MONDAY, "failed")]
+    assert lost in schedule.runs.get().reason
 
 
 def test_nothing_is_submitted_while_the_dag_before_goes_on(alice: User) -> None:

@@ -135,7 +135,8 @@ def use_uploads(files: Iterable[BinaryIO], *, owner: User, now: datetime) -> Non
     The caller asks for room for them afterwards, in the same transaction. They are kept for as long
     as the submission can be repeated under its key.
     """
-    ids = [each.upload_id for each in files if isinstance(each, KnownContent)]
+    known = [each for each in files if isinstance(each, KnownContent)]
+    ids = [each.upload_id for each in known if each.upload_id is not None]
     if not ids:
         return
     rows = ResumableUpload.objects.filter(pk__in=ids, owner=owner).order_by("pk")
