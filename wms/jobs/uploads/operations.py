@@ -130,7 +130,7 @@ def remove_file_on_commit(upload: ResumableUpload) -> None:
 
 
 def use_uploads(files: Iterable[BinaryIO], *, owner: User, now: datetime) -> None:
-    """Count the uploads among the files of a submission no more: they count in its workspace now.
+    """Count the uploads among the files of a submission no more: they count where it keeps them.
 
     The caller asks for room for them afterwards, in the same transaction. They are kept for as long
     as the submission can be repeated under its key.

@@ -58,14 +58,15 @@ def begin_upload(
     with transaction.atomic():
         wait_for_locks([f"uploads of user {owner.pk}"])
         theirs = own_uploads(owner, now=now)
-        known = theirs.filter(sha256=sha256, size_bytes=size_bytes, blob__isnull=False).first()
-        if known is not None:
-            known.expires_at = expiry(now)
-            known.save(update_fields=["expires_at"])
-            return BegunUpload(known, is_new=False)
         content = content_of_owner(owner, sha256, size_bytes)
+        waiting = theirs.filter(counted_bytes__gt=0).count()
+        whole = theirs.filter(sha256=sha256, size_bytes=size_bytes, blob__isnull=False)
+        known = whole.select_for_update().first()
+        if known is not None:
+            _prolong(known, waiting, is_counted=content is not None, now=now)
+            return BegunUpload(known, is_new=False)
         if content is None:
-            _check_room(owner, theirs.filter(counted_bytes__gt=0).count(), size_bytes)
+            _check_room(owner, waiting, size_bytes)
         upload = ResumableUpload.objects.create(
             owner=owner,
             sha256=sha256,
@@ -135,6 +136,15 @@ def _check(sha256: str, size_bytes: int) -> None:
         findings.append(Finding("must be a positive number of bytes", field="size_bytes"))
     if findings:
         raise InvalidInput(findings)
+
+
+def _prolong(upload: ResumableUpload, waiting: int, *, is_counted: bool, now: datetime) -> None:
+    """Keep a complete upload for longer; one that was used counts again where its use is over."""
+    if not (is_counted or upload.counted_bytes):
+        _check_room(upload.owner, waiting, upload.size_bytes)
+        upload.counted_bytes = upload.size_bytes
+    upload.expires_at = expiry(now)
+    upload.save(update_fields=["counted_bytes", "expires_at"])
 
 
 def _check_room(owner: User, waiting: int, size_bytes: int) -> None:

@@ -248,6 +248,33 @@ def test_a_submission_takes_an_upload_which_counts_once_and_is_kept_for_a_repeti
     assert used_bytes(alice) == len(CONTENT)
 
 
+def test_a_used_upload_that_is_asked_for_again_counts_again_when_its_use_is_over(
+    alice: User,
+) -> None:
+    upload = uploaded(alice)
+    submit(alice, upload)
+
+    again = begin(alice)
+    assert (again.pk, again.counted_bytes) == (upload.pk, 0)
+    WorkspaceFile.objects.all().delete()
+    again = begin(alice)
+
+    assert (again.pk, again.counted_bytes) == (upload.pk, len(CONTENT))
+    assert used_bytes(alice) >= len(CONTENT)
+
+
+def test_a_used_upload_is_not_kept_for_longer_without_room(alice: User) -> None:
+    upload = uploaded(alice)
+    ResumableUpload.objects.update(counted_bytes=0, expires_at=NOW + timedelta(seconds=1))
+    save_quota(Quota(user=alice, max_bytes=len(CONTENT) - 1), actor=SYSTEM)
+
+    with pytest.raises(QuotaExceeded):
+        begin(alice)
+
+    upload.refresh_from_db()
+    assert (upload.counted_bytes, upload.expires_at) == (0, NOW + timedelta(seconds=1))
+
+
 def test_an_upload_counts_for_the_quota_from_its_beginning(alice: User) -> None:
     save_quota(Quota(user=alice, max_bytes=len(CONTENT)), actor=SYSTEM)
     begin(alice)
