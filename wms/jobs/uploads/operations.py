@@ -23,6 +23,7 @@ from wms.jobs.content.blobs import store_file
 from wms.jobs.models import ResumableUpload
 from wms.jobs.uploads.digests import digest_of, forget, note_piece
 from wms.jobs.uploads.places import (
+    end_file,
     old_upload_files,
     remove_upload_file,
     upload_path,
@@ -53,10 +54,8 @@ class WrongHash(PilotageError):
     code = "upload-hash"
 
     def __init__(self, *, expected: str, found: str) -> None:
-        super().__init__(
-            f"What came has SHA-256 {found}, not {expected}: the upload is removed. Send the "
-            "file anew."
-        )
+        fault = f"What came has SHA-256 {found}, not {expected}" if found else "The bytes are lost"
+        super().__init__(f"{fault}: the upload is removed. Send the file anew.")
         self.expected, self.found = expected, found
 
 
@@ -102,7 +101,7 @@ def complete_upload(upload_id: int, *, owner: User, now: datetime) -> ResumableU
         upload = _locked(owner, upload_id, now)
         if upload.blob_id is not None:
             return upload
-        is_right = found == upload.sha256
+        is_right = found == upload.sha256 and end_file(upload_id, upload.size_bytes)
         if is_right:
             upload.blob = store_file(
                 upload_path(upload_id), sha256=found, size_bytes=upload.size_bytes
@@ -113,7 +112,8 @@ def complete_upload(upload_id: int, *, owner: User, now: datetime) -> ResumableU
         else:
             remove_upload(upload)
     if not is_right:
-        raise WrongHash(expected=upload.sha256, found=found)
+        # One that is right is that of a file in which more follows.
+        raise WrongHash(expected=upload.sha256, found="" if found == upload.sha256 else found)
     return upload
 
 

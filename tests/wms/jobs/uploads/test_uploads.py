@@ -3,6 +3,7 @@ from __future__ import annotations
 import hashlib
 import io
 import os
+from contextlib import suppress
 from datetime import timedelta
 from itertools import pairwise
 from typing import Any
@@ -124,6 +125,57 @@ def test_a_piece_that_was_written_but_not_counted_is_written_over(alice: User) -
     done = send(upload, CONTENT[10:], offset=10)
 
     assert content_of(done) == CONTENT
+
+
+def old_file(upload: ResumableUpload, content: bytes) -> None:
+    """A file of an upload that had this id before the database was restored."""
+    path = upload_path(upload.pk)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)
+
+
+def test_a_longer_file_of_an_older_upload_adds_no_bytes(alice: User) -> None:
+    upload = begin(alice)
+    old_file(upload, b"?" * 2 * len(CONTENT))
+
+    assert content_of(send(upload, CONTENT)) == CONTENT
+
+
+def test_bytes_behind_the_end_are_cut_off(alice: User) -> None:
+    upload = send(begin(alice), CONTENT[:10])
+    old_file(upload, CONTENT[:10] + b"?" * 2 * len(CONTENT))
+
+    assert content_of(send(upload, CONTENT[10:], offset=10)) == CONTENT
+
+
+@pytest.mark.parametrize("at", [0, 10])
+def test_a_content_that_is_the_file_of_an_older_upload_stays_as_it_is(
+    alice: User, at: int
+) -> None:
+    other = store_bytes(b"?" * 2 * len(CONTENT))
+    upload = send(begin(alice), CONTENT[:at]) if at else begin(alice)
+    upload_path(upload.pk).unlink(missing_ok=True)
+    upload_path(upload.pk).parent.mkdir(parents=True, exist_ok=True)
+    os.link(blob_path(other.pk), upload_path(upload.pk))
+
+    with suppress(WrongHash):
+        send(upload, CONTENT[at:], offset=at)
+
+    assert blob_path(other.pk).read_bytes() == b"?" * 2 * len(CONTENT)
+
+
+def test_a_content_that_is_longer_than_its_upload_is_not_cut(alice: User) -> None:
+    other = store_bytes(CONTENT + b"more")
+    upload = begin(alice)
+    add_piece(upload.pk, CONTENT, owner=alice, offset=0, now=NOW)
+    upload_path(upload.pk).unlink()
+    os.link(blob_path(other.pk), upload_path(upload.pk))
+
+    with pytest.raises(WrongHash) as refused:
+        send(upload, offset=len(CONTENT))
+
+    assert refused.value.found == ""
+    assert blob_path(other.pk).read_bytes() == CONTENT + b"more"
 
 
 def test_two_clients_at_one_upload_take_turns_and_add_each_byte_once(alice: User) -> None:
