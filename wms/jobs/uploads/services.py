@@ -96,7 +96,7 @@ def append_pieces(
     """Append what comes, `length` bytes if nothing breaks off, and store the content if it is all.
 
     Each piece counts when it is written, whatever becomes of the rest. Raises NotPermitted,
-    NotFound, OffsetMismatch, TooLarge before anything is read, and WrongHash.
+    NotFound, OffsetMismatch, TooLarge before anything is read, Busy at the end, and WrongHash.
     """
     require_role(actor, Role.USER, "upload files")
     upload = find_upload(owner, upload_id, now=now)

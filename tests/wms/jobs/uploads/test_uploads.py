@@ -1,19 +1,25 @@
 from __future__ import annotations
 
-import hashlib
 import io
 import os
-from contextlib import suppress
 from datetime import timedelta
 from itertools import pairwise
 from typing import Any
 
 import pytest
-from django.utils import timezone
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.factories import SYSTEM, person
+from tests.wms.jobs.uploads.sending import (
+    CONTENT,
+    NOW,
+    begin,
+    content_of,
+    send,
+    sha256,
+    uploaded,
+)
 from wms.accounting.models import Quota
 from wms.accounting.services import save_quota
 from wms.core.actors import Actor
@@ -21,7 +27,7 @@ from wms.core.errors import InvalidInput, NotFound, NotPermitted, QuotaExceeded,
 from wms.core.known_contents import KnownContent
 from wms.core.models import AuditEntry, Role, User
 from wms.jobs.clusters.submit import ClusterSubmission, submit_cluster
-from wms.jobs.content.blobs import blob_path, open_blob, store_bytes
+from wms.jobs.content.blobs import blob_path, store_bytes
 from wms.jobs.content.unnamed_contents import mark_unnamed
 from wms.jobs.models import Blob, ResumableUpload, WorkspaceFile
 from wms.jobs.operations import create_workspace
@@ -30,52 +36,12 @@ from wms.jobs.uploads import digests
 from wms.jobs.uploads.operations import OffsetMismatch, WrongHash, add_piece, sweep_uploads
 from wms.jobs.uploads.places import upload_path
 from wms.jobs.uploads.selectors import contents_of_uploads, find_upload
-from wms.jobs.uploads.services import append_pieces, begin_upload, cancel_upload
-
-NOW = timezone.now()
-CONTENT = bytes(range(256)) * 40
+from wms.jobs.uploads.services import begin_upload, cancel_upload
 
 
 @pytest.fixture
 def bob(db: None) -> User:
     return person("bob")
-
-
-def sha256(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()
-
-
-def begin(owner: User, content: bytes = CONTENT) -> ResumableUpload:
-    return begin_upload(
-        sha256=sha256(content),
-        size_bytes=len(content),
-        owner=owner,
-        actor=Actor.person(owner),
-        now=NOW,
-    ).upload
-
-
-def send(
-    upload: ResumableUpload, *pieces: bytes, offset: int = 0, length: int | None = None
-) -> ResumableUpload:
-    return append_pieces(
-        upload.pk,
-        pieces,
-        length=sum(map(len, pieces)) if length is None else length,
-        offset=offset,
-        owner=upload.owner,
-        actor=Actor.person(upload.owner),
-        now=NOW,
-    )
-
-
-def uploaded(owner: User, content: bytes = CONTENT) -> ResumableUpload:
-    return send(begin(owner, content), content)
-
-
-def content_of(upload: ResumableUpload) -> bytes:
-    with open_blob(upload.sha256) as file:
-        return file.read()
 
 
 def used_bytes(user: User) -> int:
@@ -125,57 +91,6 @@ def test_a_piece_that_was_written_but_not_counted_is_written_over(alice: User) -
     done = send(upload, CONTENT[10:], offset=10)
 
     assert content_of(done) == CONTENT
-
-
-def old_file(upload: ResumableUpload, content: bytes) -> None:
-    """A file of an upload that had this id before the database was restored."""
-    path = upload_path(upload.pk)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(content)
-
-
-def test_a_longer_file_of_an_older_upload_adds_no_bytes(alice: User) -> None:
-    upload = begin(alice)
-    old_file(upload, b"?" * 2 * len(CONTENT))
-
-    assert content_of(send(upload, CONTENT)) == CONTENT
-
-
-def test_bytes_behind_the_end_are_cut_off(alice: User) -> None:
-    upload = send(begin(alice), CONTENT[:10])
-    old_file(upload, CONTENT[:10] + b"?" * 2 * len(CONTENT))
-
-    assert content_of(send(upload, CONTENT[10:], offset=10)) == CONTENT
-
-
-@pytest.mark.parametrize("at", [0, 10])
-def test_a_content_that_is_the_file_of_an_older_upload_stays_as_it_is(
-    alice: User, at: int
-) -> None:
-    other = store_bytes(b"?" * 2 * len(CONTENT))
-    upload = send(begin(alice), CONTENT[:at]) if at else begin(alice)
-    upload_path(upload.pk).unlink(missing_ok=True)
-    upload_path(upload.pk).parent.mkdir(parents=True, exist_ok=True)
-    os.link(blob_path(other.pk), upload_path(upload.pk))
-
-    with suppress(WrongHash):
-        send(upload, CONTENT[at:], offset=at)
-
-    assert blob_path(other.pk).read_bytes() == b"?" * 2 * len(CONTENT)
-
-
-def test_a_content_that_is_longer_than_its_upload_is_not_cut(alice: User) -> None:
-    other = store_bytes(CONTENT + b"more")
-    upload = begin(alice)
-    add_piece(upload.pk, CONTENT, owner=alice, offset=0, now=NOW)
-    upload_path(upload.pk).unlink()
-    os.link(blob_path(other.pk), upload_path(upload.pk))
-
-    with pytest.raises(WrongHash) as refused:
-        send(upload, offset=len(CONTENT))
-
-    assert refused.value.found == ""
-    assert blob_path(other.pk).read_bytes() == CONTENT + b"more"
 
 
 def test_two_clients_at_one_upload_take_turns_and_add_each_byte_once(alice: User) -> None:
