@@ -135,13 +135,21 @@ def _make_durable(folder: Path) -> None:
 def sweep_incoming(*, now: datetime) -> int:
     """Remove uploads that were broken off a day ago or earlier; the number of files."""
     limit = (now - timedelta(days=1)).timestamp()
-    old = [f for f in (conf().blobs_dir / "incoming").glob("*") if f.stat().st_mtime < limit]
+    old = [f for f in (conf().blobs_dir / "incoming").glob("*") if _is_older(f, limit)]
     for each in old:
         if each.is_dir():
             shutil.rmtree(each, ignore_errors=True)
         else:
             each.unlink(missing_ok=True)
     return len(old)
+
+
+def _is_older(path: Path, limit: float) -> bool:
+    """Whether nothing was written to it since then; what has come to its end meanwhile is not."""
+    try:
+        return path.stat().st_mtime < limit
+    except FileNotFoundError:
+        return False
 
 
 def store_bytes(content: bytes) -> Blob:
