@@ -20,6 +20,7 @@ from wms.core.database.locks import wait_for_locks
 from wms.core.errors import Finding, InvalidInput, QuotaExceeded, TooLarge
 from wms.core.models import Role, User
 from wms.core.policy import require_role
+from wms.jobs.content.blobs import is_stored
 from wms.jobs.models import Blob, ResumableUpload
 from wms.jobs.quotas import check_quota
 from wms.jobs.uploads.operations import (
@@ -59,9 +60,14 @@ def begin_upload(
         wait_for_locks([f"uploads of user {owner.pk}"])
         theirs = own_uploads(owner, now=now)
         content = content_of_owner(owner, sha256, size_bytes)
+        if _is_lost(content):
+            content = None
         waiting = theirs.filter(counted_bytes__gt=0).count()
         whole = theirs.filter(sha256=sha256, size_bytes=size_bytes, blob__isnull=False)
         known = whole.select_for_update().first()
+        if known is not None and _is_lost(known.blob):
+            remove_upload(known)
+            known = None
         if known is not None:
             _prolong(known, waiting, is_counted=content is not None, now=now)
             return BegunUpload(known, is_new=False)
@@ -136,6 +142,11 @@ def _check(sha256: str, size_bytes: int) -> None:
         findings.append(Finding("must be a positive number of bytes", field="size_bytes"))
     if findings:
         raise InvalidInput(findings)
+
+
+def _is_lost(content: Blob | None) -> bool:
+    """Whether the disk has lost a content: sent anew, it is there again for all that name it."""
+    return content is not None and not is_stored(content)
 
 
 def _prolong(upload: ResumableUpload, waiting: int, *, is_counted: bool, now: datetime) -> None:

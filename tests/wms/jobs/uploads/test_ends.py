@@ -12,16 +12,26 @@ from typing import Any
 import pytest
 from django.db import connections
 
-from tests.wms.jobs.uploads.sending import CONTENT, NOW, begin, content_of, send, sha256
+from tests.wms.jobs.uploads.sending import (
+    CONTENT,
+    NOW,
+    begin,
+    content_of,
+    send,
+    sha256,
+    uploaded,
+)
 from wms.core.database.locks import advisory_lock
-from wms.core.errors import Busy
+from wms.core.errors import Busy, InvalidInput
 from wms.core.heavy import Work, heavy_place
 from wms.core.models import User
 from wms.jobs.content.blobs import blob_path, store_bytes
 from wms.jobs.models import ResumableUpload
+from wms.jobs.operations import create_workspace
 from wms.jobs.uploads import digests, operations
 from wms.jobs.uploads.operations import WrongHash, add_piece
 from wms.jobs.uploads.places import upload_path
+from wms.jobs.uploads.selectors import contents_of_uploads
 
 
 @contextmanager
@@ -147,3 +157,34 @@ def test_a_content_that_is_longer_than_its_upload_is_not_cut(alice: User) -> Non
 
     assert refused.value.found == ""
     assert blob_path(other.pk).read_bytes() == CONTENT + b"more"
+
+
+@pytest.mark.parametrize("is_short", [False, True])
+def test_a_content_that_the_disk_has_lost_is_told_and_can_be_sent_anew(
+    alice: User, is_short: bool
+) -> None:
+    first = uploaded(alice)
+    if is_short:
+        os.truncate(blob_path(sha256(CONTENT)), 5)
+    else:
+        blob_path(sha256(CONTENT)).unlink()
+
+    with pytest.raises(InvalidInput) as refused:
+        contents_of_uploads(alice, {"big": first.pk}, now=NOW)
+    second = begin(alice)
+
+    assert "lost" in refused.value.findings[0].message
+    assert (second.blob_id, second.received_bytes, second.counted_bytes) == (None, 0, len(CONTENT))
+    assert content_of(send(second, CONTENT)) == CONTENT
+    assert contents_of_uploads(alice, {"big": second.pk}, now=NOW)["big"].read() == CONTENT
+
+
+def test_a_file_of_the_owner_that_the_disk_has_lost_can_be_sent_anew(alice: User) -> None:
+    stored = store_bytes(CONTENT)
+    create_workspace(alice, {"input": stored})
+    blob_path(stored.pk).unlink()
+
+    upload = begin(alice)
+
+    assert upload.blob_id is None
+    assert content_of(send(upload, CONTENT)) == CONTENT
