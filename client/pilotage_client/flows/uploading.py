@@ -64,7 +64,8 @@ class _Upload:
 def large_files(files: Mapping[str, Path]) -> dict[str, Path]:
     """Files that go by uploads: the largest, if they are large or the rest is too much at once."""
     sizes = {name: size_of(path) for name, path in files.items()}
-    left, chosen = sum(sizes.values()), {}
+    left = sum(sizes.values())
+    chosen: dict[str, Path] = {}
     for name in sorted(sizes, key=lambda each: (-sizes[each], each)):
         is_enough = sizes[name] <= LARGE_BYTES and left <= _MOST_TOGETHER_BYTES
         if is_enough or not sizes[name] or len(chosen) == _MOST_UPLOADS:
