@@ -104,11 +104,16 @@ def _priority_of(text: str) -> tuple[int | None, list[Finding]]:
 def _deadline_for(sent: SubmissionParts, plain: Sequence[Upload]) -> Deadline:
     """The time for all that was sent; what is packed counts as the text that it may well hold.
 
-    What came by uploads before is hardly read.
+    DAG files come by uploads as well; larger files that do are data, which nobody reads.
     """
     archives = sum(_size(each) for each in sent.archives)
-    texts = sum(_size(each) for each in plain if known_sha256(each.content) is None)
-    return request_deadline(texts + _TEXT_PER_PACKED * archives)
+    return request_deadline(sum(map(_size_to_read, plain)) + _TEXT_PER_PACKED * archives)
+
+
+def _size_to_read(upload: Upload) -> int:
+    size_bytes = _size(upload)
+    is_data = known_sha256(upload.content) and size_bytes > conf().max_dag_text_bytes
+    return 0 if is_data else size_bytes
 
 
 def _size(upload: Upload) -> int:

@@ -239,6 +239,25 @@ def test_the_largest_go_by_uploads_until_the_others_are_one_request(
     assert list(large_files(files)) == ["big", "a"]
 
 
+def test_no_more_files_go_by_uploads_than_may_wait_and_too_many_others_are_told_at_once(
+    client: Client, portal: Portal, big: Path, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(uploading, "_MOST_UPLOADS", 2)
+    monkeypatch.setattr(uploading, "_MOST_TOGETHER_BYTES", 1000)
+    settings.PILOTAGE = {**settings.PILOTAGE, "MAX_UPLOAD_BYTES": 2000}
+    files = [big.with_name(f"{number}.dat") for number in range(4)]
+    for number, path in enumerate(files):
+        path.write_bytes(b"x" * (1100 + number))
+
+    chosen = large_files({path.name: path for path in files})
+    with pytest.raises(UsageError) as refused:
+        client.submit_dag("x.dag", files=files)
+
+    assert list(chosen) == ["3.dat", "2.dat"]
+    assert "2000" in str(refused.value)
+    assert [each.method for each in portal.requests] == ["GET"]
+
+
 @pytest.mark.django_db(transaction=True)
 def test_a_connection_that_breaks_in_a_piece_loses_nothing_of_it(
     live_server: Any, people: SimpleNamespace, big: Path, monkeypatch: pytest.MonkeyPatch

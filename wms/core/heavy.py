@@ -1,9 +1,9 @@
 """Slots for heavy requests, which may keep a processor busy for seconds: few per user, few in all.
 
 Without a free slot a request is refused at once (`Busy`): who asks for much at once keeps nobody
-else waiting. Answers and downloads have slots apart. A slot is an advisory lock, free again when
-its process is killed. It belongs to the database's session: between PostgreSQL and the portal may
-stand nothing that gives a session to somebody else within a request.
+else waiting. Each kind of work has slots apart. A slot is an advisory lock, free again when its
+process is killed. It belongs to the database's session: between PostgreSQL and the portal may stand
+nothing that gives a session to somebody else within a request.
 """
 
 from __future__ import annotations
@@ -21,11 +21,13 @@ from wms.core.models import User
 class Work(StrEnum):
     """Kind of a request: each has slots of its own.
 
-    A download lasts as long as its reader likes, so it must not keep answers waiting.
+    A download lasts as long as its reader likes, and to read a large upload for its SHA-256 takes
+    minutes, so they must not keep answers waiting.
     """
 
     ANSWER = "answer"
     DOWNLOAD = "download"
+    READING = "reading"
 
 
 @contextmanager

@@ -43,7 +43,9 @@ class _FileByPath(io.RawIOBase):
 class KnownContent(io.BufferedReader):
     """A stored file as a stream, with its SHA-256; `upload_id` names the upload that it came by."""
 
-    def __init__(self, path: Path, *, size_bytes: int, sha256: str, upload_id: int) -> None:
+    def __init__(
+        self, path: Path, *, size_bytes: int, sha256: str, upload_id: int | None = None
+    ) -> None:
         super().__init__(_FileByPath(path, size_bytes), _BUFFER_BYTES)
         self.size_bytes, self.sha256, self.upload_id = size_bytes, sha256, upload_id
 

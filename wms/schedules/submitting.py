@@ -8,7 +8,6 @@ number of processes take schedules that no other one has locked.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from typing import Any, BinaryIO
 
@@ -25,7 +24,7 @@ from wms.dags.models import Dag
 from wms.dags.states import DAG_TERMINAL
 from wms.dags.submission.checking import read_text
 from wms.dags.submission.submit import DagSubmission, submit_dag
-from wms.jobs.content.blobs import open_blob
+from wms.jobs.content.blobs import known_content
 from wms.schedules.cron import next_time, next_times, parse_cron, zone_named
 from wms.schedules.lifecycle import NEWS_TOPIC
 from wms.schedules.models import Schedule, ScheduleRun
@@ -148,32 +147,29 @@ def _too_late(now: datetime) -> str:
 
 def submit_dag_of(schedule: Schedule) -> Dag:
     """Submit the DAG in the name of the owner. Raises the errors of a submission."""
-    with ExitStack() as stack:
-        files: dict[str, BinaryIO] = {
-            each.path: stack.enter_context(open_blob(each.blob_id)) for each in schedule.files.all()
-        }
-        first, *others = schedule.dag_files
-        description = ""
-        if schedule.description_name:
-            description, _ = read_text(
-                files[schedule.description_name], file=schedule.description_name
-            )
-        text = files[first].read().decode(errors="surrogateescape")
-        own = {first, schedule.description_name}
-        submission = DagSubmission(
-            dag_name=first,
-            dag_text=text,
-            files={path: content for path, content in files.items() if path not in own},
-            description_text=description,
-            description_name=schedule.description_name,
-            more_dags=tuple(others),
-            origin=Origin(schedule.directory, schedule.root_path, schedule.uses_dag_dir),
-            options=schedule.options,
-            binding=schedule.binding,
-            labels=tuple(schedule.labels),
-            priority=schedule.priority,
-        )
-        return submit_dag(submission, owner=schedule.owner, actor=Actor.person(schedule.owner))
+    files: dict[str, BinaryIO] = {
+        each.path: known_content(each.blob) for each in schedule.files.select_related("blob")
+    }
+    first, *others = schedule.dag_files
+    description = ""
+    if schedule.description_name:
+        description, _ = read_text(files[schedule.description_name], file=schedule.description_name)
+    text = files[first].read().decode(errors="surrogateescape")
+    own = {first, schedule.description_name}
+    submission = DagSubmission(
+        dag_name=first,
+        dag_text=text,
+        files={path: content for path, content in files.items() if path not in own},
+        description_text=description,
+        description_name=schedule.description_name,
+        more_dags=tuple(others),
+        origin=Origin(schedule.directory, schedule.root_path, schedule.uses_dag_dir),
+        options=schedule.options,
+        binding=schedule.binding,
+        labels=tuple(schedule.labels),
+        priority=schedule.priority,
+    )
+    return submit_dag(submission, owner=schedule.owner, actor=Actor.person(schedule.owner))
 
 
 def record_run(

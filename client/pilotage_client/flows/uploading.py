@@ -24,6 +24,8 @@ from .asking import PATIENCE, ask, new_key
 LARGE_BYTES = 8 * 1024 * 1024
 #: Others go together, and the largest of them by uploads if they are more than this.
 _MOST_TOGETHER_BYTES = 128 * 1024 * 1024
+#: By the usual settings of a portal, twice as many of a user may wait.
+_MOST_UPLOADS = 500
 #: A request may be larger; but a proxy may pass it on as a whole or not at all.
 _PIECE_BYTES = 16 * 1024 * 1024
 _READ_BYTES = 1024 * 1024
@@ -60,11 +62,13 @@ class _Upload:
 
 
 def large_files(files: Mapping[str, Path]) -> dict[str, Path]:
-    """Files that go by uploads: large ones, and others until the rest is one request."""
+    """Files that go by uploads: the largest, if they are large or the rest is too much at once."""
     sizes = {name: size_of(path) for name, path in files.items()}
-    left, chosen = sum(sizes.values()), {}
+    left = sum(sizes.values())
+    chosen: dict[str, Path] = {}
     for name in sorted(sizes, key=lambda each: (-sizes[each], each)):
-        if sizes[name] <= LARGE_BYTES and (left <= _MOST_TOGETHER_BYTES or not sizes[name]):
+        is_enough = sizes[name] <= LARGE_BYTES and left <= _MOST_TOGETHER_BYTES
+        if is_enough or not sizes[name] or len(chosen) == _MOST_UPLOADS:
             break
         chosen[name] = files[name]
         left -= sizes[name]
@@ -80,13 +84,28 @@ def upload(path: os.PathLike[str] | str, progress: Progress = None) -> Flow[int]
 def upload_all(
     files: Mapping[str, Path], progress: Progress = None, *, rest_bytes: int = 0
 ) -> Flow[dict[str, int]]:
-    """Numbers of uploads by the names of the files; `rest_bytes` are sent afterwards."""
+    """Numbers of uploads by the names of the files; `rest_bytes` are sent afterwards.
+
+    Raises UsageError, before anything is sent, if the portal does not take so much at once.
+    """
+    if rest_bytes > _MOST_TOGETHER_BYTES:
+        yield from _check_rest(len(files), rest_bytes)
     sizes = {name: size_of(path) for name, path in files.items()}
     total, before, numbers = sum(sizes.values()) + rest_bytes, 0, {}
     for name, path in files.items():
         numbers[name] = yield from _whole(path, _shifted(progress, before, total))
         before += sizes[name]
     return numbers
+
+
+def _check_rest(count: int, rest_bytes: int) -> Flow[None]:
+    answer = yield from ask(Request("GET", at("uploads"), query_of({"page_size": 1})))
+    limit = _LIMIT.search(answer.headers.get("upload-limit", ""))
+    if limit and rest_bytes > int(limit[1]):
+        raise UsageError(
+            f"The {count} largest files would go by uploads, and the others are {rest_bytes} "
+            f"bytes, of which the portal takes {limit[1]} at once: pack small files together."
+        )
 
 
 def _shifted(progress: Progress, before: int, total: int) -> Sent:

@@ -57,13 +57,18 @@ def read_piece_headers(request: Request) -> SentPiece:
     return SentPiece(int(offset), int(length), _TRUTHS[complete] if complete else None)
 
 
+def limits() -> dict[str, str]:
+    """The header that tells how large a piece may be, as any request."""
+    return {LIMIT: f"max-append-size={conf().max_upload_bytes}"}
+
+
 def headers_of(upload: ResumableUpload) -> dict[str, str]:
     """Headers that tell how far an upload is, and how large a piece may be."""
     return {
         OFFSET: str(upload.received_bytes),
         COMPLETE: "?0" if upload.blob_id is None else "?1",
         LENGTH: str(upload.size_bytes),
-        LIMIT: f"max-append-size={conf().max_upload_bytes}",
+        **limits(),
         # Another moment, another offset.
         "Cache-Control": "no-store",
     }

@@ -24,6 +24,7 @@ from portal.api.resumable_uploads.headers import (
     LIMIT,
     OFFSET,
     headers_of,
+    limits,
     read_piece_headers,
 )
 from portal.api.resumable_uploads.shapes import NewUploadSerializer, UploadSerializer
@@ -51,6 +52,12 @@ _TOLD = [
     )
     for name, meaning in _MEANINGS.items()
 ]
+_TOLD_OF_ALL = [
+    OpenApiParameter(
+        LIMIT, OpenApiTypes.STR, OpenApiParameter.HEADER, response=[200],
+        description=_MEANINGS[LIMIT],
+    )
+]  # fmt: skip
 _SENT = [
     OpenApiParameter(
         OFFSET, OpenApiTypes.INT, OpenApiParameter.HEADER, required=True,
@@ -94,6 +101,14 @@ class UploadList(ListView):
     def get_queryset(self) -> QuerySet[ResumableUpload]:
         """The caller's own."""
         return own_uploads(caller(self.request), now=timezone.now())
+
+    @extend_schema(parameters=_TOLD_OF_ALL)
+    def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+        """`sha256` finds where to go on with a file."""
+        answer = super().get(request, *args, **kwargs)
+        for name, value in limits().items():
+            answer[name] = value
+        return answer
 
     @once()
     @extend_schema(

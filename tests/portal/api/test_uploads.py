@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 from collections.abc import Callable
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,8 +13,11 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from rest_framework.response import Response
 from rest_framework.test import APIClient
 
+from portal.middleware.uploads import Upload
+from portal.shared.dag_submissions import SubmissionParts, submission_of
 from tests.portal.api.submissions import dag_form, findings_in
 from wms.core.conf import conf
+from wms.core.known_contents import KnownContent
 from wms.core.models import User
 from wms.dags.models import Dag
 from wms.jobs.models import Cluster, ResumableUpload, WorkspaceFile
@@ -302,3 +307,29 @@ def test_a_name_that_leads_out_of_the_workspace_is_refused(alice: APIClient) -> 
     assert findings_in(
         alice.post("/api/v1/jobs/", {"description": JOBS, "uploads": given})
     )  # fmt: skip
+
+
+def test_a_dag_file_that_came_by_an_upload_has_as_much_time_as_one_that_is_sent(
+    tmp_path: Path,
+) -> None:
+    text = b"JOB A a.sub\n" + b"#\n" * 2_000_000
+    path = tmp_path / "x.dag"
+    path.write_bytes(text)
+    known = KnownContent(path, size_bytes=len(text), sha256=SHA256, upload_id=1)
+
+    limits = [
+        submission_of(SubmissionParts(dags=[Upload("x.dag", content)])).deadline.limit_s
+        for content in (io.BytesIO(text), known)
+    ]
+
+    assert limits == [13.0, 13.0]
+
+
+def test_data_that_came_by_uploads_needs_no_time(tmp_path: Path) -> None:
+    size_bytes = conf().max_dag_text_bytes + 1
+    known = KnownContent(tmp_path / "none", size_bytes=size_bytes, sha256=SHA256, upload_id=1)
+    parts = SubmissionParts(
+        dags=[Upload("x.dag", io.BytesIO(b"JOB A a.sub\n"))], files=[Upload("big", known)]
+    )
+
+    assert submission_of(parts).deadline.limit_s == 5.0

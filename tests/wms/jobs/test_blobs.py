@@ -67,6 +67,18 @@ def test_broken_uploads_are_swept_after_a_day() -> None:
     assert len(kept_files()) == 1
 
 
+def test_a_file_that_comes_to_its_end_during_a_sweep_keeps_no_other_from_being_swept() -> None:
+    store_bytes(b"whole")
+    gone, broken = (conf().blobs_dir / "incoming" / name for name in ("tmp1", "tmp2"))
+    # As a name that is listed, and is not there when it is looked at.
+    gone.symlink_to("nothing")
+    broken.write_bytes(b"half")
+
+    assert sweep_incoming(now=timezone.now() + timedelta(hours=25)) == 1
+    assert not broken.exists()
+    gone.unlink()
+
+
 def test_a_content_that_is_lost_is_not_found() -> None:
     blob = store_bytes(b"x")
     blob_path(blob.sha256).unlink()

@@ -28,6 +28,8 @@ from wms.dags.models import Dag
 from wms.dags.services.dags import remove_dags
 from wms.dags.submission.submit import DagSubmission
 from wms.jobs.content import unnamed_contents
+from wms.jobs.content.blobs import blob_path
+from wms.jobs.quotas import Holder, usage_of
 from wms.notices import fanout
 from wms.notices.models import Notice
 from wms.schedules import services, submitting
@@ -90,6 +92,48 @@ def test_a_schedule_submits_its_dag_at_each_of_its_times(alice: User) -> None:
     schedule.refresh_from_db()
     assert schedule.next_at == MONDAY + 2 * WEEK
     assert outcomes(schedule) == [(MONDAY, "submitted"), (MONDAY + WEEK, "submitted")]
+
+
+def test_a_schedule_takes_files_that_are_larger_than_one_request(
+    alice: User, settings: Any
+) -> None:
+    schedule = make(alice)
+    # Less than any of its files, as an upload may be more than what one request may have.
+    settings.PILOTAGE = {**settings.PILOTAGE, "MAX_UPLOAD_BYTES": 5}
+
+    submitting.run_cycle(MONDAY)
+
+    assert outcomes(schedule) == [(MONDAY, "submitted")]
+    stored = Dag.objects.get().workspace.files.get(path="run.sh")
+    assert stored.blob_id == schedule.files.get(path="run.sh").blob_id
+
+
+@pytest.mark.parametrize("of", ["user", "group"])
+def test_files_of_a_schedule_count_for_quotas_until_it_is_removed(alice: User, of: str) -> None:
+    group = factories.accounting(alice)
+    text = "accounting_group = physics\nqueue\n"
+    submission = {"description_text": text, "description_name": "dag.sub"}
+    schedule = make(alice, submission=submission)
+    holder = Holder(user=alice) if of == "user" else Holder(group=group)
+    kept = sum(each.blob.size_bytes for each in schedule.files.all())
+
+    assert kept > 0
+    assert usage_of(holder).size_bytes == kept
+    services.pause_schedules([schedule.pk], **WHY)
+    assert usage_of(holder).size_bytes == kept
+    services.remove_schedules([schedule.pk], **WHY)
+    assert usage_of(holder).size_bytes == 0
+
+
+def test_a_time_whose_file_the_disk_has_lost_is_told_as_refused(alice: User) -> None:
+    schedule = make(alice)
+    lost = schedule.files.get(path="run.sh").blob_id
+    blob_path(lost).unlink()
+
+    submitting.run_cycle(MONDAY)
+
+    assert outcomes(schedule) == [(MONDAY, "failed")]
+    assert lost in schedule.runs.get().reason
 
 
 def test_nothing_is_submitted_while_the_dag_before_goes_on(alice: User) -> None:

@@ -19,7 +19,7 @@ from django.db import connection
 
 from wms.core.conf import conf
 from wms.core.errors import InvalidInput, NotFound, TooLarge
-from wms.core.known_contents import known_sha256
+from wms.core.known_contents import KnownContent, known_sha256
 from wms.jobs.models import Blob
 from wms.jobs.sql import HOLD_CONTENT
 
@@ -135,7 +135,7 @@ def _make_durable(folder: Path) -> None:
 def sweep_incoming(*, now: datetime) -> int:
     """Remove uploads that were broken off a day ago or earlier; the number of files."""
     limit = (now - timedelta(days=1)).timestamp()
-    old = [f for f in (conf().blobs_dir / "incoming").glob("*") if f.stat().st_mtime < limit]
+    old = [f for f in (conf().blobs_dir / "incoming").glob("*") if _is_older(f, limit)]
     for each in old:
         if each.is_dir():
             shutil.rmtree(each, ignore_errors=True)
@@ -144,13 +144,21 @@ def sweep_incoming(*, now: datetime) -> int:
     return len(old)
 
 
+def _is_older(path: Path, limit: float) -> bool:
+    """Whether nothing was written to it since then; what has come to its end meanwhile is not."""
+    try:
+        return path.stat().st_mtime < limit
+    except FileNotFoundError:
+        return False
+
+
 def store_bytes(content: bytes) -> Blob:
     """Store a content that is in memory."""
     return store_blob([content], limit_bytes=len(content))
 
 
 def store_sent(stream: BinaryIO, *, limit_bytes: int) -> Blob:
-    """Store a file of a submission; one that came by an upload is in the store, and not limited."""
+    """Store a file of a submission; one that is in the store already is not limited."""
     sha256 = known_sha256(stream)
     stream.seek(0)
     if sha256 is None:
@@ -170,6 +178,24 @@ def open_blob(sha256: str) -> BinaryIO:
         return blob_path(sha256).open("rb")
     except FileNotFoundError:
         raise NotFound(f"The content {sha256} is not in the store.") from None
+
+
+def is_stored(blob: Blob) -> bool:
+    """Whether the file of a content is there, and as long as it was."""
+    try:
+        return blob_path(blob.sha256).stat().st_size == blob.size_bytes
+    except FileNotFoundError:
+        return False
+
+
+def known_content(blob: Blob) -> KnownContent:
+    """The content as a file of a submission, which is not read to be stored again.
+
+    Raises NotFound when the store has lost it.
+    """
+    if not is_stored(blob):
+        raise NotFound(f"The content {blob.sha256} is not in the store.")
+    return KnownContent(blob_path(blob.sha256), size_bytes=blob.size_bytes, sha256=blob.sha256)
 
 
 def read_head(sha256: str, *, limit_bytes: int) -> str:

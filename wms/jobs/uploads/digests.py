@@ -1,8 +1,8 @@
 """SHA-256 of uploads, computed while their pieces come; what a process did not see, it reads once.
 
-Each process remembers how far it has come with the latest uploads. That is only what saves it from
-reading a file: pieces that other processes took are read where it left off, and a memory that is
-lost costs one reading of the file.
+Each process remembers how far it has come with the latest uploads, while it reads too. That is only
+what saves it from reading a file: pieces that other processes took are read where it left off, and
+a memory that is lost costs one reading of the file.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ from wms.jobs.models import ResumableUpload
 from wms.jobs.uploads.places import upload_path
 
 _CHUNK_BYTES = 1024 * 1024
+#: A reading that is broken off goes on here.
+_NOTED_BYTES = 256 * _CHUNK_BYTES
 _REMEMBERED = 256
 
 
@@ -40,22 +42,27 @@ def note_piece(upload: ResumableUpload, offset: int, content: bytes) -> None:
         return
     digest = part.digest.copy()
     digest.update(content)
-    with _lock:
-        _parts[key] = _Part(offset + len(content), digest)
-        _parts.move_to_end(key)
-        while len(_parts) > _REMEMBERED:
-            _parts.popitem(last=False)
+    _note(key, _Part(offset + len(content), digest))
+
+
+def unread_bytes(upload: ResumableUpload) -> int:
+    """Bytes of a whole upload that have to be read for its digest."""
+    return upload.size_bytes - _known((upload.pk, upload.created_at)).end
 
 
 def digest_of(upload: ResumableUpload) -> str:
     """SHA-256 of a whole upload. Raises FileNotFoundError when its file is gone."""
-    part = _known((upload.pk, upload.created_at))
-    digest, left = part.digest.copy(), upload.size_bytes - part.end
+    key = (upload.pk, upload.created_at)
+    end, digest = _known(key)
+    digest, noted = digest.copy(), end
     with upload_path(upload.pk).open("rb", buffering=0) as file:
-        file.seek(part.end)
-        while left > 0 and (chunk := file.read(min(_CHUNK_BYTES, left))):
+        file.seek(end)
+        while chunk := file.read(min(_CHUNK_BYTES, upload.size_bytes - end)):
             digest.update(chunk)
-            left -= len(chunk)
+            end += len(chunk)
+            if end - noted >= _NOTED_BYTES:
+                noted = end
+                _note(key, _Part(end, digest.copy()))
     return str(digest.hexdigest())
 
 
@@ -63,6 +70,14 @@ def forget(upload: ResumableUpload) -> None:
     """Forget what is known of an upload that has come to its end."""
     with _lock:
         _parts.pop((upload.pk, upload.created_at), None)
+
+
+def _note(key: tuple[int, datetime], part: _Part) -> None:
+    with _lock:
+        _parts[key] = part
+        _parts.move_to_end(key)
+        while len(_parts) > _REMEMBERED:
+            _parts.popitem(last=False)
 
 
 def _known(key: tuple[int, datetime]) -> _Part:

@@ -8,7 +8,8 @@ there.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from datetime import datetime, timedelta
 from functools import partial
 from typing import BinaryIO
@@ -16,13 +17,16 @@ from typing import BinaryIO
 from django.db import transaction
 
 from wms.core.conf import conf
-from wms.core.errors import Conflict, NotFound, PilotageError, TooLarge
+from wms.core.database.locks import advisory_lock
+from wms.core.errors import Busy, Conflict, NotFound, PilotageError, TooLarge
+from wms.core.heavy import Work, heavy_place
 from wms.core.known_contents import KnownContent
 from wms.core.models import User
 from wms.jobs.content.blobs import store_file
 from wms.jobs.models import ResumableUpload
-from wms.jobs.uploads.digests import digest_of, forget, note_piece
+from wms.jobs.uploads.digests import digest_of, forget, note_piece, unread_bytes
 from wms.jobs.uploads.places import (
+    end_file,
     old_upload_files,
     remove_upload_file,
     upload_path,
@@ -32,6 +36,8 @@ from wms.jobs.uploads.selectors import find_upload
 
 #: Bytes that are written while the row is locked; more are several pieces.
 MAX_PIECE_BYTES = 8 * 1024 * 1024
+#: A second's reading; who has more to read takes a slot for it.
+_READ_AT_ONCE_BYTES = 64 * 1024 * 1024
 _SWEPT_AT_ONCE = 1000
 #: Files without a row are of users who are gone, or of processes that were killed.
 _GRACE = timedelta(days=1)
@@ -53,10 +59,8 @@ class WrongHash(PilotageError):
     code = "upload-hash"
 
     def __init__(self, *, expected: str, found: str) -> None:
-        super().__init__(
-            f"What came has SHA-256 {found}, not {expected}: the upload is removed. Send the "
-            "file anew."
-        )
+        fault = f"What came has SHA-256 {found}, not {expected}" if found else "The bytes are lost"
+        super().__init__(f"{fault}: the upload is removed. Send the file anew.")
         self.expected, self.found = expected, found
 
 
@@ -87,25 +91,42 @@ def add_piece(
 def complete_upload(upload_id: int, *, owner: User, now: datetime) -> ResumableUpload:
     """Store the content of an upload of which every byte is here; of others nothing is changed.
 
-    Nothing is locked while it is hashed: bytes that count do not change. Raises NotFound, and
-    WrongHash when the upload was removed because its content is another one.
+    Its row is not locked while it is hashed: bytes that count do not change. Raises NotFound, Busy
+    where somebody hashes it, or much else, and WrongHash when the upload was removed because its
+    content is another one.
     """
     upload = find_upload(owner, upload_id, now=now)
     if upload.blob_id is not None or upload.received_bytes < upload.size_bytes:
         return upload
+    with _alone(upload, owner):
+        return _complete(upload, owner, now)
+
+
+@contextmanager
+def _alone(upload: ResumableUpload, owner: User) -> Iterator[None]:
+    """Keep others from hashing the same; what takes long has one of a few slots."""
+    with ExitStack() as held:
+        if not held.enter_context(advisory_lock(f"end of upload {upload.pk}")):
+            raise Busy("The end of this upload is being checked: ask again in a moment.")
+        if unread_bytes(upload) > _READ_AT_ONCE_BYTES:
+            held.enter_context(heavy_place(owner, Work.READING))
+        yield
+
+
+def _complete(upload: ResumableUpload, owner: User, now: datetime) -> ResumableUpload:
     try:
         found = digest_of(upload)
     except FileNotFoundError:
         # Somebody else was faster, and the row tells how it ended; or the disk has lost it.
         found = ""
     with transaction.atomic():
-        upload = _locked(owner, upload_id, now)
+        upload = _locked(owner, upload.pk, now)
         if upload.blob_id is not None:
             return upload
-        is_right = found == upload.sha256
+        is_right = found == upload.sha256 and end_file(upload.pk, upload.size_bytes)
         if is_right:
             upload.blob = store_file(
-                upload_path(upload_id), sha256=found, size_bytes=upload.size_bytes
+                upload_path(upload.pk), sha256=found, size_bytes=upload.size_bytes
             )
             upload.expires_at = expiry(now)
             upload.save(update_fields=["blob", "expires_at"])
@@ -113,7 +134,8 @@ def complete_upload(upload_id: int, *, owner: User, now: datetime) -> ResumableU
         else:
             remove_upload(upload)
     if not is_right:
-        raise WrongHash(expected=upload.sha256, found=found)
+        # One that is right is that of a file in which more follows.
+        raise WrongHash(expected=upload.sha256, found="" if found == upload.sha256 else found)
     return upload
 
 
@@ -130,12 +152,13 @@ def remove_file_on_commit(upload: ResumableUpload) -> None:
 
 
 def use_uploads(files: Iterable[BinaryIO], *, owner: User, now: datetime) -> None:
-    """Count the uploads among the files of a submission no more: they count in its workspace now.
+    """Count the uploads among the files of a submission no more: they count where it keeps them.
 
     The caller asks for room for them afterwards, in the same transaction. They are kept for as long
     as the submission can be repeated under its key.
     """
-    ids = [each.upload_id for each in files if isinstance(each, KnownContent)]
+    known = [each for each in files if isinstance(each, KnownContent)]
+    ids = [each.upload_id for each in known if each.upload_id is not None]
     if not ids:
         return
     rows = ResumableUpload.objects.filter(pk__in=ids, owner=owner).order_by("pk")

@@ -14,7 +14,7 @@ from django.db.models import Exists, OuterRef, QuerySet
 from wms.core.errors import Finding, InvalidInput, NotFound
 from wms.core.known_contents import KnownContent
 from wms.core.models import User
-from wms.jobs.content.blobs import blob_path
+from wms.jobs.content.blobs import blob_path, is_stored
 from wms.jobs.models import Blob, ResumableUpload, WorkspaceFile
 
 
@@ -42,19 +42,20 @@ def contents_of_uploads(
 ) -> dict[str, KnownContent]:
     """Contents of the owner's uploads, by the names of the files that they are to be.
 
-    Raises InvalidInput with every file whose upload is not the owner's, expired or incomplete.
+    Raises InvalidInput with every file whose upload is unknown, expired, incomplete or lost.
     """
-    rows = own_uploads(owner, now=now).in_bulk(set(ids.values())) if ids else {}
+    theirs = own_uploads(owner, now=now).select_related("blob")
+    rows = theirs.in_bulk(set(ids.values())) if ids else {}
     findings, contents = [], {}
     for name, upload_id in ids.items():
         upload = rows.get(upload_id)
-        if upload is None or upload.blob_id is None:
+        if upload is None or upload.blob is None or not is_stored(upload.blob):
             findings.append(Finding(_fault(upload_id, upload), file=name, field="uploads"))
             continue
         contents[name] = KnownContent(
-            blob_path(upload.blob_id),
+            blob_path(upload.blob.pk),
             size_bytes=upload.size_bytes,
-            sha256=upload.blob_id,
+            sha256=upload.blob.pk,
             upload_id=upload.pk,
         )
     if findings:
@@ -65,6 +66,8 @@ def contents_of_uploads(
 def _fault(upload_id: int, upload: ResumableUpload | None) -> str:
     if upload is None:
         return f"you have no upload {upload_id}; its time may be over"
+    if upload.blob is not None:
+        return f"the content of upload {upload_id} is lost: cancel it and send the file anew"
     return (
         f"upload {upload_id} is not complete: {upload.received_bytes} of {upload.size_bytes} "
         "bytes are here"

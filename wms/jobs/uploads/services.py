@@ -20,6 +20,7 @@ from wms.core.database.locks import wait_for_locks
 from wms.core.errors import Finding, InvalidInput, QuotaExceeded, TooLarge
 from wms.core.models import Role, User
 from wms.core.policy import require_role
+from wms.jobs.content.blobs import is_stored
 from wms.jobs.models import Blob, ResumableUpload
 from wms.jobs.quotas import check_quota
 from wms.jobs.uploads.operations import (
@@ -58,14 +59,20 @@ def begin_upload(
     with transaction.atomic():
         wait_for_locks([f"uploads of user {owner.pk}"])
         theirs = own_uploads(owner, now=now)
-        known = theirs.filter(sha256=sha256, size_bytes=size_bytes, blob__isnull=False).first()
-        if known is not None:
-            known.expires_at = expiry(now)
-            known.save(update_fields=["expires_at"])
-            return BegunUpload(known, is_new=False)
         content = content_of_owner(owner, sha256, size_bytes)
+        if _is_lost(content):
+            content = None
+        waiting = theirs.filter(counted_bytes__gt=0).count()
+        whole = theirs.filter(sha256=sha256, size_bytes=size_bytes, blob__isnull=False)
+        known = whole.select_for_update().first()
+        if known is not None and _is_lost(known.blob):
+            remove_upload(known)
+            known = None
+        if known is not None:
+            _prolong(known, waiting, is_counted=content is not None, now=now)
+            return BegunUpload(known, is_new=False)
         if content is None:
-            _check_room(owner, theirs.filter(counted_bytes__gt=0).count(), size_bytes)
+            _check_room(owner, waiting, size_bytes)
         upload = ResumableUpload.objects.create(
             owner=owner,
             sha256=sha256,
@@ -95,7 +102,7 @@ def append_pieces(
     """Append what comes, `length` bytes if nothing breaks off, and store the content if it is all.
 
     Each piece counts when it is written, whatever becomes of the rest. Raises NotPermitted,
-    NotFound, OffsetMismatch, TooLarge before anything is read, and WrongHash.
+    NotFound, OffsetMismatch, TooLarge before anything is read, Busy at the end, and WrongHash.
     """
     require_role(actor, Role.USER, "upload files")
     upload = find_upload(owner, upload_id, now=now)
@@ -135,6 +142,20 @@ def _check(sha256: str, size_bytes: int) -> None:
         findings.append(Finding("must be a positive number of bytes", field="size_bytes"))
     if findings:
         raise InvalidInput(findings)
+
+
+def _is_lost(content: Blob | None) -> bool:
+    """Whether the disk has lost a content: sent anew, it is there again for all that name it."""
+    return content is not None and not is_stored(content)
+
+
+def _prolong(upload: ResumableUpload, waiting: int, *, is_counted: bool, now: datetime) -> None:
+    """Keep a complete upload for longer; one that was used counts again where its use is over."""
+    if not (is_counted or upload.counted_bytes):
+        _check_room(upload.owner, waiting, upload.size_bytes)
+        upload.counted_bytes = upload.size_bytes
+    upload.expires_at = expiry(now)
+    upload.save(update_fields=["counted_bytes", "expires_at"])
 
 
 def _check_room(owner: User, waiting: int, size_bytes: int) -> None:

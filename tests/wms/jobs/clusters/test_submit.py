@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import pytest
 
 from tests.wms.jobs.clusters.samples import go_on, submit
+from wms.core.actors import Actor
 from wms.core.errors import InvalidInput
+from wms.core.known_contents import KnownContent
 from wms.core.models import User
 from wms.jobs.clusters import checking
+from wms.jobs.clusters.submit import ClusterSubmission, submit_cluster
 from wms.jobs.models import Cluster, Job
 
 TRUE = "executable = /bin/true\n"
@@ -36,6 +42,21 @@ def test_rows_of_a_file_become_jobs(alice: User) -> None:
         ["2", "y", "2", number],
         ["2", "y", "3", number],
     ]
+
+
+def test_a_table_that_came_by_an_upload_is_read_only_up_to_the_size_of_a_request(
+    alice: User, settings: Any, tmp_path: Path
+) -> None:
+    settings.PILOTAGE = {**settings.PILOTAGE, "MAX_UPLOAD_BYTES": 1000}
+    # Nothing is there to be read.
+    table = KnownContent(tmp_path / "none", size_bytes=1001, sha256="0" * 64, upload_id=1)
+    submission = ClusterSubmission(f"{TRUE}queue a from t\n", files={"t": table})
+
+    with pytest.raises(InvalidInput) as refused:
+        submit_cluster(submission, owner=alice, actor=Actor.person(alice))
+
+    [fault] = refused.value.findings
+    assert (fault.line, "1001" in fault.message) == (2, True)
 
 
 def test_json_is_read_like_submit_language(alice: User) -> None:

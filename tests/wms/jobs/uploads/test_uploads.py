@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import hashlib
 import io
 import os
 from datetime import timedelta
@@ -8,11 +7,19 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from django.utils import timezone
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.factories import SYSTEM, person
+from tests.wms.jobs.uploads.sending import (
+    CONTENT,
+    NOW,
+    begin,
+    content_of,
+    send,
+    sha256,
+    uploaded,
+)
 from wms.accounting.models import Quota
 from wms.accounting.services import save_quota
 from wms.core.actors import Actor
@@ -20,7 +27,7 @@ from wms.core.errors import InvalidInput, NotFound, NotPermitted, QuotaExceeded,
 from wms.core.known_contents import KnownContent
 from wms.core.models import AuditEntry, Role, User
 from wms.jobs.clusters.submit import ClusterSubmission, submit_cluster
-from wms.jobs.content.blobs import blob_path, open_blob, store_bytes
+from wms.jobs.content.blobs import blob_path, store_bytes
 from wms.jobs.content.unnamed_contents import mark_unnamed
 from wms.jobs.models import Blob, ResumableUpload, WorkspaceFile
 from wms.jobs.operations import create_workspace
@@ -29,52 +36,12 @@ from wms.jobs.uploads import digests
 from wms.jobs.uploads.operations import OffsetMismatch, WrongHash, add_piece, sweep_uploads
 from wms.jobs.uploads.places import upload_path
 from wms.jobs.uploads.selectors import contents_of_uploads, find_upload
-from wms.jobs.uploads.services import append_pieces, begin_upload, cancel_upload
-
-NOW = timezone.now()
-CONTENT = bytes(range(256)) * 40
+from wms.jobs.uploads.services import begin_upload, cancel_upload
 
 
 @pytest.fixture
 def bob(db: None) -> User:
     return person("bob")
-
-
-def sha256(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()
-
-
-def begin(owner: User, content: bytes = CONTENT) -> ResumableUpload:
-    return begin_upload(
-        sha256=sha256(content),
-        size_bytes=len(content),
-        owner=owner,
-        actor=Actor.person(owner),
-        now=NOW,
-    ).upload
-
-
-def send(
-    upload: ResumableUpload, *pieces: bytes, offset: int = 0, length: int | None = None
-) -> ResumableUpload:
-    return append_pieces(
-        upload.pk,
-        pieces,
-        length=sum(map(len, pieces)) if length is None else length,
-        offset=offset,
-        owner=upload.owner,
-        actor=Actor.person(upload.owner),
-        now=NOW,
-    )
-
-
-def uploaded(owner: User, content: bytes = CONTENT) -> ResumableUpload:
-    return send(begin(owner, content), content)
-
-
-def content_of(upload: ResumableUpload) -> bytes:
-    with open_blob(upload.sha256) as file:
-        return file.read()
 
 
 def used_bytes(user: User) -> int:
@@ -246,6 +213,33 @@ def test_a_submission_takes_an_upload_which_counts_once_and_is_kept_for_a_repeti
 
     assert WorkspaceFile.objects.get(path="data/big").blob_id == sha256(CONTENT)
     assert used_bytes(alice) == len(CONTENT)
+
+
+def test_a_used_upload_that_is_asked_for_again_counts_again_when_its_use_is_over(
+    alice: User,
+) -> None:
+    upload = uploaded(alice)
+    submit(alice, upload)
+
+    again = begin(alice)
+    assert (again.pk, again.counted_bytes) == (upload.pk, 0)
+    WorkspaceFile.objects.all().delete()
+    again = begin(alice)
+
+    assert (again.pk, again.counted_bytes) == (upload.pk, len(CONTENT))
+    assert used_bytes(alice) >= len(CONTENT)
+
+
+def test_a_used_upload_is_not_kept_for_longer_without_room(alice: User) -> None:
+    upload = uploaded(alice)
+    ResumableUpload.objects.update(counted_bytes=0, expires_at=NOW + timedelta(seconds=1))
+    save_quota(Quota(user=alice, max_bytes=len(CONTENT) - 1), actor=SYSTEM)
+
+    with pytest.raises(QuotaExceeded):
+        begin(alice)
+
+    upload.refresh_from_db()
+    assert (upload.counted_bytes, upload.expires_at) == (0, NOW + timedelta(seconds=1))
 
 
 def test_an_upload_counts_for_the_quota_from_its_beginning(alice: User) -> None:

@@ -14,6 +14,7 @@ from itertools import islice
 from typing import BinaryIO
 
 from matching.descriptions.macros import Budget, MacroError, Scopes, parse_template
+from wms.core.conf import conf
 from wms.core.errors import Finding
 from wms.jobs.clusters.json_description import ROWS
 from wms.jobs.clusters.parameters.row_checks import MAX_FAULTS, MAX_SPECIAL, scan_table
@@ -147,6 +148,12 @@ def _of_file(
     stream = files.get(file)
     if stream is None:
         raise BadQueue(f"queue: there is no file {name}")
+    limit_bytes = conf().max_upload_bytes
+    # It is read while the sender waits; by an upload any size may have come.
+    if (size_bytes := stream.seek(0, io.SEEK_END)) > limit_bytes:
+        raise BadQueue(
+            f"queue: {name} has {size_bytes} bytes, and a table of parameters at most {limit_bytes}"
+        )
     scan = scan_table(stream, file=file, columns=len(queue.names))
     chosen = queue.chosen(scan.built.row_count)
     table = ParameterTable(
