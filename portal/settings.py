@@ -13,6 +13,7 @@ from urllib.parse import unquote, urlsplit
 from portal.config import env
 from portal.config import logging_setup as logs
 from portal.config.api_schema import SPECTACULAR_SETTINGS as SPECTACULAR_SETTINGS
+from portal.config.content_security import CONTENT_SECURITY_POLICY as CONTENT_SECURITY_POLICY
 from portal.config.redis_urls import broker_url
 
 BASE_DIR = Path(__file__).resolve().parent.parent
@@ -204,19 +205,6 @@ SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if BEHIND_PROXY el
 SECURE_CONTENT_TYPE_NOSNIFF = True
 SECURE_REFERRER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
-CONTENT_SECURITY_POLICY = {
-    "DIRECTIVES": {
-        "default-src": ["'self'"],
-        "script-src": ["'self'"],
-        # The chart library sets style attributes on the elements that it draws.
-        "style-src": ["'self'", "'unsafe-inline'"],
-        "img-src": ["'self'", "data:", "blob:"],
-        "object-src": ["'none'"],
-        "base-uri": ["'none'"],
-        "form-action": ["'self'"],
-        "frame-ancestors": ["'none'"],
-    }
-}
 
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": [
