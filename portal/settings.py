@@ -251,7 +251,6 @@ CELERY_DB_REUSE_MAX = 2**62
 CELERY_TASK_ACKS_LATE = True
 CELERY_TASK_REJECT_ON_WORKER_LOST = True
 CELERY_TASK_IGNORE_RESULT = True
-CELERY_TASK_SERIALIZER = "json"
 CELERY_ACCEPT_CONTENT = ["json"]
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 # Scripts of nodes and placements of data have workers of their own each, which they may keep busy.
