@@ -29,7 +29,7 @@ _REGIONS = 5
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """So many idle DAGs in so many groups of equal requirements, and so many sites.
+    """Numbers of idle DAGs, of groups of them with equal requirements, and of sites.
 
     With inputs each DAG has input data of its own, near the sites of a region.
     """

@@ -64,7 +64,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection(session: pytest.Session) -> None:
-    """Let each worker begin with other modules: what one has compiled, the others only read.
+    """Order of the import of test modules, another for each worker: what one compiles, others read.
 
     In a fresh checkout most of the collection is to compile. Errors are told when it comes there.
     """

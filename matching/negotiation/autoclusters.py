@@ -85,7 +85,7 @@ class Cluster:
         return Cluster(request_ad)
 
     def tenths_near(self, site_id: int) -> int:
-        """How many tenths of the request's input data are near a site."""
+        """Tenths of the request's input data that are near a site."""
         return self._tenths.get(site_id, 0)
 
     def accepts(self, site: classad2.ClassAd) -> bool:

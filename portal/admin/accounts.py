@@ -120,7 +120,7 @@ class ServiceAccountAdmin(RoleAdmin):
     readonly_fields = ("date_joined",)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[ServiceAccount]:
-        """Those that the user may see."""
+        """Service accounts that the user may see."""
         assert isinstance(request.user, User)
         return visible_service_accounts(request.user)
 

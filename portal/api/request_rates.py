@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """So many requests in so many seconds."""
+    """Rate: a number of requests in a number of seconds."""
 
     requests: int
     window_s: int

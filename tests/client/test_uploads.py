@@ -31,7 +31,7 @@ SUB = "executable = /bin/true\ntransfer_input_files = big.dat\nqueue\n"
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is large, and what goes at once, are a thousandth of the usual."""
+    """Sizes of large files and of pieces are a thousandth of the usual."""
     monkeypatch.setattr(uploading, "LARGE_BYTES", 1024)
     monkeypatch.setattr(uploading, "_PIECE_BYTES", 512)
 

@@ -50,7 +50,7 @@ def _check_that_none_is_left_out(addresses: Iterable[str]) -> None:
 
 @pytest.fixture
 def past_of_sites(made: Production) -> None:
-    """What the charts draw, a day at most."""
+    """Data of the charts, of a day at most."""
     sites = list(Site.objects.values_list("name", flat=True))
     history_data.fill(timezone.now(), sites, back=timedelta(days=2))
 

@@ -242,7 +242,7 @@ class DagDetailSerializer(DagSerializer):
 
     @extend_schema_field(DagInputsSerializer(many=True))
     def get_inputs(self, dag: Dag) -> Any:
-        """What is to be near, and what may come from afar; no query for a DAG without any."""
+        """Inputs that must be near, and those from afar; no query for a DAG without any."""
         return DagInputsSerializer(inputs_of_dag(dag), many=True).data
 
 

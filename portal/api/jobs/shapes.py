@@ -155,7 +155,7 @@ class JobDetailSerializer(JobSerializer):
 
     @extend_schema_field(InputsSerializer(allow_null=True))
     def get_inputs(self, job: Job) -> Any:
-        """Where they are; the view found it out."""
+        """Places of the inputs, which the view found out."""
         found: Located | None = self.context.get("inputs")
         return None if found is None else InputsSerializer(found).data
 

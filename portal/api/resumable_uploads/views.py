@@ -199,7 +199,7 @@ class UploadDetail(APIView):
 
 
 def _pieces(stream: HttpRequest) -> Iterator[bytes]:
-    """What comes, as it comes; a sender that breaks off ends it, and nobody reads an answer."""
+    """Pieces of a body as they come; a sender that breaks off ends it, and reads no answer."""
     while True:
         try:
             piece = stream.read(MAX_PIECE_BYTES)
