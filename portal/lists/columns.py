@@ -36,11 +36,13 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class LatestAttempt:
-    """Host and pilot of a job's latest attempt."""
+    """Host, pilot and end of a job's latest attempt."""
 
     site_name: str
     host: str
     pilot_id: int
+    exit_code: int | None
+    signal: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +149,13 @@ JOB_COLUMNS: Sequence[Column] = (
     ),
     Column("priority", "Priority", _one("job.priority", "priority"), is_usual=False, style="num"),
     Column("where", "Where", _from("attempt", site="site_name", host="host", pilot_id="pilot_id")),
+    Column(
+        "exit",
+        "Exit",
+        _from("attempt", exit_code="exit_code", signal="signal"),
+        is_usual=False,
+        hint="Exit code or signal of the latest attempt.",
+    ),
     Column("created", "Made", _one("job.created_at", "created_at"), is_usual=False),
     Column("reason", "Reason", _one("job.state_reason", "reason")),
 )

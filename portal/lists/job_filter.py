@@ -29,7 +29,7 @@ from portal.lists.filter_fields import (
 )
 from portal.lists.sorting import Border, Sorting, by_number, by_text, by_time, newest
 from wms.dags.lifecycle import JOB_TOPIC
-from wms.jobs.models import Job
+from wms.jobs.models import Attempt, Job
 from wms.jobs.states import JobCause, JobState
 
 #: An index has the beginnings of jobs' names, and not their parts: without a DAG or an id these are
@@ -85,6 +85,27 @@ class _Causes(Words):
         return ~Q(state_reason="") & super().condition(values)
 
 
+class _Ends(Numbers):
+    """Exit code or signal of the latest attempt, of jobs that are not done.
+
+    An index has the attempts with such an end.
+    """
+
+    field_class = NumbersField
+
+    def __init__(self, column: str, **options: Any) -> None:
+        super().__init__(field_name=column, smallest=1, **options)
+
+    def condition(self, values: Sequence[Any]) -> Q:
+        """True for jobs that are not done whose latest attempt ended so."""
+        ended = Attempt.objects.filter(
+            in_ranges(self.field_name, values),
+            number=F("job__attempt_number"),
+            **{f"{self.field_name}__gt": 0},
+        )
+        return ~Q(state=JobState.DONE) & Q(pk__in=ended.values("job_id"))
+
+
 class _BeginningsField(TextsField):
     """Beginnings of a text, as it is written."""
 
@@ -126,6 +147,8 @@ class JobFilter(ListFilter):
     created = Moments(field_name="created_at", label="Made")
     since = Moments(field_name="state_since", label="In its state since")
     attempts = Numbers(field_name="attempt_number", label="Attempts")
+    exit = _Ends("exit_code", label="Exit code")
+    signal = _Ends("signal", label="Signal")
     id = Numbers(smallest=1, label="Number")
     cluster = _Clusters(field_name="cluster_id", label="Cluster", smallest=1, widget=HiddenValues)
     cause = _Causes(choices=JobCause.choices, label="Cause", widget=HiddenValues)

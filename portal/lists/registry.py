@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from django.db.models import F, OuterRef, QuerySet, Subquery
-from django.db.models.functions import JSONObject
+from django.db.models import Case, F, OuterRef, Q, QuerySet, Subquery, TextField, When
+from django.db.models.functions import Cast, JSONObject
 from django.utils import timezone
 
 from portal.lists import columns as of
@@ -156,8 +156,9 @@ def _jobs(user: User) -> QuerySet[Job]:
     dags = dag_of_outer_job().values("name")
     # With the rows, and not by a question of its own.
     latest = Attempt.objects.filter(job=OuterRef("pk"), number=OuterRef("attempt_number"))
-    location = latest.values(location=JSONObject(host="host", pilot_id="pilot_id"))[:1]
-    return listed_jobs(user).annotate(dag_name=Subquery(dags), latest=Subquery(location))
+    facts = JSONObject(host="host", pilot_id="pilot_id", exit_code="exit_code", signal="signal")
+    told = latest.values(facts=facts)[:1]
+    return listed_jobs(user).annotate(dag_name=Subquery(dags), latest=Subquery(told))
 
 
 def _job_lines(jobs: Sequence[Job]) -> list[JobLine]:
@@ -197,6 +198,19 @@ def _entries(user: User) -> QuerySet[AuditEntry]:
     return visible_entries(user).annotate(state=F("object_kind"))
 
 
+def _end_of_latest(column: str) -> Case:
+    """How the latest attempt ended, of jobs that an attempt of has failed; null for others.
+
+    Jobs that are done or have not run are left out, whose attempts need not be looked up.
+    """
+    latest = Attempt.objects.filter(
+        job=OuterRef("pk"), number=OuterRef("attempt_number"), **{f"{column}__gt": 0}
+    )
+    has_ended_ill = ~Q(state__in=(JobState.DONE, JobState.RUNNING)) & Q(attempt_number__gt=0)
+    text = Cast(column, TextField())
+    return Case(When(has_ended_ill, then=Subquery(latest.values(text=text)[:1])))
+
+
 _OWNER = GroupBy("owner", "Owner", F("owner__username"))
 _REASON = GroupBy("reason", "Reason", F("state_reason"))
 
@@ -223,7 +237,13 @@ LISTS = {
             columns=of.JOB_COLUMNS,
             search="name",
             states=JobState.values,
-            groups=(_OWNER, GroupBy("site", "Site", F("site_name")), _REASON),
+            groups=(
+                _OWNER,
+                GroupBy("site", "Site", F("site_name")),
+                GroupBy("exit", "Exit code", _end_of_latest("exit_code")),
+                GroupBy("signal", "Signal", _end_of_latest("signal")),
+                _REASON,
+            ),
             lines=_job_lines,
         ),
         ListSpec(

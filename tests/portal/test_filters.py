@@ -7,6 +7,8 @@ from types import SimpleNamespace
 
 import pytest
 from django.http import QueryDict
+from django.test import Client
+from django.urls import reverse
 
 from portal.lists.filters import PilotFilter
 from portal.lists.job_filter import JobFilter
@@ -16,7 +18,8 @@ from wms.core.errors import InvalidInput, NotFound
 from wms.core.models import AuditEntry
 from wms.dags.models import Dag
 from wms.dags.services.dags import hold_dags
-from wms.jobs.models import Job
+from wms.jobs.models import Attempt, Job
+from wms.jobs.states import JobState
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
 
@@ -209,6 +212,37 @@ def test_jobs_are_found_by_their_reason_however_old_they_are(
 
     assert found("disk full, on") == {first.pk}
     assert len(found("!disk full")) == 2
+
+
+def test_jobs_are_found_and_counted_by_how_their_latest_attempt_ended(
+    people: SimpleNamespace, client: Client
+) -> None:
+    site = factories.site()
+    factories.running_dag(people.alice, node_count=6)
+    crashed, other, killed, mended, done, _ = Job.objects.order_by("pk")
+    ends = {crashed: (3, None), other: (4, None), killed: (None, 9)}
+    ends |= {mended: (3, None), done: (3, None)}
+    for job, (exit_code, signal) in ends.items():
+        Attempt.objects.create(
+            job=job, number=1, pilot_id=1, site_name=site.name, outcome=Attempt.Outcome.FAILED,
+            exit_code=exit_code, signal=signal,
+        )  # fmt: skip
+        Job.objects.filter(pk=job.pk).update(attempt_number=1, state=JobState.WAITING)
+    Job.objects.filter(pk=mended.pk).update(attempt_number=2)
+    Job.objects.filter(pk=done.pk).update(state=JobState.DONE)
+
+    def found(**values: list[str]) -> set[int]:
+        return {job.pk for job in apply_filter("jobs", values, people.vera)}
+
+    client.force_login(people.vera)
+    groups = client.get(reverse("web:jobs")).context["listing"].groups
+    counts = {group.name: [(each.state, each.count) for each in group.facets] for group in groups}
+
+    assert found(exit=["3"]) == {crashed.pk}
+    assert found(exit=["1..9"]) == {crashed.pk, other.pk}
+    assert found(signal=["9"]) == {killed.pk}
+    assert killed.pk in found(exit=["!3"])
+    assert counts["exit"] == [("3", 1), ("4", 1)]
 
 
 def test_an_unbound_filter_leaves_every_row(people: SimpleNamespace) -> None:

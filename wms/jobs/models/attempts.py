@@ -122,6 +122,17 @@ class Attempt(models.Model):
                 condition=models.Q(outcome="") & models.Q(limits__isnull=False),
                 name="attempt_with_limits",
             ),
+            # Few end so: jobs are found by their exit code or signal.
+            models.Index(
+                fields=["exit_code", "job"],
+                condition=models.Q(exit_code__gt=0),
+                name="attempt_by_exit_code",
+            ),
+            models.Index(
+                fields=["signal", "job"],
+                condition=models.Q(signal__gt=0),
+                name="attempt_by_signal",
+            ),
             # As `jobevent_by_time`: starts are counted by their times.
             BrinIndex(
                 fields=["started_at"], name="attempt_by_start", autosummarize=True,
