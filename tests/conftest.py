@@ -45,7 +45,7 @@ BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-c
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Options: conformance cases of another file, longer loads, pictures that are kept."""
+    """Options: other conformance cases or all of them, longer loads, pictures that are kept."""
     parser.addoption(
         "--pressure-cases",
         metavar="FILE",
@@ -56,6 +56,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     parser.addoption(
         "--engine-seconds", type=int, default=20, help="how long engines are killed and cut off"
+    )
+    parser.addoption(
+        "--every-extension",
+        action="store_true",
+        help="every case of the extensions with a killed engine, and each in drawn orders of ends",
     )
     parser.addoption(
         "--pictures", action="store_true", help="keep what pages look like in var/screenshots"

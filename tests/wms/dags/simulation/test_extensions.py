@@ -1,6 +1,7 @@
 """Cases of what plain DAGMan does not know: with an engine that is killed, in any order of ends.
 
-`test_cases` runs them as they are, and compares the log of each DAG with its rows.
+`test_cases` runs them as they are, and compares the log of each DAG with its rows. Here some are
+killed and some are drawn, with `--every-extension` each of them.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import Any
 
 import pytest
 from django.db import transaction
-from hypothesis import assume, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.wms.dags.simulation.test_cases import FOLDER
@@ -72,7 +73,8 @@ def _killed_ones() -> list[Case]:
     return [case for cases in alike.values() for case in cases[:2]]
 
 
-#: Cases that are about when something ends, each with what depends on that.
+#: Cases that are about when something ends, each with what depends on that: in another order of
+#: ends they have other states, which the log must agree with all the same.
 _ABOUT_TIME = {
     "both-failures-at-once-are-not-both-tolerated": "which of two failures is the first",
     "a-time-limit-that-is-tolerated": "a job that takes longer than it may",
@@ -80,7 +82,20 @@ _ABOUT_TIME = {
     "timeout-of-a-run": "a job that takes longer than it may",
     "timeout-by-default-but-not-of-those-that-have-one": "a job that takes longer than it may",
     "one-failure-too-many-loses-merge": "which of two failures is the first",
+    "a-node-stopped-by-an-abort-is-not-handled": "whether the node still runs at the abort",
+    "two-fragments-with-the-same-names": "which of the two comes first",
 }
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Cases of each test: some of them, or each by itself, which takes minutes."""
+    is_every = metafunc.config.getoption("--every-extension")
+    if "killed_case" in metafunc.fixturenames:
+        chosen = EXTENSIONS if is_every else _killed_ones()
+        metafunc.parametrize("killed_case", chosen, ids=lambda case: case.name)
+    if "drawn_from" in metafunc.fixturenames:
+        drawn = {case.name: [case] for case in EXTENSIONS} if is_every else {"any": EXTENSIONS}
+        metafunc.parametrize("drawn_from", drawn.values(), ids=drawn)
 
 
 @pytest.fixture(scope="module")
@@ -98,13 +113,14 @@ def test_there_are_more_than_eighty_cases_of_extensions() -> None:
 
 @pytest.mark.slow
 @pytest.mark.django_db
-@pytest.mark.parametrize("case", _killed_ones(), ids=lambda case: case.name)
 def test_an_engine_that_is_killed_after_each_start_does_the_same(
-    case: Case, testbed: SimulationTestbed
+    killed_case: Case, testbed: SimulationTestbed
 ) -> None:
-    killed = replace(case, submissions=[_killed(case, each) for each in case.submissions])
+    killed = [_killed(killed_case, each) for each in killed_case.submissions]
 
-    assert run_case(killed, testbed, checks_log=True).differences == []
+    result = run_case(replace(killed_case, submissions=killed), testbed, checks_log=True)
+
+    assert result.differences == []
 
 
 def _killed(case: Case, submission: Submission) -> Submission:
@@ -116,20 +132,37 @@ def _killed(case: Case, submission: Submission) -> Submission:
 
 @pytest.mark.slow
 @pytest.mark.django_db
-@settings(max_examples=30, deadline=None)
-@given(case=st.sampled_from(EXTENSIONS), data=st.data())
 def test_states_and_log_agree_however_long_each_node_takes_and_whoever_is_killed(
-    testbed: SimulationTestbed, case: Case, data: st.DataObject
+    drawn_from: list[Case], testbed: SimulationTestbed
 ) -> None:
-    first = case.submissions[0]
-    assume(case.name not in _ABOUT_TIME and not first.options.triggers)
+    @settings(max_examples=30 if len(drawn_from) > 1 else 3)
+    @given(case=st.sampled_from(drawn_from), data=st.data())
+    def agree(case: Case, data: st.DataObject) -> None:
+        result = run_case(_drawn(case, data), testbed, checks_log=True)
+
+        assert result.differences == []
+
+    agree()
+
+
+def _drawn(case: Case, data: st.DataObject) -> Case:
+    """The case with other durations, and with what is expected of it whatever they are."""
     durations = {name: data.draw(st.integers(1, 40), label=name) for name in _jobs(case)}
-    behaviour = replace(first.behaviour, durations_s=durations)
-    expect = {name: value for name, value in first.expect.items() if name in _STATES}
-    drawn = replace(first, behaviour=behaviour, expect=expect)
+    expected = () if _depends_on_time(case) else _STATES
+    drawn = [
+        replace(
+            each,
+            behaviour=replace(each.behaviour, durations_s=durations),
+            expect={name: value for name, value in each.expect.items() if name in expected},
+        )
+        for each in case.submissions
+    ]
     if data.draw(st.booleans(), label="the engine is killed"):
-        drawn = _killed(case, drawn)
+        drawn = [_killed(case, each) for each in drawn]
+    return replace(case, submissions=drawn)
 
-    result = run_case(replace(case, submissions=[drawn]), testbed, checks_log=True)
 
-    assert result.differences == []
+def _depends_on_time(case: Case) -> bool:
+    """Whether it is about when something ends, or something is done to the DAG meanwhile."""
+    triggers = [trigger for each in case.submissions for trigger in each.options.triggers]
+    return case.name in _ABOUT_TIME or any(trigger.action != "kill" for trigger in triggers)
