@@ -306,7 +306,7 @@ class Server(ThreadingHTTPServer):
 def main(folder: Path) -> None:
     """Serve until a signal comes."""
     told = json.loads((folder / "cluster.json").read_text())
-    store = Store(folder / "objects.json")
+    store = Store(folder / "objects.jsonl")
     fake = Fake(store, told["admin_token"])
     stopped = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stopped.set())

@@ -33,7 +33,9 @@ NODE = "node1"
 CPUS, MEMORY_MB = 16, 64 * 1024
 #: What no registry has.
 MISSING_IMAGE = "registry.invalid/missing:1"
-PERIOD_S = 0.1
+#: So often it looks while pods live, or have until lately; else more rarely.
+PERIOD_S, IDLE_S = 0.1, 0.5
+_LATELY_S = 3.0
 #: The polite signal gets no longer than this, whatever the pod says.
 MOST_GRACE_S = 1.0
 _LOG_PATH = re.compile(r"/containerLogs/([a-z0-9-]+)/([a-z0-9.-]+)/pilot")
@@ -60,6 +62,12 @@ class Node:
         self._folder = folder
         self._port = port
         self._running: dict[str, Running] = {}
+        self._busy_at = time.monotonic()
+
+    @property
+    def pause_s(self) -> float:
+        """How long nothing is to be looked at."""
+        return PERIOD_S if time.monotonic() < self._busy_at + _LATELY_S else IDLE_S
 
     def register(self) -> None:
         node = {
@@ -82,6 +90,8 @@ class Node:
 
     def work(self) -> None:
         pods = self._api.get("/api/v1/pods")["items"]
+        if any(pod["status"].get("phase") in _LIVING for pod in pods):
+            self._busy_at = time.monotonic()
         free = CPUS - sum(
             _cpus(pod) for pod in pods if _is_bound(pod) and pod["status"].get("phase") in _LIVING
         )
@@ -335,14 +345,14 @@ def main(folder: Path) -> None:
     for name in ("logs", "evict"):
         (folder / name).mkdir(exist_ok=True)
     server = _log_server(folder)
-    # It asks ten times a second, as long as the tests run: a handshake each time would cost more
-    # than all that the tests ask.
+    # It asks as long as the tests run: a handshake each time would cost more than all that the
+    # tests ask.
     api = Api(told["port"], folder / "ca.pem", told["admin_token"], keeps_open=True)
     node = Node(api, folder, server.server_address[1])
     stopped = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stopped.set())
     is_registered = False
-    while not stopped.wait(PERIOD_S):
+    while not stopped.wait(node.pause_s):
         try:
             if not is_registered:
                 node.register()

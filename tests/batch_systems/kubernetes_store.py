@@ -1,6 +1,6 @@
 """Objects of `kubernetes_fake`, and what API server and controllers do with them.
 
-A store outlives its process: it is written to a file with each change. Versions of resources grow
+A store outlives its process: each change is added to a file. Versions of resources grow
 by one with every change. Removal of what bears an owner follows the owner's; a pod that runs is
 removed when its kubelet has ended it.
 """
@@ -45,10 +45,13 @@ class Store:
         self._file = file
         self._things: dict[Key, Thing] = {}
         self.version = 1
-        if file.exists():
-            told = json.loads(file.read_text())
-            self.version = told["version"]
-            self._things = {tuple(key): thing for key, thing in told["things"]}  # type: ignore[misc]
+        #: Set with each change.
+        self.has_changed = threading.Event()
+        for line in file.read_text().splitlines() if file.exists() else ():
+            self.version, words, thing = json.loads(line)
+            self._things[tuple(words)] = thing
+            if thing is None:
+                del self._things[tuple(words)]
 
     def get(self, key: Key) -> Thing:
         if key not in self._things:
@@ -57,12 +60,8 @@ class Store:
 
     def all_of(self, resource: str, namespace: str = "") -> list[Thing]:
         """Objects of a resource, of one namespace or of all, in the order of their names."""
-        found = sorted(self._things.items())
-        return [
-            thing
-            for (kind, where, _), thing in found
-            if kind == resource and namespace in {"", where}
-        ]
+        found = [key for key in self._things if key[0] == resource and namespace in {"", key[1]}]
+        return [self._things[key] for key in sorted(found)]
 
     def add(self, key: Key, thing: Thing) -> Thing:
         resource, namespace, name = key
@@ -105,7 +104,7 @@ class Store:
             return
         del self._things[key]
         self.version += 1
-        self._write()
+        self._write(key, None)
 
     def count_quotas(self) -> None:
         """Use of each quota, written into its status."""
@@ -143,14 +142,14 @@ class Store:
         self.version += 1
         thing["metadata"]["resourceVersion"] = str(self.version)
         self._things[key] = thing
-        self._write()
+        self._write(key, thing)
         return thing
 
-    def _write(self) -> None:
-        told = {"version": self.version, "things": list(self._things.items())}
-        new = self._file.with_suffix(".new")
-        new.write_text(json.dumps(told))
-        new.rename(self._file)
+    def _write(self, key: Key, thing: Thing | None) -> None:
+        # By one call of the system: a process that is killed leaves no half of it.
+        with self._file.open("ab", buffering=0) as file:
+            file.write(json.dumps([self.version, key, thing]).encode() + b"\n")
+        self.has_changed.set()
 
 
 def merged(old: Any, patch: Any) -> Any:
@@ -177,12 +176,10 @@ class Controllers:
         self._store = store
 
     def run(self, stopped: threading.Event, period_s: float = 0.05) -> None:
-        seen, next_s = 0, 0.0
         while not stopped.wait(period_s):
+            self._store.has_changed.wait(_DEADLINES_S)
+            self._store.has_changed.clear()
             with self._store.lock:
-                if self._store.version == seen and time.monotonic() < next_s:
-                    continue
-                seen, next_s = self._store.version, time.monotonic() + _DEADLINES_S
                 for job in self._store.all_of("jobs"):
                     self._attend(job)
                 self._store.collect()

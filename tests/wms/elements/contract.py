@@ -16,7 +16,8 @@ from wms.elements.protocol import BatchState, Element, PilotState, Refused
 
 #: Places for pilots that a test may fill at once.
 SLOTS = 4
-FOREVER = "echo begun\nwhile :; do sleep 0.05; done\n"
+#: It may run on for minutes: a process twenty times a second would be felt.
+FOREVER = "echo begun\nwhile :; do sleep 1; done\n"
 LIMIT_S = 30.0
 #: To ask starts a process, which takes a tenth of a second of a processor.
 POLL_S = 0.2

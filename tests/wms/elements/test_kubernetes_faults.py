@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 
 import pytest
 
@@ -26,13 +27,14 @@ def own_make(own_kubernetes: Kubernetes) -> Make:
 
 
 @pytest.fixture(scope="module")
-def living(own_make: Make) -> list[str]:
+def living(own_make: Make) -> Iterator[list[str]]:
     """Two pilots that run in the own kubernetes."""
     element = own_make()
     pilots = submit(element, FOREVER, count=2)
     for pilot in pilots:
         wait_for(element, pilot, BatchState.RUNNING)
-    return pilots
+    yield pilots
+    element.cancel(pilots)
 
 
 @pytest.mark.parametrize("cut_after_bytes", [0, 3000])

@@ -1,7 +1,7 @@
 """Pilot of the tests: runs payloads behind a fence, and prints their outcomes.
 
 A program of its own, so that it can run under another account than the tests. Its standard input
-brings JSON: the fence, and the payloads. All payloads run at the same time.
+brings JSON: the fence, and the payloads, of which so many run at the same time as are said.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import json
 import os
 import shutil
 import sys
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -37,46 +38,71 @@ def main() -> None:
     os.umask(0o077)
     work_dir = Path(task["work_dir"])
     (work_dir / "secret").write_text(TOKEN)
-    try:
-        fence = fence_selection.fence_named(
-            task["fence"], work_dir, Network(task["network"], task["server_url"])
-        )
-    except FenceUnusable as error:
-        sys.stdout.write(json.dumps({"fails": str(error)}))
-        return
-    images = None
-    if "image" in task:
-        try:
-            containers = fence_selection.working_containers(work_dir, fence)
-        except FenceUnusable as error:
-            sys.stdout.write(json.dumps({"fails": str(error)}))
-            return
-        trial = partial(fence_selection.try_containers, containers, work_dir)
-        images = InImage(Images(work_dir, containers, trial), task["image"], task["shared"])
+    pilot = FencedPilot(task["fence"], work_dir, task["shared"])
 
     def run(number: int, payload: dict[str, Any]) -> Any:
-        return run_one(fence, work_dir / f"job-{number}", payload, images)
+        try:
+            return pilot.run(work_dir / f"job-{number}", payload)
+        except FenceUnusable as error:
+            return {"fails": str(error)}
 
-    with ThreadPoolExecutor(len(task["payloads"])) as pool:
+    with ThreadPoolExecutor(task["at_once"]) as pool:
         results = list(pool.map(run, itertools.count(), task["payloads"]))
     sys.stdout.write(json.dumps({"results": results}))
 
 
+class FencedPilot:
+    """What starts payloads: a fence for each network that they have, and containers of images."""
+
+    def __init__(self, fence: str, work_dir: Path, shared: list[str]) -> None:
+        self._name, self._work_dir, self._shared = fence, work_dir, tuple(map(SharedFolder, shared))
+        self._fences: dict[Network, Fence | FenceUnusable] = {}
+        self._containers: dict[Network, Images] = {}
+        self._lock = threading.Lock()
+
+    def run(self, home: Path, payload: dict[str, Any]) -> dict[str, Any]:
+        """Run one payload in a folder. Raises FenceUnusable."""
+        network, image = Network(payload["network"], payload["server_url"]), payload["image"]
+        with self._lock:
+            fence = self._fence(network)
+            images = self._images(network, fence) if image else None
+        inside = None if images is None else InImage(images, image)
+        directories = JobDirectories(home, shared=self._shared if inside else ())
+        return run_one(fence, directories, payload, inside)
+
+    def _fence(self, network: Network) -> Fence:
+        if network not in self._fences:
+            try:
+                made: Any = fence_selection.fence_named(self._name, self._work_dir, network)
+            except FenceUnusable as error:
+                made = error
+            self._fences[network] = made
+        found = self._fences[network]
+        if isinstance(found, FenceUnusable):
+            raise found
+        return found
+
+    def _images(self, network: Network, fence: Fence) -> Images:
+        if network not in self._containers:
+            containers = fence_selection.working_containers(self._work_dir, fence)
+            trial = partial(fence_selection.try_containers, containers, self._work_dir)
+            self._containers[network] = Images(self._work_dir, containers, trial)
+        return self._containers[network]
+
+
 @dataclass(frozen=True)
 class InImage:
-    """The image that all payloads run in, and folders that they share with the node."""
+    """The image that a payload runs in."""
 
     images: Images
     image: str
-    shared: list[str]
 
 
 def run_one(
-    fence: Fence, home: Path, payload: dict[str, Any], inside: InImage | None
+    fence: Fence, directories: JobDirectories, payload: dict[str, Any], inside: InImage | None
 ) -> dict[str, Any]:
     limits = Limits(**{"wall_s": 60.0, **payload["limits"]})
-    shared = () if inside is None else tuple(map(SharedFolder, inside.shared))
-    directories = JobDirectories(home, shared=shared)
+    home = directories.home
     directories.make()
     for name, content in payload["inputs"].items():
         (directories.sandbox / name).write_text(content)
@@ -127,11 +153,13 @@ def run_one(
         )
         if inside is not None and ended is None:
             outcome = inside.images.judged(outcome, home / "stderr")
+        left = processes_with(payload["traces"])
         enclosure.leave(payload["outputs"])
     finally:
         enclosure.close()
     told = {
         **asdict(outcome),
+        "left": left,
         "stdout": (home / "stdout").read_text(errors="replace"),
         "stderr": (home / "stderr").read_text(errors="replace")[:2000],
         "outputs": {
@@ -144,6 +172,18 @@ def run_one(
         told["tags"] = inside.images.tags()
     sandbox.remove(home)
     return {**told, "is_removed": not home.exists()}
+
+
+def processes_with(texts: list[str]) -> list[str]:
+    """Command lines of this host's processes with one of these texts."""
+    found = []
+    for file in Path("/proc").glob("[0-9]*/cmdline") if texts else ():
+        try:
+            line = file.read_bytes().decode(errors="replace")
+        except OSError:
+            continue
+        found += [line for each in texts if each in line]
+    return found
 
 
 if __name__ == "__main__":

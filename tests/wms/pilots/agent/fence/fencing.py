@@ -1,6 +1,7 @@
 """Fixture `fencing`: each kind of fence, under an account that can use it here, to run payloads in.
 
-`payload_accounts` makes accounts for payloads with sudo; `marked` finds processes by a text.
+Payloads of many tests run in one pilot, `told` brings each test what became of its own.
+`payload_accounts` makes accounts for payloads with sudo.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -29,12 +31,15 @@ USER = "nobody"
 #: A Python that every account may run; that of the tests may lie in somebody's home.
 SYSTEM_PYTHON = "/usr/bin/python3"
 _SUDOERS = Path("/etc/sudoers.d/pilotage-tests")
-_LIMIT_S = 120
+_LIMIT_S = 300
 
 
 @dataclass(frozen=True)
 class Payload:
-    """A script, and what it is given."""
+    """A script, and what it is given.
+
+    What still runs of it when it has ended is found by the texts `traces` in command lines.
+    """
 
     script: str
     limits: dict[str, float | None] = field(default_factory=dict)
@@ -43,6 +48,11 @@ class Payload:
     outputs: tuple[str, ...] = ()
     #: Files of the node that are inputs too.
     copied: dict[str, str] = field(default_factory=dict)
+    traces: tuple[str, ...] = ()
+    network: str = "auto"
+    server_url: str = ""
+    #: Image that it runs in.
+    image: str | None = None
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -51,6 +61,10 @@ class Payload:
             "environment": self.environment,
             "copied": self.copied,
             "outputs": list(self.outputs),
+            "traces": list(self.traces),
+            "network": self.network,
+            "server_url": self.server_url,
+            "image": self.image,
         }
 
 
@@ -61,29 +75,31 @@ class Fencing:
     fence: str
     account: str
     work_dir: Path
-    network: str = "auto"
-    server_url: str = ""
+    #: The pilot's program.
+    code: Path
     #: Folder of the node that it runs in; else on this host.
     node: Path | None = None
-    #: Image that the payloads run in, and folders that they see.
-    image: str | None = None
+    #: Folders that payloads in images see.
     shared: tuple[str, ...] = ()
 
     def run(self, script: str, **given: Any) -> dict[str, Any]:
         """Run one payload and return what the pilot tells of it."""
         return self.run_all(Payload(script, **given))[0]
 
-    def run_all(self, *payloads: Payload) -> list[dict[str, Any]]:
-        """Run payloads at the same time."""
+    def run_all(self, *payloads: Payload, at_once: int | None = None) -> list[dict[str, Any]]:
+        """Run payloads in one pilot: all at the same time, or as many as are said, in turn."""
+        needs_accounts = self.fence == "sudo" and os.geteuid() == 0
+        with accounts_for_payloads() if needs_accounts else nullcontext():
+            return self._run_all(payloads, at_once or len(payloads))
+
+    def _run_all(self, payloads: Sequence[Payload], at_once: int) -> list[dict[str, Any]]:
         task = {
             "fence": self.fence,
-            "network": self.network,
-            "server_url": self.server_url,
             "work_dir": str(self.work_dir),
+            "shared": self.shared,
+            "at_once": at_once,
             "payloads": [each.as_json() for each in payloads],
         }
-        if self.image is not None:
-            task |= {"image": self.image, "shared": self.shared}
         shutil.rmtree(self.work_dir, ignore_errors=True)
         self.work_dir.mkdir(mode=0o700)
         is_other = os.geteuid() == 0 and self.account != "root"
@@ -94,14 +110,14 @@ class Fencing:
         entering: list[str] = []
         if self.node is not None:
             uid = number.pw_uid if number else 0
-            entering = inside(self.node, [self.work_dir.parent], uid=uid)
+            entering = inside(self.node, [self.work_dir.parent, self.code], uid=uid)
             number, python = None, "python3"
-        copied = is_other or self.node is not None
+            _compile_for(self.node, self.code)
         done = subprocess.run(
             [*entering, python, "-m", "tests.wms.pilots.agent.fence.fenced_pilot"],
             input=json.dumps(task).encode(),
             capture_output=True,
-            cwd=_readable_copy(self.work_dir.parent / "code") if copied else ROOT,
+            cwd=self.code,
             env={"PATH": os.environ["PATH"], "LANG": "C.UTF-8"},
             user=number.pw_uid if number else None,
             group=number.pw_gid if number else None,
@@ -110,25 +126,48 @@ class Fencing:
             check=False,
         )
         assert done.returncode == 0, done.stderr.decode()
-        answer = json.loads(done.stdout)
-        if "fails" in answer:
-            pytest.skip(
-                f"the fence {self.fence} does not work for {self.account}: {answer['fails']}"
-            )
-        results: list[dict[str, Any]] = answer["results"]
+        results: list[dict[str, Any]] = json.loads(done.stdout)["results"]
         return results
 
 
-def _readable_copy(folder: Path) -> Path:
-    """The pilot's program where every account can read it, as the checkout need not be."""
-    if not folder.exists():
-        shutil.copytree(ROOT / "wms/pilots/agent", folder / "wms/pilots/agent")
-        program = Path("tests/wms/pilots/agent/fence/fenced_pilot.py")
-        (folder / program).parent.mkdir(parents=True)
-        shutil.copy(ROOT / program, folder / program)
-        for path in (folder, *folder.rglob("*")):
-            path.chmod(0o755 if path.is_dir() else 0o644)
-    return folder
+def skip_if_unusable(fencing: Fencing, told: dict[str, Any]) -> dict[str, Any]:
+    """What became of a payload, where its fence works here; else the test is skipped."""
+    if "fails" in told:
+        pytest.skip(
+            f"the fence {fencing.fence} does not work for {fencing.account}: {told['fails']}"
+        )
+    return told
+
+
+@pytest.fixture(scope="session")
+def pilot_code(processes: None) -> Iterator[Path]:
+    """The pilot's program where every account can read it, as the checkout need not be; compiled.
+
+    An account that cannot write there would compile it in each process.
+    """
+    folder = Path(tempfile.mkdtemp(prefix="pilotage-code-", dir="/var/tmp"))
+    shutil.copytree(ROOT / "wms/pilots/agent", folder / "wms/pilots/agent")
+    program = Path("tests/wms/pilots/agent/fence/fenced_pilot.py")
+    (folder / program).parent.mkdir(parents=True)
+    shutil.copy(ROOT / program, folder / program)
+    _compile(SYSTEM_PYTHON if os.geteuid() == 0 else sys.executable, folder)
+    yield folder
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _compile(python: str, folder: Path, entering: Sequence[str] = ()) -> None:
+    argv = [*entering, python, "-m", "compileall", "-q", "wms", "tests"]
+    subprocess.run(argv, cwd=folder, check=True, stdout=subprocess.DEVNULL, timeout=_LIMIT_S)
+    for path in (folder, *folder.rglob("*")):
+        path.chmod(0o755 if path.is_dir() else 0o644)
+
+
+def _compile_for(node: Path, folder: Path) -> None:
+    """Compile the program by the Python of a node, once."""
+    mark = folder / f"compiled-{node.name}"
+    if not mark.exists():
+        _compile("python3", folder, inside(node, [folder]))
+        mark.touch()
 
 
 KINDS = (
@@ -137,15 +176,15 @@ KINDS = (
 )  # fmt: skip
 
 
-@pytest.fixture(params=KINDS)
-def fencing(request: pytest.FixtureRequest, fence_programs: None) -> Iterator[Fencing]:
+@pytest.fixture(scope="module", params=KINDS)
+def fencing(
+    request: pytest.FixtureRequest, fence_programs: None, pilot_code: Path
+) -> Iterator[Fencing]:
     """Each kind of fence that works here; the others are skipped with the reason."""
     fence, _, of = request.param.partition(" of ")
     is_root = os.geteuid() == 0
     if of == "root" and not is_root:
         pytest.skip("only root can be root's pilot")
-    if fence == "sudo" and is_root:
-        request.getfixturevalue("payload_accounts")
     account = "root" if of == "root" else USER
     node = None
     if fence == "apptainer" and shutil.which("apptainer") is None:
@@ -155,12 +194,55 @@ def fencing(request: pytest.FixtureRequest, fence_programs: None) -> Iterator[Fe
             pytest.skip(str(error))
     folder = Path(tempfile.mkdtemp(prefix="pilotage-fence-", dir="/var/tmp"))
     folder.chmod(0o755)
-    yield Fencing(fence, account, folder / "work", node=node)
+    yield Fencing(fence, account, folder / "work", pilot_code, node=node)
     shutil.rmtree(folder, ignore_errors=True)
+
+
+def runs(*payloads: Payload) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Decorator of a test whose `told` is what became of this payload, or of these.
+
+    All payloads of a module run in one pilot for each kind of fence, two at a time.
+    """
+
+    def decorate(test: Callable[..., None]) -> Callable[..., None]:
+        test.payloads = payloads  # type: ignore[attr-defined]
+        return test
+
+    return decorate
+
+
+@pytest.fixture(scope="module")
+def all_told(request: pytest.FixtureRequest, fencing: Fencing) -> dict[str, list[dict[str, Any]]]:
+    """What became of the payloads of each chosen test of the module, behind one kind of fence."""
+    chosen = {
+        each.function.__name__: each.function
+        for each in request.session.items
+        if isinstance(each, pytest.Function) and each.module is request.module
+    }
+    tests = [(name, each.payloads) for name, each in chosen.items() if hasattr(each, "payloads")]
+    payloads = [each for _, its in tests for each in its]
+    found = iter(fencing.run_all(*payloads, at_once=2))
+    return {name: [next(found) for _ in its] for name, its in tests}
+
+
+@pytest.fixture
+def told(
+    request: pytest.FixtureRequest, fencing: Fencing, all_told: dict[str, list[dict[str, Any]]]
+) -> Any:
+    """What became of the test's payload; of several a list."""
+    found = [skip_if_unusable(fencing, each) for each in all_told[request.function.__name__]]
+    return found if len(found) > 1 else found[0]
 
 
 @pytest.fixture
 def payload_accounts(fence_programs: None) -> Iterator[None]:
+    """Accounts for payloads, as `accounts_for_payloads` makes them."""
+    with accounts_for_payloads():
+        yield
+
+
+@contextmanager
+def accounts_for_payloads() -> Iterator[None]:
     """Accounts for payloads, and leave for the tests' ordinary account to act for them.
 
     For one test of the host at a time: another one would find all of them in use, or gone.
@@ -198,15 +280,3 @@ def _exists(name: str) -> bool:
     except KeyError:
         return False
     return True
-
-
-def marked(marker: str) -> list[int]:
-    """The processes of this host with a text in their command line."""
-    found = []
-    for file in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            if marker.encode() in file.read_bytes():
-                found.append(int(file.parent.name))
-        except OSError:
-            continue
-    return found

@@ -10,17 +10,26 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.wms.pilots.agent.fence.fencing import ROOT, Fencing, fencing, payload_accounts
+from tests.wms.pilots.agent.fence.fencing import (
+    ROOT,
+    Fencing,
+    Payload,
+    all_told,
+    fencing,
+    pilot_code,
+    runs,
+    skip_if_unusable,
+    told,
+)
 from wms.pilots.agent.supervisor.confinement import landlock_version
 
-__all__ = ["fencing", "payload_accounts"]
+__all__ = ["all_told", "fencing", "pilot_code", "told"]
 
 _TRY = """
 import ctypes, errno, json, os, socket, struct, sys
@@ -63,14 +72,19 @@ print(json.dumps(found))
 )
 
 
-def told(fencing: Fencing, program: str, **given: Any) -> Any:
-    done = fencing.run("exec python3 try.py", inputs={"try.py": program}, **given)
-    assert done["stdout"], done
-    return json.loads(done["stdout"])
+def trying(program: str, **given: Any) -> Payload:
+    """Payload that runs a program of Python, which prints JSON."""
+    return Payload("exec python3 try.py", inputs={"try.py": program}, **given)
 
 
-def test_what_no_payload_needs_of_the_kernel_is_denied(fencing: Fencing) -> None:
-    found = told(fencing, _KERNEL)
+def said(told: Any) -> Any:
+    assert told["stdout"], told
+    return json.loads(told["stdout"])
+
+
+@runs(trying(_KERNEL))
+def test_what_no_payload_needs_of_the_kernel_is_denied(told: Any) -> None:
+    found = said(told)
 
     assert found.pop("clone3") == found.pop("future") == "ENOSYS"
     for family in ("AF_PACKET", "AF_VSOCK", "AF_ALG"):
@@ -79,10 +93,9 @@ def test_what_no_payload_needs_of_the_kernel_is_denied(fencing: Fencing) -> None
     assert found == dict.fromkeys(found, "EPERM")
 
 
-def test_a_payload_has_no_capabilities_and_is_filtered(fencing: Fencing) -> None:
-    status = fencing.run("cat /proc/self/status")["stdout"]
-
-    facts = dict(line.split(":\t") for line in status.splitlines() if ":\t" in line)
+@runs(Payload("cat /proc/self/status"))
+def test_a_payload_has_no_capabilities_and_is_filtered(fencing: Fencing, told: Any) -> None:
+    facts = dict(line.split(":\t") for line in told["stdout"].splitlines() if ":\t" in line)
     none = "0" * 16
     assert [facts[name] for name in ("CapInh", "CapPrm", "CapEff", "CapAmb")] == [none] * 4
     # An ordinary account has nothing with which it could be emptied, and nothing that it is for.
@@ -90,16 +103,15 @@ def test_a_payload_has_no_capabilities_and_is_filtered(fencing: Fencing) -> None
     assert (facts["NoNewPrivs"], facts["Seccomp"]) == ("1", "2")
 
 
-def test_a_program_of_another_kind_of_machine_is_ended(fencing: Fencing) -> None:
-    program = 'int main(void) { int r; __asm__("int $0x80" : "=a"(r) : "a"(20)); return 7; }'
-    script = "gcc -o old old.c || exit 99; ./old; echo $?"
+_OLD = 'int main(void) { int r; __asm__("int $0x80" : "=a"(r) : "a"(20)); return 7; }'
 
-    done = fencing.run(script, inputs={"old.c": program})
 
-    if done["exit_code"] == 99:
+@runs(Payload("gcc -o old old.c || exit 99; ./old; echo $?", inputs={"old.c": _OLD}))
+def test_a_program_of_another_kind_of_machine_is_ended(told: Any) -> None:
+    if told["exit_code"] == 99:
         pytest.skip("no compiler of C for this machine")
     # By SIGSYS.
-    assert done["stdout"] == "159\n"
+    assert told["stdout"] == "159\n"
 
 
 @pytest.mark.process
@@ -124,8 +136,7 @@ print(before > 0, session() > 0, session() != before)
     assert done.stdout == "True True True\n"
 
 
-def test_the_ordinary_life_of_programs_goes_on(fencing: Fencing) -> None:
-    program = """
+_ORDINARY = """
 import concurrent.futures, multiprocessing, socket, subprocess, tempfile, threading
 from multiprocessing import shared_memory
 assert sum(concurrent.futures.ThreadPoolExecutor(8).map(abs, range(100))) == 4950
@@ -162,7 +173,10 @@ if __name__ == "__main__":
     print('"lives"')
 """
 
-    assert told(fencing, program) == "lives"
+
+@runs(trying(_ORDINARY))
+def test_the_ordinary_life_of_programs_goes_on(told: Any) -> None:
+    assert said(told) == "lives"
 
 
 _METADATA = (
@@ -182,8 +196,9 @@ print(json.dumps(found))
 )
 
 
-def test_addresses_of_the_link_and_of_a_clouds_metadata_are_denied(fencing: Fencing) -> None:
-    found = told(replace(fencing, network="node"), _METADATA)
+@runs(trying(_METADATA, network="node"))
+def test_addresses_of_the_link_and_of_a_clouds_metadata_are_denied(told: Any) -> None:
+    found = said(told)
 
     assert found == dict.fromkeys(found, "EACCES")
 
@@ -219,6 +234,16 @@ print(json.dumps(reached))
 )
 
 
+_READ = """
+import json, os, urllib.request
+try:
+    url = "http://169.254.169.254:" + os.environ["PORT"]
+    print(json.dumps(urllib.request.urlopen(url, timeout=5).read().decode()))
+except OSError as error:
+    print(json.dumps(str(error)))
+"""
+
+
 @pytest.fixture
 def metadata() -> Iterator[int]:
     """A server at the address of a cloud's metadata, on this host; the number of its port."""
@@ -243,39 +268,39 @@ class _Secret(http.server.BaseHTTPRequestHandler):
         pass
 
 
-def test_a_clouds_metadata_cannot_be_read(fencing: Fencing, metadata: int) -> None:
-    program = f"""
-import urllib.request, json
-try:
-    print(json.dumps(urllib.request.urlopen("http://169.254.169.254:{metadata}", timeout=5)
-        .read().decode()))
-except OSError as error:
-    print(json.dumps(str(error)))
-"""
-
-    assert told(replace(fencing, network="node"), program).endswith("Permission denied>")
-
-
-def test_an_address_that_is_changed_after_the_look_reaches_nothing(
+def test_a_clouds_metadata_is_not_read_and_an_address_changed_after_the_look_reaches_nothing(
     fencing: Fencing, metadata: int
 ) -> None:
-    guarded = replace(fencing, network="node")
+    around: dict[str, Any] = {"network": "node", "environment": {"PORT": str(metadata)}}
 
-    assert told(guarded, _RACE, environment={"PORT": str(metadata)}) == 0
+    found = fencing.run_all(trying(_READ, **around), trying(_RACE, **around))
+
+    read, reached = (said(skip_if_unusable(fencing, each)) for each in found)
+    assert read.endswith("Permission denied>")
+    assert reached == 0
 
 
-def test_names_of_sockets_of_the_node_are_not_reached(fencing: Fencing) -> None:
+#: Name of a socket that has no path.
+_NAME = f"\0pilotage-test-of-names-{os.getpid()}"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _named_socket() -> Iterator[None]:
+    """A socket of this name on this host."""
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(_NAME.encode())
+        server.listen()
+        yield
+
+
+_CONNECT = _TRY + f"print(json.dumps(attempt(socket.socket(1).connect, {_NAME!r})))"
+
+
+@runs(trying(_CONNECT, network="node"))
+def test_names_of_sockets_of_the_node_are_not_reached(told: Any) -> None:
     if landlock_version() < 6:
         pytest.skip("the kernel keeps no names of sockets apart")
-    with socket.socket(socket.AF_UNIX) as server:
-        server.bind("\0pilotage-test-of-names")
-        server.listen()
-        program = (
-            _TRY + "print(json.dumps(attempt(socket.socket(socket.AF_UNIX).connect, "
-            '"\\0pilotage-test-of-names")))'
-        )
-
-        assert told(replace(fencing, network="node"), program) == "EPERM"
+    assert said(told) == "EPERM"
 
 
 @pytest.fixture
@@ -309,31 +334,7 @@ print(json.dumps(found))
 )
 
 
-@pytest.mark.parametrize(("network", "answer"), [("portal", "portal"), ("none", "ECONNREFUSED")])
-def test_a_network_of_its_own_leads_to_the_portal_or_nowhere(
-    fencing: Fencing, portal: str, network: str, answer: str
-) -> None:
-    if fencing.fence == "sudo":
-        pytest.skip("sudo leaves payloads in the node's network")
-    with socket.create_server(("127.0.0.1", 0)) as other:
-        around = {"URL": portal, "OTHER": str(other.getsockname()[1])}
-        found = told(
-            replace(fencing, network=network, server_url=portal), _AROUND, environment=around
-        )
-
-    assert found == {
-        "other": "ECONNREFUSED",
-        "out": "ENETUNREACH",
-        "link": "ENETUNREACH",
-        "portal": answer,
-        "itself": "done",
-    }
-
-
-def test_many_connections_at_once_go_to_the_portal(fencing: Fencing, portal: str) -> None:
-    if fencing.fence == "sudo":
-        pytest.skip("sudo leaves payloads in the node's network")
-    program = """
+_MANY = """
 import concurrent.futures, json, os, urllib.request
 def fetch(_):
     return urllib.request.urlopen(os.environ["URL"] + "/answer", timeout=60).read().decode()
@@ -341,18 +342,33 @@ with concurrent.futures.ThreadPoolExecutor(100) as pool:
     print(json.dumps(sorted(set(pool.map(fetch, range(200))))))
 """
 
-    found = told(
-        replace(fencing, network="portal", server_url=portal), program, environment={"URL": portal}
-    )
 
-    assert found == ["portal"]
+def test_a_network_of_its_own_leads_to_the_portal_many_times_at_once_or_nowhere(
+    fencing: Fencing, portal: str
+) -> None:
+    if fencing.fence == "sudo":
+        pytest.skip("sudo leaves payloads in the node's network")
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        around = {"URL": portal, "OTHER": str(other.getsockname()[1])}
+        payloads = [
+            trying(program, network=network, server_url=portal, environment=around)
+            for program, network in ((_AROUND, "portal"), (_AROUND, "none"), (_MANY, "portal"))
+        ]
+        found = fencing.run_all(*payloads)
+
+    to_portal, nowhere, many = (said(skip_if_unusable(fencing, each)) for each in found)
+    expected = {"other": "ECONNREFUSED", "out": "ENETUNREACH", "link": "ENETUNREACH"}
+    assert to_portal == expected | {"portal": "portal", "itself": "done"}
+    assert nowhere == expected | {"portal": "ECONNREFUSED", "itself": "done"}
+    assert many == ["portal"]
 
 
-def test_files_without_end_are_stopped(fencing: Fencing) -> None:
-    done = fencing.run(
+@runs(
+    Payload(
         "mkdir d; n=0; while :; do n=$((n + 1)); : >d/f$n; done",
         limits={"files": 500, "wall_s": 50.0, "grace_s": 0.5},
     )
-
-    assert "501 of 500" in done["reason"]
-    assert done["stopped_by"] == "watchdog"
+)
+def test_files_without_end_are_stopped(told: Any) -> None:
+    assert "501 of 500" in told["reason"]
+    assert told["stopped_by"] == "watchdog"
