@@ -32,6 +32,7 @@ from tests.batch_systems.fixtures import (  # noqa: F401 - fixtures for all
 from tests.emptying import empty_tables, flush_tables
 from tests.markers import _no_process_unless_marked, mark, processes  # noqa: F401 - fixtures for all
 from tests.migrated import ensure_migrated
+from tests.s3.fixtures import bucket, s3  # noqa: F401 - fixtures for all
 from tests.servers import OWN_VARIABLE
 
 # No example is too slow: how long one takes is a matter of the machine and its load.

@@ -50,6 +50,8 @@ class Code(StrEnum):
     BROKER_POLICY = "broker-policy"
     BROKER_WRITES = "broker-writes"
     BROKER_ACCOUNT = "broker-account"
+    CONTENTS = "contents"
+    CONTENTS_NOT_KEPT = "contents-not-kept"
     DISK = "disk"
     DISK_SMALL = "disk-small"
     DISK_FULL = "disk-full"

@@ -18,11 +18,13 @@ from django.db import DatabaseError
 from django.utils import timezone
 from redis import RedisError
 
-from portal.selftest import accounts, address, facts, fences, pythons, servers
+from portal.selftest import accounts, address, contents, facts, fences, pythons, servers
 from portal.selftest.findings import Code, Finding, error, ok, warning
+from wms.core.conf import conf
 from wms.core.errors import PilotageError
 from wms.core.models import Role
 from wms.core.selectors import count_accounts
+from wms.core.storage.current import current_store
 
 log = structlog.get_logger(__name__)
 
@@ -99,6 +101,11 @@ def broker() -> Iterator[Finding]:
     yield from servers.broker(state)
 
 
+def store_of_contents() -> Iterable[Finding]:
+    """Finding on the store of contents of files."""
+    return contents.usable(current_store(), conf())
+
+
 def disk() -> Iterable[Finding]:
     """Finding on free disk space."""
     folder = settings.VAR_DIR
@@ -136,6 +143,7 @@ CHECKS: tuple[Callable[[], Iterable[Finding]], ...] = (
     database,
     clock,
     broker,
+    store_of_contents,
     disk,
 )
 

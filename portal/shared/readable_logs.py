@@ -9,25 +9,27 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
 from matching.negotiation.deadline import Deadline
 from portal.shared.sizes import size
 from wms.core.errors import NotFound
+from wms.core.storage.contents import Readable
+from wms.core.storage.current import current_store
 from wms.dags.models import ScriptRun
 from wms.dags.states import ScriptState
-from wms.jobs.content.blobs import blob_path
+from wms.jobs.content.blobs import blob_content, blob_counts
 from wms.jobs.models import Attempt, AttemptFile, Blob, Job
-from wms.jobs.output.lines import LineCounts, counts_path
+from wms.jobs.output.lines import LineCounts
 from wms.jobs.output.segments import HALF_BYTES
-from wms.jobs.output.streams import KEPT, stream_path, stream_text
+from wms.jobs.output.streams import KEPT, stream_file, stream_text
 from wms.jobs.output.texts import Gap, PiecedText, ShortText, Span, StoredText, Text
 from wms.jobs.selectors import attempts_of
 from wms.pilots.agent.files.sandbox import LOG_LIMIT_BYTES
 from wms.pilots.models import Pilot, PilotLog
-from wms.pilots.protocol.logs import log_path
+from wms.pilots.protocol.logs import log_file, log_text
 from wms.pilots.selectors import asked_log, stored_log
 from wms.pilots.states import ALIVE
 
@@ -90,7 +92,7 @@ def log_of_attempt(attempt: Attempt, kind: str, *, now: datetime) -> Log:
     name = f"job-{attempt.job_id}-{attempt.number}.{kind}.txt"
     file = next((each for each in attempt.files.all() if each.kind == kind), None)
     if file is not None:
-        return _final(blob_path(file.blob_id), file.blob.size_bytes, name)
+        return _final(file.blob, name)
     stream = next((each for each in attempt.streams.all() if each.kind == kind), None)
     if stream is None:
         missing = _why_no_output(attempt, kind, now)
@@ -102,37 +104,34 @@ def log_of_attempt(attempt: Attempt, kind: str, *, now: datetime) -> Log:
         is_open,
         updated_at=stream.updated_at,
         note=_what_lacks(text, is_open=is_open),
-        counts_at=counts_path(stream_path(attempt.pk, kind)),
+        counts_at=current_store().counts_path(stream_file(attempt.pk, kind).key),
     )
 
 
-def _final(path: Path, size_bytes: int, name: str) -> Log:
+def _final(blob: Blob, name: str) -> Log:
     """The file that a pilot sent at the end, at the places that it had while it was written."""
-    text = _shortened(path, size_bytes) or StoredText(path, size_bytes)
+    content = blob_content(blob.sha256)
+    text = _shortened(content, blob.size_bytes) or StoredText(content, blob.size_bytes)
     note = ""
     if text.gaps:
         limit = size(LOG_LIMIT_BYTES // 2)
         missing = _gap_sentence(text.gaps)
         note = f"{missing} Of a long output a pilot keeps the first and the last {limit}."
-    return Log(text, name, note=note, counts_at=counts_path(path))
+    return Log(text, name, note=note, counts_at=blob_counts(blob.sha256))
 
 
-def _shortened(path: Path, size_bytes: int) -> Text | None:
+def _shortened(content: Readable, size_bytes: int) -> Text | None:
     """The text of which a file has the beginning and the end, if it is one."""
     half = LOG_LIMIT_BYTES // 2
     extra = size_bytes - LOG_LIMIT_BYTES
     if not 0 < extra < _LONGEST_MARK:
         return None
-    found = LEFT_OUT.fullmatch(StoredText(path, size_bytes).read(half, extra))
+    found = LEFT_OUT.fullmatch(content.read(half, extra))
     if found is None:
         return None
     behind = half + int(found[1])
-    spans = (Span(0, half, path, 0), Span(behind, behind + half, path, half + extra))
+    spans = (Span(0, half, content, 0), Span(behind, behind + half, content, half + extra))
     return PiecedText(spans)
-
-
-def _stored(path: Path, size_bytes: int, name: str) -> Log:
-    return Log(StoredText(path, size_bytes), name, counts_at=counts_path(path))
 
 
 def _why_no_output(attempt: Attempt, kind: str, now: datetime) -> str:
@@ -187,10 +186,12 @@ def log_of_pilot(pilot: Pilot, *, limit_bytes: int) -> Log:
 
 def stored_log_of_pilot(pilot: Pilot, stored: PilotLog) -> Log:
     """Stored part of a pilot's log."""
-    return replace(
-        _stored(log_path(pilot.pk), stored.size_bytes, _name(pilot)),
+    return Log(
+        log_text(stored),
+        _name(pilot),
         is_growing=pilot.state in ALIVE,
         updated_at=stored.updated_at,
+        counts_at=current_store().counts_path(log_file(pilot.pk).key),
     )
 
 
@@ -211,7 +212,8 @@ def log_of_script(run: ScriptRun) -> Log:
 
 def log_of_blob(blob: Blob, name: str) -> Log:
     """Log of a stored content."""
-    return _stored(blob_path(blob.sha256), blob.size_bytes, name)
+    text = StoredText(blob_content(blob.sha256), blob.size_bytes)
+    return Log(text, name, counts_at=blob_counts(blob.sha256))
 
 
 def log_kinds() -> tuple[str, ...]:

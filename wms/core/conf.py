@@ -3,11 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from django.conf import settings
+
+
+@dataclass(frozen=True, slots=True)
+class BucketConf:
+    """A bucket of an S3 store, where the contents are instead of a folder."""
+
+    url: str
+    bucket: str
+    prefix: str
+    region: str
+    key_id: str
+    secret: str = field(repr=False)
+    #: The store's address as pilots reach it; empty: the same.
+    links_url: str
+    link_s: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +68,8 @@ class Conf:
     base_dir: Path
     trials_dir: Path
     blobs_dir: Path
+    #: None: the contents are in `blobs_dir`, else this is for what is on its way.
+    bucket: BucketConf | None
     host_pilots_dir: Path
     public_url: str
     #: Networks, addresses and names that transfers reach although they are not public.
@@ -104,8 +121,24 @@ def conf() -> Conf:
         base_dir=Path(raw["BASE_DIR"]),
         trials_dir=Path(raw["TRIALS_DIR"]),
         blobs_dir=Path(raw["BLOBS_DIR"]),
+        bucket=_bucket(raw["BLOBS_S3"]),
         host_pilots_dir=Path(raw["HOST_PILOTS_DIR"]),
         public_url=str(raw["PUBLIC_URL"]),
         allowed_addresses=tuple(raw["PLACEMENT"]["ALLOWED"]),
         has_s3_store=bool(raw["PLACEMENT"]["S3_URL"]),
+    )
+
+
+def _bucket(raw: Mapping[str, Any]) -> BucketConf | None:
+    if not raw["BUCKET"]:
+        return None
+    return BucketConf(
+        url=str(raw["URL"]),
+        bucket=str(raw["BUCKET"]),
+        prefix=str(raw["PREFIX"]),
+        region=str(raw["REGION"]),
+        key_id=str(raw["KEY_ID"]),
+        secret=str(raw["SECRET"]),
+        links_url=str(raw["LINKS_URL"]),
+        link_s=int(raw["LINK_S"]),
     )

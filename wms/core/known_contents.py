@@ -1,22 +1,23 @@
-"""Stream of a stored file whose size and SHA-256 are known, so that nobody has to read it for them.
+"""Stream of a stored content with known size and SHA-256: nobody has to read it for them.
 
-Its file is open only while it is read: thousands of them hold no descriptors.
+It is open only while it is read: thousands of them hold no descriptors.
 """
 
 from __future__ import annotations
 
 import io
 import os
-from pathlib import Path
 from typing import Any, BinaryIO
+
+from wms.core.storage.contents import Readable
 
 _BUFFER_BYTES = 64 * 1024
 
 
-class _FileByPath(io.RawIOBase):
-    def __init__(self, path: Path, size_bytes: int) -> None:
+class _Content(io.RawIOBase):
+    def __init__(self, content: Readable, size_bytes: int) -> None:
         super().__init__()
-        self._path, self._size_bytes, self._at = path, size_bytes, 0
+        self._content, self._size_bytes, self._at = content, size_bytes, 0
 
     def readable(self) -> bool:
         return True
@@ -33,20 +34,19 @@ class _FileByPath(io.RawIOBase):
         return self._at
 
     def readinto(self, buffer: Any) -> int:
-        with self._path.open("rb", buffering=0) as file:
-            file.seek(self._at)
-            count = file.readinto(buffer) or 0
-        self._at += count
-        return count
+        piece = self._content.read(self._at, min(len(buffer), self._size_bytes - self._at))
+        buffer[: len(piece)] = piece
+        self._at += len(piece)
+        return len(piece)
 
 
 class KnownContent(io.BufferedReader):
-    """A stored file as a stream, with its SHA-256; `upload_id` names the upload that it came by."""
+    """A stored content as a stream, with its SHA-256; `upload_id`: the upload that it came by."""
 
     def __init__(
-        self, path: Path, *, size_bytes: int, sha256: str, upload_id: int | None = None
+        self, content: Readable, *, size_bytes: int, sha256: str, upload_id: int | None = None
     ) -> None:
-        super().__init__(_FileByPath(path, size_bytes), _BUFFER_BYTES)
+        super().__init__(_Content(content, size_bytes), _BUFFER_BYTES)
         self.size_bytes, self.sha256, self.upload_id = size_bytes, sha256, upload_id
 
 

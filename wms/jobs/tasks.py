@@ -14,11 +14,11 @@ from celery import shared_task
 
 from wms.core import loops
 from wms.core.idling import SOON_S
+from wms.core.storage.current import current_store
 from wms.jobs import accounting, periodic_expressions, quotas
 from wms.jobs.attempts import rescheduling
 from wms.jobs.clusters import materialiser
 from wms.jobs.clusters.lifecycle import MATERIALISE_TASK
-from wms.jobs.content import blobs
 from wms.jobs.input_data import refreshing
 from wms.jobs.input_data.changes import REFRESH_TASK
 from wms.jobs.output import streams
@@ -28,7 +28,7 @@ from wms.jobs.uploads.operations import sweep_uploads
 
 
 def _sweep(now: datetime) -> loops.CycleReport:
-    removed = blobs.sweep_incoming(now=now)
+    removed = current_store().sweep(now=now)
     return {
         "removed": removed,
         "uploads": sweep_uploads(now=now),

@@ -19,6 +19,7 @@ from tests.portal.api.submissions import dag_form, findings_in
 from wms.core.conf import conf
 from wms.core.known_contents import KnownContent
 from wms.core.models import User
+from wms.core.storage.contents import FileContent
 from wms.dags.models import Dag
 from wms.jobs.models import Cluster, ResumableUpload, WorkspaceFile
 from wms.schedules.models import Schedule, ScheduleFile
@@ -315,7 +316,7 @@ def test_a_dag_file_that_came_by_an_upload_has_as_much_time_as_one_that_is_sent(
     text = b"JOB A a.sub\n" + b"#\n" * 2_000_000
     path = tmp_path / "x.dag"
     path.write_bytes(text)
-    known = KnownContent(path, size_bytes=len(text), sha256=SHA256, upload_id=1)
+    known = KnownContent(FileContent(path), size_bytes=len(text), sha256=SHA256, upload_id=1)
 
     limits = [
         submission_of(SubmissionParts(dags=[Upload("x.dag", content)])).deadline.limit_s
@@ -327,7 +328,9 @@ def test_a_dag_file_that_came_by_an_upload_has_as_much_time_as_one_that_is_sent(
 
 def test_data_that_came_by_uploads_needs_no_time(tmp_path: Path) -> None:
     size_bytes = conf().max_dag_text_bytes + 1
-    known = KnownContent(tmp_path / "none", size_bytes=size_bytes, sha256=SHA256, upload_id=1)
+    known = KnownContent(
+        FileContent(tmp_path / "none"), size_bytes=size_bytes, sha256=SHA256, upload_id=1
+    )
     parts = SubmissionParts(
         dags=[Upload("x.dag", io.BytesIO(b"JOB A a.sub\n"))], files=[Upload("big", known)]
     )

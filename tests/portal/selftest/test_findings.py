@@ -5,14 +5,22 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterable
+from contextlib import closing
+from dataclasses import replace
 from datetime import date
+from pathlib import Path
 
 import pytest
 
-from portal.selftest import accounts, address, fences, pythons, servers
+from portal.selftest import accounts, address, contents, fences, pythons, servers
 from portal.selftest.fences import FencedQueue
 from portal.selftest.findings import Code, Finding, Level, has_errors, ok, troubles, warning
 from portal.selftest.servers import Broker
+from tests.s3.server import S3Server
+from wms.core.conf import conf
+from wms.core.storage.folder import FolderStore
+from wms.core.storage.s3_requests import Bucket
+from wms.core.storage.s3_store import S3Store
 
 TODAY = date(2026, 6, 1)
 
@@ -237,3 +245,34 @@ def test_errors_are_told_before_warnings_and_what_is_well_is_no_trouble() -> Non
     assert troubles([ok(Code.CLOCK, "well"), slight, bad]) == [bad, slight]
     assert has_errors([slight, bad])
     assert not has_errors([slight])
+
+
+def test_a_store_that_keeps_contents_is_well_and_nothing_stays_there(tmp_path: Path) -> None:
+    at = replace(conf(), blobs_dir=tmp_path)
+
+    assert found(contents.usable(FolderStore(tmp_path), at)) == [("contents", "ok")]
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+
+
+def test_a_store_that_cannot_be_written_to_is_told(tmp_path: Path) -> None:
+    (tmp_path / "self-test").write_text("no folder")
+
+    told = contents.usable(FolderStore(tmp_path), replace(conf(), blobs_dir=tmp_path))
+
+    assert found(told) == [("contents-not-kept", "error")]
+
+
+@pytest.mark.process
+@pytest.mark.parametrize(
+    ("changed", "code"), [({}, "contents"), ({"secret": "wrong"}, "contents-not-kept")]
+)
+def test_a_bucket_is_tried_with_the_key_of_the_settings(
+    s3: S3Server, tmp_path: Path, changed: dict[str, str], code: str
+) -> None:
+    at = s3.bucket_conf("tried", **changed)
+    store = S3Store(Bucket(at), tmp_path)
+
+    with closing(store):
+        [(told, _)] = found(contents.usable(store, replace(conf(), bucket=at)))
+
+    assert told == code

@@ -15,13 +15,14 @@ from django.utils import timezone
 
 from tests import factories
 from tests.portal.web.markup import text_of
+from tests.stored_files import blob_path, stream_path
 from wms.dags.models import ScriptRun
 from wms.jobs.attempts.rescheduling import reschedule_jobs
-from wms.jobs.content.blobs import blob_path, store_bytes
+from wms.jobs.content.blobs import store_bytes
 from wms.jobs.models import Attempt, AttemptFile, Stream
 from wms.jobs.output import lines
 from wms.jobs.output.lines import WINDOW_BYTES
-from wms.jobs.output.streams import append_to_stream, stream_path
+from wms.jobs.output.streams import append_to_stream
 from wms.jobs.output.texts import StoredText
 from wms.pilots.protocol.logs import append_to_log
 

@@ -7,16 +7,11 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
+from tests.stored_files import blob_path
 from wms.core.conf import conf
 from wms.core.errors import InvalidInput, NotFound, TooLarge
-from wms.jobs.content.blobs import (
-    blob_path,
-    open_blob,
-    read_tail,
-    store_bytes,
-    store_stream,
-    sweep_incoming,
-)
+from wms.core.storage.current import folder_store
+from wms.jobs.content.blobs import open_blob, read_tail, store_bytes, store_stream
 from wms.jobs.models import Blob
 
 pytestmark = pytest.mark.django_db
@@ -62,8 +57,8 @@ def test_broken_uploads_are_swept_after_a_day() -> None:
     broken = conf().blobs_dir / "incoming" / "tmpabc"
     broken.write_bytes(b"half")
 
-    assert sweep_incoming(now=timezone.now() + timedelta(hours=23)) == 0
-    assert sweep_incoming(now=timezone.now() + timedelta(hours=25)) == 1
+    assert folder_store().sweep(now=timezone.now() + timedelta(hours=23)) == 0
+    assert folder_store().sweep(now=timezone.now() + timedelta(hours=25)) == 1
     assert len(kept_files()) == 1
 
 
@@ -74,7 +69,7 @@ def test_a_file_that_comes_to_its_end_during_a_sweep_keeps_no_other_from_being_s
     gone.symlink_to("nothing")
     broken.write_bytes(b"half")
 
-    assert sweep_incoming(now=timezone.now() + timedelta(hours=25)) == 1
+    assert folder_store().sweep(now=timezone.now() + timedelta(hours=25)) == 1
     assert not broken.exists()
     gone.unlink()
 

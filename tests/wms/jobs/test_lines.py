@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 
 from matching.negotiation.deadline import Deadline
 from wms.core.errors import NotFound
+from wms.core.storage.contents import FileContent
 from wms.jobs.output import lines
 from wms.jobs.output.lines import (
     BLOCK_BYTES,
     WINDOW_BYTES,
     LineCounts,
-    counts_path,
     line_start,
     search_back,
     window_after,
@@ -48,6 +48,7 @@ class _Watched:
 
     text: StoredText
     reads: list[int] = field(default_factory=list)
+    counts_at: Path | None = None
 
     @property
     def size_bytes(self) -> int:
@@ -68,7 +69,8 @@ def numbered(tmp_path: Path) -> _Watched:
     """Some twelve megabytes, each line with its own number."""
     path = tmp_path / "numbered"
     path.write_bytes(b"".join(b"%d %s\n" % (n, b"x" * (n % 97)) for n in range(1, 200_001)))
-    return _Watched(StoredText(path, path.stat().st_size))
+    text = StoredText(FileContent(path), path.stat().st_size)
+    return _Watched(text, counts_at=tmp_path / "numbered.lines")
 
 
 def test_the_end_is_shown_from_the_beginning_of_a_line(numbered: _Watched) -> None:
@@ -105,7 +107,7 @@ def test_all_windows_from_the_beginning_hold_every_line_once(numbered: _Watched)
 
 
 def test_numbers_are_right_in_the_midst_and_counted_once(numbered: _Watched) -> None:
-    counts = LineCounts(numbered, counts_path(numbered.text.path))
+    counts = LineCounts(numbered, numbered.counts_at)
     window = window_before(numbered, 3 * numbered.size_bytes // 4)
 
     first = counts.before(window.start, ENDLESS)
@@ -119,13 +121,13 @@ def test_numbers_are_right_in_the_midst_and_counted_once(numbered: _Watched) -> 
 
 
 def test_each_read_is_as_small_for_a_large_text(numbered: _Watched) -> None:
-    LineCounts(numbered, counts_path(numbered.text.path)).before(numbered.size_bytes, ENDLESS)
+    LineCounts(numbered, numbered.counts_at).before(numbered.size_bytes, ENDLESS)
 
     assert max(numbered.reads) <= BLOCK_BYTES
 
 
 def test_without_time_there_is_no_number_and_the_next_one_counts_on(numbered: _Watched) -> None:
-    counts = LineCounts(numbered, counts_path(numbered.text.path))
+    counts = LineCounts(numbered, numbered.counts_at)
     end = numbered.size_bytes
 
     assert counts.before(end, _Impatient(5)) is None
@@ -138,7 +140,7 @@ def test_without_time_there_is_no_number_and_the_next_one_counts_on(numbered: _W
 @pytest.mark.parametrize("number", [1, 2, 77_777, 199_999, 200_000])
 @pytest.mark.parametrize("is_counted", [False, True])
 def test_a_line_is_found_by_its_number(numbered: _Watched, number: int, is_counted: bool) -> None:
-    counts = LineCounts(numbered, counts_path(numbered.text.path))
+    counts = LineCounts(numbered, numbered.counts_at)
     if is_counted:
         counts.before(numbered.size_bytes, ENDLESS)
 
@@ -153,19 +155,20 @@ def test_counts_are_extended_as_the_text_grows(tmp_path: Path) -> None:
     path = tmp_path / "log"
     line = b"y" * 99 + b"\n"
     path.write_bytes(line * 5000)
-    first = LineCounts(StoredText(path, 500_000), counts_path(path))
+    first = LineCounts(StoredText(FileContent(path), 500_000), tmp_path / "log.lines")
     assert first.before(500_000, ENDLESS) == 5000
 
     with path.open("ab") as file:
         file.write(line * 15_000)
-    grown = _Watched(StoredText(path, 2_000_000))
+    grown = _Watched(StoredText(FileContent(path), 2_000_000))
 
-    assert LineCounts(grown, counts_path(path)).before(2_000_000, ENDLESS) == 20_000
+    assert LineCounts(grown, tmp_path / "log.lines").before(2_000_000, ENDLESS) == 20_000
     assert sum(grown.reads) <= 2_000_000 - BLOCK_BYTES
 
 
 def test_zeros_that_a_crash_left_are_counted_again(numbered: _Watched) -> None:
-    kept = counts_path(numbered.text.path)
+    kept = numbered.counts_at
+    assert kept is not None
     counts = LineCounts(numbered, kept)
     counts.before(numbered.size_bytes, ENDLESS)
     size = kept.stat().st_size
@@ -281,7 +284,7 @@ def test_a_search_finds_what_lies_across_two_of_its_chunks() -> None:
 
 def test_a_text_that_the_store_lost_is_told(tmp_path: Path) -> None:
     with pytest.raises(NotFound):
-        window_before(StoredText(tmp_path / "gone", 10), 10)
+        window_before(StoredText(FileContent(tmp_path / "gone"), 10), 10)
 
 
 def _pieced(tmp_path: Path, *parts: tuple[int, bytes]) -> PiecedText:
@@ -290,7 +293,7 @@ def _pieced(tmp_path: Path, *parts: tuple[int, bytes]) -> PiecedText:
     for start, content in parts:
         path = tmp_path / str(start)
         path.write_bytes(content)
-        spans.append(Span(start, start + len(content), path, 0))
+        spans.append(Span(start, start + len(content), FileContent(path), 0))
     return PiecedText(spans)
 
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 import tracemalloc
 from datetime import timedelta
 from itertools import pairwise
+from uuid import uuid4
 
 import pytest
 from django.utils import timezone
@@ -11,9 +12,12 @@ from hypothesis import strategies as st
 
 from matching.task_queues.needs import Needs
 from matching.task_queues.resources import Resource
+from tests.stored_files import stream_path
 from wms.core.actors import Actor
 from wms.core.errors import NotFound
 from wms.core.models import User
+from wms.core.storage.contents import FileContent, GrowingContent
+from wms.core.storage.protocol import Growing
 from wms.jobs import operations
 from wms.jobs.attempts.progress import add_attempt_file
 from wms.jobs.content.blobs import store_bytes
@@ -24,7 +28,6 @@ from wms.jobs.output.streams import (
     MAX_PIECE_BYTES,
     PieceMissing,
     append_to_stream,
-    stream_path,
     stream_text,
     tail_of,
 )
@@ -199,9 +202,10 @@ def test_a_gibibyte_is_read_in_the_memory_of_a_chunk(attempt: Attempt) -> None:
         file.seek(0, 2)
         file.write(b"end")
 
+    text = FileContent(path)
     tracemalloc.start()
-    size = sum(map(len, chunks_of(StoredText(path, GIB), 256 * 1024)))
-    tail = tail_of(StoredText(path, GIB), limit_bytes=1000)
+    size = sum(map(len, chunks_of(StoredText(text, GIB), 256 * 1024)))
+    tail = tail_of(StoredText(text, GIB), limit_bytes=1000)
     _, peak_bytes = tracemalloc.get_traced_memory()
     tracemalloc.stop()
 
@@ -213,19 +217,19 @@ def test_a_gibibyte_is_read_in_the_memory_of_a_chunk(attempt: Attempt) -> None:
 @pytest.mark.slow
 @given(parts=st.lists(st.binary(max_size=20), max_size=6), data=st.data())
 def test_whatever_is_repeated_or_comes_too_early_the_file_grows_by_each_piece_once(
-    tmp_path_factory: pytest.TempPathFactory, parts: list[bytes], data: st.DataObject
+    parts: list[bytes], data: st.DataObject
 ) -> None:
-    path = tmp_path_factory.mktemp("piece") / "file"
+    file = Growing(f"pieces/{uuid4()}", 0, 64)
     whole, size = b"".join(parts), 0
     offsets = [sum(map(len, parts[:number])) for number in range(len(parts))]
     order = data.draw(st.lists(st.sampled_from(range(len(parts))), max_size=20)) if parts else []
 
     for number in [*order, *range(len(parts))]:
         try:
-            size = streams.add_piece(path, parts[number], offset=offsets[number], size_bytes=size)
+            size = streams.add_piece(file, parts[number], offset=offsets[number], size_bytes=size)
         except PieceMissing:
             assert offsets[number] > size
-        assert b"".join(chunks_of(StoredText(path, size), 7)) == whole[:size]
+        assert b"".join(chunks_of(StoredText(GrowingContent(file), size), 7)) == whole[:size]
 
     assert size == len(whole)
 

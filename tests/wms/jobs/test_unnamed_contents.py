@@ -12,10 +12,11 @@ import pytest
 from django.db import connection, transaction
 from django.utils import timezone
 
+from tests.stored_files import blob_path
 from wms.core.conf import conf
 from wms.core.models import User
 from wms.jobs.content import unnamed_contents
-from wms.jobs.content.blobs import blob_path, open_blob, store_bytes
+from wms.jobs.content.blobs import open_blob, store_bytes
 from wms.jobs.models import Blob, Workspace, WorkspaceFile
 from wms.jobs.operations import create_workspace
 

@@ -10,7 +10,8 @@ import pytest
 from django.utils import timezone
 
 from tests.factories import SYSTEM
-from wms.jobs.content.blobs import blob_path, open_blob, store_bytes
+from tests.stored_files import blob_path
+from wms.jobs.content.blobs import open_blob, store_bytes
 from wms.jobs.models import WorkspaceFile
 from wms.jobs.operations import create_workspace
 from wms.placement import operations as services

@@ -6,24 +6,22 @@ import random
 
 import pytest
 
+from tests.s3.server import BUCKET
 from tests.wms.placement.conftest import placed
-from tests.wms.placement.servers.s3 import BUCKET, s3_server
 from wms.core.actors import Actor
 from wms.pilots.credentials.sealing import new_key
 from wms.placement.credentials import NewCredential, set_credential
 
-# The server is loaded for seconds.
 pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
 X = random.Random(12).randbytes(300_000)
 
 
 @pytest.fixture
-def store(configure, pool, settings):
+def store(configure, pool, settings, s3):
     settings.PILOTAGE = settings.PILOTAGE | {"CREDENTIAL_KEYS": new_key()}
-    with s3_server() as running:
-        configure(S3_URL=running.url)
-        yield running
+    configure(S3_URL=s3.url)
+    return s3
 
 
 def keep(alice, user: str, secret: str) -> None:
@@ -43,7 +41,7 @@ def test_objects_are_written_read_and_removed_with_signed_requests(
 
     gone = submitted(f'[dap_type = "remove"; src_url = "s3://{BUCKET}/d/a%20b+c"]')
     assert gone.state == "completed", gone.state_reason
-    assert store.client.list_objects_v2(Bucket=BUCKET)["KeyCount"] == 0
+    assert store.content("d/a b+c") is None
 
 
 def test_a_wrong_key_is_refused_and_without_a_store_nothing_is_asked(

@@ -12,6 +12,7 @@ from django.db import connection
 from django.utils import timezone
 
 from tests import factories
+from tests.stored_files import blob_path
 from wms.accounting.models import AccountingGroup, Frontend, Quota
 from wms.accounting.services import save_quota
 from wms.core.actors import Actor
@@ -28,7 +29,6 @@ from wms.dags.models import Dag
 from wms.dags.services.dags import remove_dags
 from wms.dags.submission.submit import DagSubmission
 from wms.jobs.content import unnamed_contents
-from wms.jobs.content.blobs import blob_path
 from wms.jobs.quotas import Holder, usage_of
 from wms.notices import fanout
 from wms.notices.models import Notice

@@ -10,16 +10,15 @@ row get one, with a mark.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
-from datetime import UTC, datetime, timedelta
+from collections.abc import Collection
+from datetime import datetime, timedelta
 
 from django.db import connection, transaction
 from django.db.models import Exists, ForeignObjectRel, OuterRef, Q
 
-from wms.core.conf import conf
-from wms.jobs.content.blobs import blob_path
+from wms.core.storage.current import current_store
+from wms.jobs.content.blobs import blob_key
 from wms.jobs.models import Blob
-from wms.jobs.output.streams import remove_files
 
 #: So long a mark stands before the content goes.
 GRACE = timedelta(days=1)
@@ -78,7 +77,7 @@ def delete_unnamed(*, now: datetime) -> tuple[int, int]:
     Blob.objects.filter(pk__in=[each.pk for each in gone]).delete()
     # What names a row after all is told now, while its file is there.
     connection.check_constraints()
-    remove_files(blob_path(each.pk) for each in gone)
+    current_store().delete([blob_key(each.pk) for each in gone])
     return len(gone), sum(each.size_bytes for each in gone)
 
 
@@ -87,23 +86,17 @@ def mark_strays(*, now: datetime, folder: int) -> int:
 
     Such a file is left by a transaction that was rolled back, or by a power cut.
     """
-    place = conf().blobs_dir / f"{folder % FOLDERS:02x}"
-    names = [path.name for path in place.glob("*") if _SHA256.fullmatch(path.name)]
-    strays = _old_strays(names, now)
-    rows = [Blob(sha256=name, size_bytes=size, unnamed_since=now) for name, size in strays]
+    found = {
+        name: each
+        for each in current_store().listed(f"{folder % FOLDERS:02x}")
+        if _SHA256.fullmatch(name := each.key.rpartition("/")[2])
+    }
+    known = Blob.objects.filter(pk__in=found).values_list("pk", flat=True) if found else ()
+    # Younger ones belong to transactions that are not at their end.
+    rows = [
+        Blob(sha256=name, size_bytes=found[name].size_bytes, unnamed_since=now)
+        for name in sorted(found.keys() - set(known))
+        if found[name].modified_at < now - GRACE
+    ]
     Blob.objects.bulk_create(rows, ignore_conflicts=True)
     return len(rows)
-
-
-def _old_strays(names: Sequence[str], now: datetime) -> list[tuple[str, int]]:
-    known = set(Blob.objects.filter(pk__in=names).values_list("pk", flat=True)) if names else set()
-    strays = []
-    for name in sorted(set(names) - known):
-        try:
-            facts = blob_path(name).stat()
-        except FileNotFoundError:
-            continue
-        # Younger ones belong to transactions that are not at their end.
-        if datetime.fromtimestamp(facts.st_mtime, UTC) < now - GRACE:
-            strays.append((name, facts.st_size))
-    return strays

@@ -151,11 +151,6 @@ def _split(content: bytes, start: int, *, has_begin: bool) -> list[Line]:
     return lines
 
 
-def counts_path(path: Path) -> Path:
-    """Path of the line counts of a file."""
-    return path.with_name(f"{path.name}.lines")
-
-
 @dataclass(frozen=True, slots=True)
 class LineCounts:
     """Index of line numbers of a text; `path` keeps what was counted, if given.

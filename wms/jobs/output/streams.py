@@ -8,19 +8,17 @@ count, and reading takes the memory of one chunk whatever the size.
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable
 from datetime import datetime, timedelta
 from functools import partial
-from pathlib import Path
 
 from django.db import transaction
 from django.db.models import Exists, OuterRef, Q
 
 from wms.core.conf import conf
 from wms.core.errors import Conflict, NotFound, TooLarge
+from wms.core.storage.current import current_store
+from wms.core.storage.protocol import Growing
 from wms.jobs.models import Attempt, AttemptFile, Stream
-from wms.jobs.output.lines import counts_path
 from wms.jobs.output.segments import (
     HALF_BYTES,
     SEGMENT_BYTES,
@@ -28,12 +26,12 @@ from wms.jobs.output.segments import (
     remove_middle,
     text_of_segments,
     with_gap,
-    write_at,
-    write_piece,
 )
 from wms.jobs.output.texts import Gap, PiecedText, Text, begin_of_part
 
 MAX_PIECE_BYTES = 256 * 1024
+#: The most of a text that is written anew with each piece, where objects cannot be appended to.
+_OBJECT_BYTES = 64 * 1024
 #: Streams of attempts that sent the whole file at their end are kept so long after it.
 _KEPT_BESIDE_FILE = timedelta(hours=1)
 #: All others, and logs of pilots, so long after the end of their attempt or pilot.
@@ -49,23 +47,27 @@ class PieceMissing(Conflict):
         self.size_bytes = size_bytes
 
 
-def stream_path(attempt_id: int, kind: str) -> Path:
-    """The first file of one stream of an attempt; see `wms.jobs.output.segments`."""
-    return appendable_path("streams", attempt_id, f".{kind}")
+def stream_file(attempt_id: int, kind: str) -> Growing:
+    """One stream of an attempt; see `wms.jobs.output.segments`."""
+    return Growing(_key("streams", attempt_id, f".{kind}"), SEGMENT_BYTES, _OBJECT_BYTES)
+
+
+def growing_text(folder: str, key: int) -> Growing:
+    """A text that is appended to, and kept whole."""
+    return Growing(_key(folder, key), 0, _OBJECT_BYTES)
+
+
+def _key(folder: str, key: int, suffix: str = "") -> str:
+    return f"{folder}/{key % 256:02x}/{key}{suffix}"
 
 
 def stream_text(stream: Stream) -> PiecedText:
     """Stored text of a stream."""
-    path = stream_path(stream.attempt_id, stream.kind)
-    return text_of_segments(path, stream.size_bytes, [Gap(*pair) for pair in stream.gaps])
+    file = stream_file(stream.attempt_id, stream.kind)
+    return text_of_segments(file, stream.size_bytes, [Gap(*pair) for pair in stream.gaps])
 
 
-def appendable_path(folder: str, key: int, suffix: str = "") -> Path:
-    """Path of a file that is appended to, in one of 256 folders."""
-    return conf().blobs_dir / folder / f"{key % 256:02x}" / f"{key}{suffix}"
-
-
-def add_piece(path: Path, content: bytes, *, offset: int, size_bytes: int) -> int:
+def add_piece(file: Growing, content: bytes, *, offset: int, size_bytes: int) -> int:
     """Append a piece to a file of which `size_bytes` count; returns the new size.
 
     One that begins before the end is there already and changes nothing. The caller has locked the
@@ -78,12 +80,7 @@ def add_piece(path: Path, content: bytes, *, offset: int, size_bytes: int) -> in
     limit_bytes = conf().max_stream_bytes
     if size_bytes + len(content) > limit_bytes:
         raise TooLarge(f"No more than {limit_bytes} bytes are kept.")
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT, 0o600)
-    try:
-        write_at(descriptor, content, size_bytes)
-    finally:
-        os.close(descriptor)
+    current_store().append(file, content, at=size_bytes)
     return size_bytes + len(content)
 
 
@@ -109,8 +106,8 @@ def append_to_stream(
         raise PieceMissing(size_bytes)
     if offset < size_bytes or not content:
         return size_bytes
-    path = stream_path(attempt_id, kind)
-    write_piece(path, content, start=offset)
+    file = stream_file(attempt_id, kind)
+    current_store().append(file, content, at=offset)
     end = offset + len(content)
     half_bytes = min(HALF_BYTES, conf().max_stream_bytes // 2)
     left_out = middle_gap(end, half_bytes)
@@ -118,7 +115,7 @@ def append_to_stream(
     gaps = with_gap(gaps, left_out)
     Stream.objects.filter(pk=stream.pk).update(size_bytes=end, gaps=gaps, updated_at=now)
     if left_out != middle_gap(size_bytes, half_bytes):
-        transaction.on_commit(partial(remove_middle, path, left_out))
+        transaction.on_commit(partial(remove_middle, file, left_out))
     return end
 
 
@@ -141,17 +138,6 @@ def sweep_streams(*, now: datetime) -> int:
         | Q(Exists(sent), attempt__ended_at__lt=now - _KEPT_BESIDE_FILE)
     )
     rows = list(over.values_list("pk", "attempt_id", "kind", "size_bytes")[:SWEPT_AT_ONCE])
-    for _, attempt_id, kind, size_bytes in rows:
-        path = stream_path(attempt_id, kind)
-        remove_files([path])
-        if size_bytes > SEGMENT_BYTES:
-            remove_files(path.parent.glob(f"{path.name}.*"))
+    current_store().remove_grown((stream_file(*row[1:3]), row[3]) for row in rows)
     Stream.objects.filter(pk__in=[row[0] for row in rows]).delete()
     return len(rows)
-
-
-def remove_files(paths: Iterable[Path]) -> None:
-    """Remove files with the counts of their lines; some may be gone already."""
-    for path in paths:
-        path.unlink(missing_ok=True)
-        counts_path(path).unlink(missing_ok=True)

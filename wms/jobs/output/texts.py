@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from wms.core.errors import NotFound
+from wms.core.storage.contents import Readable
 
 
 class Gap(NamedTuple):
@@ -38,9 +37,9 @@ class Text(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class StoredText:
-    """The first bytes of a file."""
+    """The first bytes of a stored content."""
 
-    path: Path
+    content: Readable
     size_bytes: int
 
     @property
@@ -49,8 +48,8 @@ class StoredText:
         return ()
 
     def read(self, start: int, length: int) -> bytes:
-        """Bytes from a position on. Raises NotFound when the file is lost."""
-        return _read(self.path, start, min(length, self.size_bytes - start))
+        """Bytes from a position on. Raises NotFound when the content is lost."""
+        return self.content.read(start, min(length, self.size_bytes - start))
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,17 +74,17 @@ class ShortText:
 
 
 class Span(NamedTuple):
-    """The bytes of a text from `start` up to `end`, which are in a file from `offset` on."""
+    """The bytes of a text from `start` up to `end`, which are in a content from `offset` on."""
 
     start: int
     end: int
-    path: Path
+    content: Readable
     offset: int
 
 
 @dataclass(frozen=True, slots=True)
 class PiecedText:
-    """A text whose pieces are in files, in order; between them may be gaps."""
+    """A text whose pieces are in contents, in order; between them may be gaps."""
 
     spans: Sequence[Span]
 
@@ -102,7 +101,7 @@ class PiecedText:
         return [Gap(end, start) for end, start in zip(ends, starts, strict=False) if end < start]
 
     def read(self, start: int, length: int) -> bytes:
-        """Bytes from a position on, up to a gap. Raises NotFound when a file is lost."""
+        """Bytes from a position on, up to a gap. Raises NotFound when one is lost."""
         pieces: list[bytes] = []
         for span in self.spans:
             if span.end <= start:
@@ -110,22 +109,11 @@ class PiecedText:
             if length <= 0 or span.start > start:
                 break
             wanted = min(length, span.end - start)
-            pieces.append(_read(span.path, span.offset + start - span.start, wanted))
+            pieces.append(span.content.read(span.offset + start - span.start, wanted))
             if len(pieces[-1]) < wanted:
                 break
             start, length = start + wanted, length - wanted
         return b"".join(pieces)
-
-
-def _read(path: Path, start: int, length: int) -> bytes:
-    if length <= 0:
-        return b""
-    try:
-        with path.open("rb") as file:
-            file.seek(start)
-            return file.read(length)
-    except FileNotFoundError:
-        raise NotFound("The text is not in the store any more.") from None
 
 
 def part_before(text: Text, end: int) -> tuple[int, int]:
@@ -160,7 +148,7 @@ def begin_of_part(text: Text, position: int) -> int:
 def chunks_of(
     text: Text, chunk_bytes: int, *, start: int = 0, end: int | None = None
 ) -> Iterator[bytes]:
-    """Bytes from a position on, with a line for each gap. Raises NotFound when a file is lost."""
+    """Bytes from a position on, with a line for each gap. Raises NotFound when it is lost."""
     end = text.size_bytes if end is None else end
     while start < end:
         begin, _ = part_after(text, start)

@@ -113,9 +113,10 @@ def _member(job: Job, file: SandboxFile, manifest: _Manifest) -> Iterator[bytes]
         manifest.lack(job, Lack.CONTENT_LOST, name=file.name)
         return
     with stored:
-        if os.fstat(stored.fileno()).st_size != file.size_bytes:
+        if stored.seek(0, os.SEEK_END) != file.size_bytes:
             manifest.lack(job, Lack.CONTENT_LOST, name=file.name)
             return
+        stored.seek(0)
         manifest.add(files=1, size_bytes=file.size_bytes)
         yield _header(f"{job.process}/{file.name}", file.size_bytes, file.modified_at)
         yield from _padded(stored, file.size_bytes)

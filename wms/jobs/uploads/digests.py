@@ -14,7 +14,7 @@ from threading import Lock
 from typing import Any, NamedTuple
 
 from wms.jobs.models import ResumableUpload
-from wms.jobs.uploads.places import upload_path
+from wms.jobs.uploads.places import read_piece
 
 _CHUNK_BYTES = 1024 * 1024
 #: A reading that is broken off goes on here.
@@ -51,18 +51,16 @@ def unread_bytes(upload: ResumableUpload) -> int:
 
 
 def digest_of(upload: ResumableUpload) -> str:
-    """SHA-256 of a whole upload. Raises FileNotFoundError when its file is gone."""
+    """SHA-256 of a whole upload. Raises ObjectLost when its file is gone."""
     key = (upload.pk, upload.created_at)
     end, digest = _known(key)
     digest, noted = digest.copy(), end
-    with upload_path(upload.pk).open("rb", buffering=0) as file:
-        file.seek(end)
-        while chunk := file.read(min(_CHUNK_BYTES, upload.size_bytes - end)):
-            digest.update(chunk)
-            end += len(chunk)
-            if end - noted >= _NOTED_BYTES:
-                noted = end
-                _note(key, _Part(end, digest.copy()))
+    while chunk := read_piece(upload.pk, end, min(_CHUNK_BYTES, upload.size_bytes - end)):
+        digest.update(chunk)
+        end += len(chunk)
+        if end - noted >= _NOTED_BYTES:
+            noted = end
+            _note(key, _Part(end, digest.copy()))
     return str(digest.hexdigest())
 
 

@@ -22,14 +22,14 @@ from wms.core.errors import Busy, Conflict, NotFound, PilotageError, TooLarge
 from wms.core.heavy import Work, heavy_place
 from wms.core.known_contents import KnownContent
 from wms.core.models import User
-from wms.jobs.content.blobs import store_file
+from wms.core.storage.protocol import ObjectLost
+from wms.jobs.content.blobs import store_grown
 from wms.jobs.models import ResumableUpload
 from wms.jobs.uploads.digests import digest_of, forget, note_piece, unread_bytes
 from wms.jobs.uploads.places import (
-    end_file,
     old_upload_files,
     remove_upload_file,
-    upload_path,
+    upload_file,
     write_piece,
 )
 from wms.jobs.uploads.selectors import find_upload
@@ -116,24 +116,26 @@ def _alone(upload: ResumableUpload, owner: User) -> Iterator[None]:
 def _complete(upload: ResumableUpload, owner: User, now: datetime) -> ResumableUpload:
     try:
         found = digest_of(upload)
-    except FileNotFoundError:
-        # Somebody else was faster, and the row tells how it ended; or the disk has lost it.
+    except ObjectLost:
+        # Somebody else was faster, and the row tells how it ended; or the store has lost it.
         found = ""
+    blob = None
+    if found == upload.sha256:
+        # Not while the row is locked: a store may take long to join what it has in parts.
+        file = upload_file(upload.pk)
+        blob = store_grown(file, sha256=found, size_bytes=upload.size_bytes)
     with transaction.atomic():
         upload = _locked(owner, upload.pk, now)
         if upload.blob_id is not None:
             return upload
-        is_right = found == upload.sha256 and end_file(upload.pk, upload.size_bytes)
-        if is_right:
-            upload.blob = store_file(
-                upload_path(upload.pk), sha256=found, size_bytes=upload.size_bytes
-            )
+        if blob is not None:
+            upload.blob = blob
             upload.expires_at = expiry(now)
             upload.save(update_fields=["blob", "expires_at"])
             remove_file_on_commit(upload)
         else:
             remove_upload(upload)
-    if not is_right:
+    if blob is None:
         # One that is right is that of a file in which more follows.
         raise WrongHash(expected=upload.sha256, found="" if found == upload.sha256 else found)
     return upload

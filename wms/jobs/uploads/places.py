@@ -1,22 +1,23 @@
-"""Files of uploads that are under way, below the store of contents: paths, writing, removal."""
+"""Files of uploads that are under way, in the store of contents: writing, reading, removal."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from datetime import datetime
-from pathlib import Path
 
-from wms.core.conf import conf
-from wms.jobs.output.segments import write_at
-from wms.jobs.output.streams import appendable_path
+from wms.core.storage.current import current_store
+from wms.core.storage.protocol import Growing
 
 _FOLDER = "uploads"
+#: Of a bucket: parts of a content are copied within it, and have at least 5 MiB there.
+_OBJECT_BYTES = 8 * 1024 * 1024
+#: More than any upload has in parts that are named without a search.
+_ANY_SIZE = 2**60
 
 
-def upload_path(upload_id: int) -> Path:
-    """Path of the bytes of an upload that are here."""
-    return appendable_path(_FOLDER, upload_id)
+def upload_file(upload_id: int) -> Growing:
+    """The bytes of an upload that are here."""
+    return Growing(f"{_FOLDER}/{upload_id % 256:02x}/{upload_id}", 0, _OBJECT_BYTES)
 
 
 def write_piece(upload_id: int, content: bytes, *, offset: int) -> None:
@@ -25,47 +26,25 @@ def write_piece(upload_id: int, content: bytes, *, offset: int) -> None:
     A database that was restored gives ids again whose files are there. So the first piece begins
     a new file; and one that is a content as well is left to that: its upload lacks bytes then.
     """
-    path = upload_path(upload_id)
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    if offset == 0 or _is_content(path):
-        path.unlink(missing_ok=True)
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT, 0o600)
-    try:
-        write_at(descriptor, content, offset)
-        os.fdatasync(descriptor)
-    finally:
-        os.close(descriptor)
+    current_store().append(upload_file(upload_id), content, at=offset, is_durable=True)
 
 
-def end_file(upload_id: int, size_bytes: int) -> bool:
-    """Cut off what an older file has behind the end; False where a content would lose it."""
-    path = upload_path(upload_id)
-    if path.stat().st_size > size_bytes:
-        if _is_content(path):
-            return False
-        os.truncate(path, size_bytes)
-    return True
-
-
-def _is_content(path: Path) -> bool:
-    """Whether the file has a name among the contents, too."""
-    try:
-        return path.stat().st_nlink > 1
-    except FileNotFoundError:
-        return False
+def read_piece(upload_id: int, start: int, length: int) -> bytes:
+    """Bytes of an upload. Raises ObjectLost when they are gone."""
+    return current_store().read_grown(upload_file(upload_id), start, length)
 
 
 def remove_upload_file(upload_id: int) -> None:
     """Remove the file of an upload; it may be gone already."""
-    upload_path(upload_id).unlink(missing_ok=True)
+    current_store().remove_grown([(upload_file(upload_id), _ANY_SIZE)])
 
 
 def old_upload_files(before: datetime) -> Iterator[int]:
     """Uploads, by their ids, to whose files nothing was written since then."""
-    for path in (conf().blobs_dir / _FOLDER).glob("*/*"):
-        try:
-            is_old = path.stat().st_mtime < before.timestamp()
-        except FileNotFoundError:
-            continue
-        if is_old and path.name.isdecimal():
-            yield int(path.name)
+    youngest: dict[int, datetime] = {}
+    for each in current_store().listed(_FOLDER):
+        name = each.key.rpartition("/")[2].partition(".")[0]
+        if name.isdecimal():
+            last = youngest.get(int(name), each.modified_at)
+            youngest[int(name)] = max(last, each.modified_at)
+    return (upload_id for upload_id, last in youngest.items() if last < before)

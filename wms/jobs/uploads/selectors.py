@@ -14,7 +14,7 @@ from django.db.models import Exists, OuterRef, QuerySet
 from wms.core.errors import Finding, InvalidInput, NotFound
 from wms.core.known_contents import KnownContent
 from wms.core.models import User
-from wms.jobs.content.blobs import blob_path, is_stored
+from wms.jobs.content.blobs import blob_content, is_stored
 from wms.jobs.models import Blob, ResumableUpload, WorkspaceFile
 
 
@@ -53,7 +53,7 @@ def contents_of_uploads(
             findings.append(Finding(_fault(upload_id, upload), file=name, field="uploads"))
             continue
         contents[name] = KnownContent(
-            blob_path(upload.blob.pk),
+            blob_content(upload.blob.pk),
             size_bytes=upload.size_bytes,
             sha256=upload.blob.pk,
             upload_id=upload.pk,

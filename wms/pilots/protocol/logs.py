@@ -3,29 +3,25 @@
 from __future__ import annotations
 
 from datetime import datetime
-from pathlib import Path
 
 from django.db import transaction
 
-from wms.jobs.output.streams import (
-    KEPT,
-    SWEPT_AT_ONCE,
-    add_piece,
-    appendable_path,
-    remove_files,
-)
+from wms.core.storage.contents import GrowingContent
+from wms.core.storage.current import current_store
+from wms.core.storage.protocol import Growing
+from wms.jobs.output.streams import KEPT, SWEPT_AT_ONCE, add_piece, growing_text
 from wms.jobs.output.texts import StoredText
 from wms.pilots.models import PilotLog
 
 
-def log_path(pilot_id: int) -> Path:
+def log_file(pilot_id: int) -> Growing:
     """File of a pilot's log."""
-    return appendable_path("pilot-logs", pilot_id)
+    return growing_text("pilot-logs", pilot_id)
 
 
 def log_text(log: PilotLog) -> StoredText:
     """Text of a pilot's log as stored up to now."""
-    return StoredText(log_path(log.pk), log.size_bytes)
+    return StoredText(GrowingContent(log_file(log.pk)), log.size_bytes)
 
 
 @transaction.atomic
@@ -35,7 +31,7 @@ def append_to_log(pilot_id: int, *, offset: int, content: bytes, now: datetime) 
     Raises PieceMissing and TooLarge.
     """
     log, _ = PilotLog.objects.select_for_update().get_or_create(pilot_id=pilot_id)
-    size_bytes = add_piece(log_path(pilot_id), content, offset=offset, size_bytes=log.size_bytes)
+    size_bytes = add_piece(log_file(pilot_id), content, offset=offset, size_bytes=log.size_bytes)
     if size_bytes != log.size_bytes:
         PilotLog.objects.filter(pk=pilot_id).update(size_bytes=size_bytes, updated_at=now)
     return size_bytes
@@ -44,7 +40,7 @@ def append_to_log(pilot_id: int, *, offset: int, content: bytes, now: datetime) 
 def sweep_logs(*, now: datetime) -> int:
     """Remove logs of pilots that ended long ago; return how many."""
     over = PilotLog.objects.filter(pilot__ended_at__lt=now - KEPT)
-    ids = list(over.values_list("pk", flat=True)[:SWEPT_AT_ONCE])
-    remove_files(map(log_path, ids))
-    PilotLog.objects.filter(pk__in=ids).delete()
-    return len(ids)
+    sizes = dict(over.values_list("pk", "size_bytes")[:SWEPT_AT_ONCE])
+    current_store().remove_grown((log_file(pk), size) for pk, size in sizes.items())
+    PilotLog.objects.filter(pk__in=sizes).delete()
+    return len(sizes)

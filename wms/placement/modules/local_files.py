@@ -17,7 +17,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
-from wms.core.conf import conf
+from wms.core.storage.current import scratch_folder
 from wms.jobs.content.blobs import keep_file, open_blob, store_blob
 from wms.jobs.content.paths import path_in
 from wms.jobs.models import Blob, WorkspaceFile
@@ -50,7 +50,7 @@ def opened(task: TransferTask) -> Iterator[Source]:
         sha256 = _content(task, place.path)
         stream = open_blob(sha256)
     with stream:
-        size = os.fstat(stream.fileno()).st_size
+        size = stream.seek(0, os.SEEK_END)
         yield Source(lambda _: (0, _pieces(stream)), name, size, sha256)
 
 
@@ -141,8 +141,7 @@ def _stored(reading: Reading) -> Blob:
     if (source.size_bytes or _RESUMED_BYTES) < _RESUMED_BYTES:
         return store_blob(reading, limit_bytes=limit_bytes)
     # What is left there is removed after a day.
-    incoming = conf().blobs_dir / "incoming"
-    incoming.mkdir(parents=True, exist_ok=True, mode=0o700)
+    incoming = scratch_folder()
     folder = os.open(incoming, _FOLDER)
     try:
         with _written(reading, "placement", folder, mode=0o600) as temporary:

@@ -7,14 +7,20 @@ written in one piece, of 5 GiB at most, and appear when they are complete.
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Final
-from urllib.parse import quote, unquote, urlsplit
+from urllib.parse import unquote, urlsplit
 
+from wms.core.storage.s3_signing import (
+    EMPTY,
+    UNSIGNED,
+    Key,
+    Request,
+    quoted_key,
+    signed_headers,
+)
 from wms.placement.modules.connections import Endpoint, endpoint_of
 from wms.placement.modules.protocol import (
     FAILED,
@@ -37,9 +43,6 @@ from wms.placement.modules.web import (
 #: The port of `s3:` addresses where credentials are asked for: they name none.
 PORT: Final = 443
 STORE_PORTS: Final = {"http": 80, "https": 443}
-#: What stands for the hash of a content that is signed by TLS alone.
-UNSIGNED: Final = "UNSIGNED-PAYLOAD"
-_EMPTY: Final = hashlib.sha256(b"").hexdigest()
 
 
 class _Object:
@@ -55,43 +58,17 @@ class _Object:
         if not key:
             raise ModuleFailed(FAILED, f"{url} names no object")
         self.name = key.rsplit("/", 1)[-1]
-        self._credential = task.credential("s3", bucket, PORT)
-        self._region = task.conf.s3_region
+        self._key = key_of(task.credential("s3", bucket, PORT), task.conf.s3_region)
         store = endpoint_of(task.conf.s3_url, STORE_PORTS)
-        path = store.path.rstrip("/") + f"/{bucket}/{quote(key, safe='/~')}"
+        path = store.path.rstrip("/") + f"/{bucket}/{quoted_key(key)}"
         self.endpoint = store.at(path)
 
-    def headers(self, method: str, content_sha256: str = _EMPTY) -> dict[str, str]:
+    def headers(self, method: str, content_sha256: str = EMPTY) -> dict[str, str]:
         """The headers that sign a request; only its hash where there is no credential."""
-        stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
-        signed = {
-            "host": host_header(self.endpoint),
-            "x-amz-content-sha256": content_sha256,
-            "x-amz-date": stamp,
-        }
-        headers = {name: value for name, value in signed.items() if name != "host"}
-        if self._credential is None:
-            return headers
-        scope = f"{stamp[:8]}/{self._region}/s3/aws4_request"
-        canonical = "\n".join(
-            [
-                method,
-                self.endpoint.path,
-                "",
-                *(f"{name}:{value}" for name, value in signed.items()),
-                "",
-                ";".join(signed),
-                content_sha256,
-            ]
+        request = Request(method, host_header(self.endpoint), self.endpoint.path)
+        return signed_headers(
+            self._key, request, content_sha256=content_sha256, now=datetime.now(UTC)
         )
-        digest = hashlib.sha256(canonical.encode()).hexdigest()
-        text = f"AWS4-HMAC-SHA256\n{stamp}\n{scope}\n{digest}"
-        signature = signature_of(self._credential, stamp[:8], self._region, text)
-        headers["Authorization"] = (
-            f"AWS4-HMAC-SHA256 Credential={self._credential.user}/{scope}, "
-            f"SignedHeaders={';'.join(signed)}, Signature={signature}"
-        )
-        return headers
 
 
 def host_header(endpoint: Endpoint) -> str:
@@ -100,12 +77,9 @@ def host_header(endpoint: Endpoint) -> str:
     return endpoint.authority.rpartition(":")[0] if is_usual else endpoint.authority
 
 
-def signature_of(credential: Credential, day: str, region: str, text: str) -> str:
-    """Signature of a text that is made of a request; good on that day, in UTC."""
-    key = f"AWS4{credential.secret}".encode()
-    for part in (day, region, "s3", "aws4_request"):
-        key = hmac.digest(key, part.encode(), "sha256")
-    return hmac.digest(key, text.encode(), "sha256").hex()
+def key_of(credential: Credential | None, region: str) -> Key | None:
+    """What the owner has stored as a key of the store."""
+    return None if credential is None else Key(credential.user, credential.secret, region)
 
 
 @contextmanager

@@ -12,6 +12,7 @@ from wms.core.actors import Actor
 from wms.core.errors import InvalidInput
 from wms.core.known_contents import KnownContent
 from wms.core.models import User
+from wms.core.storage.contents import FileContent
 from wms.jobs.clusters import checking
 from wms.jobs.clusters.submit import ClusterSubmission, submit_cluster
 from wms.jobs.models import Cluster, Job
@@ -49,7 +50,9 @@ def test_a_table_that_came_by_an_upload_is_read_only_up_to_the_size_of_a_request
 ) -> None:
     settings.PILOTAGE = {**settings.PILOTAGE, "MAX_UPLOAD_BYTES": 1000}
     # Nothing is there to be read.
-    table = KnownContent(tmp_path / "none", size_bytes=1001, sha256="0" * 64, upload_id=1)
+    table = KnownContent(
+        FileContent(tmp_path / "none"), size_bytes=1001, sha256="0" * 64, upload_id=1
+    )
     submission = ClusterSubmission(f"{TRUE}queue a from t\n", files={"t": table})
 
     with pytest.raises(InvalidInput) as refused:

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
+from tests.stored_files import blob_path
 from tests.wms.jobs.sandboxes.samples import (
     cluster_of,
     end,
@@ -23,7 +24,6 @@ from tests.wms.jobs.sandboxes.samples import (
     take_next,
 )
 from wms.core.models import User
-from wms.jobs.content.blobs import blob_path
 from wms.jobs.models import Cluster, Job
 from wms.jobs.sandboxes import archive, sweep
 from wms.jobs.sandboxes.files import sandbox_files

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from django.db import connections
 
+from tests.stored_files import blob_path, upload_path
 from tests.wms.jobs.uploads.sending import (
     CONTENT,
     NOW,
@@ -25,12 +26,11 @@ from wms.core.database.locks import advisory_lock
 from wms.core.errors import Busy, InvalidInput
 from wms.core.heavy import Work, heavy_place
 from wms.core.models import User
-from wms.jobs.content.blobs import blob_path, store_bytes
+from wms.jobs.content.blobs import store_bytes
 from wms.jobs.models import ResumableUpload
 from wms.jobs.operations import create_workspace
 from wms.jobs.uploads import digests, operations
 from wms.jobs.uploads.operations import WrongHash, add_piece
-from wms.jobs.uploads.places import upload_path
 from wms.jobs.uploads.selectors import contents_of_uploads
 
 

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.factories import SYSTEM, person
+from tests.stored_files import blob_path, upload_path
 from tests.wms.jobs.uploads.sending import (
     CONTENT,
     NOW,
@@ -26,15 +27,15 @@ from wms.core.actors import Actor
 from wms.core.errors import InvalidInput, NotFound, NotPermitted, QuotaExceeded, TooLarge
 from wms.core.known_contents import KnownContent
 from wms.core.models import AuditEntry, Role, User
+from wms.core.storage.contents import FileContent
 from wms.jobs.clusters.submit import ClusterSubmission, submit_cluster
-from wms.jobs.content.blobs import blob_path, store_bytes
+from wms.jobs.content.blobs import store_bytes
 from wms.jobs.content.unnamed_contents import mark_unnamed
 from wms.jobs.models import Blob, ResumableUpload, WorkspaceFile
 from wms.jobs.operations import create_workspace
 from wms.jobs.quotas import Holder, usage_of
 from wms.jobs.uploads import digests
 from wms.jobs.uploads.operations import OffsetMismatch, WrongHash, add_piece, sweep_uploads
-from wms.jobs.uploads.places import upload_path
 from wms.jobs.uploads.selectors import contents_of_uploads, find_upload
 from wms.jobs.uploads.services import begin_upload, cancel_upload
 
@@ -365,7 +366,7 @@ def test_who_may_not_submit_may_not_upload(alice: User) -> None:
 def test_a_known_content_is_a_stream_that_holds_no_file_open(alice: User) -> None:
     stored = store_bytes(CONTENT)
     stream = KnownContent(
-        blob_path(stored.pk), size_bytes=len(CONTENT), sha256=stored.pk, upload_id=1
+        FileContent(blob_path(stored.pk)), size_bytes=len(CONTENT), sha256=stored.pk, upload_id=1
     )
     before = len(os.listdir("/proc/self/fd"))
 

@@ -1,0 +1,36 @@
+"""The store that the settings name, and the folder of this host for what is on its way there."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from pathlib import Path
+
+from wms.core.conf import BucketConf, conf
+from wms.core.storage.folder import FolderStore
+from wms.core.storage.protocol import ObjectStore
+from wms.core.storage.s3_requests import Bucket
+from wms.core.storage.s3_store import S3Store
+
+
+def current_store() -> ObjectStore:
+    """The store in force now."""
+    now = conf()
+    return folder_store() if now.bucket is None else bucket_store(now.bucket, now.blobs_dir)
+
+
+def folder_store() -> FolderStore:
+    """The folder of the settings, whether it is the store or not."""
+    return FolderStore(conf().blobs_dir)
+
+
+@lru_cache(maxsize=4)
+def bucket_store(bucket: BucketConf, scratch: Path) -> S3Store:
+    """The store of a bucket; one for a process, since it keeps connections."""
+    return S3Store(Bucket(bucket), scratch)
+
+
+def scratch_folder() -> Path:
+    """Folder of this host for files that the store takes over when they are whole."""
+    folder = conf().blobs_dir / "incoming"
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    return folder
