@@ -1,5 +1,7 @@
 """Celery application of the portal; ends stale database connections before and after each task.
 
+Each task begins with a look at the files of the secret key.
+
 Its import also puts the portal's own Redis transport in the place of Celery's.
 """
 
@@ -14,6 +16,7 @@ from celery.signals import task_postrun, task_prerun, worker_init
 from django.db import close_old_connections
 
 import portal.config.broker  # noqa: F401 - puts its transport in the place of Celery's
+from portal.config.live_keys import follow_files
 from wms.elements.logins import sweep
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.settings")
@@ -21,6 +24,11 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.settings")
 app = Celery("pilotage")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()
+
+
+@task_prerun.connect
+def _follow_keys(**_: Any) -> None:
+    follow_files()
 
 
 # By itself Celery opens a connection for each task, which costs more than most tasks do. Django's

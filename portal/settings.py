@@ -22,6 +22,14 @@ RUN_DIR = VAR_DIR / "run"
 
 DEBUG = env.flag("PILOTAGE_DEBUG")
 SECRET_KEY = env.text("PILOTAGE_SECRET_KEY", run_file=RUN_DIR / "secret_key")
+SECRET_KEY_FALLBACKS = env.text(
+    "PILOTAGE_SECRET_KEY_FALLBACKS", "", run_file=RUN_DIR / "secret_key_fallbacks"
+).split()
+# Looked at with every request and task (`portal.config.live_keys`); None where it is no file.
+SECRET_KEY_FILES = {
+    "SECRET_KEY": env.file_of("PILOTAGE_SECRET_KEY", RUN_DIR / "secret_key"),
+    "FALLBACKS": env.file_of("PILOTAGE_SECRET_KEY_FALLBACKS", RUN_DIR / "secret_key_fallbacks"),
+}
 PUBLIC_URL = env.text(
     "PILOTAGE_PUBLIC_URL", "http://127.0.0.1:8000", run_file=RUN_DIR / "public.url"
 ).rstrip("/")
@@ -66,6 +74,7 @@ INSTALLED_APPS = [
 
 MIDDLEWARE = [
     "portal.metrics.measured_requests.MeasuredRequests",
+    "portal.middleware.live_keys.LiveKeys",
     "portal.middleware.request_ids.NamedRequests",
     "portal.middleware.errors.ErrorPages",
     "portal.middleware.login_throttle.LoginThrottle",
@@ -277,8 +286,8 @@ CELERY_WORKER_REDIRECT_STDOUTS = False
 
 LOGGING = logs.configure(env.choice("PILOTAGE_LOG_FORMAT", "logfmt", "logfmt", "json"))
 
-# Who may read `/metrics` besides shifters: who has the token, and who asks from these networks.
-METRICS_TOKEN = env.text("PILOTAGE_METRICS_TOKEN", "")
+# Who may read `/metrics` besides shifters: who has a token, and who asks from these networks.
+METRICS_TOKENS = env.text("PILOTAGE_METRICS_TOKEN", "").split()
 METRICS_FROM = env.networks("PILOTAGE_METRICS_FROM")
 # The folder in which all processes of this host count; `manage.py up` names one.
 METRICS_DIR = env.text("PILOTAGE_METRICS_DIR", "")
@@ -300,6 +309,7 @@ _HEARTBEAT_S = env.number("PILOTAGE_AGENT_HEARTBEAT_S", 5)
 #: A pilot that missed so many is stalled, unless the settings name a time.
 _HEARTBEATS_MISSED = 6
 
+env.check_sealing_keys("PILOTAGE_CREDENTIAL_KEYS")
 _CREDENTIAL_KEYS, _CREDENTIAL_KEYS_FILE = env.text_or_file(
     "PILOTAGE_CREDENTIAL_KEYS", RUN_DIR / "credential_keys"
 )

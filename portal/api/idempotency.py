@@ -11,7 +11,6 @@ from collections.abc import Callable, Collection, Mapping
 from functools import wraps
 from typing import Any
 
-from django.utils.crypto import salted_hmac
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import status
@@ -20,9 +19,11 @@ from rest_framework.response import Response
 from rest_framework.utils.encoders import JSONEncoder
 
 from wms.core.idempotency import RequestKey, content_sha256, only_once
+from wms.core.keyed_digests import former_digests, keyed_digest
 from wms.core.models import MadeKind, User
 
 _NAME = "Idempotency-Key"
+_SALT = "portal.api.idempotency"
 _REPLAYED = {"Idempotency-Replayed": "true"}
 IDEMPOTENCY_KEY = OpenApiParameter(
     _NAME,
@@ -79,7 +80,11 @@ def answered_once(handler: Handler, hides: Collection[str] = ()) -> Handler:
         if key is None:
             return handler(self, request, *args, **kwargs)
         assert isinstance(request.user, User)
-        wanted = RequestKey(MadeKind.ANSWER, key, _fingerprint(request))
+        sent = _all_sent(request)
+        # Keyed: a password in it cannot be guessed from the table.
+        wanted = RequestKey(
+            MadeKind.ANSWER, key, keyed_digest(_SALT, sent), former_digests(_SALT, sent)
+        )
         with only_once(request.user, wanted) as creation:
             if creation.known_answer is not None:
                 return _replayed(creation.known_answer)
@@ -91,8 +96,8 @@ def answered_once(handler: Handler, hides: Collection[str] = ()) -> Handler:
     return post
 
 
-def _fingerprint(request: Request) -> str:
-    """Keyed hash of all that was sent: a password in it cannot be guessed from the table."""
+def _all_sent(request: Request) -> str:
+    """Text of all that was sent, files by their hashes."""
     parts: list[Any] = [request.path, request.META.get("QUERY_STRING", "")]
     if request.FILES:
         files = request.FILES.lists()
@@ -106,8 +111,7 @@ def _fingerprint(request: Request) -> str:
             file.seek(0)
     else:
         parts += [request.data]
-    text = json.dumps(parts, sort_keys=True, default=str)
-    return salted_hmac("portal.api.idempotency", text, algorithm="sha256").hexdigest()
+    return json.dumps(parts, sort_keys=True, default=str)
 
 
 def _kept(response: Response, hides: Collection[str]) -> dict[str, Any]:

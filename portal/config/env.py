@@ -8,11 +8,14 @@ from __future__ import annotations
 import json
 import os
 import re
+from base64 import urlsafe_b64decode
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 from typing import Any
 
 from django.core.exceptions import ImproperlyConfigured
+
+_SEALING_BYTES = 32
 
 
 def text(name: str, default: str | None = None, *, run_file: Path | None = None) -> str:
@@ -36,6 +39,13 @@ def text(name: str, default: str | None = None, *, run_file: Path | None = None)
     return default
 
 
+def file_of(name: str, run_file: Path) -> Path | None:
+    """The file that the value of NAME is read from, which need not be there; None for NAME."""
+    if name in os.environ:
+        return None
+    return Path(os.environ.get(f"{name}_FILE") or run_file)
+
+
 def text_or_file(name: str, run_file: Path) -> tuple[str, str]:
     """The value of NAME, or the path of what NAME_FILE names, or of `run_file`; the other is empty.
 
@@ -44,6 +54,20 @@ def text_or_file(name: str, run_file: Path) -> tuple[str, str]:
     if os.environ.get(name):
         return os.environ[name], ""
     return "", os.environ.get(f"{name}_FILE") or str(run_file)
+
+
+def check_sealing_keys(name: str) -> None:
+    """Refuse a value of NAME that has another word than 32 bytes in URL-safe base64."""
+    for word in os.environ.get(name, "").replace(",", " ").split():
+        try:
+            is_key = len(urlsafe_b64decode(word + "=" * (-len(word) % 4))) == _SEALING_BYTES
+        except ValueError:
+            is_key = False
+        if not is_key:
+            # Never the value itself: it may be a key with one character too many.
+            raise ImproperlyConfigured(
+                f"{name} must be keys of 32 random bytes in URL-safe base64."
+            )
 
 
 def flag(name: str, default: bool = False) -> bool:

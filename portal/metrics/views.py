@@ -70,12 +70,8 @@ def _unknown(detail: str) -> HttpResponse:
 
 def _has_token(request: HttpRequest) -> bool:
     scheme, token = _credential(request)
-    expected: str = settings.METRICS_TOKEN
-    return (
-        bool(expected)
-        and scheme == "bearer"
-        and hmac.compare_digest(token.encode(errors="replace"), expected.encode())
-    )
+    sent, expected = token.encode(errors="replace"), settings.METRICS_TOKENS
+    return scheme == "bearer" and any(hmac.compare_digest(sent, each.encode()) for each in expected)
 
 
 def _is_near(request: HttpRequest) -> bool:

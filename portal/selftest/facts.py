@@ -1,4 +1,4 @@
-"""Facts that the self-test asks for: queues, fences, PostgreSQL's settings, clocks, the broker."""
+"""Facts that the self-test asks for: queues, fences, keys, PostgreSQL, clocks, the broker."""
 
 from __future__ import annotations
 
@@ -16,10 +16,12 @@ from portal.selftest.fences import FencedQueue
 from portal.selftest.servers import Broker
 from portal.selftest.sql import READ_CLOCK, READ_DURABILITY
 from wms.core.errors import PilotageError
+from wms.core.key_rotation import lost_count
 from wms.dags.scripts.conf import script_conf
 from wms.dags.scripts.fence_choice import NoFence, working_fence
 from wms.dags.scripts.fences import Sandbox
 from wms.dags.scripts.slots import acquired_slot
+from wms.pilots.credentials.sealing import NoKey, check_keys
 from wms.pilots.selectors import queues_where_found
 from wms.sites.fences import Fence
 from wms.sites.selectors import configured_queues, runs_here
@@ -72,6 +74,20 @@ def bwrap_trouble() -> str:
     if done.returncode:
         return done.stderr.strip()[-300:] or f"the trial ended with {done.returncode}"
     return done.stdout.strip()
+
+
+def credential_keys_trouble() -> str:
+    """Why nothing can be encrypted with the keys of credentials; empty where it can."""
+    try:
+        check_keys()
+    except NoKey as error:
+        return str(error)
+    return ""
+
+
+def lost_secrets() -> dict[str, int]:
+    """How many stored secrets of each kind no key opens, where there are some."""
+    return {kept.what: count for kept, count in lost_count() if count}
 
 
 def database_settings() -> tuple[int, dict[str, str]]:

@@ -18,7 +18,7 @@ from django.db import DatabaseError
 from django.utils import timezone
 from redis import RedisError
 
-from portal.selftest import accounts, address, contents, facts, fences, pythons, servers
+from portal.selftest import accounts, address, contents, facts, fences, keys, pythons, servers
 from portal.selftest.findings import Code, Finding, error, ok, warning
 from wms.core.conf import conf
 from wms.core.errors import PilotageError
@@ -74,6 +74,11 @@ def insecure_settings() -> Iterator[Finding]:
     yield from known.values()
     if not known:
         yield ok(Code.SETTINGS, "The secret key is long, and reasons of faults are not shown.")
+
+
+def stored_keys() -> Iterable[Finding]:
+    """Whether the keys are there that what is stored was encrypted with."""
+    return keys.keys(facts.credential_keys_trouble(), facts.lost_secrets())
 
 
 def database() -> Iterable[Finding]:
@@ -140,6 +145,7 @@ CHECKS: tuple[Callable[[], Iterable[Finding]], ...] = (
     served_address,
     administrator,
     insecure_settings,
+    stored_keys,
     database,
     clock,
     broker,

@@ -32,7 +32,7 @@ def _asked_anew(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def reader(settings: Any) -> Client:
-    settings.METRICS_TOKEN = TOKEN
+    settings.METRICS_TOKENS = ["the-former-one", TOKEN]
     return Client(headers={"Authorization": f"Bearer {TOKEN}"})
 
 

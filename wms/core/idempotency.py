@@ -44,11 +44,15 @@ class Creation:
 
 @dataclass(frozen=True, slots=True)
 class RequestKey:
-    """Key of a request, the kind of what it makes, and the SHA-256 of all that was sent."""
+    """Key of a request, the kind of what it makes, and the SHA-256 of all that was sent.
+
+    Where that is keyed, `former_sha256` has those under the portal's former secret keys.
+    """
 
     kind: MadeKind
     key: str
     body_sha256: str
+    former_sha256: tuple[str, ...] = ()
 
     def check(self) -> None:
         """Raise InvalidInput for a key that cannot be kept."""
@@ -93,7 +97,9 @@ def _known(owner: User, request: RequestKey) -> IdempotencyKey | None:
         owner=owner, kind=request.kind, key=request.key,
         created_at__gt=timezone.now() - KEY_LIFETIME,
     ).first()  # fmt: skip
-    if known is not None and known.body_sha256 not in {"", request.body_sha256}:
+    if known is not None and known.body_sha256 not in {
+        "", request.body_sha256, *request.former_sha256,
+    }:  # fmt: skip
         of_what = "" if known.object_id is None else f" {known.object_id}"
         raise Conflict(
             f"The idempotency key was used for {request.kind}{of_what}, which was made of another "

@@ -7,18 +7,21 @@ of pilots are kept sealed, until the factory has confirmed their orders.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Protocol
 from uuid import UUID
 
-from django.conf import settings
 from django.db import IntegrityError, transaction
 from django.db.models import Q
 
 from wms.core.conf import conf
+from wms.core.key_rotation import Renewal
+from wms.core.keyed_digests import secret_keys
 from wms.factories.messages import MOST_SCRIPT_BYTES
 from wms.factories.models import FactoryEntry, OrderBatch, PilotOrder, RemoteFactory
-from wms.factories.sealing import key_of, seal
+from wms.factories.sealing import BrokenSeal, key_of, seal, unseal
 from wms.factories.standing import standings
 from wms.factories.states import ENDED, OrderState
 
@@ -46,9 +49,31 @@ class Slot:
     minutes: int
 
 
-def order_key() -> bytes:
-    """Key under which secrets of pilots are kept between order and delivery."""
-    return key_of(settings.SECRET_KEY, purpose="orders")
+class SealedOrder(Protocol):
+    """Row with the secret of a pilot."""
+
+    sealed: str
+
+
+def order_keys() -> list[bytes]:
+    """Keys under which secrets of pilots are kept between order and delivery; the first seals."""
+    return [key_of(secret, purpose="orders") for secret in secret_keys()]
+
+
+def renew_sealed(orders: Sequence[SealedOrder]) -> Renewal:
+    """Seal what is sealed with a former key anew with the first one.
+
+    What none of them opens came under another key, or is lost: who opens it tells.
+    """
+    keys, changed = order_keys(), []
+    for order in orders:
+        try:
+            unseal(keys[:1], order.sealed)
+        except BrokenSeal:
+            with suppress(BrokenSeal):
+                order.sealed = seal(keys[0], unseal(keys, order.sealed))
+                changed.append(order)
+    return Renewal(changed)
 
 
 def order_pilots(
@@ -73,7 +98,7 @@ def order_pilots(
         raise OrderRefused(f"its script has more than {MOST_SCRIPT_BYTES} bytes")
     _check_room(row, len(secrets))
     uuids = [UUID(secret.partition(":")[0]) for secret in secrets]
-    key = order_key()
+    key = order_keys()[0]
     try:
         with transaction.atomic():
             batch = OrderBatch.objects.create(

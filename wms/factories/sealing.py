@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Sequence
 
-from cryptography.fernet import Fernet, InvalidToken
+from cryptography.fernet import Fernet, InvalidToken, MultiFernet
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
@@ -30,9 +31,9 @@ def seal(key: bytes, text: str) -> str:
     return Fernet(key).encrypt(content).decode()
 
 
-def unseal(key: bytes, sealed: str) -> str:
-    """The text that was sealed with this key. Raises BrokenSeal."""
+def unseal(keys: Sequence[bytes], sealed: str) -> str:
+    """The text that was sealed with one of the keys. Raises BrokenSeal."""
     try:
-        return Fernet(key).decrypt(sealed.encode()).decode()
+        return MultiFernet([Fernet(key) for key in keys]).decrypt(sealed.encode()).decode()
     except InvalidToken as error:
         raise BrokenSeal("it was sealed with another key, or changed") from error

@@ -7,14 +7,12 @@ claim whose answer was lost is simply given another one.
 
 from __future__ import annotations
 
-import hmac
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from django.utils.crypto import salted_hmac
-
 from wms.core.errors import AccountOff, TokenExpired, TokenUnknown
+from wms.core.keyed_digests import is_keyed_digest, keyed_digest
 from wms.core.models import Role, User
 from wms.core.policy import has_role
 from wms.jobs.directives import Directives
@@ -23,6 +21,7 @@ from wms.jobs.models import Attempt, Job
 #: Pilots ask for another one after half of this; one that is lost leaves a token for no longer.
 LIFETIME = timedelta(minutes=20)
 BEGINNING = "plj_"
+_SALT = "wms.jobs.payload_token"
 _FORM = re.compile(r"plj_([0-9]{1,18})_([0-9]{1,5})_([0-9]{1,11})_([0-9a-f]{64})")
 
 
@@ -47,7 +46,8 @@ def token_for(attempt: Attempt, *, now: datetime) -> PayloadToken | None:
     if attempt.outcome or not Directives.of(attempt.job.directives).has_token:
         return None
     ends_at = int((now + LIFETIME).timestamp())
-    text = f"{BEGINNING}{attempt.job_id}_{attempt.number}_{ends_at}_{_signature(attempt, ends_at)}"
+    signature = keyed_digest(_SALT, _about(attempt, ends_at))
+    text = f"{BEGINNING}{attempt.job_id}_{attempt.number}_{ends_at}_{signature}"
     return PayloadToken(text, int(LIFETIME.total_seconds()))
 
 
@@ -67,7 +67,7 @@ def authenticate_payload(text: str, *, now: datetime) -> PayloadCaller:
     )
     is_good = (
         attempt is not None
-        and hmac.compare_digest(_signature(attempt, ends_at), parts[4])
+        and is_keyed_digest(_SALT, _about(attempt, ends_at), parts[4])
         and datetime.fromtimestamp(ends_at, UTC) > now
     )
     if attempt is None or not is_good:
@@ -86,6 +86,5 @@ def _without_powers(owner: User) -> User:
     return owner
 
 
-def _signature(attempt: Attempt, ends_at: int) -> str:
-    about = f"{attempt.job_id} {attempt.number} {ends_at} {attempt.claim_key}"
-    return salted_hmac("wms.jobs.payload_token", about, algorithm="sha256").hexdigest()
+def _about(attempt: Attempt, ends_at: int) -> str:
+    return f"{attempt.job_id} {attempt.number} {ends_at} {attempt.claim_key}"

@@ -204,6 +204,13 @@ class Channel(models.Model):
     secret_check = models.CharField(
         max_length=64, blank=True, help_text="By which a secret of another key is known."
     )
+    sealed_secret = models.TextField(
+        blank=True,
+        default="",
+        db_default="",
+        editable=False,
+        help_text="The secret, encrypted, where a former key of the portal made it.",
+    )
     is_enabled = models.BooleanField(default=True)
     off_reason = models.TextField(blank=True)
     created_at = models.DateTimeField(db_default=Now())

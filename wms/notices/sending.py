@@ -32,7 +32,7 @@ from wms.notices.messages import Message, headers_of, json_of, subject_of, text_
 from wms.notices.models import Channel, Delivery, Notice, Outgoing, Rule, SubjectKind
 from wms.notices.occurrences import Audience, Occurrence, Subject
 from wms.notices.policy import visible_ids
-from wms.notices.signing import check_of, secret_of
+from wms.notices.signing import secret_of
 from wms.notices.webhook_addresses import parsed
 from wms.notices.webhooks import SendResult, WebhookCall
 
@@ -248,8 +248,8 @@ def _mail(message: Message, address: str, settings: Conf) -> SendResult:
 
 
 def _post(attempt: DeliveryAttempt, message: Message) -> SendResult:
-    secret = secret_of(attempt.channel.nonce)
-    if check_of(secret) != attempt.channel.secret_check:
+    secret = secret_of(attempt.channel)
+    if secret is None:
         return SendResult(
             "the portal has another key than when the secret was made: renew the secret"
         )

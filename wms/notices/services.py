@@ -29,7 +29,7 @@ from wms.notices.packing import Daily
 from wms.notices.policy import require_person, require_rule
 from wms.notices.selectors import find_channel, find_subscription
 from wms.notices.sending import drop_waiting
-from wms.notices.signing import check_of, new_nonce, secret_of
+from wms.notices.signing import check_of, new_nonce, new_secret
 from wms.notices.webhook_addresses import parsed
 from wms.sites.selectors import find_visible_site
 
@@ -170,8 +170,8 @@ def _checked_url(user: User, url: str) -> str:
 def _renewed(row: Channel) -> str:
     """A new secret for the channel, which has to be stored."""
     row.nonce = new_nonce()
-    secret = secret_of(row.nonce)
-    row.secret_check = check_of(secret)
+    secret = new_secret(row.nonce)
+    row.secret_check, row.sealed_secret = check_of(secret), ""
     return secret
 
 
@@ -220,7 +220,7 @@ def renew_secret(channel_id: int, *, actor: Actor) -> MadeChannel:
     if row.kind != Channel.Kind.WEBHOOK:
         raise Conflict("Only webhooks have a secret.")
     secret = _renewed(row)
-    row.save(update_fields=["nonce", "secret_check"])
+    row.save(update_fields=["nonce", "secret_check", "sealed_secret"])
     _record("renew secret", row, actor)
     return MadeChannel(row, secret)
 

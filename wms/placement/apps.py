@@ -28,7 +28,7 @@ class PlacementConfig(AppConfig):
         from wms.placement.pilot_transfers import resolve_transfers
         from wms.placement.selectors import visible_requests
 
-        register_sealed(PlacementCredential)
+        register_sealed("credentials for transfers", PlacementCredential)
         register_resolver(resolve_transfers)
         register_locator(locate_inputs)
         register_sight(AuditKind.PLACEMENT, lambda user: seen_or_all(user, visible_requests))

@@ -265,6 +265,10 @@ def test_the_end_of_a_credential_is_told_ahead(
     assert told(timedelta(days=24)) == ["u", "t"]
 
 
+def rotate(*options: str, said: StringIO | None = None) -> None:
+    call_command("rotate_keys", "--only", "credential-keys", *options, stdout=said or StringIO())
+
+
 def test_keys_are_changed_without_a_stop(
     shared: Any, logins: Any, give: Any, settings: Any, tmp_path: Path
 ) -> None:
@@ -280,7 +284,7 @@ def test_keys_are_changed_without_a_stop(
     before, old = Credential.objects.get().sealed, keys.read_text()
     said = StringIO()
 
-    call_command("rotate_credential_keys", "--new", stdout=said)
+    rotate("--new", said=said)
 
     stored = Credential.objects.get()
     assert stored.sealed != before
@@ -293,7 +297,7 @@ def test_keys_are_changed_without_a_stop(
     with pytest.raises(NoKey):
         unseal(stored.sealed)
     with pytest.raises(CommandError):
-        call_command("rotate_credential_keys", "--drop-old", stdout=said)
+        rotate("--drop-old", said=said)
     assert Credential.objects.get().sealed == stored.sealed
 
 
@@ -315,11 +319,11 @@ def test_old_keys_are_dropped_when_nothing_is_sealed_with_them(
     with pytest.raises(InvalidInput) as fault:
         give("opaque", name="t", frontend=lsst, queue=queue)
     assert [each.field for each in fault.value.findings] == ["secret"]
-    call_command("rotate_credential_keys", "--new", stdout=StringIO())
+    rotate("--new")
     give("opaque", name="t", frontend=lsst, queue=queue)
 
     with django_capture_on_commit_callbacks(execute=True):
-        call_command("rotate_credential_keys", "--new", "--drop-old", stdout=StringIO())
+        rotate("--new", "--drop-old")
 
     assert len(keys.read_text().split()) == 1
     assert unseal(Credential.objects.get().sealed) == "opaque"

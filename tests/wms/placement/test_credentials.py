@@ -11,8 +11,8 @@ from tests.wms.placement.conftest import placed
 from tests.wms.placement.servers.http import http_server
 from wms.core.actors import Actor
 from wms.core.errors import InvalidInput, NotFound, NotPermitted
+from wms.core.key_rotation import KeyKind, renew_all
 from wms.core.models import AuditEntry
-from wms.pilots.credentials.rotation import reseal_all
 from wms.pilots.credentials.sealing import new_key
 from wms.placement.credentials import (
     NewCredential,
@@ -135,9 +135,9 @@ def test_credentials_are_sealed_anew_with_those_of_pilots(alice, keys, settings)
     before = PlacementCredential.objects.get().sealed
     settings.PILOTAGE = settings.PILOTAGE | {"CREDENTIAL_KEYS": f"{new_key()},{keys}"}
 
-    result = reseal_all(actor=Actor.system("test"))
+    results = renew_all({KeyKind.CREDENTIALS}, actor=Actor.system("test"))
 
-    assert result.resealed == 1
+    assert sum(each.renewed for each in results) == 1
     assert PlacementCredential.objects.get().sealed != before
     assert credential_for(alice.pk, "ftp", "s.example", 21).secret == SECRET
     assert json.dumps(AuditEntry.objects.latest("pk").facts).count(SECRET) == 0

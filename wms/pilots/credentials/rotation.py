@@ -1,10 +1,10 @@
-"""Rotation of the keys of credentials, while the portal runs: each secret is sealed anew."""
+"""Keys of credentials, changed while the portal runs: their file, and secrets sealed anew."""
 
 from __future__ import annotations
 
 import os
 import tempfile
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,29 +12,38 @@ from django.db import transaction
 from django.views.decorators.debug import sensitive_variables
 
 from wms.core.actors import Actor
-from wms.core.audit import record_action
 from wms.core.database.locks import wait_for_locks
 from wms.core.errors import Conflict
-from wms.pilots.credential_models import Credential
-from wms.pilots.credentials.sealing import NoKey, key_file, new_key, read_keys, reseal
+from wms.core.key_rotation import Kept, KeyKind, Renewal, Renewed, register_kept, renew_all
+from wms.pilots.credentials.sealing import (
+    NoKey,
+    is_sealed_by_first,
+    key_file,
+    new_key,
+    read_keys,
+    reseal,
+)
 from wms.pilots.credentials.services import SEALING_LOCK
 
 
-@dataclass(frozen=True, slots=True)
-class Rotation:
-    """Result of a rotation: credentials sealed anew, and names of those that no key opens."""
-
-    resealed: int
-    unopened: tuple[str, ...]
-
-
-#: The models whose column `sealed` holds a secret; a row's text names it.
-_SEALED_MODELS: list[type[Any]] = [Credential]
+def register_sealed(what: str, model: type[Any]) -> None:
+    """Let the secrets in a model's column `sealed` be sealed anew; a row's text names it."""
+    rows = model._default_manager.all
+    kept = Kept(what, KeyKind.CREDENTIALS, rows, ("sealed",), _renew, SEALING_LOCK)
+    register_kept(kept)
 
 
-def register_sealed(model: type[Any]) -> None:
-    """Let the secrets of another model be sealed anew with the others, under `SEALING_LOCK`."""
-    _SEALED_MODELS.append(model)
+@sensitive_variables()
+def _renew(rows: Sequence[Any]) -> Renewal:
+    changed, lost = [], []
+    for row in rows:
+        try:
+            if not is_sealed_by_first(row.sealed):
+                row.sealed = reseal(row.sealed)
+                changed.append(row)
+        except NoKey:
+            lost.append(str(row))
+    return Renewal(changed, lost)
 
 
 @transaction.atomic
@@ -47,45 +56,25 @@ def add_key() -> None:
 
 
 @transaction.atomic
-@sensitive_variables("sealed")
-def reseal_all(*, actor: Actor) -> Rotation:
-    """Seal every secret with the first key. Raises NoKey where there is none at all.
-
-    A credential that no key opens is left as it is, and named.
-    """
-    wait_for_locks([SEALING_LOCK])
-    read_keys()
-    resealed, unopened = 0, []
-    for model in _SEALED_MODELS:
-        for row in model._default_manager.select_for_update(of=("self",)).order_by("pk"):
-            try:
-                sealed = reseal(row.sealed)
-            except NoKey:
-                unopened.append(str(row))
-                continue
-            model._default_manager.filter(pk=row.pk).update(sealed=sealed)
-            resealed += 1
-    facts = {"resealed": resealed, "unopened": unopened}
-    record_action("rotate credential keys", target="credential keys", actor=actor, facts=facts)
-    return Rotation(resealed, tuple(unopened))
-
-
-@transaction.atomic
-def drop_old_keys(*, actor: Actor) -> Rotation:
+@sensitive_variables("old")
+def drop_old_keys(*, actor: Actor) -> list[Renewed]:
     """Seal every secret with the first key, then take all others out of the key file.
 
     Raises NoKey, and Conflict when a credential is not opened by any key: nothing is taken then.
     """
-    result = reseal_all(actor=actor)
-    if result.unopened:
+    # Nobody seals meanwhile: what is sealed by an old key now is sealed anew here.
+    wait_for_locks([SEALING_LOCK])
+    path, (_, *old) = _file(), read_keys()
+    results = renew_all({KeyKind.CREDENTIALS}, actor=actor)
+    lost = [name for each in results for name in each.lost]
+    if lost:
         raise Conflict(
-            f"No key opens {', '.join(result.unopened)}: set the secret anew, or delete it, before "
+            f"No key opens {', '.join(lost)}: set the secret anew, or delete it, before "
             "old keys are dropped."
         )
     # Whoever seals meanwhile does so with the first key, or with one that was added since.
-    path, (_, *old) = _file(), read_keys()
     transaction.on_commit(lambda: _write(path, [key for key in read_keys() if key not in old]))
-    return result
+    return results
 
 
 def _file() -> Path:

@@ -5,6 +5,7 @@ The first key seals, each of them opens: so keys change while the portal runs.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from cryptography.fernet import Fernet, InvalidToken, MultiFernet
@@ -46,7 +47,11 @@ def read_keys() -> list[str]:
 
 @sensitive_variables()
 def _fernet() -> MultiFernet:
-    keys = read_keys()
+    return _fernet_of(read_keys())
+
+
+@sensitive_variables()
+def _fernet_of(keys: Sequence[str]) -> MultiFernet:
     try:
         # As they are made, or without the signs that fill up the last group.
         return MultiFernet([Fernet(key + "=" * (-len(key) % 4)) for key in keys])
@@ -68,6 +73,22 @@ def unseal(sealed: str) -> str:
         return _fernet().decrypt(sealed.encode()).decode()
     except InvalidToken:
         raise NoKey("None of the keys for credentials is the one that sealed it.") from None
+
+
+@sensitive_variables()
+def is_sealed_by_first(sealed: str) -> bool:
+    """Whether the first key opens it, so that no other is needed. Raises NoKey without any."""
+    try:
+        _fernet_of(read_keys()[:1]).decrypt(sealed.encode())
+    except InvalidToken:
+        return False
+    return True
+
+
+@sensitive_variables()
+def check_keys() -> None:
+    """Raise NoKey where there is no key, or one that is none."""
+    _fernet()
 
 
 @sensitive_variables()

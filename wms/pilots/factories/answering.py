@@ -28,7 +28,7 @@ from wms.factories.messages import (
     Report,
 )
 from wms.factories.models import FactoryEntry, OrderBatch, PilotOrder, RemoteFactory
-from wms.factories.orders import expire_unsent, order_key
+from wms.factories.orders import expire_unsent, order_keys
 from wms.factories.sealing import BrokenSeal, key_of, seal, unseal
 from wms.factories.services import admit_factory, authenticate_factory
 from wms.factories.standing import is_stale
@@ -196,7 +196,7 @@ def _new_batches(
     # Each batch brings its script along: what is of more of them comes with the next answers.
     taken = set(list(dict.fromkeys(order.batch_id for order in orders))[:MOST_BATCHES])
     orders = [order for order in orders if order.batch_id in taken]
-    own, batches = order_key(), {}
+    own, batches = order_keys(), {}
     pilots: dict[int, list[NewPilot]] = defaultdict(list)
     lost = []
     for order in orders:

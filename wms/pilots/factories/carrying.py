@@ -19,7 +19,7 @@ from django.db.models import Q
 from wms.core.actors import Actor
 from wms.core.database.locks import advisory_lock
 from wms.elements.protocol import BatchState, Element
-from wms.factories.orders import order_key
+from wms.factories.orders import order_keys
 from wms.factories.sealing import BrokenSeal, key_of, unseal
 from wms.factories.tokens import digest
 from wms.pilots import lifecycle
@@ -49,13 +49,13 @@ def take_waiting(
     their secrets.
     Raises CallFailed where the token that opens the secrets is missing.
     """
-    key = _key_for(remote)
+    keys = _keys_for(remote)
     with transaction.atomic():
         orders = _locked_orders(remote, queue, count)
         opened: list[tuple[RemoteOrder, str]] = []
         for order in orders:
             try:
-                opened.append((order, unseal(key, order.sealed)))
+                opened.append((order, unseal(keys, order.sealed)))
             except BrokenSeal:
                 _return([order.pk], _UNREADABLE, is_failed=True)
         pilots = Pilot.objects.bulk_create(
@@ -79,11 +79,11 @@ def take_waiting(
     return (orders[0].batch if orders else None), pilots, [secret for _, secret in opened]
 
 
-def _key_for(remote: RemoteFrontend) -> bytes:
-    """Key under which the secrets of a frontend's pilots are kept: our own, or its token's."""
+def _keys_for(remote: RemoteFrontend) -> list[bytes]:
+    """Keys under which the secrets of a frontend's pilots are kept: our own, or its token's."""
     if remote.is_caller:
-        return order_key()
-    return key_of(digest(token_of(remote)), purpose="pilots")
+        return order_keys()
+    return [key_of(digest(token_of(remote)), purpose="pilots")]
 
 
 def _locked_orders(remote: RemoteFrontend, queue: Queue, count: int) -> list[RemoteOrder]:

@@ -17,7 +17,7 @@ from django.db import transaction
 from wms.core.errors import Conflict
 from wms.core.loops import ask_loop, wake
 from wms.factories.messages import NewBatch, NewPilot, Orders, Report
-from wms.factories.orders import order_key
+from wms.factories.orders import order_keys
 from wms.factories.sealing import BrokenSeal, key_of, seal, unseal
 from wms.pilots.factories.accepting import accept_orders
 from wms.pilots.factories.callers import admit_caller, authenticate_caller
@@ -74,13 +74,13 @@ def _resealed(batch: NewBatch, key: bytes) -> NewBatch:
     Where a frontend calls, the database has the key under which they came; it must not have the
     secrets too. One that cannot be opened stays as it is, and is returned when its turn comes.
     """
-    own = order_key()
+    own = order_keys()[0]
     pilots: Sequence[NewPilot] = [_resealed_pilot(pilot, key, own) for pilot in batch.pilots]
     return replace(batch, pilots=pilots)
 
 
 def _resealed_pilot(pilot: NewPilot, key: bytes, own: bytes) -> NewPilot:
     try:
-        return replace(pilot, sealed=seal(own, unseal(key, pilot.sealed)))
+        return replace(pilot, sealed=seal(own, unseal([key], pilot.sealed)))
     except BrokenSeal:
         return pilot

@@ -17,7 +17,6 @@ from typing import Any
 from uuid import UUID
 
 from django.db import transaction
-from django.utils.crypto import salted_hmac
 
 from matching.task_queues.needs import CONTAINER_TAG
 from wms.accounting.models import AccountingGroup
@@ -26,6 +25,7 @@ from wms.core.conf import conf
 from wms.core.database.prepared import Columns
 from wms.core.database.statements import one_line, prepared_rows
 from wms.core.errors import NotAuthenticated
+from wms.core.keyed_digests import is_keyed_digest, keyed_digest
 from wms.core.models import User
 from wms.jobs.attempts import rescheduling
 from wms.jobs.models import Attempt
@@ -43,6 +43,7 @@ from wms.sites.services import commission_by_pilot
 #: Reasons for which pilots end by themselves; the last two are failures.
 ENDS = ("idle", "drained", "lifetime", "terminated", "preempted", "unfit", "error")
 _FAILED_ENDS = frozenset({"unfit", "error"})
+_SALT = "wms.pilots.attempt"
 
 # With all that it can offer, and nothing else: every request of a pilot begins with it.
 _PILOT = Columns(Pilot, "pilot", "uuid", "state", "token_sha256", "node", "published", "ended_at")
@@ -172,10 +173,7 @@ def authenticate_pilot(
         raise NotAuthenticated
     if pilot.ended_at is not None and pilot.ended_at <= now - TOKEN_GRACE:
         raise NotAuthenticated
-    # As bytes: what came in the header may have any characters.
-    if attempt is None or not hmac.compare_digest(
-        attempt_token(pilot, attempt).encode(), token.encode()
-    ):
+    if attempt is None or not is_keyed_digest(_SALT, _about(pilot, attempt), token):
         require_own_token(pilot, token)
     return pilot
 
@@ -208,8 +206,11 @@ def attempt_token(pilot: Pilot, attempt: AttemptRef) -> str:
 
     It is derived and not stored, so that a claim whose answer was lost is given the same again.
     """
-    about = f"{pilot.token_sha256} {attempt.job_id} {attempt.number}"
-    return salted_hmac("wms.pilots.attempt", about, algorithm="sha256").hexdigest()
+    return keyed_digest(_SALT, _about(pilot, attempt))
+
+
+def _about(pilot: Pilot, attempt: AttemptRef) -> str:
+    return f"{pilot.token_sha256} {attempt.job_id} {attempt.number}"
 
 
 @transaction.atomic

@@ -418,8 +418,8 @@ def test_what_is_of_another_installation_is_not_mixed_with_what_is_here(
 def test_a_sealed_secret_opens_with_its_key_only_and_unchanged() -> None:
     key, other = key_of("a" * 43, purpose="pilots"), key_of("a" * 43, purpose="orders")
     sealed = seal(key, "uuid:secret")
-    assert unseal(key, sealed) == "uuid:secret"
+    assert unseal([other, key], sealed) == "uuid:secret"
     assert seal(key, "uuid:secret") != sealed
     for wrong_key, text in ((other, sealed), (key, sealed[:-8]), (key, "?"), (key, "A" + sealed)):
         with pytest.raises(BrokenSeal):
-            unseal(wrong_key, text)
+            unseal([wrong_key], text)
