@@ -401,6 +401,8 @@ PILOTAGE = {
         "STALL_S": min(env.number("PILOTAGE_PLACEMENT_STALL_S", 30), 45),
         "FILE_BYTES": env.number("PILOTAGE_PLACEMENT_FILE_BYTES", 10 * 1024**3),
         "PER_USER": env.number("PILOTAGE_PLACEMENT_PER_USER", 0),
+        "MODULES": env.text("PILOTAGE_PLACEMENT_MODULES", ""),
+        "PLUGINS": env.words("PILOTAGE_PLACEMENT_PLUGINS"),
         "LONGEST_LEASE_S": env.number("PILOTAGE_PLACEMENT_LONGEST_LEASE_S", 90 * 86400),
     },
     # Read through `wms.dags.scripts.conf`.

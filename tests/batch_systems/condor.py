@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import platform
 import secrets
 import subprocess
 import sys
@@ -20,7 +21,13 @@ from pathlib import Path
 
 from tests.batch_systems.chroot import Chroot, ensure_namespaces
 from tests.batch_systems.debian_root import CONDOR_UID, PILOT_UID, debian_root
-from tests.batch_systems.services import Unavailable, free_ports, locked, wait_until
+from tests.batch_systems.services import (
+    Unavailable,
+    free_ports,
+    locked,
+    require_chosen,
+    wait_until,
+)
 
 SUITE, PACKAGES = "trixie", ("condor",)
 START_LIMIT_S = 60.0
@@ -146,6 +153,24 @@ def start(folder: Path) -> Condor:
             raise Unavailable(f"the pool did not come up; see {folder}/var/log/condor")
         _make_token(pool)
     return pool
+
+
+def plugin(name: str, folder: Path) -> tuple[Path, Path]:
+    """A file-transfer plugin of the package as a program of this host, and the folder it needs.
+
+    It is run by the loader and libraries that it was built with. Raises `Unavailable`.
+    """
+    require_chosen("condor")
+    root = debian_root(SUITE, PACKAGES)
+    [loader] = root.glob("usr/lib64/ld-linux-*.so.*")
+    libraries = f"{root}/usr/lib/{platform.machine()}-linux-gnu:{root}/usr/lib"
+    path = folder / name
+    path.write_text(
+        f"#!/bin/sh\nexec {loader} --library-path {libraries} {root}/usr/libexec/condor/{name} "
+        '"$@"\n'
+    )
+    path.chmod(0o755)
+    return path, root
 
 
 def stop(folder: Path) -> None:

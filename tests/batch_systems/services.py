@@ -55,9 +55,7 @@ def shared(name: str) -> Any:
 
     A name is a module of this package, or one with `-` and more behind it for another of its kind.
     """
-    chosen = os.environ.get(CHOICE_VARIABLE)
-    if chosen is not None and name.partition("-")[0] not in chosen.split(","):
-        raise Unavailable(f"{CHOICE_VARIABLE}={chosen} leaves out {name.partition('-')[0]}")
+    require_chosen(name.partition("-")[0])
     folder = Path(os.environ[FOLDER_VARIABLE])
     with locked(folder / f"{name}.lock"):
         failed = folder / f"{name}.failed"
@@ -70,6 +68,13 @@ def shared(name: str) -> Any:
         except Unavailable as error:
             failed.write_text(str(error))
             raise
+
+
+def require_chosen(kind: str) -> None:
+    """Raise `Unavailable` for a kind that this run leaves out."""
+    chosen = os.environ.get(CHOICE_VARIABLE)
+    if chosen is not None and kind not in chosen.split(","):
+        raise Unavailable(f"{CHOICE_VARIABLE}={chosen} leaves out {kind}")
 
 
 @contextmanager

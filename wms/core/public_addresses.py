@@ -21,6 +21,10 @@ class NotPublic(Exception):
     """The host is not known, or one of its addresses is not public; the log tells which."""
 
 
+class UnknownHost(NotPublic):
+    """Nobody knows the host."""
+
+
 def public_addresses(host: str, port: int, *, allowed: Iterable[str]) -> Sequence[str]:
     """The addresses of the host, all of them checked. Raises NotPublic.
 
@@ -31,7 +35,7 @@ def public_addresses(host: str, port: int, *, allowed: Iterable[str]) -> Sequenc
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except OSError as error:
         log.warning("called_host_unknown", host=host, error=str(error))
-        raise NotPublic from None
+        raise UnknownHost from None
     addresses = list(dict.fromkeys(str(each[4][0]) for each in found))
     if host in names:
         return addresses

@@ -2,7 +2,8 @@
 
 When it is set up, it registers the task that reads the engine's inboxes, the function that counts
 what DAGs use of quotas, the reader of their groups and labels for the accounts, the one that tells
-which DAGs a user may see, and the one that tells which sets of inputs open DAGs name.
+which DAGs a user may see, the one that tells which sets of inputs open DAGs name, and the fence of
+scripts for programs that move files.
 """
 
 from __future__ import annotations
@@ -34,18 +35,21 @@ class DagsConfig(AppConfig):
         from wms.dags.models import Dag
         from wms.dags.reading.input_sets import sets_of_open_dags
         from wms.dags.reading.selectors import visible_dags
+        from wms.dags.scripts.transfer_programs import fenced_workplace
         from wms.dags.submission.quota_usage import usage_by_dags
         from wms.dags.submission.runs import site_options
         from wms.dags.trials.quota_usage import usage_by_trials
         from wms.jobs.account_names import names_in, register_names
         from wms.jobs.input_data.sleeping import register_finder
         from wms.jobs.quotas import register_counter
+        from wms.placement.modules.fenced import register_workplaces
 
         for topic in TOPICS:
             register_reader(topic, ADVANCE_TASK)
         register_counter(usage_by_dags)
         register_counter(usage_by_trials)
         register_finder(sets_of_open_dags)
+        register_workplaces(fenced_workplace)
         register_names(JOB_TOPIC, lambda keys: names_in(Dag.objects.all(), keys))
         register_sight(AuditKind.DAG, lambda user: seen_or_all(user, visible_dags))
         try:

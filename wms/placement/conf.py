@@ -29,6 +29,10 @@ class PlacementConf:
     longest_lease_s: int
     #: So many attempts of one user run at once; 0: no limit.
     per_user: int
+    #: The folder of programs that move files; None: there are none.
+    modules: Path | None = None
+    #: File-transfer plugins of HTCondor; those with a scheme go before all others for it.
+    plugins: tuple[tuple[str, Path], ...] = ()
 
 
 def placement_conf() -> PlacementConf:
@@ -46,4 +50,12 @@ def placement_conf() -> PlacementConf:
         file_bytes=int(raw["FILE_BYTES"]),
         longest_lease_s=int(raw["LONGEST_LEASE_S"]),
         per_user=int(raw["PER_USER"]),
+        modules=Path(raw["MODULES"]) if raw["MODULES"] else None,
+        plugins=tuple(map(_plugin, raw["PLUGINS"])),
     )
+
+
+def _plugin(word: str) -> tuple[str, Path]:
+    """The scheme, if one is given, and the path: `/path` or `scheme=/path`."""
+    scheme, equals, path = word.partition("=")
+    return (scheme.strip().lower(), Path(path.strip())) if equals else ("", Path(word))

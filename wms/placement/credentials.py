@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from typing import Final
 from urllib.parse import urlsplit
 
 from django.db import transaction
@@ -28,15 +27,11 @@ from wms.pilots.credentials.secrets import read_secret
 from wms.pilots.credentials.services import SEALING_LOCK
 from wms.placement.addresses import is_host
 from wms.placement.models import PlacementCredential
-from wms.placement.modules import s3
+from wms.placement.modules.found import found_modules
+from wms.placement.modules.ports import port_of
 from wms.placement.modules.protocol import Credential
 from wms.placement.modules.sftp import SSH_SCHEMES
 
-#: The schemes whose endpoints ask for one, and their ports.
-PORTS: Final = {
-    "http": 80, "https": 443, "dav": 80, "davs": 443, "ftp": 21, "ftps": 21, "sftp": 22, "scp": 22,
-    "s3": s3.PORT,
-}  # fmt: skip
 _WITHOUT_TOKENS = frozenset({"ftp", "ftps", "s3"})
 
 _PRINTABLE = re.compile(r"[\x20-\x7e]+")
@@ -58,6 +53,11 @@ class NewCredential:
     password: str = field(default="", repr=False)
     token: str = field(default="", repr=False)
     key: str = field(default="", repr=False)
+
+
+def credential_schemes() -> list[str]:
+    """The schemes whose endpoints may ask for a credential: those of all modules but `file`."""
+    return sorted(found_modules().schemes - {"file"})
 
 
 def own_credentials(user: User) -> QuerySet[PlacementCredential]:
@@ -141,19 +141,20 @@ def _require_own(actor: Actor, owner: User) -> None:
 
 def _endpoint(text: str) -> tuple[str, str, int]:
     """Scheme, host and port. Raises InvalidInput."""
+    schemes = credential_schemes()
     fault = (
-        f"must be an endpoint such as davs://storage.example.org; schemes are {', '.join(PORTS)}"
+        f"must be an endpoint such as davs://storage.example.org; schemes are {', '.join(schemes)}"
     )
     try:
         parts = urlsplit(text.strip())
         host, port = (parts.hostname or "").lower(), parts.port
     except ValueError:
         raise InvalidInput.of(fault, field="endpoint") from None
-    if parts.scheme not in PORTS or not is_host(host) or port == 0:
+    if parts.scheme not in schemes or not is_host(host) or port == 0:
         raise InvalidInput.of(fault, field="endpoint")
     if parts.username is not None or parts.path not in ("", "/") or parts.query or parts.fragment:
         raise InvalidInput.of("must be scheme, host and port alone", field="endpoint")
-    return parts.scheme, host, port or PORTS[parts.scheme]
+    return parts.scheme, host, port or port_of(parts.scheme)
 
 
 def _kind_of(new: NewCredential) -> PlacementCredential.Kind:

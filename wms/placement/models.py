@@ -268,7 +268,7 @@ class PlacementCredential(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"{self.scheme}://{self.host}:{self.port}"
+        return f"{self.scheme}://{self.host}" + (f":{self.port}" if self.port else "")
 
 
 class PlacementAttempt(models.Model):

@@ -34,7 +34,8 @@ from wms.placement.catalogue.locating import inputs_of
 from wms.placement.catalogue.names import is_logical
 from wms.placement.catalogue.resolving import replica_urls
 from wms.placement.conf import PlacementConf, placement_conf
-from wms.placement.credentials import PORTS, credential_for
+from wms.placement.credentials import credential_for
+from wms.placement.modules.ports import port_of
 from wms.placement.modules.protocol import Credential, ModuleFailed
 from wms.placement.modules.s3_links import Link, link_to
 from wms.sites.models import Site
@@ -106,7 +107,7 @@ class _Endpoints:
         """Link and headers that a pilot needs for a URL. Raises CannotResolve."""
         scheme, parts = scheme_of(url), urlsplit(url)
         host = (parts.hostname or "").lower()
-        credential = self._credential(scheme, host, parts.port or PORTS[scheme])
+        credential = self._credential(scheme, host, parts.port or port_of(scheme))
         if scheme != "s3":
             return Source(_over_http(url), _header(credential))
         try:

@@ -225,7 +225,11 @@ def _check_pairs(spec: RequestSpec, abilities: Abilities) -> _Found:
         told = faults if len(unknown) == len(spec.pairs) else warnings
         for pair in unknown:
             name = "src_url" if pair == spec.pairs[0] else "alt_protocols"
-            message = f"no module transfers from {pair[0]} to {pair[1]}; there is: {there_is}"
+            names = (
+                f"stork.transfer.{a}-{b}" for a, b in (pair, (pair[0], "file"), ("file", pair[1]))
+            )
+            why = _unusable(abilities, *names, *pair)
+            message = f"no module transfers from {pair[0]} to {pair[1]}{why}; there is: {there_is}"
             told.setdefault(name, message)
     if not faults:
         schemes = [set(each) for each in zip(*spec.pairs, strict=True)]
@@ -242,6 +246,16 @@ def _check_pairs(spec: RequestSpec, abilities: Abilities) -> _Found:
     return faults, warnings
 
 
+def _unusable(abilities: Abilities, *names: str) -> str:
+    """Why modules of these names are not used, and others that nobody knows the schemes of."""
+    told = [
+        why
+        for name, why in abilities.unusable.items()
+        if name in names or not name or name.startswith("/")
+    ]
+    return "".join(f" ({why})" for why in told)
+
+
 def _check_logical(spec: RequestSpec, abilities: Abilities) -> _Found:
     """Faults of the end that is no logical name, and of a storage that there is not."""
     faults: dict[str, str] = {}
@@ -253,7 +267,8 @@ def _check_logical(spec: RequestSpec, abilities: Abilities) -> _Found:
         schemes = sorted({pair[place] for pair in abilities.pairs})
         if scheme_of(url) not in schemes:
             there_is = ", ".join(schemes)
-            faults[name] = f"no module serves {scheme_of(url)}; there is: {there_is}"
+            why = _unusable(abilities, scheme_of(url))
+            faults[name] = f"no module serves {scheme_of(url)}{why}; there is: {there_is}"
         elif scheme_of(url) == "file":
             _check_file(faults, name, url, abilities)
         else:
@@ -310,7 +325,8 @@ def _check_file_work(spec: RequestSpec, abilities: Abilities) -> _Found:
         _check_storage(faults, "src_storage", spec.source_storage, abilities)
     elif scheme not in known:
         there_is = ", ".join(sorted(known))
-        faults["src_url"] = f"no module does {spec.kind} for {scheme}; there is: {there_is}"
+        why = _unusable(abilities, f"stork.{spec.kind}.{scheme}", scheme)
+        faults["src_url"] = f"no module does {spec.kind} for {scheme}{why}; there is: {there_is}"
     elif scheme == "file":
         _check_file(faults, "src_url", spec.source_url, abilities)
     else:

@@ -15,8 +15,8 @@ from wms.core.errors import NotFound, NotPermitted, PilotageError
 from wms.core.models import Role
 from wms.core.policy import has_role, require_role
 from wms.placement.credentials import (
-    PORTS,
     NewCredential,
+    credential_schemes,
     delete_credential,
     own_credentials,
     set_credential,
@@ -63,7 +63,7 @@ def _page(
 ) -> HttpResponse:
     context = {
         "credentials": list(own_credentials(request.user)),
-        "schemes": ", ".join(PORTS),
+        "schemes": ", ".join(credential_schemes()),
         "faults": faults or [],
         # Only what is no secret is shown again.
         "endpoint": request.POST.get("endpoint", "")[:300],

@@ -15,10 +15,11 @@ from tests.wms.placement.servers.http import http_server
 from wms.core.models import InboxEntry
 from wms.jobs.content.blobs import store_bytes
 from wms.jobs.operations import create_workspace
-from wms.placement import grants, modules, operations, runner
+from wms.placement import grants, operations, runner
 from wms.placement import services as by_people
 from wms.placement.conf import placement_conf
 from wms.placement.models import PlacementAttempt, PlacementEvent, PlacementRequest
+from wms.placement.modules import built_in
 from wms.placement.modules.protocol import TransferResult
 from wms.placement.modules.streaming import Reading
 from wms.placement.storages.services import StorageSpec, create_storage
@@ -123,7 +124,7 @@ def test_an_end_that_the_database_refuses_spoils_no_other_one(
         size = len(b"".join(reading))
         return TransferResult(2**70 if reading.task.destination_url.endswith("/0") else size)
 
-    monkeypatch.setitem(modules.WRITERS, "file", write)
+    monkeypatch.setitem(built_in.WRITERS, "file", write)
     (pool / "x").write_bytes(b"content")
     ids = _submit(alice, f"file://{pool}/x", pool, 3)
 

@@ -20,7 +20,7 @@ from typing import Any, Final
 
 from wms.dags.scripts import launcher
 from wms.dags.scripts.fences import Fence, interpreter
-from wms.dags.scripts.memory import memory_mb, processes_of
+from wms.dags.scripts.memory import activity, memory_mb, processes_of
 from wms.pilots.agent.fence.base import Confinement, denied_calls_filter
 from wms.pilots.agent.inline_program import module_of, program
 
@@ -55,6 +55,8 @@ class Limits:
     processes: int
     file_bytes: int
     output_bytes: int
+    #: So long its processes may neither say, read, write nor compute anything; None: any time.
+    stall_s: float | None = None
 
     def as_resources(self) -> dict[str, int]:
         """Limits that the kernel enforces, by the names of the module `resource`."""
@@ -151,6 +153,8 @@ class _Run:
         }
         self._status = b""
         self._failure = ""
+        self._said_bytes, self._moved_at = 0, 0.0
+        self._done: tuple[int, int] | None = None
         self._selector = selectors.DefaultSelector()
         status_end, inner_end = os.pipe()
         try:
@@ -181,6 +185,7 @@ class _Run:
 
     def wait_for_end(self, heartbeat: Callable[[], None]) -> ProcessResult:
         started = memory_at = time.monotonic()
+        self._moved_at = started
         stop_at: float | None = None
         while self._is_open():
             self._read(_TICK_S)
@@ -190,7 +195,7 @@ class _Run:
                 self._failure = f"It was stopped: it ran for more than {self._limits.wall_s:g} s."
             if stop_at is None and now - memory_at >= _MEMORY_EVERY_S:
                 memory_at = now
-                self._check_memory()
+                self._check_processes(now)
             if self._failure and stop_at is None:
                 stop_at = now + _STOP_S
                 self._ask_to_stop()
@@ -211,6 +216,7 @@ class _Run:
             elif not key.data:
                 self._read_status(chunk)
             else:
+                self._said_bytes += len(chunk)
                 self._output.add(chunk)
                 if key.data in self._streams:
                     self._streams[key.data].add(chunk)
@@ -223,8 +229,20 @@ class _Run:
             self._status = b""
             self._failure = self._failure or f"It was stopped: {_FOREIGN_STATUS}"
 
-    def _check_memory(self) -> None:
-        used_mb = memory_mb(processes_of(self._process.pid, self._uid))
+    def _check_processes(self, now: float) -> None:
+        """Note it as a failure if they use too much memory, or do nothing for too long."""
+        pids = processes_of(self._process.pid, self._uid)
+        self._check_memory(pids)
+        if self._limits.stall_s is None or self._failure:
+            return
+        done = (self._said_bytes, activity(pids))
+        if done != self._done:
+            self._done, self._moved_at = done, now
+        elif now - self._moved_at > self._limits.stall_s:
+            self._failure = f"It was stopped: nothing moved for {self._limits.stall_s:g} s."
+
+    def _check_memory(self, pids: Sequence[int]) -> None:
+        used_mb = memory_mb(pids)
         if used_mb > self._limits.memory_mb:
             self._failure = (
                 f"It was stopped: its processes used {used_mb:.0f} MB of memory together, "

@@ -19,7 +19,7 @@ from wms.placement.catalogue.models import LogicalFile, Replica
 from wms.placement.catalogue.names import checked_name, is_logical
 from wms.placement.catalogue.selectors import files_within
 from wms.placement.models import PlacementRequest
-from wms.placement.modules import READERS, REMOVERS, WRITERS
+from wms.placement.modules.found import found_modules
 from wms.placement.states import RequestKind, RequestState
 from wms.placement.storages.endpoints import url_below
 from wms.placement.storages.models import Storage
@@ -75,7 +75,9 @@ def aim(request: PlacementRequest, attempt_number: int) -> int | None:
     """The storage from which an attempt will read, by its id: its limits hold it back."""
     if request.kind == RequestKind.REMOVE or not is_logical(request.source_url):
         return request.source_storage_id
-    found = _choices(_replicas_of(_visible(request, request.source_url), request), READERS)
+    found = _choices(
+        _replicas_of(_visible(request, request.source_url), request), found_modules().readers
+    )
     return found[(attempt_number - 1) % len(found)][0] if found else None
 
 
@@ -92,7 +94,7 @@ def replica_urls(
 
 def _read_from(request: PlacementRequest, plain: Resolved, number: int) -> Resolved:
     file = _visible(request, request.source_url)
-    choices = _choices(_replicas_of(file, request), READERS)
+    choices = _choices(_replicas_of(file, request), found_modules().readers)
     if not choices:
         return replace(
             plain, refusal=f"there is no replica of {request.source_url} that can be read"
@@ -115,7 +117,7 @@ def _written_to(request: PlacementRequest, plain: Resolved, number: int) -> Reso
     if _is_changed_by_others(request, request.destination_url):
         told = f"another request is just placing or removing {request.destination_url}"
         return replace(plain, refusal=told)
-    choices = _choices([storage] if storage else [], WRITERS, name=name)
+    choices = _choices([storage] if storage else [], found_modules().writers, name=name)
     if not choices:
         return replace(plain, refusal="the storage of the destination is no more, or is off")
     url = choices[(number - 1) % len(choices)][1]
@@ -137,7 +139,7 @@ def _to_remove(request: PlacementRequest, plain: Resolved, number: int) -> Resol
         replicas = replicas.filter(storage=request.source_storage_id)
     removals = []
     for each in replicas:
-        choices = _choices([each.storage], REMOVERS, name=file.name)
+        choices = _choices([each.storage], found_modules().removers, name=file.name)
         if not choices:
             return replace(plain, refusal=f"storage {each.storage.name} is off")
         removals.append(Removal(each.pk, choices[(number - 1) % len(choices)][1]))

@@ -9,10 +9,17 @@ from __future__ import annotations
 import http.client
 import os
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 from wms.placement.modules.checksums import Digests, WrittenFile
-from wms.placement.modules.protocol import FAILED, Interrupted, ModuleFailed, TransferTask
+from wms.placement.modules.protocol import (
+    FAILED,
+    Interrupted,
+    ModuleFailed,
+    TransferResult,
+    TransferTask,
+)
 
 CHUNK_BYTES = 1024 * 1024
 
@@ -30,6 +37,8 @@ class Source:
     size_bytes: int | None = None
     sha256: str = ""
     version: str = ""
+    #: How it was read, where there is more than one way.
+    note: str = ""
 
 
 class Reading:
@@ -120,6 +129,12 @@ class Reading:
         for kind, made, wanted in compared:
             if wanted and made != wanted:
                 raise ModuleFailed(FAILED, f"the file has {kind} {made}, not {wanted}")
+
+
+#: What opens the file at the source address, writes one at the destination, does other work.
+Reader = Callable[[TransferTask], AbstractContextManager[Source]]
+Writer = Callable[[Reading], TransferResult]
+Worker = Callable[[TransferTask], TransferResult]
 
 
 def _write_all(descriptor: int, piece: bytes, offset: int) -> None:

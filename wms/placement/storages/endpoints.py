@@ -11,11 +11,8 @@ from urllib.parse import quote, unquote, urlsplit
 
 from wms.core.errors import InvalidInput
 from wms.placement.addresses import THIS_HOST, checked_url, file_location, scheme_of
+from wms.placement.modules.ports import port_of
 
-#: Ports that need not be told.
-PORTS: Final = {
-    "http": 80, "https": 443, "dav": 80, "davs": 443, "ftp": 21, "ftps": 21, "s3": 443,
-}  # fmt: skip
 MAX_ENDPOINTS: Final = 20
 
 
@@ -50,13 +47,13 @@ def place_of(url: str) -> Place | None:
         host, port = (parts.hostname or "").lower(), parts.port
     except (InvalidInput, ValueError):
         return None
-    if not host or scheme not in PORTS:
+    if not host:
         return None
     # A path that leads up again is of no storage: who knows where the server takes it.
     path = unquote(parts.path)
     if ".." in path.split("/"):
         return None
-    return Place(scheme, host, port or PORTS[scheme], _plain(path))
+    return Place(scheme, host, port or port_of(scheme), _plain(path))
 
 
 def _plain(path: str) -> str:

@@ -28,7 +28,7 @@ from wms.core.policy import require_role
 from wms.jobs.input_data.changes import note_storages
 from wms.placement.catalogue.names import SCHEME
 from wms.placement.models import PlacementRequest
-from wms.placement.modules import READERS, WRITERS
+from wms.placement.modules.found import found_modules
 from wms.placement.states import WAITING
 from wms.placement.storages.endpoints import checked_endpoints
 from wms.placement.storages.models import Storage
@@ -64,7 +64,8 @@ def check_storage(storage: Storage) -> None:
     storage.note = "\n".join(storage.note.splitlines())
     check_row(storage)
     check_same_name(storage)
-    lines = checked_endpoints(storage.endpoints, READERS.keys() & WRITERS.keys())
+    modules = found_modules()
+    lines = checked_endpoints(storage.endpoints, modules.readers.keys() & modules.writers.keys())
     others = Storage.objects.exclude(pk=storage.pk)
     if others.filter(name__iexact=storage.name).exists():
         raise InvalidInput.of("there is a storage of this name in another case", field="name")

@@ -30,7 +30,7 @@ _numbers = itertools.count()
 Ask = Callable[..., ScriptRun]
 
 
-def _first_uid() -> int:
+def first_uid() -> int:
     """First account of this test process: a slot ends all processes of its account."""
     worker = os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")
     return int(django_settings.PILOTAGE["SCRIPTS"]["FIRST_UID"]) + 1000 * (1 + int(worker))
@@ -54,7 +54,7 @@ def configure(
     def set_them(**values: Any) -> ScriptConf:
         small = {"WALL_S": 30, "CPU_S": 20, "MEMORY_MB": 512, "FILE_BYTES": 2**20}
         small |= {"NEW_BYTES": 2**20, "NEW_FILES": 20, "WORKSPACE_BYTES": 2**24}
-        place = {"DIR": str(folder / "base"), "VAR": str(tmp_path), "FIRST_UID": _first_uid()}
+        place = {"DIR": str(folder / "base"), "VAR": str(tmp_path), "FIRST_UID": first_uid()}
         scripts = django_settings.PILOTAGE["SCRIPTS"] | small | place | values
         settings.PILOTAGE = settings.PILOTAGE | {"SCRIPTS": scripts}
         return script_conf()
