@@ -12,9 +12,9 @@ from wms.core.database.statements import one_line
 # reads one entry of `placement_waiting_by_lane` for each lane, and of those that limits leave open
 # the first request that was never tried, by `placement_untried_by_lane`, and the first one that is
 # due again. Who has the fewest attempts under way comes first, then the oldest request. `room` is
-# how many of the lane may begin; none where no limit holds for it. The lane of those that were never
-# tried is a range of the index, not three equal values: these are thought to be of few rows, which
-# are then sorted, all that wait.
+# how many of the lane may begin; none where no limit holds for it. Those of a lane that were never
+# tried are a range of the index: as three equal values they are thought to be few, and all that
+# wait are sorted.
 FIND_NEXT = """
 WITH RECURSIVE lanes AS (
     (SELECT owner_id, COALESCE(source_storage_id, 0) AS source,
