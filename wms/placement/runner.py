@@ -33,7 +33,7 @@ from wms.placement.conf import PlacementConf, placement_conf
 from wms.placement.credentials import credential_for
 from wms.placement.models import PlacementRequest
 from wms.placement.modules import carry_out
-from wms.placement.modules.kept import KeptConnections
+from wms.placement.modules.kept import FoldersToSync, KeptConnections
 from wms.placement.modules.protocol import (
     FAILED,
     TIME_IS_OVER,
@@ -98,6 +98,7 @@ class Grant:
         self._done: list[grants.Success] = []
         self._written_s = self._renewed_s = time.monotonic()
         self._kept = KeptConnections()
+        self._folders = FoldersToSync()
         # Of one owner: they are of one lane.
         self._credential = cache(partial(credential_for, granted[0].request.owner_id))
 
@@ -119,6 +120,7 @@ class Grant:
             try:
                 self._write_ends()
             finally:
+                self._folders.forget()
                 self._give_back()
         return count
 
@@ -180,13 +182,15 @@ class Grant:
             is_last=started.number >= request.max_attempts,
             needs_sha256=is_logical(request.destination_url),
             kept=self._kept,
+            folders=self._folders,
         )
 
     def _succeeded(self, success: grants.Success) -> None:
         started, placed = success.started, success.result
         urls = (started.request.source_url, started.request.destination_url)
         if placed.removed or any(map(is_logical, urls)):
-            _end(started, 0, placed=placed)
+            if self._are_on_disk([started]):
+                _end(started, 0, placed=placed)
         else:
             self._done.append(success)
 
@@ -217,14 +221,25 @@ class Grant:
 
     def _write_ends(self) -> None:
         self._written_s = time.monotonic()
-        if self._done:
+        if self._done and self._are_on_disk([each.started for each in self._done]):
             try:
                 grants.end_successes(self._done, now=timezone.now())
             except PERMANENT_ERRORS:
                 log.exception("placement_ends_refused", attempts=len(self._done))
                 for each in self._done:
                     _end_alone(each)
-            self._done = []
+        self._done = []
+
+    def _are_on_disk(self, placed: Sequence[Started]) -> bool:
+        """Whether the folders of what was placed are; if not, these attempts have failed."""
+        try:
+            self._folders.sync()
+        except OSError as error:
+            told = f"the folder could not be written to the disk: {error.strerror or error}"
+            for each in placed:
+                _end(each, FAILED, told)
+            return False
+        return True
 
 
 def _end_alone(success: grants.Success) -> None:

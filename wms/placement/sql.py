@@ -12,7 +12,9 @@ from wms.core.database.statements import one_line
 # reads one entry of `placement_waiting_by_lane` for each lane, and of those that limits leave open
 # the first request that was never tried, by `placement_untried_by_lane`, and the first one that is
 # due again. Who has the fewest attempts under way comes first, then the oldest request. `room` is
-# how many of the lane may begin; none where no limit holds for it.
+# how many of the lane may begin; none where no limit holds for it. Those of a lane that were never
+# tried are a range of the index: as three equal values they are thought to be few, and all that
+# wait are sorted.
 FIND_NEXT = """
 WITH RECURSIVE lanes AS (
     (SELECT owner_id, COALESCE(source_storage_id, 0) AS source,
@@ -63,10 +65,14 @@ SELECT first.id, open_lanes.room FROM open_lanes CROSS JOIN LATERAL (
     SELECT each.id FROM (
         (SELECT r.id FROM placement_placementrequest AS r
          WHERE r.state IN ('received', 'rescheduled') AND r.due_at IS NULL
-           AND r.owner_id = open_lanes.owner_id
-           AND COALESCE(r.source_storage_id, 0) = open_lanes.source
-           AND COALESCE(r.destination_storage_id, 0) = open_lanes.destination
-         ORDER BY r.id LIMIT 1)
+           AND (r.owner_id, COALESCE(r.source_storage_id, 0),
+                COALESCE(r.destination_storage_id, 0), r.id)
+               >= (open_lanes.owner_id, open_lanes.source, open_lanes.destination, 0)
+           AND (r.owner_id, COALESCE(r.source_storage_id, 0),
+                COALESCE(r.destination_storage_id, 0))
+               <= (open_lanes.owner_id, open_lanes.source, open_lanes.destination)
+         ORDER BY r.owner_id, COALESCE(r.source_storage_id, 0),
+                  COALESCE(r.destination_storage_id, 0), r.id LIMIT 1)
         UNION ALL
         (SELECT r.id FROM placement_placementrequest AS r
          WHERE r.state IN ('received', 'rescheduled') AND r.due_at <= %(now)s
@@ -84,9 +90,14 @@ FIND_FURTHER = """
 SELECT each.id FROM (
     (SELECT r.id FROM placement_placementrequest AS r
      WHERE r.state IN ('received', 'rescheduled') AND r.due_at IS NULL
-       AND r.owner_id = %(owner)s AND COALESCE(r.source_storage_id, 0) = %(source)s
-       AND COALESCE(r.destination_storage_id, 0) = %(destination)s AND r.id <> %(first)s
-     ORDER BY r.id LIMIT %(most)s)
+       AND (r.owner_id, COALESCE(r.source_storage_id, 0),
+            COALESCE(r.destination_storage_id, 0), r.id)
+           >= (%(owner)s, %(source)s, %(destination)s, 0)
+       AND (r.owner_id, COALESCE(r.source_storage_id, 0), COALESCE(r.destination_storage_id, 0))
+           <= (%(owner)s, %(source)s, %(destination)s)
+       AND r.id <> %(first)s
+     ORDER BY r.owner_id, COALESCE(r.source_storage_id, 0), COALESCE(r.destination_storage_id, 0),
+              r.id LIMIT %(most)s)
     UNION ALL
     (SELECT r.id FROM placement_placementrequest AS r
      WHERE r.state IN ('received', 'rescheduled') AND r.due_at <= %(now)s

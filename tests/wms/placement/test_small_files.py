@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from datetime import timedelta
 from pathlib import Path
 
@@ -20,6 +22,7 @@ from wms.placement import services as by_people
 from wms.placement.conf import placement_conf
 from wms.placement.models import PlacementAttempt, PlacementEvent, PlacementRequest
 from wms.placement.modules import built_in
+from wms.placement.modules.kept import FoldersToSync
 from wms.placement.modules.protocol import TransferResult
 from wms.placement.modules.streaming import Reading
 from wms.placement.storages.services import StorageSpec, create_storage
@@ -166,3 +169,31 @@ def test_files_of_one_text_that_end_together_are_announced_once(alice) -> None:
     assert set(_states(ids)) == {"completed"}
     assert InboxEntry.objects.get().subject_id == ids[0]
     assert set(workspace.files.values_list("path", flat=True)) == {"x", "1", "2"}
+
+
+def test_each_folder_of_a_grant_is_written_to_the_disk_once(tmp_path: Path) -> None:
+    folders, held = FoldersToSync(), len(os.listdir("/proc/self/fd"))
+    descriptor = os.open(tmp_path, os.O_RDONLY)
+    for _ in range(3):
+        folders.add(descriptor)
+    os.close(descriptor)
+    assert len(os.listdir("/proc/self/fd")) == held + 1
+
+    folders.sync()
+    assert len(os.listdir("/proc/self/fd")) == held
+
+
+def test_ends_are_not_told_of_files_whose_folder_is_not_on_the_disk(
+    alice, pool: Path, monkeypatch
+) -> None:
+    def fails(_) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(FoldersToSync, "sync", fails)
+    (pool / "x").write_bytes(b"content")
+    ids = _submit(alice, f"file://{pool}/x", pool, 2)
+    assert runner.run_due() == 2
+
+    assert _states(ids) == ["rescheduled", "rescheduled"]
+    attempts = PlacementAttempt.objects.filter(request__in=ids)
+    assert set(attempts.values_list("exit_code", flat=True)) == {1}

@@ -1,8 +1,9 @@
-"""Connections that stay open from one transfer to the next ones of the same service."""
+"""Kept from one transfer to the next ones: connections, folders to be written to the disk."""
 
 from __future__ import annotations
 
 import http.client
+import os
 import select
 import time
 from typing import Final
@@ -53,3 +54,32 @@ def _is_quiet(connection: http.client.HTTPConnection) -> bool:
     poll = select.poll()
     poll.register(connection.sock, select.POLLIN)
     return not poll.poll(0)
+
+
+class FoldersToSync:
+    """Folders in which files have their names, but whose entries are not on the disk yet.
+
+    Of files that are placed together each folder is written once, before any end is told.
+    """
+
+    def __init__(self) -> None:
+        self._descriptors: dict[tuple[int, int], int] = {}
+
+    def add(self, descriptor: int) -> None:
+        """Note an open folder, which the caller may close."""
+        facts = os.fstat(descriptor)
+        if (facts.st_dev, facts.st_ino) not in self._descriptors:
+            self._descriptors[facts.st_dev, facts.st_ino] = os.dup(descriptor)
+
+    def sync(self) -> None:
+        """Have all of them on the disk. Raises OSError."""
+        try:
+            for descriptor in self._descriptors.values():
+                os.fsync(descriptor)
+        finally:
+            self.forget()
+
+    def forget(self) -> None:
+        """Close all of them."""
+        while self._descriptors:
+            os.close(self._descriptors.popitem()[1])

@@ -131,7 +131,10 @@ def write(reading: Reading) -> TransferResult:
     with _folder(task, target.path, makes=True) as (folder, name):
         with _written(reading, f".{name[:200]}", folder) as temporary:
             os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
-        os.fsync(folder)
+        if task.folders is None:
+            os.fsync(folder)
+        else:
+            task.folders.add(folder)
     return TransferResult(reading.size_bytes)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from wms.placement.conf import PlacementConf
-from wms.placement.modules.kept import KeptConnections
+from wms.placement.modules.kept import FoldersToSync, KeptConnections
 from wms.placement.request_ad import Checksums
 
 #: Exit codes of attempts. 111 is Stork's, the others are those of the shell and of `timeout`.
@@ -77,6 +77,8 @@ class TransferTask:
     needs_sha256: bool = False
     #: Connections of transfers that went before, for this one and the next ones; None: none stay.
     kept: KeptConnections | None = None
+    #: Folders that the caller has written to the disk before it tells the end; None: it does not.
+    folders: FoldersToSync | None = None
 
 
 @dataclass(frozen=True, slots=True)

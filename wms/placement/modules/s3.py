@@ -7,7 +7,7 @@ written in one piece, of 5 GiB at most, and appear when they are complete.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Final
@@ -32,9 +32,9 @@ from wms.placement.modules.protocol import (
 from wms.placement.modules.streaming import Reading, Source
 from wms.placement.modules.web import (
     ANSWER_BYTES,
+    AnswerPieces,
     Client,
     begin_of,
-    pieces_of,
     require,
     size_of,
     source_of,
@@ -90,10 +90,10 @@ def opened(task: TransferTask) -> Iterator[Source]:
         answer = client.ask("GET", found.endpoint, found.headers("GET"))
         require(answer, found.endpoint, {200})
 
-        def again(headers: dict[str, str]) -> tuple[int, int | None, Iterable[bytes]]:
+        def again(headers: dict[str, str]) -> tuple[int, int | None, AnswerPieces]:
             behind = client.ask("GET", found.endpoint, found.headers("GET") | headers)
             require(behind, found.endpoint, {200, 206})
-            return behind.status, begin_of(behind), pieces_of(behind)
+            return behind.status, begin_of(behind), AnswerPieces(behind)
 
         yield source_of(answer, found.name, again)
     finally:

@@ -11,6 +11,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from typing import Final, Protocol, cast, runtime_checkable
 
 from wms.placement.modules.checksums import Digests, WrittenFile
 from wms.placement.modules.protocol import (
@@ -22,6 +23,18 @@ from wms.placement.modules.protocol import (
 )
 
 CHUNK_BYTES = 1024 * 1024
+#: A buffer that stays in the cache of a core between what fills it and what empties it.
+_BUFFER_BYTES: Final = 256 * 1024
+
+
+@runtime_checkable
+class Pieces(Protocol):
+    """Pieces of a file that can be had in a buffer of the reader's, too, one after the other."""
+
+    def __iter__(self) -> Iterator[bytes]: ...
+
+    def into(self, buffer: memoryview) -> Iterator[memoryview]:
+        """The pieces, each in the place of the one before."""
 
 
 @dataclass(slots=True)
@@ -32,7 +45,7 @@ class Source:
     source cannot do otherwise. Without a `version` nobody can tell later that it is the same file.
     """
 
-    begin: Callable[[int], tuple[int, Iterable[bytes]]]
+    begin: Callable[[int], tuple[int, Iterable[bytes] | Pieces]]
     name: str
     size_bytes: int | None = None
     sha256: str = ""
@@ -53,7 +66,8 @@ class Reading:
         """All pieces. Raises ModuleFailed for a file that is not what the request tells of."""
         for piece in self._pieces(0, lambda: None):
             self._digests.update(piece)
-            yield piece
+            # Without a buffer each is one of its own.
+            yield cast("bytes", piece)
         self._check()
 
     def write_to(self, descriptor: int) -> None:
@@ -63,8 +77,9 @@ class Reading:
         """
         begun = os.fstat(descriptor).st_size
         written = WrittenFile(descriptor, self._digests)
+        buffer = memoryview(bytearray(_BUFFER_BYTES))
         try:
-            for piece in self._pieces(begun, lambda: os.ftruncate(descriptor, 0)):
+            for piece in self._pieces(begun, lambda: os.ftruncate(descriptor, 0), buffer):
                 _write_all(descriptor, piece, self.size_bytes - len(piece))
                 written.reach(self.size_bytes)
             written.finish(self.size_bytes, self.task.pulse)
@@ -74,14 +89,19 @@ class Reading:
             written.give_up()
         self._check()
 
-    def _pieces(self, begun: int, begin_anew: Callable[[], None]) -> Iterator[bytes]:
-        """The pieces behind what there is; from the start, where the source cannot go on there."""
+    def _pieces(
+        self, begun: int, begin_anew: Callable[[], None], buffer: memoryview | None = None
+    ) -> Iterator[bytes | memoryview]:
+        """The pieces behind what there is; from the start, where the source cannot go on there.
+
+        With a buffer they may come in it: each is over when the next one comes.
+        """
         most = self._room()
         try:
             self.size_bytes, pieces = self.source.begin(begun)
             if self.size_bytes != begun:
                 begin_anew()
-            for piece in pieces:
+            for piece in _pieces_in(pieces, buffer):
                 self.task.pulse()
                 self.size_bytes += len(piece)
                 self._refuse_larger(self.size_bytes, most)
@@ -137,7 +157,16 @@ Writer = Callable[[Reading], TransferResult]
 Worker = Callable[[TransferTask], TransferResult]
 
 
-def _write_all(descriptor: int, piece: bytes, offset: int) -> None:
+def _pieces_in(
+    pieces: Iterable[bytes] | Pieces, buffer: memoryview | None
+) -> Iterator[bytes | memoryview]:
+    """The pieces in the buffer, if they can be had so."""
+    if buffer is not None and isinstance(pieces, Pieces):
+        return pieces.into(buffer)
+    return iter(pieces)
+
+
+def _write_all(descriptor: int, piece: bytes | memoryview, offset: int) -> None:
     """Write a piece at its place, all of it."""
     left = memoryview(piece)
     while left:

@@ -20,12 +20,13 @@ from wms.placement.modules.connections import (
     CheckedConnection,
     Endpoint,
     PulsedAnswer,
+    answer_at_once,
     credential_of,
     endpoint_of,
 )
 from wms.placement.modules.kept import KeptConnections
 from wms.placement.modules.protocol import FAILED, ModuleFailed, TransferResult, TransferTask
-from wms.placement.modules.streaming import CHUNK_BYTES, Reading, Source
+from wms.placement.modules.streaming import CHUNK_BYTES, Pieces, Reading, Source
 
 PORTS: Final = {"http": 80, "https": 443, "dav": 80, "davs": 443}
 SECURE = frozenset({"https", "davs"})
@@ -117,6 +118,7 @@ class Client:
             encode_chunked=sent.get("Transfer-Encoding") == "chunked",
         )  # fmt: skip
         self._task.pulse()
+        answer_at_once(self._connection.sock)
         self._answer = self._connection.getresponse()
         return self._answer
 
@@ -162,10 +164,10 @@ def opened(task: TransferTask) -> Iterator[Source]:
         answer, endpoint = client.read(first, {})
         require(answer, first, {200})
 
-        def again(headers: dict[str, str]) -> tuple[int, int | None, Iterable[bytes]]:
+        def again(headers: dict[str, str]) -> tuple[int, int | None, AnswerPieces]:
             behind, _ = client.read(endpoint, headers)
             require(behind, endpoint, {200, 206})
-            return behind.status, begin_of(behind), pieces_of(behind)
+            return behind.status, begin_of(behind), AnswerPieces(behind)
 
         yield source_of(answer, first.name, again)
     finally:
@@ -175,14 +177,14 @@ def opened(task: TransferTask) -> Iterator[Source]:
 def source_of(
     answer: _Answer,
     name: str,
-    again: Callable[[dict[str, str]], tuple[int, int | None, Iterable[bytes]]],
+    again: Callable[[dict[str, str]], tuple[int, int | None, AnswerPieces]],
 ) -> Source:
     """The file of an answer; `again` asks for it with other headers, to have the rest of it."""
     size, version = size_of(answer), _version(answer)
 
-    def begin(offset: int) -> tuple[int, Iterable[bytes]]:
+    def begin(offset: int) -> tuple[int, Pieces | Iterable[bytes]]:
         if not offset or not version:
-            return 0, pieces_of(answer)
+            return 0, AnswerPieces(answer)
         if offset == size:
             return offset, ()
         status, begins_at, pieces = again({"Range": f"bytes={offset}-", "If-Range": version})
@@ -213,11 +215,21 @@ def begin_of(answer: _Answer) -> int | None:
     return int(begin) if unit == "bytes" and begin.isascii() and begin.isdigit() else None
 
 
-def pieces_of(answer: _Answer) -> Iterator[bytes]:
-    """The body of an answer."""
-    # What has come, not a whole chunk: so that each step has its time.
-    while piece := answer.read1(CHUNK_BYTES):
-        yield piece
+class AnswerPieces:
+    """The body of an answer: what has come, not whole chunks, so that each step has its time."""
+
+    def __init__(self, answer: _Answer) -> None:
+        self._answer = answer
+
+    def __iter__(self) -> Iterator[bytes]:
+        while piece := self._answer.read1(CHUNK_BYTES):
+            yield piece
+
+    def into(self, buffer: memoryview) -> Iterator[memoryview]:
+        """The pieces, each in the place of the one before."""
+        assert isinstance(self._answer, PulsedAnswer)
+        while size := self._answer.read_into(buffer):
+            yield buffer[:size]
 
 
 def require(answer: _Answer, endpoint: Endpoint, good: set[int]) -> None:
