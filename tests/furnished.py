@@ -1,7 +1,7 @@
 """What a portal has after its first start, made once in a run and copied for portals of tests.
 
 Tables and static files take longer than most of what is tested then. What a portal does that has
-neither, the test of the demo sees.
+neither, `make demo ONCE=1` sees.
 """
 
 from __future__ import annotations
