@@ -42,25 +42,26 @@ class LeasedRun:
     lease: str
 
 
-def _available_runs(now: datetime) -> QuerySet[ScriptRun]:
-    """Granted runs without a lease, the longest granted first."""
-    return ScriptRun.objects.filter(
+def _available_runs(now: datetime, dag_ids: Collection[int] | None) -> QuerySet[ScriptRun]:
+    """Granted runs without a lease, the longest granted first; of all DAGs, or of these."""
+    available = ScriptRun.objects.filter(
         Q(due_at=None) | Q(due_at__lte=now),
         Q(lease_until=None) | Q(lease_until__lt=now),
         state=ScriptState.GRANTED,
     ).order_by("pk")
+    return available if dag_ids is None else available.filter(dag_id__in=dag_ids)
 
 
-def has_free_runs(now: datetime) -> bool:
-    """Whether a run waits for a service."""
-    return _available_runs(now).exists()
+def has_free_runs(now: datetime, dag_ids: Collection[int] | None = None) -> bool:
+    """Whether a run waits for a service: of all DAGs, or of these."""
+    return _available_runs(now, dag_ids).exists()
 
 
 @transaction.atomic
-def take_run(now: datetime) -> LeasedRun | None:
-    """Lease the next granted run; rows that others have locked are skipped."""
+def take_run(now: datetime, dag_ids: Collection[int] | None = None) -> LeasedRun | None:
+    """Lease the next granted run, of all DAGs or of these; rows that are locked are skipped."""
     run_id = (
-        _available_runs(now)
+        _available_runs(now, dag_ids)
         .select_for_update(skip_locked=True)
         .values_list("pk", flat=True)
         .first()

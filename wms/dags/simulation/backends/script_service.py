@@ -40,10 +40,11 @@ class ScriptService:
 
     def start_granted(self) -> int:
         """Start granted script runs in the order of their requests. Returns their number."""
-        if not self._context.has_scripts or not has_free_runs(self._context.now):
+        now, dag_ids = self._context.now, self._context.dag_ids
+        if not self._context.has_scripts or not has_free_runs(now, dag_ids):
             return 0
         started = 0
-        while (taken := take_run(self._context.now)) is not None:
+        while (taken := take_run(now, dag_ids)) is not None:
             self._start(taken.run_id, taken.lease)
             started += 1
         return started

@@ -1,29 +1,36 @@
-"""Runner of conformance cases: each runs in a transaction that is rolled back.
+"""Runner of conformance cases, many side by side, in a transaction that is rolled back.
 
 Also compares the event log of each DAG with its rows, if wanted.
 """
 
 from __future__ import annotations
 
+import re
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 
 import structlog
 from django.db import transaction
+from django.utils import timezone
 
 from wms.dags.engine.rebuild import rebuild_dag
 from wms.dags.simulation.conformance.case_files import SUPPLIED_PROGRAMS, complete_case_files
 from wms.dags.simulation.conformance.cases import DAG_NAME, Case, Submission
 from wms.dags.simulation.conformance.comparison import Difference, differences
 from wms.dags.simulation.outcome import Outcome
-from wms.dags.simulation.simulator import simulate_submission
+from wms.dags.simulation.simulation import Simulation
+from wms.dags.simulation.simulator import begin_submission, run_side_by_side
 from wms.dags.simulation.testbed import SimulationTestbed, create_testbed
 from wms.dags.submission.runs import RunRequest
 from wms.dags.submission.workspaces import put_file
 from wms.jobs.models import Workspace
 
 log = structlog.get_logger(__name__)
+#: So many cases run side by side.
+_GROUP = 40
+_DATA = re.compile(r"^\s*(?:DATA|STORK)\b", re.IGNORECASE | re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,45 +47,105 @@ class CaseResult:
         return not self.differences
 
 
-def run_cases(cases: Iterable[Case], *, checks_log: bool = False) -> Iterator[CaseResult]:
-    """Results of the cases, which run one after the other in a transaction that is rolled back.
+def run_cases(cases: Sequence[Case], *, checks_log: bool = False) -> Iterator[CaseResult]:
+    """Results of the cases, which run in a transaction that is rolled back.
 
     `checks_log`: the event log of each DAG is compared with its rows as well.
     """
     with transaction.atomic():
         testbed = create_testbed()
-        for case in cases:
-            yield run_case(case, testbed, checks_log=checks_log)
+        for group in groups_of(cases):
+            yield from run_group(group, testbed, checks_log=checks_log)
         transaction.set_rollback(True)
+
+
+def groups_of(cases: Iterable[Case]) -> Iterator[list[Case]]:
+    """Groups of cases that may run side by side; the cases of a group are in their order."""
+    group: list[Case] = []
+    for case in cases:
+        if _runs_alone(case):
+            yield [case]
+            continue
+        group.append(case)
+        if len(group) == _GROUP:
+            yield group
+            group = []
+    if group:
+        yield group
+
+
+def _runs_alone(case: Case) -> bool:
+    """Whether the engine is killed in the case, or it has transfers: all DAGs share these."""
+    triggers = (each for submission in case.submissions for each in submission.options.triggers)
+    return any(each.action == "kill" for each in triggers) or any(
+        _DATA.search(text)
+        for submission in case.submissions
+        for text in (submission.dag, *submission.files.values())
+        if text
+    )
+
+
+def run_group(
+    cases: Sequence[Case], testbed: SimulationTestbed, *, checks_log: bool = False
+) -> list[CaseResult]:
+    """Results of cases whose DAGs run side by side, by one clock and in the same engine cycles.
+
+    If the simulation breaks down they run one by one, which tells by which of them. The testbed is
+    left unchanged.
+    """
+    began_s = time.monotonic()
+    try:
+        with transaction.atomic():
+            found = _differences(cases, testbed, checks_log=checks_log)
+            transaction.set_rollback(True)
+    except Exception as error:
+        # Whatever is wrong with one case, the others are run.
+        if len(cases) > 1:
+            return [run_case(case, testbed, checks_log=checks_log) for case in cases]
+        log.exception("case_failed", case=cases[0].name)
+        message = f"the simulation broke down: {type(error).__name__}: {error}"
+        found = [[Difference("exception", message)]]
+    took_s = (time.monotonic() - began_s) / len(cases)
+    return [
+        CaseResult(case.name, case_differences, took_s)
+        for case, case_differences in zip(cases, found, strict=True)
+    ]
 
 
 def run_case(case: Case, testbed: SimulationTestbed, *, checks_log: bool = False) -> CaseResult:
     """Result of all submissions of a case in one workspace; the testbed is left unchanged."""
-    began_s = time.monotonic()
-    try:
-        with transaction.atomic():
-            case_differences = _differences(case, testbed, checks_log=checks_log)
-            transaction.set_rollback(True)
-    except Exception as error:
-        # Whatever is wrong with one case, the others are run.
-        log.exception("case_failed", case=case.name)
-        message = f"the simulation broke down: {type(error).__name__}: {error}"
-        case_differences = [Difference("exception", message)]
-    return CaseResult(case.name, case_differences, time.monotonic() - began_s)
+    (result,) = run_group([case], testbed, checks_log=checks_log)
+    return result
 
 
-def _differences(case: Case, testbed: SimulationTestbed, *, checks_log: bool) -> list[Difference]:
-    all_differences: list[Difference] = []
-    run = _CaseRun(case, testbed)
-    for number, submission in enumerate(case.submissions, start=1):
-        outcome = run.submit(submission)
-        new_differences = differences(
-            submission.expect, outcome, may_refuse_cycle=case.may_refuse_cycle
-        )
-        if checks_log and outcome.context is not None:
-            new_differences += _log_differences(outcome.context.dag_ids)
-        all_differences += [replace(each, submission=number) for each in new_differences]
-    return all_differences
+def _differences(
+    cases: Sequence[Case], testbed: SimulationTestbed, *, checks_log: bool
+) -> list[list[Difference]]:
+    """Differences of each case: all first submissions run side by side, then the second ones."""
+    runs = [_CaseRun(case, testbed) for case in cases]
+    found: list[list[Difference]] = [[] for _ in cases]
+    for at in range(max(len(case.submissions) for case in cases)):
+        in_turn = [index for index, case in enumerate(cases) if at < len(case.submissions)]
+        now = timezone.now()
+        begun = [runs[index].begin(cases[index].submissions[at], now) for index in in_turn]
+        outcomes = _outcomes(begun)
+        for index, outcome in zip(in_turn, outcomes, strict=True):
+            new = differences(
+                cases[index].submissions[at].expect,
+                outcome,
+                may_refuse_cycle=cases[index].may_refuse_cycle,
+            )
+            if checks_log and outcome.context is not None:
+                new += _log_differences(outcome.context.dag_ids)
+            found[index] += [replace(each, submission=at + 1) for each in new]
+    return found
+
+
+def _outcomes(begun: Sequence[Simulation | Outcome]) -> list[Outcome]:
+    """Outcomes of what has begun, in its order."""
+    simulations = [each for each in begun if isinstance(each, Simulation)]
+    ended = iter(run_side_by_side(simulations))
+    return [next(ended) if isinstance(each, Simulation) else each for each in begun]
 
 
 def _log_differences(dag_ids: Iterable[int]) -> list[Difference]:
@@ -98,8 +165,8 @@ class _CaseRun:
         self._workspace: Workspace | None = None
         self._stored: Mapping[str, bytes] = {}
 
-    def submit(self, submission: Submission) -> Outcome:
-        """Outcome of the next submission.
+    def begin(self, submission: Submission, now: datetime) -> Simulation | Outcome:
+        """Simulation of the next submission, or the outcome of its refusal.
 
         A faulty submit file is refused at submission here, but cases expect its fault when the node
         is submitted, as with DAGMan. Such files are therefore put in place after the submission.
@@ -109,20 +176,21 @@ class _CaseRun:
             self._files[DAG_NAME] = submission.dag
         dag_files = [DAG_NAME, *submission.options.extra_dags]
         files = complete_case_files(dag_files, self._files)
-        outcome = self._submit(submission, dag_files, files.contents)
-        faulty = {finding.file for finding in outcome.findings}
+        begun = self._submit(submission, dag_files, files.contents, now)
+        faulty = {each.file for each in begun.findings} if isinstance(begun, Outcome) else set()
         if faulty and faulty <= files.descriptions:
-            outcome = self._submit(submission, dag_files, files.contents, late=faulty)
-        return outcome
+            begun = self._submit(submission, dag_files, files.contents, now, late=faulty)
+        return begun
 
     def _submit(
         self,
         submission: Submission,
         dag_files: list[str],
         files: Mapping[str, bytes],
+        now: datetime,
         late: Collection[str] = (),
-    ) -> Outcome:
-        return simulate_submission(
+    ) -> Simulation | Outcome:
+        return begin_submission(
             RunRequest(
                 workspace=self._put_files(files, late),
                 owner=self._testbed.owner,
@@ -136,6 +204,7 @@ class _CaseRun:
             submission.behaviour,
             submission.options,
             self._testbed,
+            now=now,
             available_programs=SUPPLIED_PROGRAMS,
             late_files={path: files[path] for path in late},
         )

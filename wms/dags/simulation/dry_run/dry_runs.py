@@ -27,7 +27,8 @@ from wms.dags.simulation.dry_run.local_folder import LocalFolder, contents
 from wms.dags.simulation.dry_run.never_ran import NeverRan, failed_ancestors, reason_not_run
 from wms.dags.simulation.options import SimulationOptions, read_options
 from wms.dags.simulation.outcome import Outcome
-from wms.dags.simulation.simulator import TellProgress, simulate_submission
+from wms.dags.simulation.simulation import TellProgress
+from wms.dags.simulation.simulator import simulate_submission
 from wms.dags.simulation.site_offer import SiteOffer, read_site_offer, with_placeholders
 from wms.dags.simulation.testbed import create_testbed
 from wms.dags.states import COUNTED_KINDS, NodeKind
