@@ -29,8 +29,9 @@ _TOO_WIDE = "document.documentElement.scrollWidth - document.documentElement.cli
 #: Charts are drawn anew some time after the screen has become another.
 _CHARTS_FIT = """() => [...document.querySelectorAll("[data-chart-plot]")].every(
     (plot) => (plot.querySelector(".main-svg")?.clientWidth ?? 0) <= plot.clientWidth)"""
-#: What scripts draw.
-_DRAWN = "[data-chart-plot], canvas, svg[data-width]"
+#: What scripts draw, and what has a rule of its own for screens below 352 px (`account.css`).
+_PECULIAR = """() => ["[data-chart-plot], canvas, svg[data-width]", ".whole"].map(
+    (kind) => document.querySelector(kind) !== null)"""
 #: Exchange the part of a page that is refreshed; fulfilled when it stands there.
 REFRESH = """() => new Promise((resolve) => {
   const live = document.querySelector("#live");
@@ -41,50 +42,79 @@ REFRESH = """() => new Promise((resolve) => {
 _NOT_OURS = [[".selector .help-tooltip"]]
 _COLOUR_RULES = ("color-contrast", "link-in-text-block")
 _OF_COLOURS: dict[str, Any] = AXE | {"runOnly": {"type": "rule", "values": [*_COLOUR_RULES]}}
-_BUT_COLOURS: dict[str, Any] = AXE | {"rules": {rule: {"enabled": False} for rule in _COLOUR_RULES}}
+#: Of these, axe is told to read the texts alone that `_MARK_NEW` has marked.
+_FRESH_ALONE = """axe.configure({rules: [
+    {id: "color-contrast", selector: "[data-fresh]"},
+    {id: "link-in-text-block", selector: "a[href][data-fresh]"}]})"""
 #: Pages on which the menu and the dialog of keys are looked at too; they are the same everywhere.
 _WITH_FRAME = {"dashboard", "admin"}
-_FRAME = [[".rail"], ["#keys-dialog"]]
+_FRAME = (".rail", "#keys-dialog")
 #: Rows of a table are made alike.
-_MORE_OF_THE_SAME = [["tbody tr:nth-child(n+9)"]]
-#: Marks each text that looks like none before: by tags, classes and colours from the root to it.
-_MARK_NEW = """(seen) => {
-  const known = new Set(seen), fresh = [], looks = new Map([[null, 7]]);
+_MORE_OF_THE_SAME = "tbody tr:nth-child(n+9)"
+#: Marks the texts that look like none before in the present colour scheme, two of each look, and
+#: what has such a text and would be left out. What decides about a contrast makes up a look: font
+#: and decoration, the colours of its own and around it, grounds, opacities and layers from the root
+#: to it, and what axe treats apart: links, controls, drawings, single signs, what is switched off.
+#: What it passes over, as hidden from readers or not ours, is not marked.
+_MARK_NEW = """([known, leftOut]) => {
+  const scheme = matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
+  const seen = new Set(known[scheme]), fresh = new Map(), grounds = new Map([[null, 7]]);
   const mixed = (text, hash) => {
     let mix = hash;
     for (let at = 0; at < text.length; at += 1) mix = (31 * mix + text.charCodeAt(at)) | 0;
     return mix;
   };
-  const lookOf = (element) => {
-    if (!looks.has(element)) {
-      const style = getComputedStyle(element);
-      const own = [element.localName, element.getAttribute("class"), style.color,
-        style.backgroundColor, style.backgroundImage, style.opacity, style.fontSize,
-        style.fontWeight].join();
-      looks.set(element, mixed(own, lookOf(element.parentElement)));
+  const groundOf = (element) => {
+    if (!grounds.has(element)) {
+      const style = getComputedStyle(element), under = groundOf(element.parentElement);
+      const isPlain = style.backgroundColor === "rgba(0, 0, 0, 0)"
+        && style.backgroundImage === "none" && style.opacity === "1"
+        && ["static", "relative"].includes(style.position);
+      grounds.set(element, isPlain ? under : mixed([style.backgroundColor, style.backgroundImage,
+        style.opacity, style.position, element.getAttribute("class")].join(), under));
     }
-    return looks.get(element);
+    return grounds.get(element);
   };
-  const hasText = (element) => element.matches("input, select, textarea")
+  const lookOf = (element) => {
+    const style = getComputedStyle(element), around = getComputedStyle(element.parentElement);
+    const isOff = (element.control ?? element).closest(":disabled, [aria-disabled=true]") !== null;
+    const apart = element.matches("a, input, select, textarea, svg *") ? element.localName : "";
+    const isText = /[\\p{L}\\p{N}]/u.test(element.textContent)
+      && element.textContent.trim().length > 1;
+    return mixed([apart, style.color, style.fontSize, style.fontWeight, style.textDecorationLine,
+      style.textShadow, around.color, around.fontWeight, isOff, isText].join(), groundOf(element));
+  };
+  const passedOver = "[aria-hidden=true], [inert], option, .selector .help-tooltip";
+  const isControl = "select, textarea, input:not([type=hidden], [type=checkbox], [type=radio], "
+    + "[type=range], [type=color], [type=image])";
+  const hasText = (element) => element.matches(isControl)
     || [...element.childNodes].some((node) => node.nodeType === 3 && node.data.trim());
   for (const element of document.body.querySelectorAll("*")) {
-    if (!hasText(element) || known.has(lookOf(element))) continue;
-    known.add(lookOf(element));
-    fresh.push(lookOf(element));
+    if (!hasText(element) || element.closest(passedOver)
+      || !element.checkVisibility({visibilityProperty: true})) continue;
+    const look = lookOf(element), count = fresh.get(look) ?? 0;
+    if (seen.has(look) || count === 2) continue;
+    fresh.set(look, count + 1);
     element.setAttribute("data-fresh", "");
+    const part = leftOut.length ? element.closest(leftOut.join()) : null;
+    part?.setAttribute("data-kept", "");
+    part?.parentElement.closest(leftOut.join())?.setAttribute("data-kept", "");
   }
-  return fresh;
+  return [scheme, [...fresh.keys()], typeof axe !== "undefined"];
 }"""
-_UNMARK = """() =>
-  document.querySelectorAll("[data-fresh]").forEach((each) => each.removeAttribute("data-fresh"))"""
-_RUN = "async ([context, options]) => (await axe.run(context, options)).violations"
-#: The looks of texts whose colours were read, in this process.
-_seen: set[int] = set()
+_RUN = """async ([context, options]) => {
+  const found = await axe.run(context, options);
+  for (const mark of ["data-fresh", "data-kept"])
+    document.querySelectorAll(`[${mark}]`).forEach((each) => each.removeAttribute(mark));
+  return found.violations;
+}"""
+#: The looks of texts whose colours were read, in this process, by the colour scheme.
+_seen: dict[str, set[int]] = {"light": set(), "dark": set()}
 
 
 @cache
 def _axe() -> str:
-    return str(Axe().axe_script)
+    return f"{Axe().axe_script};{_FRESH_ALONE};"
 
 
 def bring_axe(page: Page) -> None:
@@ -95,51 +125,63 @@ def bring_axe(page: Page) -> None:
 def look(page: Page, name: str, *, pictures: Path | None = None) -> list[str]:
     """Wait until all is there, and return what is wrong at this width in both colour schemes.
 
-    Axe reads colours and what is told of each part, which do not depend on the width. To read the
-    colours takes most of its time, so each text is read once among those that look like it.
+    Axe reads colours and what is told of each part, which do not depend on the width, and of which
+    only colours depend on the scheme. To read them takes most of its time: each text is read once
+    in each scheme among those that look like it. The page stays in the scheme that came second,
+    with which the next one begins.
     """
     page.wait_for_function(IS_SETTLED)
-    if page.evaluate("typeof axe") == "undefined":
-        page.evaluate(_axe())
-    left_out = [*_NOT_OURS, *_MORE_OF_THE_SAME, *([] if name in _WITH_FRAME else _FRAME)]
-    faults = _violations(page, name, {"exclude": left_out}, _BUT_COLOURS)
-    page.emulate_media(color_scheme="light")
-    fresh = page.evaluate(_MARK_NEW, [*_seen])
-    _seen.update(fresh)
-    for scheme in ("light", "dark") if fresh else ():
-        page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
-        context = {"include": [["[data-fresh]"]], "exclude": _NOT_OURS}
-        faults += _violations(page, f"{name}-{scheme}", context, _OF_COLOURS)
-    page.evaluate(_UNMARK)
+    left_out = [_MORE_OF_THE_SAME, *(() if name in _WITH_FRAME else _FRAME)]
+    first, _ = _mark_new(page, left_out)
+    faults = _violations(page, f"{name}-{first}", left_out, AXE)
+    second = "light" if first == "dark" else "dark"
+    page.emulate_media(color_scheme=second)  # type: ignore[arg-type]
+    _, is_any_new = _mark_new(page, left_out)
+    if is_any_new:
+        faults += _violations(page, f"{name}-{second}", left_out, _OF_COLOURS)
     keep_pictures(page, name, pictures)
     return faults + too_wide(page, name)
 
 
-def _violations(
-    page: Page, name: str, context: dict[str, Any], options: dict[str, Any]
-) -> list[str]:
+def _mark_new(page: Page, left_out: list[str]) -> tuple[str, bool]:
+    """The colour scheme of the page, and whether anything looks new in it, which is marked."""
+    known = {scheme: [*looks] for scheme, looks in _seen.items()}
+    scheme, fresh, has_axe = page.evaluate(_MARK_NEW, [known, left_out])
+    if not has_axe:
+        page.evaluate(_axe())
+    _seen[scheme].update(fresh)
+    return scheme, bool(fresh)
+
+
+def _violations(page: Page, name: str, left_out: list[str], options: dict[str, Any]) -> list[str]:
+    excluded = [*_NOT_OURS, *([f"{part}:not([data-kept])"] for part in left_out)]
     return [
         f"{name}: {violation['id']}: {node['html'][:200]}: {node['failureSummary']}"
-        for violation in page.evaluate(_RUN, [context, options])
+        for violation in page.evaluate(_RUN, [{"exclude": excluded}, options])
         for node in violation["nodes"]
     ]
 
 
 def look_narrow(page: Page, name: str, *, pictures: Path | None = None) -> list[str]:
-    """What is wrong with the page, open already, on screens of 390 and of 320 px.
+    """What is wrong with the page, open already, on the narrowest screen, of 320 px.
 
-    The sheets fit all else to the screen, but what scripts draw they draw by the width that they
-    find when they begin: such a page is loaded once more.
+    The sheets fit all to the screen by rules that are the same from there to 390 px. What has
+    another one is looked at in that width too, and so is what scripts draw: they draw it by the
+    width that they find when they begin, so that such a page is loaded once more.
     """
-    page.set_viewport_size(NARROW)  # type: ignore[arg-type]
-    if page.locator(_DRAWN).count():
-        page.reload()
-        page.wait_for_function(IS_SETTLED)
-    page.wait_for_function(_CHARTS_FIT)
-    keep_pictures(page, name, pictures)
-    faults = too_wide(page, name)
+    faults = []
+    is_drawn, is_other = page.evaluate(_PECULIAR)
+    if is_drawn or is_other or pictures:
+        page.set_viewport_size(NARROW)  # type: ignore[arg-type]
+        if is_drawn:
+            page.reload()
+            page.wait_for_function(IS_SETTLED)
+            page.wait_for_function(_CHARTS_FIT)
+        keep_pictures(page, name, pictures)
+        faults += too_wide(page, name)
     page.set_viewport_size(NARROW | {"width": _NARROWEST})  # type: ignore[arg-type]
-    page.wait_for_function(_CHARTS_FIT)
+    if is_drawn:
+        page.wait_for_function(_CHARTS_FIT)
     return faults + too_wide(page, f"{name} at {_NARROWEST}")
 
 

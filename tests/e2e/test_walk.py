@@ -1,4 +1,7 @@
-"""Every page at all widths, light and dark, checked by axe; `--pictures` keeps it as it looks."""
+"""Every page, wide and narrow, light and dark, checked by axe; `--pictures` keeps it as it looks.
+
+`page_checks` says what is looked at once only among what looks alike.
+"""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ from redis.exceptions import LockNotOwnedError
 from portal.celery import app
 from portal.config.broker import PlainClient, Transport, refresh_binding, sweep_bindings
 from portal.config.redis_urls import broker_url
-from portal.embedded.temporary import TemporaryServers
+from portal.embedded.temporary import running_redis
 
 ROOT = Path(__file__).resolve().parents[2]
 _TAKES_AND_DIES = """
@@ -36,15 +36,15 @@ os.kill(os.getpid(), signal.SIGKILL)
 
 
 @pytest.fixture(scope="module")
-def servers() -> Iterator[TemporaryServers]:
-    """Servers of this test's own."""
-    with TemporaryServers() as found:
-        yield found
+def own_redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Address of a server of this module's own."""
+    with running_redis(tmp_path_factory.mktemp("broker") / "redis") as found:
+        yield found.server.url
 
 
 @pytest.fixture
-def client(servers: TemporaryServers) -> Iterator[PlainClient]:
-    with PlainClient.from_url(servers.redis_url) as found:
+def client(own_redis: str) -> Iterator[PlainClient]:
+    with PlainClient.from_url(own_redis) as found:
         yield found
 
 
@@ -83,10 +83,10 @@ def test_a_lock_is_released_by_who_holds_it_only(client: PlainClient) -> None:
 
 
 @pytest.mark.process
-def test_a_message_whose_receiver_died_is_given_to_another(servers: TemporaryServers) -> None:
+def test_a_message_whose_receiver_died_is_given_to_another(own_redis: str) -> None:
     queue = Queue("abandoned", Exchange("abandoned"), routing_key="abandoned")
     options = {"visibility_timeout": 0, "unacked_restore_throttle": 1}
-    url = broker_url(servers.redis_url)
+    url = broker_url(own_redis)
     with Connection(url, transport_options=options) as sender:
         sender.Producer().publish({"n": 1}, routing_key="abandoned", declare=[queue])
     # It takes the message and is killed: it says no good-bye.

@@ -37,24 +37,23 @@ def test_a_fragment_is_added_and_audited(alice: APIClient, dag: Dag) -> None:
     assert grown["facts"]["nodes"] == ["X"]
 
 
-@pytest.mark.parametrize(
-    ("body", "status"),
-    [
-        ({"text": FRAGMENT}, 400),
-        ({"reason": "more"}, 400),
-        ({"text": "", "reason": "more"}, 400),
-        ({"text": 5.5, "after": "A", "reason": "more"}, 400),
-        ({"text": FRAGMENT, "after": [1, None], "reason": "more"}, 400),
-        ({"text": FRAGMENT, "after": ["x"] * 101, "reason": "more"}, 400),
-        ({"text": FRAGMENT, "file": "../../x", "reason": "more"}, 400),
-        ({"text": FRAGMENT, "file": "", "reason": "more"}, 400),
-        ({"text": "JOB X\0 {\n}\n", "reason": "more"}, 400),
-    ],
+_HOSTILE: tuple[dict[str, Any], ...] = (
+    {"text": FRAGMENT},
+    {"reason": "more"},
+    {"text": "", "reason": "more"},
+    {"text": 5.5, "after": "A", "reason": "more"},
+    {"text": FRAGMENT, "after": [1, None], "reason": "more"},
+    {"text": FRAGMENT, "after": ["x"] * 101, "reason": "more"},
+    {"text": FRAGMENT, "file": "../../x", "reason": "more"},
+    {"text": FRAGMENT, "file": "", "reason": "more"},
+    {"text": "JOB X\0 {\n}\n", "reason": "more"},
 )
-def test_a_hostile_body_is_refused(
-    alice: APIClient, dag: Dag, body: dict[str, Any], status: int
-) -> None:
-    assert post(alice, dag, body).status_code == status
+
+
+def test_a_hostile_body_is_refused(alice: APIClient, dag: Dag) -> None:
+    answers = [post(alice, dag, body).status_code for body in _HOSTILE]
+
+    assert answers == [400] * len(_HOSTILE)
     assert not Growth.objects.exists()
 
 
