@@ -29,7 +29,7 @@ from tests.batch_systems.fixtures import (  # noqa: F401 - fixtures for all
     slurm,
     sshd,
 )
-from tests.emptying import empty_tables, flush_tables
+from tests.emptying import empty_tables, end_session, flush_tables, needs_reconnection
 from tests.markers import _no_process_unless_marked, mark, processes  # noqa: F401 - fixtures for all
 from tests.migrated import ensure_migrated
 from tests.s3.fixtures import bucket, s3  # noqa: F401 - fixtures for all
@@ -123,13 +123,24 @@ def django_db_modify_db_settings(django_db_modify_db_settings_parallel_suffix: N
         connection.settings_dict["TEST"]["TEMPLATE"] = ensure_migrated()
 
 
+@pytest.fixture(scope="session")
+def django_db_setup(django_db_setup: None) -> Iterator[None]:
+    """Leave the database before it is dropped."""
+    yield
+    end_session()
+
+
 @pytest.fixture(scope="session", autouse=True)
 def _quick_and_volatile() -> Iterator[None]:
     """Nothing is waited for that only outlives a crash of this host, or empties what is empty."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr("os.fsync", lambda fd: None)
-        empty = empty_tables if OWN_VARIABLE in os.environ else flush_tables
-        patched.setattr(TransactionTestCase, "_fixture_teardown", empty)
+        is_own = OWN_VARIABLE in os.environ
+        patched.setattr(
+            TransactionTestCase, "_fixture_teardown", empty_tables if is_own else flush_tables
+        )
+        if is_own:
+            patched.setattr(TransactionTestCase, "_should_reload_connections", needs_reconnection)
         yield
 
 
