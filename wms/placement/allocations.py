@@ -116,6 +116,12 @@ def allocate(request: PlacementRequest, storage: Storage, *, now: datetime) -> P
 
 
 @transaction.atomic
+def named_by(request: PlacementRequest, *, now: datetime) -> PlacementAllocation:
+    """The allocation that a request is to release. Raises NotFound."""
+    return find_allocation(request, now, is_at=lambda each: _is_named(each, request.host))
+
+
+@transaction.atomic
 def release(request: PlacementRequest, *, now: datetime) -> None:
     """Give the allocation back that the request names; its files stay. Raises NotFound."""
     found = find_allocation(request, now, is_at=lambda each: _is_named(each, request.host))

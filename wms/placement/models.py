@@ -202,6 +202,19 @@ class PlacementAllocation(models.Model):
     expires_at = models.DateTimeField()
     released_at = models.DateTimeField(null=True)
     created_at = models.DateTimeField(db_default=Now())
+    endpoint = models.TextField(
+        blank=True, db_default="", default="", help_text="Whose server keeps the space, too."
+    )
+    reservation = models.CharField(
+        max_length=255,
+        blank=True,
+        db_default="",
+        default="",
+        help_text="What that server calls it.",
+    )
+    returned_at = models.DateTimeField(
+        null=True, help_text="When that server was asked to give it back."
+    )
 
     class Meta:
         ordering = ["pk"]
@@ -226,6 +239,13 @@ class PlacementAllocation(models.Model):
                 fields=["storage", "expires_at"],
                 condition=models.Q(released_at=None),
                 name="placement_allocation_held",
+            ),
+            # What a server still keeps.
+            models.Index(
+                fields=["expires_at"],
+                condition=models.Q(released_at__isnull=False, returned_at=None)
+                & ~models.Q(reservation=""),
+                name="placement_allocation_kept",
             ),
         ]
 

@@ -23,7 +23,7 @@ from django.utils import timezone
 from wms.core.database.permanent_errors import PERMANENT_ERRORS, told
 from wms.core.errors import Conflict, PilotageError
 from wms.core.loops import wake
-from wms.placement import allocations, grants
+from wms.placement import allocations, grants, reservations
 from wms.placement import operations as services
 from wms.placement.addresses import scheme_of, with_scheme
 from wms.placement.catalogue.models import LogicalFile
@@ -68,6 +68,7 @@ class Superseded(Exception):
 def run_due() -> int:
     """Carry out attempts that are due, one after the other; the number of attempts."""
     conf, deadline, count, most = placement_conf(), time.monotonic() + TAKING_S, 0, 1
+    _give_back_released(conf)
     while granted := services.take_requests(timezone.now(), most=most):
         if count == 0:
             _wake_another()
@@ -81,6 +82,14 @@ def run_due() -> int:
             _wake_another()
             break
     return count
+
+
+def _give_back_released(conf: PlacementConf) -> None:
+    """Have servers give back what people, or the ends of DAGs, have released."""
+    for allocation in reservations.take_released(timezone.now()):
+        pulse = AttemptHeartbeat(conf.limit_s, lambda: True)
+        credential = partial(credential_for, allocation.owner_id)
+        reservations.return_released(allocation, conf, pulse=pulse, credential=credential)
 
 
 def _wake_another() -> None:
@@ -134,7 +143,7 @@ class Grant:
         """Carry out one attempt and write its end, or note it for when others are written."""
         kind = RequestKind(started.request.kind)
         if kind in (RequestKind.ALLOCATE, RequestKind.RELEASE):
-            _keep_space(started.request, started)
+            self._keep_space(started.request, started)
             return
         if started.resolved.refusal:
             _end(started, FAILED, started.resolved.refusal)
@@ -184,6 +193,46 @@ class Grant:
             kept=self._kept,
             folders=self._folders,
         )
+
+    def _keep_space(self, request: PlacementRequest, started: Started) -> None:
+        """Allocate or release space; what was done counts only with the end of the attempt.
+
+        Where a program reserves space of the storage's server, it is asked before.
+        """
+        try:
+            if request.kind == RequestKind.ALLOCATE:
+                self._allocate(request, started)
+            else:
+                self._release(request, started)
+        except Superseded:
+            log.info("placement_superseded", request=started.request_id, attempt=started.number)
+        except ModuleFailed as error:
+            _end(started, error.exit_code, error.message)
+        except (PilotageError, OSError) as error:
+            _end(started, FAILED, str(error))
+
+    def _allocate(self, request: PlacementRequest, started: Started) -> None:
+        storage = storage_for_space(request.host)
+        task = self._task(started)
+        kept = reservations.reserve(request, storage, task)
+        try:
+            with transaction.atomic():
+                made = allocations.allocate(request, storage, now=timezone.now())
+                reservations.note(made, kept)
+                if not _end(started, 0):
+                    raise Superseded
+        except BaseException:
+            reservations.give_up(kept, task)
+            raise
+
+    def _release(self, request: PlacementRequest, started: Started) -> None:
+        reservations.give_back(
+            allocations.named_by(request, now=timezone.now()), self._task(started)
+        )
+        with transaction.atomic():
+            allocations.release(request, now=timezone.now())
+            if not _end(started, 0):
+                raise Superseded
 
     def _succeeded(self, success: grants.Success) -> None:
         started, placed = success.started, success.result
@@ -287,23 +336,6 @@ class AttemptHeartbeat:
 def run_attempt(started: Started, conf: PlacementConf) -> None:
     """Carry out one attempt and write its end."""
     Grant([started], conf).run()
-
-
-def _keep_space(request: PlacementRequest, started: Started) -> None:
-    """Allocate or release space; what was done counts only with the end of the attempt."""
-    now = timezone.now()
-    try:
-        with transaction.atomic():
-            if request.kind == RequestKind.ALLOCATE:
-                allocations.allocate(request, storage_for_space(request.host), now=now)
-            else:
-                allocations.release(request, now=now)
-            if not _end(started, 0):
-                raise Superseded
-    except Superseded:
-        log.info("placement_superseded", request=started.request_id, attempt=started.number)
-    except PilotageError as error:
-        _end(started, FAILED, str(error))
 
 
 def _checksums(request: PlacementRequest, file: LogicalFile | None) -> Checksums:

@@ -12,6 +12,7 @@ from wms.placement import operations as services
 from wms.placement import runner
 from wms.placement.allocations import expire_allocations
 from wms.placement.conf import placement_conf
+from wms.placement.reservations import unreturned
 from wms.placement.submission import PLACEMENT_TASK
 
 #: Time after which the process of an attempt that hangs on a file server is ended.
@@ -26,7 +27,7 @@ def _sweep(now: datetime) -> loops.CycleReport:
     lost = services.end_lost_attempts(now)
     expired = expire_allocations(now)
     due = len(services.due_requests(now))
-    if due:
+    if due or unreturned(now).exists():
         loops.wake(PLACEMENT_TASK)
     soon = services.due_requests(now + timedelta(seconds=SOON_S))
     return {"lost": len(lost), "expired": expired, "due": due, "soon": len(soon)}

@@ -29,14 +29,16 @@ def let_in(sshd: Sshd, alice, pool: Path, configure, settings, tmp_path: Path):
     known_hosts.write_text("")
     configure(KNOWN_HOSTS=str(known_hosts), ROOTS=[str(pool)], ALLOWED=["127.0.0.0/8"])
 
-    def make(port: int = 0, *, key: Path | None = None, is_known: bool = True) -> str:
+    def make(
+        port: int = 0, *, key: Path | None = None, is_known: bool = True, scheme: str = "sftp"
+    ) -> str:
         port = port or sshd.port
         if is_known:
             host_key = " ".join((sshd.folder / "host.pub").read_text().split()[:2])
             with known_hosts.open("a") as file:
                 file.write(f"[127.0.0.1]:{port} {host_key}\n")
         secret = (key or sshd.folder / "client").read_text()
-        url = f"sftp://127.0.0.1:{port}"
+        url = f"{scheme}://127.0.0.1:{port}"
         new = NewCredential(url, user=sshd.user, key=secret)
         set_credential(new, owner=alice, actor=Actor.person(alice), reason="new disk")
         return f"{url}{tmp_path}"
@@ -44,10 +46,12 @@ def let_in(sshd: Sshd, alice, pool: Path, configure, settings, tmp_path: Path):
     return make
 
 
-def test_a_file_goes_out_by_sftp_comes_back_and_is_removed(
-    transfer, submitted, let_in, tmp_path: Path
+# OpenSSH's scp speaks SFTP itself since its version 9.0.
+@pytest.mark.parametrize("scheme", ["sftp", "scp"])
+def test_a_file_goes_out_by_ssh_comes_back_and_is_removed(
+    transfer, submitted, let_in, tmp_path: Path, scheme: str
 ) -> None:
-    at = let_in()
+    at = let_in(scheme=scheme)
     went = transfer("file:x", f"{at}/a/b/y", x=X)
     again = transfer("file:x", f"{at}/a/b/y", x=X[::-1])
     came = transfer(f"{at}/a/b/y", "file:in/", f"size = {len(X)}")
@@ -75,9 +79,13 @@ def test_a_host_whose_key_is_not_known_gets_no_login(transfer, let_in, sshd: Ssh
     assert "PILOTAGE_PLACEMENT_KNOWN_HOSTS" in attempt.message
 
 
-def test_a_key_that_is_refused_is_told_without_it(transfer, let_in, tmp_path: Path) -> None:
+@pytest.mark.parametrize("scheme", ["sftp", "scp"])
+def test_a_key_that_is_refused_is_told_without_it(
+    transfer, let_in, tmp_path: Path, scheme: str
+) -> None:
     make_key(tmp_path / "other")
-    attempt = last_attempt(transfer(f"{let_in(key=tmp_path / 'other')}/x", "file:x"))
+    at = let_in(key=tmp_path / "other", scheme=scheme)
+    attempt = last_attempt(transfer(f"{at}/x", "file:x"))
 
     assert attempt.exit_code == 1
     assert "refuses the key of" in attempt.message

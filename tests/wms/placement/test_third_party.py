@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import zlib
+from datetime import timedelta
 
 import pytest
 
@@ -159,29 +160,41 @@ def shown(alice, transfer, pool, tmp_path, monkeypatch, settings):
     certificate = make_certificate(tmp_path)
     monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
 
-    def make(*, makes_macaroons: bool, **given: str):
+    def make(*, makes_macaroons: bool, is_sent: bool = False, **given: str):
         tls = server_side(certificate)
         with copying_server(tls) as first, copying_server(tls) as second:
-            first.files["/x"], first.makes_macaroons = X, makes_macaroons
+            first.makes_macaroons = makes_macaroons
             first.tokens.add("mine")
             first.password = "alice:secret"
-            second.pushes = first.pushes = False
-            at = f"davs://127.0.0.1:{first.port}"
+            second.pushes, first.pushes, first.pulls = is_sent, False, False
+            at, other = (f"davs://127.0.0.1:{each.port}" for each in (first, second))
             new = NewCredential(at, **given)
             set_credential(new, owner=alice, actor=Actor.person(alice), reason="new")
-            done = transfer(f"{at}/x", f"davs://127.0.0.1:{second.port}/y")
+            source, target = (other, at) if is_sent else (at, other)
+            (second if is_sent else first).files["/x"] = X
+            done = transfer(f"{source}/x", f"{target}/y")
         return first, second, last_attempt(done)
 
     return make
 
 
-def test_the_other_end_is_shown_a_macaroon_for_this_file_and_not_the_token(shown):
-    first, second, attempt = shown(makes_macaroons=True, token="mine")
+@pytest.mark.parametrize(
+    "given", [{"token": "mine"}, {"user": "alice", "password": "secret"}], ids=["token", "password"]
+)
+@pytest.mark.parametrize("is_sent", [False, True], ids=["fetched", "sent"])
+def test_the_other_end_is_shown_a_macaroon_for_this_file_and_nothing_else(shown, given, is_sent):
+    first, second, attempt = shown(makes_macaroons=True, is_sent=is_sent, **given)
 
-    assert second.files == {"/y": X}, attempt.message
-    assert "fetched" in attempt.note
+    [(path, activity, ends_at)] = first.macaroons.values()
+    assert (attempt.exit_code, attempt.size_bytes) == (0, len(X)), attempt.message
+    assert attempt.note.endswith("sent by the source" if is_sent else "fetched by the destination")
+    assert (first if is_sent else second).files["/y"] == X
+    # What did the copy has seen neither password nor token.
     assert second.shown == ["Bearer macaroon-0"]
-    assert first.caveats == [("/x", "activity:DOWNLOAD")]
+    assert activity == ("UPLOAD" if is_sent else "DOWNLOAD")
+    assert (path == "/x") is not is_sent
+    assert path.endswith(".part") is is_sent
+    assert ends_at - attempt.started_at < timedelta(minutes=12)
 
 
 def test_without_macaroons_the_other_end_is_shown_the_token(shown):

@@ -7,10 +7,12 @@ it went in one of `-outfile`; an old one is given both as arguments.
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import partial
+from math import inf
 from pathlib import Path
 from threading import Lock
 from typing import Any, Final
@@ -29,6 +31,7 @@ from wms.placement.modules.protocol import (
 from wms.placement.modules.streaming import Reader, Reading, Source, Writer
 from wms.placement.modules.workplaces import (
     CONDOR_SERVICE,
+    OURS,
     TransferPlace,
     first_line,
     plain_name,
@@ -39,7 +42,7 @@ from wms.placement.modules.workplaces import (
 _OWN: Final = frozenset({"file", "lfn"})
 _ASKING: Final = ProgramLimits(wall_s=20, stall_s=20, file_bytes=2**20, output_bytes=64 * 1024)
 _RESULT_BYTES: Final = 256 * 1024
-_IN, _OUT = "pilotage-in.ads", "pilotage-out.ads"
+_IN, _OUT = f"{OURS}in.ads", f"{OURS}out.ads"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +68,11 @@ class Plugins:
     unusable: Mapping[str, str]
 
 
-#: What plugins told, while their files stay as they were.
-_asked: dict[tuple[str, int, int, int], Plugin] = {}
+#: What plugins told, while their files stay as they were, and until when it counts.
+_asked: dict[tuple[str, int, int, int], tuple[Plugin, float]] = {}
 _asking = Lock()
+#: One that could not be asked is asked again after so long.
+_AGAIN_S: Final = 60.0
 
 
 def find_plugins(listed: Sequence[tuple[str, Path]]) -> Plugins:
@@ -99,9 +104,11 @@ def _told(path: Path) -> Plugin:
         return Plugin(path, fault=f"cannot be read: {error.strerror}")
     key = (str(path), status.st_mtime_ns, status.st_size, status.st_ino)
     with _asking:
-        if key not in _asked:
-            _asked[key] = _asked_now(path)
-        return _asked[key]
+        plugin, until_s = _asked.get(key, (None, 0.0))
+        if plugin is None or time.monotonic() > until_s:
+            plugin = _asked_now(path)
+            _asked[key] = plugin, time.monotonic() + (_AGAIN_S if plugin.fault else inf)
+        return plugin
 
 
 def _asked_now(path: Path) -> Plugin:

@@ -11,6 +11,7 @@ import os
 import posixpath
 import re
 import stat
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -26,7 +27,7 @@ from wms.placement.modules.workplaces import plain_name, transfer_place
 
 _NAME: Final = re.compile(
     rf"stork\.(transfer)\.({SCHEME.pattern})-({SCHEME.pattern})"
-    rf"|stork\.(stage|remove)\.({SCHEME.pattern})"
+    rf"|stork\.(stage|remove|reserve|release)\.({SCHEME.pattern})"
 )
 _FILE: Final = "file"
 
@@ -41,34 +42,58 @@ class Programs:
     direct: Mapping[tuple[str, str], Worker]
     stagers: Mapping[str, Worker]
     removers: Mapping[str, Worker]
+    #: Paths of those that reserve and release space.
+    reservers: Mapping[str, Path]
+    releasers: Mapping[str, Path]
     unusable: Mapping[str, str]
 
 
 def find_programs(folder: Path | None) -> Programs:
     """The programs in a folder, now."""
-    readers: dict[str, Reader] = {}
-    writers: dict[str, Writer] = {}
-    direct: dict[tuple[str, str], Worker] = {}
-    works: dict[str, dict[str, Worker]] = {"stage": {}, "remove": {}}
     unusable: dict[str, str] = {}
+    named = list(_named(folder, unusable))
+    transfers = {(each[2], each[3]): path for each, path in named if each[1]}
+    works: dict[str, dict[str, Path]] = defaultdict(dict)
+    for each, path in named:
+        if each[4]:
+            works[each[4]][each[5]] = path
+    return Programs(
+        readers={
+            source: partial(_opened, path)
+            for (source, target), path in transfers.items()
+            if target == _FILE
+        },
+        writers={
+            target: partial(_written, path)
+            for (source, target), path in transfers.items()
+            if source == _FILE
+        },
+        direct={
+            pair: partial(_transferred, path)
+            for pair, path in transfers.items()
+            if _FILE not in pair
+        },
+        stagers={scheme: partial(_worked, path) for scheme, path in works["stage"].items()},
+        removers={scheme: partial(_worked, path) for scheme, path in works["remove"].items()},
+        reservers=works["reserve"],
+        releasers=works["release"],
+        unusable=unusable,
+    )
+
+
+def _named(folder: Path | None, unusable: dict[str, str]) -> Iterator[tuple[re.Match[str], Path]]:
+    """The programs that can be run, with the parts of their names; the others are noted."""
     for path in _files(folder, unusable):
-        named = _NAME.fullmatch(path.name)
-        if named is None:
+        found = _NAME.fullmatch(path.name)
+        if found is None:
             continue
         why = _fault_of(path)
+        if (found[2], found[3]) == (_FILE, _FILE):
+            why = "is of no use: the portal itself copies files of this host"
         if why:
             unusable[path.name] = f"{path.name} {why}"
-        elif not named[1]:
-            works[named[4]][named[5]] = partial(_worked, path)
-        elif (named[2], named[3]) == (_FILE, _FILE):
-            unusable[path.name] = f"{path.name} is of no use: files of this host are copied by it"
-        elif named[3] == _FILE:
-            readers[named[2]] = partial(_opened, path)
-        elif named[2] == _FILE:
-            writers[named[3]] = partial(_written, path)
         else:
-            direct[named[2], named[3]] = partial(_transferred, path)
-    return Programs(readers, writers, direct, works["stage"], works["remove"], unusable)
+            yield found, path
 
 
 def _files(folder: Path | None, unusable: dict[str, str]) -> list[Path]:

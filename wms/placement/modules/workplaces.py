@@ -42,6 +42,8 @@ CREDENTIALS: Final = "PILOTAGE_CREDENTIALS"
 _CREDENTIALS_FOLDER: Final = "credentials"
 #: What HTCondor calls the service whose token a plugin is given.
 CONDOR_SERVICE: Final = "pilotage"
+#: Names of other files in the workplace begin so.
+OURS: Final = "pilotage-"
 _OUTPUT_BYTES: Final = 64 * 1024
 _MESSAGE_CHARACTERS: Final = 500
 #: The heartbeat of the attempt ends it at its limit; this one is for when it does not beat.
@@ -176,7 +178,8 @@ def transfer_place(
 
 def plain_name(name: str) -> str:
     """The name of a file in the workplace, of which nothing has to be quoted."""
-    return name if _PLAIN_NAME.fullmatch(name) and name != _CREDENTIALS_FOLDER else "file"
+    is_ours = name == _CREDENTIALS_FOLDER or name.startswith(OURS)
+    return name if _PLAIN_NAME.fullmatch(name) and not is_ours else "file"
 
 
 def _require_public(task: TransferTask, url: str) -> None:

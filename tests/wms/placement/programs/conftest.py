@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
 import pytest
 from django.conf import settings as django_settings
 
 from tests.wms.dags.scripts.conftest import first_uid
+from wms.dags.scripts.transfer_programs import fenced_workplace
 from wms.dags.scripts.trees import remove_tree
+from wms.placement.modules.fenced import Program, ProgramEnd, ProgramLimits, register_workplaces
 
 
 @pytest.fixture
@@ -46,3 +50,40 @@ def program(fenced: Path, configure: Callable[..., None], pool: Path) -> Callabl
         return path
 
     return make
+
+
+class ScriptedPlace:
+    """Workplace without a fence, where a function of the test stands for every program."""
+
+    def __init__(self, folder: Path, run: Callable[[Program, Path], ProgramEnd]) -> None:
+        self.folder, self.root, self._run = folder, str(folder), run
+
+    def open_file(self, name: str) -> BinaryIO:
+        return (self.folder / name).open("rb")
+
+    def run(self, program: Program, limits: ProgramLimits, *, heartbeat: object) -> ProgramEnd:
+        return self._run(program, self.folder)
+
+
+@pytest.fixture
+def scripted(
+    tmp_path: Path, configure: Callable[..., None], pool: Path
+) -> Iterator[Callable[..., None]]:
+    """Have a function stand for programs: one from `web:`, and a plugin for `keep:`."""
+    folder = tmp_path / "modules"
+    folder.mkdir()
+    for name in ("stork.transfer.web-file", "plugin"):
+        (folder / name).write_text("")
+        (folder / name).chmod(0o755)
+    configure(MODULES=str(folder), PLUGINS=[str(folder / "plugin")])
+
+    def use(run: Callable[[Program, Path], ProgramEnd]) -> None:
+        @contextmanager
+        def make(readable: Sequence[str], has_network: bool) -> Iterator[ScriptedPlace]:
+            place = Path(tempfile.mkdtemp(dir=tmp_path))
+            yield ScriptedPlace(place, run)
+
+        register_workplaces(make)
+
+    yield use
+    register_workplaces(fenced_workplace)

@@ -23,7 +23,6 @@ pytestmark = [pytest.mark.django_db, pytest.mark.process]
 X = random.Random(6).randbytes(100_000)
 SHA = hashlib.sha256(X).hexdigest()
 
-#: It keeps what it is given beside itself, and counts how often it is asked.
 MANY = """
 if [ "$1" = -classad ]; then
     printf 'MultipleFileSupport = true\\nSupportedMethods = "keep,file"\\n'
@@ -108,42 +107,3 @@ def test_a_plugin_is_asked_once_and_serves_what_it_tells(transfer, plugin):
     assert "bytes of a file that has 100000" in went.message
     os.utime(path)
     assert {"kept", "keep"} & found_modules().readers.keys() == {"kept"}
-
-
-@pytest.mark.parametrize(
-    ("text", "told"),
-    [
-        ('echo "[ TransferSuccess = false; TransferError = \\"no disk\\" ]" >"$4"', "no disk"),
-        ('echo "[ TransferError = \\"no disk\\" ]" >"$4"; exit 1', "no disk"),
-        ("echo nonsense >$4", "did not tell"),
-        ("exit 0", "did not tell"),
-        ("exit 7", "exit code 7"),
-    ],
-)
-def test_a_plugin_that_does_not_tell_of_a_success_fails(transfer, plugin, text, told):
-    plugin(MANY % text)
-
-    attempt = last_attempt(transfer("keep://127.0.0.1/x", "file:x"))
-
-    assert attempt.exit_code != 0
-    assert told in attempt.message
-
-
-def test_an_old_plugin_is_given_source_and_destination(transfer, plugin):
-    plugin(
-        'if [ "$1" = -classad ]; then echo \'SupportedMethods = "keep"\'; else echo "$1" >"$2"; fi'
-    )
-
-    came = transfer("keep://127.0.0.1/x", "file:x")
-
-    assert placed(came, "x") == b"keep://127.0.0.1/x\n", came.state_reason
-
-
-@pytest.mark.parametrize("text", ["exit 3", "echo '[ nonsense'", "echo 'SupportedMethods = \"\"'"])
-def test_a_plugin_that_tells_nothing_is_told_where_its_scheme_is_missed(transfer, plugin, text):
-    path = plugin(text, "keep")
-
-    modules = found_modules()
-
-    assert "keep" not in modules.readers
-    assert str(path) in modules.unusable

@@ -1,4 +1,8 @@
-"""WebDAV server that copies from and to other servers when it is asked to (HTTP-TPC)."""
+"""WebDAV server that copies from and to other servers when it is asked to (HTTP-TPC).
+
+It makes macaroons as dCache's documents describe the request for them, and stands in for such a
+server: what it hands out is a word, whose caveats it keeps and enforces at each use.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +10,13 @@ import base64
 import hashlib
 import http.client
 import json
+import re
 import ssl
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from typing import Literal
 from urllib.parse import urlsplit
 
@@ -34,14 +40,25 @@ class CopyingServer(HttpServer):
     silence: Literal["waits", "breaks off", "begins", ""] = ""
     #: One byte that it fetches or sends is another.
     spoils: bool = False
-    #: Of macaroons: what they are for.
-    caveats: list[tuple[str, str]] = field(default_factory=list)
+    #: Of macaroons, by their words: path, activity and end.
+    macaroons: dict[str, tuple[str, str, datetime]] = field(default_factory=dict)
     #: What it was given for other servers.
     shown: list[str] = field(default_factory=list)
 
 
+_ACTIVITIES = {"GET": "DOWNLOAD", "HEAD": "DOWNLOAD", "PUT": "UPLOAD"}
+
+
 class _Copying(Handler):
     site: CopyingServer
+
+    def _lets_in(self, shown: str) -> bool:
+        macaroon = self.site.macaroons.get(shown.removeprefix("Bearer "))
+        if macaroon is None:
+            return super()._lets_in(shown)
+        path, activity, ends_at = macaroon
+        is_for_this = (path, activity) == (self.path, _ACTIVITIES.get(self.command))
+        return is_for_this and datetime.now(UTC) < ends_at
 
     def do_HEAD(self) -> None:
         if not self.begin():
@@ -70,12 +87,15 @@ class _Copying(Handler):
         if not self.begin():
             return
         order = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        if not self.site.makes_macaroons:
+        kind = self.headers["Content-Type"]
+        if not self.site.makes_macaroons or kind != "application/macaroon-request":
             self.answer(405)
             return
-        macaroon = f"macaroon-{len(self.site.caveats)}"
-        self.site.caveats.append((self.path, *order["caveats"]))
-        self.site.tokens.add(macaroon)
+        [caveat] = order["caveats"]
+        [seconds] = re.fullmatch(r"PT(\d+)S", order["validity"]).groups()
+        macaroon = f"macaroon-{len(self.site.macaroons)}"
+        ends_at = datetime.now(UTC) + timedelta(seconds=int(seconds))
+        self.site.macaroons[macaroon] = (self.path, caveat.removeprefix("activity:"), ends_at)
         body = json.dumps({"macaroon": macaroon}).encode()
         self.answer(200, {"Content-Type": "application/json"}, len(body))
         self.wfile.write(body)

@@ -1,0 +1,97 @@
+"""Space that a storage's server keeps itself: reserved and released by programs."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+
+from tests.factories import SYSTEM
+from tests.wms.placement.conftest import last_attempt
+from tests.wms.placement.servers.http import http_server
+from wms.core.actors import Actor
+from wms.placement import runner
+from wms.placement.models import PlacementAllocation
+from wms.placement.space import release_allocations
+from wms.placement.storages.services import StorageSpec, create_storage
+
+pytestmark = [pytest.mark.django_db, pytest.mark.process]
+
+ALLOCATE = (
+    '[dap_type = "allocate"; dest_host = "nest"; size = "1KB"; duration = "2 min"; '
+    "allocation_id = 1]"
+)
+RELEASE = '[dap_type = "release"; dest_host = "nest"; allocation_id = 1]'
+#: They keep a name, and what they were asked for, at a server of HTTP.
+RESERVE = 'curl -fsS -X PUT -d "$1 $3 $4" "http${PILOTAGE_ENDPOINT#web}lot7" && echo lot7 >"$2"'
+GIVE_BACK = 'exec curl -fsS -X DELETE "http${PILOTAGE_ENDPOINT#web}$2"'
+
+
+@pytest.fixture
+def site(program):
+    """A server, a storage there, and what reserves and releases its space."""
+    program("stork.transfer.web-file", "exit 1")
+    program("stork.transfer.file-web", "exit 1")
+    program("stork.reserve.web", RESERVE)
+    program("stork.release.web", GIVE_BACK)
+    with http_server() as running:
+        endpoint = f"web://127.0.0.1:{running.port}/"
+        create_storage(StorageSpec("nest", [endpoint], space_bytes=2**20), actor=SYSTEM)
+        yield running
+
+
+def test_space_is_reserved_and_released_at_the_server(submitted, site):
+    made = submitted(ALLOCATE)
+    kept, row = dict(site.files), PlacementAllocation.objects.get()
+    released = submitted(RELEASE)
+
+    assert (made.state, released.state) == ("completed", "completed"), made.state_reason
+    assert kept == {"/lot7": b"127.0.0.1 1024 120"}
+    assert row.reservation == "lot7"
+    assert site.files == {}
+    row.refresh_from_db()
+    assert None not in (row.released_at, row.returned_at)
+
+
+def test_what_people_release_is_given_back_by_the_service(alice, submitted, site):
+    submitted(ALLOCATE)
+    ids = list(PlacementAllocation.objects.values_list("pk", flat=True))
+    release_allocations(ids, actor=Actor.person(alice), reason="not needed")
+
+    runner.run_due()
+
+    assert site.files == {}
+    assert PlacementAllocation.objects.get().returned_at is not None
+
+
+def test_a_server_without_room_lets_the_attempt_fail_and_nothing_is_kept(submitted, program, site):
+    program("stork.reserve.web", "echo no room; exit 28")
+
+    attempt = last_attempt(submitted(ALLOCATE))
+
+    assert attempt.exit_code == 28
+    assert "no room" in attempt.message
+    assert not PlacementAllocation.objects.exists()
+
+
+def test_what_no_allocation_comes_of_is_given_back_at_once(alice, submitted, site):
+    PlacementAllocation.objects.create(
+        owner=alice, name="1", host="elsewhere", size_bytes=1,
+        expires_at=timezone.now() + timedelta(days=1),
+    )  # fmt: skip
+
+    attempt = last_attempt(submitted(ALLOCATE))
+
+    assert attempt.exit_code == 1
+    assert [each[0] for each in site.requests] == ["PUT", "DELETE"]
+
+
+def test_a_release_that_the_server_refuses_is_tried_again(submitted, program, site):
+    submitted(ALLOCATE)
+    program("stork.release.web", "echo later; exit 5")
+
+    request = submitted(RELEASE)
+
+    assert (request.state, last_attempt(request).exit_code) == ("rescheduled", 5)
+    assert PlacementAllocation.objects.get().released_at is None
