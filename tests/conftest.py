@@ -45,7 +45,7 @@ BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-c
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Options: conformance cases of another file, longer loads, pictures that are kept."""
+    """Options: conformance cases of another file, longer loads, all pairs, kept pictures."""
     parser.addoption(
         "--pressure-cases",
         metavar="FILE",
@@ -56,6 +56,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     parser.addoption(
         "--engine-seconds", type=int, default=20, help="how long engines are killed and cut off"
+    )
+    parser.addoption(
+        "--every-pair",
+        metavar="MIB",
+        type=int,
+        nargs="?",
+        const=64,
+        help="every proof of transfers with every pair of protocols; files of 64 MiB, or so many",
     )
     parser.addoption(
         "--pictures", action="store_true", help="keep what pages look like in var/screenshots"
