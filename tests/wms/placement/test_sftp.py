@@ -87,16 +87,6 @@ def test_a_server_that_is_away_is_told_and_one_without_a_key_is_not_asked(
     assert "no key is stored" in keyless.message
 
 
-def test_an_address_that_is_not_public_is_not_connected_to(transfer, let_in, configure) -> None:
-    at = let_in()
-    configure(ALLOWED=[])
-
-    attempt = last_attempt(transfer(f"{at}/x".replace("127.0.0.1", "localhost"), "file:x"))
-
-    assert attempt.exit_code == 1
-    assert "no key is stored" in attempt.message or "public address" in attempt.message
-
-
 @pytest.mark.parametrize(
     ("given", "field"),
     [

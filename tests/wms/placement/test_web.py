@@ -113,16 +113,6 @@ def test_an_address_that_is_not_public_is_refused_at_submission(url):
     assert "no public address" in fault.message
 
 
-def test_a_name_that_leads_to_a_private_address_is_not_called(transfer, configure, site):
-    configure(ALLOWED=[])
-    site.files["/x"] = X
-
-    request = transfer(f"http://localhost:{site.port}/x", "file:x")
-
-    assert "is not at a public address" in request.state_reason
-    assert site.requests == []
-
-
 def test_a_redirect_is_followed_and_its_target_checked_as_well(transfer, configure, pool, site):
     site.files["/x"] = X
     site.redirects = {"/near": site.url("/x"), "/far": "http://127.0.0.2:9/x", "/loop": "/loop"}
