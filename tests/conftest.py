@@ -46,7 +46,7 @@ BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-c
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Options: other conformance cases or all of them, longer loads, pictures that are kept."""
+    """Options: other conformance cases or all of them, longer loads, all pairs, kept pictures."""
     parser.addoption(
         "--pressure-cases",
         metavar="FILE",
@@ -62,6 +62,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--every-extension",
         action="store_true",
         help="every case of the extensions with a killed engine, and each in drawn orders of ends",
+    )
+    parser.addoption(
+        "--every-pair",
+        metavar="MIB",
+        type=int,
+        nargs="?",
+        const=64,
+        help="every proof of transfers with every pair of protocols; files of 64 MiB, or so many",
     )
     parser.addoption(
         "--pictures", action="store_true", help="keep what pages look like in var/screenshots"

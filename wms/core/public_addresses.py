@@ -7,6 +7,7 @@ address: a name that resolves otherwise a moment later gains nothing.
 from __future__ import annotations
 
 import ipaddress
+import re
 import socket
 from collections.abc import Iterable, Sequence
 
@@ -15,6 +16,10 @@ import structlog
 from wms.core.special_networks import Network, effective_address, is_special
 
 log = structlog.get_logger(__name__)
+
+
+#: Numbers of the forms that `inet_aton` reads: decimal, octal and hexadecimal ones, one to four.
+_NUMBERS = re.compile(r"(?:0x[0-9a-f]+|[0-9]+)(?:\.(?:0x[0-9a-f]+|[0-9]+)){0,3}", re.IGNORECASE)
 
 
 class NotPublic(Exception):
@@ -47,12 +52,25 @@ def public_addresses(host: str, port: int, *, allowed: Iterable[str]) -> Sequenc
 
 
 def is_refused(host: str, *, allowed: Iterable[str]) -> bool:
-    """Whether a host that is an address, and not a name, is one that must not be called."""
+    """Whether a host that is an address, and not a name, is one that must not be called.
+
+    As the system takes it for one: `127.1`, `0x7f.0.0.1` and `2130706433` are the loopback address.
+    """
     names, networks = _allowed(allowed)
     try:
-        return host not in names and not _is_public(host, networks)
+        return host not in names and not _is_public(_as_system(host), networks)
     except ValueError:
         return False
+
+
+def _as_system(host: str) -> str:
+    """The address that a text stands for which the system reads as numbers; else the text."""
+    if _NUMBERS.fullmatch(host) is None:
+        return host
+    try:
+        return socket.inet_ntoa(socket.inet_aton(host))
+    except OSError:
+        return host
 
 
 def _is_public(text: str, networks: Iterable[Network]) -> bool:

@@ -84,6 +84,16 @@ def has_allocation(request: PlacementRequest, now: datetime) -> bool:
     return named.exists()
 
 
+def own_allocations(owner_id: int, names: Collection[str], now: datetime) -> set[str]:
+    """Those of these names that allocations of the owner have which are of no DAG, or will have."""
+    live = live_allocations(now).filter(workspace=None, owner_id=owner_id, name__in=names)
+    found = set(live.values_list("name", flat=True))
+    making = PlacementRequest.objects.filter(
+        kind=RequestKind.ALLOCATE, allocation_name__in=names, owner=owner_id, topic=""
+    ).exclude(state__in=TERMINAL)
+    return found | set(making.values_list("allocation_name", flat=True))
+
+
 @transaction.atomic
 def allocate(request: PlacementRequest, storage: Storage, *, now: datetime) -> PlacementAllocation:
     """Take space of a storage.

@@ -189,6 +189,7 @@ class Grant:
             hold=partial(_hold, request, started),
             credential=self._credential,
             is_last=started.number >= request.max_attempts,
+            attempt_number=started.number,
             needs_sha256=is_logical(request.destination_url),
             kept=self._kept,
             folders=self._folders,

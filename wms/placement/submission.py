@@ -167,8 +167,13 @@ def _faults_of_space(
         if spec.allocation not in known:
             known[spec.allocation] = has_allocation(request, now) or is_promised(request)
         if not known[spec.allocation]:
-            message = f"you have no allocation {spec.allocation}, and no request makes it"
-            yield _finding(spec, "allocation_id", message)
+            yield no_allocation(spec)
+
+
+def no_allocation(spec: RequestSpec, *, file: str = "") -> Finding:
+    """The finding that nobody makes the allocation that a request names."""
+    message = f"you have no allocation {spec.allocation}, and no request makes it"
+    return _finding(spec, "allocation_id", message, file=file)
 
 
 def _long_leases(specs: Iterable[RequestSpec], *, longest_s: int) -> Iterable[Finding]:

@@ -38,26 +38,3 @@ def test_a_missing_file_and_a_removed_one_are_told_apart(transfer, submitted, po
     assert last_attempt(missing).exit_code == 1
     assert "550" in missing.state_reason
     assert gone.state == "completed"
-
-
-def test_a_credential_that_is_refused_is_told_without_it(transfer, pool, tmp_path):
-    with ftp_server(tmp_path, anonymous="") as site:
-        request = transfer(site.url("/x"), "file:x")
-
-    assert "refuses the credential of 'anonymous'" in request.state_reason
-
-
-@pytest.mark.slow
-def test_64_mib_by_ftp_go_on_where_they_were_cut(transfer, again, pool, site):
-    content = random.Random(8).randbytes(64 * 2**20)
-    (site.folder / "x").write_bytes(content)
-    site.cuts, site.cut_after = 1, 20 * 2**20
-
-    broken = transfer(site.url("/x"), f"file://{pool}/x")
-    [part] = pool.iterdir()
-    assert broken.state == "rescheduled"
-    assert part.stat().st_size > 2**20
-
-    request = again(broken)
-    assert request.state == "completed", request.state_reason
-    assert (pool / "x").read_bytes() == content

@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.batch_systems.sshd import Sshd, make_key
+from tests.batch_systems.sshd import Sshd
 from tests.wms.placement.conftest import last_attempt, placed
-from tests.wms.placement.servers.cutting import relay_to
 from wms.core.actors import Actor
 from wms.core.errors import InvalidInput
 from wms.pilots.credentials.sealing import new_key
@@ -79,19 +78,6 @@ def test_a_host_whose_key_is_not_known_gets_no_login(transfer, let_in, sshd: Ssh
     assert "PILOTAGE_PLACEMENT_KNOWN_HOSTS" in attempt.message
 
 
-@pytest.mark.parametrize("scheme", ["sftp", "scp"])
-def test_a_key_that_is_refused_is_told_without_it(
-    transfer, let_in, tmp_path: Path, scheme: str
-) -> None:
-    make_key(tmp_path / "other")
-    at = let_in(key=tmp_path / "other", scheme=scheme)
-    attempt = last_attempt(transfer(f"{at}/x", "file:x"))
-
-    assert attempt.exit_code == 1
-    assert "refuses the key of" in attempt.message
-    assert "PRIVATE" not in attempt.message
-
-
 def test_a_server_that_is_away_is_told_and_one_without_a_key_is_not_asked(
     transfer, let_in, configure
 ) -> None:
@@ -103,16 +89,6 @@ def test_a_server_that_is_away_is_told_and_one_without_a_key_is_not_asked(
     assert (away.exit_code, keyless.exit_code) == (1, 1)
     assert "cannot be reached" in away.message
     assert "no key is stored" in keyless.message
-
-
-def test_an_address_that_is_not_public_is_not_connected_to(transfer, let_in, configure) -> None:
-    at = let_in()
-    configure(ALLOWED=[])
-
-    attempt = last_attempt(transfer(f"{at}/x".replace("127.0.0.1", "localhost"), "file:x"))
-
-    assert attempt.exit_code == 1
-    assert "no key is stored" in attempt.message or "public address" in attempt.message
 
 
 @pytest.mark.parametrize(
@@ -130,24 +106,3 @@ def test_sftp_takes_a_user_and_a_key_alone(alice, given: dict[str, str], field: 
         set_credential(new, owner=alice, actor=Actor.person(alice), reason="new disk")
 
     assert field in [each.field for each in caught.value.findings]
-
-
-@pytest.mark.slow
-def test_64_mib_by_sftp_go_on_where_they_were_cut(
-    transfer, again, let_in, pool: Path, sshd: Sshd, tmp_path: Path
-) -> None:
-    content = random.Random(8).randbytes(64 * 2**20)
-    (tmp_path / "x").write_bytes(content)
-    with relay_to(sshd.port) as relay:
-        relay.cuts, relay.cut_after = 1, 20 * 2**20
-        at = let_in(relay.port)
-        broken = transfer(f"{at}/x", f"file://{pool}/x")
-        [part] = pool.iterdir()
-        had = part.stat().st_size
-        # The rest alone comes: the next connection is cut as well, after more than that.
-        relay.cuts, relay.cut_after = 1, 60 * 2**20
-        done = again(broken)
-
-    assert (broken.state, done.state) == ("rescheduled", "completed"), done.state_reason
-    assert 10 * 2**20 < had < 20 * 2**20
-    assert (pool / "x").read_bytes() == content

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.wms.placement.conftest import last_attempt, placed
-from tests.wms.placement.servers.dav import dav_server
+from tests.wms.placement.conftest import last_attempt
 from tests.wms.placement.servers.ftp import ftp_server
 from tests.wms.placement.servers.http import http_server
 from tests.wms.placement.servers.tls import make_certificate, server_side
@@ -24,43 +23,6 @@ def certificate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     made = make_certificate(tmp_path)
     monkeypatch.setenv("SSL_CERT_FILE", str(made))
     return made
-
-
-def test_a_file_comes_and_goes_by_https(transfer, pool, certificate) -> None:
-    with http_server(tls=server_side(certificate)) as site:
-        site.files["/x"] = X
-        at = f"https://127.0.0.1:{site.port}"
-        came = transfer(f"{at}/x", "file:y")
-        went = transfer(f"{at}/x", f"{at}/z")
-
-    assert (came.state, went.state) == ("completed", "completed"), came.state_reason
-    assert placed(came, "y") == site.files["/z"] == X
-
-
-def test_a_transfer_that_is_cut_goes_on_over_https(transfer, pool, again, certificate) -> None:
-    large = X * 50
-    with http_server(tls=server_side(certificate)) as site:
-        site.files["/x"], site.cuts = large, 1
-        cut = transfer(f"https://127.0.0.1:{site.port}/x", f"file://{pool}/y")
-        done = again(cut)
-
-    assert (cut.state, done.state) == ("rescheduled", "completed")
-    assert any(each[2] for each in site.requests), "the second attempt has asked for the rest"
-    assert (pool / "y").read_bytes() == large
-
-
-@pytest.mark.process  # The server asks the system for its name by a program.
-def test_a_file_goes_and_comes_back_by_webdav_over_tls(
-    transfer, pool, tmp_path, certificate
-) -> None:
-    folder = tmp_path / "dav"
-    folder.mkdir()
-    with dav_server(folder, tls=server_side(certificate)) as port:
-        went = transfer("file:x", f"davs://127.0.0.1:{port}/a/y", x=X)
-        came = transfer(f"davs://127.0.0.1:{port}/a/y", "file:z")
-
-    assert (went.state, came.state) == ("completed", "completed"), went.state_reason
-    assert placed(came, "z") == X
 
 
 def test_a_server_that_nobody_vouches_for_is_refused(transfer, pool, tmp_path) -> None:
@@ -84,23 +46,6 @@ def test_a_server_with_the_certificate_of_another_address_is_refused(
 
     assert last_attempt(refused).exit_code == 1
     assert site.requests == []
-
-
-def test_a_file_goes_and_comes_back_by_ftps_with_both_connections_over_tls(
-    transfer, again, pool, tmp_path, certificate
-) -> None:
-    folder = tmp_path / "ftp"
-    folder.mkdir()
-    with ftp_server(folder, certificate=certificate) as site:
-        went = transfer("file:x", site.url("/a/y"), x=X)
-        site.cuts = 1
-        cut = transfer(site.url("/a/y"), f"file://{pool}/y")
-        done = again(cut)
-
-    assert (went.state, cut.state, done.state) == ("completed", "rescheduled", "completed"), (
-        went.state_reason
-    )
-    assert (folder / "a" / "y").read_bytes() == (pool / "y").read_bytes() == X
 
 
 def test_a_file_is_there_although_the_server_just_closes_the_connection_it_came_by(

@@ -84,19 +84,6 @@ def test_a_server_that_says_nothing_is_not_waited_for(transfer, pool, site, conf
     assert "nothing came for 0.1 s, after 150000 bytes" in request.state_reason
 
 
-def test_a_server_that_is_away_for_a_while_is_tried_again(transfer, again, pool):
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-    request = transfer(f"http://127.0.0.1:{port}/x", "file:x")
-    assert "cannot be reached" in request.state_reason
-
-    with http_server(port) as back:
-        back.files["/x"] = X
-        again(request)
-
-    assert placed(request, "x") == X
-
-
 def test_answers_that_are_no_file_are_told(transfer, pool, site):
     site.password = "u:p"
     refused = transfer(site.url("/x"), "file:x")
@@ -124,16 +111,6 @@ def test_an_address_that_is_not_public_is_refused_at_submission(url):
 
     assert fault.field == "src_url"
     assert "no public address" in fault.message
-
-
-def test_a_name_that_leads_to_a_private_address_is_not_called(transfer, configure, site):
-    configure(ALLOWED=[])
-    site.files["/x"] = X
-
-    request = transfer(f"http://localhost:{site.port}/x", "file:x")
-
-    assert "is not at a public address" in request.state_reason
-    assert site.requests == []
 
 
 def test_a_redirect_is_followed_and_its_target_checked_as_well(transfer, configure, pool, site):

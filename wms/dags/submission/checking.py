@@ -24,6 +24,7 @@ from wms.dags.language.plain_values import texts_of
 from wms.dags.language.size_limits import MAX_FINDINGS, SizeLimits
 from wms.dags.language.spec import DagSpec, NodeSpec, SourceLocation
 from wms.dags.states import Binding, NodeKind, ScriptKind
+from wms.dags.submission.allocation_checks import MOST_CHECKED, NamedAllocations
 from wms.dags.submission.dag_description import DagDescription, read_description
 from wms.dags.submission.gate_checks import gate_faults
 from wms.dags.submission.node_checks import check_nodes
@@ -43,8 +44,6 @@ from wms.taskqueues.task_queue_policy import task_queue_policy
 _CHECK_S, _CHECK_S_PER_MB = 5.0, 2.0
 #: Submit descriptions are text that people write; larger ones are a mistake.
 MAX_TEXT_BYTES = 1024 * 1024
-#: Nodes with VARS of their own whose requests of one text are checked with the DAG.
-MOST_CHECKED = 1000
 _SOURCE_NAMES = {NodeKind.SUBDAG: "DAG file", NodeKind.DATA: "placement request"}
 
 
@@ -54,8 +53,8 @@ class CheckedDag:
 
     `submit_files` by the sources of the nodes, without those that were not uploaded. Needs and
     inputs are those of jobs, as far as they are known before the match; `placed` are the logical
-    names that DATA nodes write, with the storages. `warnings` are about things that are accepted
-    but look like mistakes.
+    names that DATA nodes write, with the storages, `allocations` those that they make and name.
+    `warnings` are about things that are accepted but look like mistakes.
     """
 
     dag: DagSpec
@@ -63,6 +62,7 @@ class CheckedDag:
     nodes_by_needs: dict[Needs, list[NodeSpec]] = field(default_factory=dict)
     nodes_by_inputs: dict[NodeInputs, list[NodeSpec]] = field(default_factory=dict)
     placed: dict[str, str] = field(default_factory=dict)
+    allocations: NamedAllocations = field(default_factory=NamedAllocations)
     description: DagDescription = field(default_factory=DagDescription)
     findings: list[Finding] = field(default_factory=list)
     warnings: list[Finding] = field(default_factory=list)
@@ -341,6 +341,7 @@ def _check_requests(
     except InvalidInput as error:
         return Findings(placed(error.findings))
     checked.placed.update(placed_by(specs))
+    checked.allocations.note(specs, placed, file=location.file)
     if able is None:
         return Findings()
     found = check_requests(specs, able, file=location.file)

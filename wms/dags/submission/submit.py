@@ -189,6 +189,9 @@ def check_submission(submission: DagSubmission, *, owner: User) -> CheckedDag:
         binding=Binding(submission.binding) if submission.binding else None,
         deadline=submission.deadline,
     )
+    checked.findings += checked.allocations.faults(
+        owner, timezone.now(), dag=checked.dag, files=submission.all_files.keys()
+    )
     all_labels(submission.labels, checked.description)
     if not checked.findings:
         checked.warnings += site_warnings(

@@ -9,7 +9,6 @@ from __future__ import annotations
 import ftplib
 import io
 import posixpath
-import secrets
 import socket
 import ssl
 from collections.abc import Iterable, Iterator
@@ -26,6 +25,7 @@ from wms.placement.modules.connections import (
     over_tls,
     pulsed,
 )
+from wms.placement.modules.parts import earlier_marks, mark_of
 from wms.placement.modules.protocol import FAILED, ModuleFailed, TransferResult, TransferTask
 from wms.placement.modules.streaming import CHUNK_BYTES, Reading, Source
 
@@ -176,7 +176,10 @@ def write(reading: Reading) -> TransferResult:
     folder, name = posixpath.split(path)
     with _session(reading.task, endpoint) as session:
         _make_folders(session, folder)
-        temporary = posixpath.join(folder, f".{name[:150]}.{secrets.token_hex(8)}.part")
+        for mark in earlier_marks(reading.task):
+            with suppress(ftplib.error_perm):
+                session.delete(_part(folder, name, mark))
+        temporary = _part(folder, name, mark_of(reading.task))
         try:
             _store(session, temporary, reading)
             size = _size(session, temporary)
@@ -189,6 +192,10 @@ def write(reading: Reading) -> TransferResult:
                 session.delete(temporary)
             raise
     return TransferResult(reading.size_bytes)
+
+
+def _part(folder: str, name: str, mark: str) -> str:
+    return posixpath.join(folder, f".{name[:150]}.{mark}.part")
 
 
 def _store(session: _Session, path: str, reading: Reading) -> None:

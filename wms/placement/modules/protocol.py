@@ -73,6 +73,7 @@ class TransferTask:
     #: What the owner has stored for an endpoint: scheme, host and port.
     credential: Callable[[str, str, int], Credential | None] = _no_credential
     is_last: bool = False
+    attempt_number: int = 1
     #: Whether the SHA-256 of what is placed has to be known in the end.
     needs_sha256: bool = False
     #: Connections of transfers that went before, for this one and the next ones; None: none stay.

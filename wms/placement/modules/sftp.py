@@ -7,13 +7,13 @@ the owner by a key that is stored for the endpoint.
 from __future__ import annotations
 
 import posixpath
-import secrets
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Final
 from urllib.parse import unquote_to_bytes
 
 from wms.placement.modules.connections import Endpoint, endpoint_of
+from wms.placement.modules.parts import earlier_marks, mark_of
 from wms.placement.modules.protocol import FAILED, ModuleFailed, TransferResult, TransferTask
 from wms.placement.modules.sftp_protocol import Code, Sftp, SftpError
 from wms.placement.modules.ssh_session import session_with
@@ -66,8 +66,10 @@ def write(reading: Reading) -> TransferResult:
     folder, name = posixpath.split(path)
     with _sftp(reading.task, endpoint) as sftp:
         _make_folders(sftp, folder)
-        mark = secrets.token_hex(8).encode()
-        temporary = posixpath.join(folder, b".%s.%s.part" % (name[:150], mark))
+        for mark in earlier_marks(reading.task):
+            with suppress(SftpError):
+                sftp.remove(_part(folder, name, mark))
+        temporary = _part(folder, name, mark_of(reading.task))
         try:
             _store(sftp, temporary, endpoint, reading)
             sftp.rename_over(temporary, path)
@@ -78,6 +80,10 @@ def write(reading: Reading) -> TransferResult:
                 sftp.remove(temporary)
             raise
     return TransferResult(reading.size_bytes)
+
+
+def _part(folder: bytes, name: bytes, mark: str) -> bytes:
+    return posixpath.join(folder, b".%s.%s.part" % (name[:150], mark.encode()))
 
 
 def _store(sftp: Sftp, temporary: bytes, endpoint: Endpoint, reading: Reading) -> None:

@@ -63,12 +63,20 @@ class Reading:
         self._digests = Digests(bool(task.checksums.md5), bool(task.checksums.adler32))
 
     def __iter__(self) -> Iterator[bytes]:
-        """All pieces. Raises ModuleFailed for a file that is not what the request tells of."""
+        """All pieces. Raises ModuleFailed for a file that is not what the request tells of.
+
+        The last one is given when the file was compared: a server that was promised so many bytes
+        would have a whole file before.
+        """
+        last = b""
         for piece in self._pieces(0, lambda: None):
             self._digests.update(piece)
+            if last:
+                yield last
             # Without a buffer each is one of its own.
-            yield cast("bytes", piece)
+            last = cast("bytes", piece)
         self._check()
+        yield last
 
     def write_to(self, descriptor: int) -> None:
         """Write what is missing of a file; one that has begun otherwise is cut. It is on the disk.

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import base64
 import http.client
-import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -25,6 +24,7 @@ from wms.placement.modules.connections import (
     endpoint_of,
 )
 from wms.placement.modules.kept import KeptConnections
+from wms.placement.modules.parts import earlier_marks, mark_of
 from wms.placement.modules.protocol import FAILED, ModuleFailed, TransferResult, TransferTask
 from wms.placement.modules.streaming import CHUNK_BYTES, Pieces, Reading, Source
 
@@ -277,14 +277,25 @@ def _write_dav(client: Client, target: Endpoint, reading: Reading) -> None:
     """Make the folders, write the file under another name, and give it its own."""
     folder, _, name = urlsplit(target.path).path.rpartition("/")
     make_folders(client, target, folder)
-    temporary = target.at(f"{folder}/.{name[:150]}.{secrets.token_hex(8)}.part")
+    for mark in earlier_marks(reading.task):
+        _remove(client, target.at(_part(folder, name, mark)))
+    temporary = target.at(_part(folder, name, mark_of(reading.task)))
     try:
         _put(client, temporary, reading)
         move(client, temporary, target)
     except BaseException:
         with suppress(ModuleFailed, OSError, http.client.HTTPException):
-            client.ask("DELETE", temporary).read(ANSWER_BYTES)
+            _remove(client, temporary)
         raise
+
+
+def _part(folder: str, name: str, mark: str) -> str:
+    return f"{folder}/.{name[:150]}.{mark}.part"
+
+
+def _remove(client: Client, place: Endpoint) -> None:
+    """Remove what may be there; the answer does not matter."""
+    client.ask("DELETE", place).read(ANSWER_BYTES)
 
 
 def move(client: Client, old: Endpoint, new: Endpoint) -> None:

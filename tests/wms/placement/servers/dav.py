@@ -6,7 +6,7 @@ import io
 import ssl
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
@@ -15,7 +15,28 @@ import pytest
 
 pytest.importorskip("wsgidav", reason="wsgidav is not installed")
 
+from wsgidav.fs_dav_provider import FileResource, FilesystemProvider
 from wsgidav.wsgidav_app import WsgiDAVApp
+
+
+class _ClosedFile(FileResource):
+    """File that is closed, too, when its disk is full."""
+
+    def begin_write(self, *, content_type: str | None = None) -> Any:
+        self.opened = super().begin_write(content_type=content_type)
+        return self.opened
+
+    def end_write(self, *, with_errors: bool) -> None:
+        with suppress(OSError):
+            self.opened.close()
+
+
+class _Folder(FilesystemProvider):
+    def get_resource_inst(self, path: str, environ: dict[str, Any]) -> Any:
+        found = super().get_resource_inst(path, environ)
+        if type(found) is FileResource:
+            found.__class__ = _ClosedFile
+        return found
 
 
 class _Quiet(WSGIRequestHandler):
@@ -48,7 +69,7 @@ def dav_server(
     users = {"alice": {"password": password}} if password else True
     app = WsgiDAVApp(
         {
-            "provider_mapping": {"/": str(folder)},
+            "provider_mapping": {"/": _Folder(str(folder))},
             "simple_dc": {"user_mapping": {"*": users}},
             "http_authenticator": {"accept_basic": True, "accept_digest": False,
                                    "default_to_digest": False},

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +20,7 @@ with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)
     from pyftpdlib.authorizers import DummyAuthorizer
     from pyftpdlib.handlers import DTPHandler, FTPHandler, TLS_DTPHandler, TLS_FTPHandler
+    from pyftpdlib.ioloop import IOLoop
     from pyftpdlib.servers import FTPServer
 
 
@@ -33,29 +35,25 @@ class FtpSite:
     scheme: str = "ftp"
     #: Over TLS it closes connections for data without a word.
     is_curt: bool = False
+    #: Leads connections for data to a port of the server: its own one, or another.
+    lead: Callable[[int], int] = lambda port: port
 
     def url(self, path: str) -> str:
         """Address of a path."""
         return f"{self.scheme}://127.0.0.1:{self.port}{path}"
 
 
-@contextmanager
-def ftp_server(
-    folder: Path, *, anonymous: str = "elradfmwMT", certificate: Path | None = None
-) -> Iterator[FtpSite]:
-    """A server that runs; anybody may do what the letters of `anonymous` stand for.
+def _led(answer: str, lead: Callable[[int], int]) -> str:
+    """The answer to PASV, with the port that leads to the one that it names."""
+    if not answer.startswith("227 "):
+        return answer
+    *address, high, low = re.findall(r"\d+", answer)[1:]
+    port = lead(int(high) * 256 + int(low))
+    numbers = ",".join((*address, str(port // 256), str(port % 256)))
+    return f"227 Entering passive mode ({numbers})."
 
-    With a certificate it wants TLS on both connections.
-    """
-    site = FtpSite(folder, scheme="ftps" if certificate else "ftp")
-    people = DummyAuthorizer()
-    people.add_user("alice", "secret", str(folder), perm="elradfmwMT")
-    if anonymous:
-        with warnings.catch_warnings():
-            # That anybody may write is told, and meant.
-            warnings.simplefilter("ignore", RuntimeWarning)
-            people.add_anonymous(str(folder), perm=anonymous)
 
+def _handler(site: FtpSite, people: DummyAuthorizer, certificate: Path | None) -> type[FTPHandler]:
     class Transfer(TLS_DTPHandler if certificate else DTPHandler):
         def send(self, data: bytes) -> int:
             if site.cuts and self.tot_bytes_sent > site.cut_after:
@@ -78,13 +76,36 @@ def ftp_server(
         certfile = str(certificate)
         tls_control_required = tls_data_required = True
 
-    server = FTPServer(("127.0.0.1", 0), Handler)
+        def respond(self, resp: str, **how: object) -> None:
+            super().respond(_led(resp, site.lead), **how)
+
+    return Handler
+
+
+@contextmanager
+def ftp_server(
+    folder: Path, *, anonymous: str = "elradfmwMT", certificate: Path | None = None
+) -> Iterator[FtpSite]:
+    """A server that runs; anybody may do what the letters of `anonymous` stand for.
+
+    With a certificate it wants TLS on both connections.
+    """
+    site = FtpSite(folder, scheme="ftps" if certificate else "ftp")
+    people = DummyAuthorizer()
+    people.add_user("alice", "secret", str(folder), perm="elradfmwMT")
+    if anonymous:
+        with warnings.catch_warnings():
+            # That anybody may write is told, and meant.
+            warnings.simplefilter("ignore", RuntimeWarning)
+            people.add_anonymous(str(folder), perm=anonymous)
+
+    server = FTPServer(("127.0.0.1", 0), _handler(site, people, certificate), ioloop=IOLoop())
     site.port = server.address[1]
     ends = threading.Event()
 
     def serve() -> None:
         while not ends.is_set():
-            server.serve_forever(timeout=0.02, blocking=False)
+            server.ioloop.loop(timeout=0.02, blocking=False)
         server.close_all()
 
     thread = threading.Thread(target=serve, daemon=True)

@@ -27,6 +27,8 @@ class HttpServer:
     stalls: bool = False
     #: One byte of what it sends is another.
     corrupts: bool = False
+    #: It has no room for what is sent.
+    is_full: bool = False
     #: From a path to an address.
     redirects: dict[str, str] = field(default_factory=dict)
     #: `user:password`.
@@ -143,6 +145,9 @@ class Handler(BaseHTTPRequestHandler):
             content = self.rfile.read(wanted)
             if len(content) < wanted:
                 return
+        if self.site.is_full:
+            self.answer(507)
+            return
         self.site.files[self.path] = content
         self.answer(201)
 

@@ -15,20 +15,23 @@ _DETACH = 2
 
 
 @contextmanager
-def small_disk(folder: Path) -> Iterator[None]:
-    """Let no more than a MiB be written into an empty folder, or, at worst, into any file."""
+def small_disk(folder: Path) -> Iterator[bool]:
+    """Let no more than a MiB be written into an empty folder, or, at worst, into any file.
+
+    Whether it is the folder: another process would write into the other files.
+    """
     libc = ctypes.CDLL(None, use_errno=True)
     place = os.fsencode(folder)
     size = f"size={DISK_BYTES}".encode()
     if libc.mount(b"tmpfs", place, b"tmpfs", _NO_DEVICES | _NO_PROGRAMS, size) == 0:
         try:
-            yield
+            yield True
         finally:
             libc.umount2(place, _DETACH)
         return
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (DISK_BYTES, hard))
     try:
-        yield
+        yield False
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
