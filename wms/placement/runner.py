@@ -302,6 +302,8 @@ def _keep_space(request: PlacementRequest, started: Started) -> None:
                 raise Superseded
     except Superseded:
         log.info("placement_superseded", request=started.request_id, attempt=started.number)
+    except allocations.NoRoomYet as error:
+        grants.put_off(started, reason=str(error), now=now)
     except PilotageError as error:
         _end(started, FAILED, str(error))
 
