@@ -93,6 +93,12 @@ class PlacementRequest(models.Model):
         max_length=64, blank=True, default="", db_default="", help_text="The allocation_id."
     )
     duration_s = models.BigIntegerField(null=True, help_text="Of an allocation.")
+    choice = models.TextField(
+        blank=True,
+        default="",
+        db_default="",
+        help_text="Why this storage, where the request left it open.",
+    )
     arguments = models.TextField(blank=True, help_text="For the module.")
     alternatives = ArrayField(
         models.CharField(max_length=64),

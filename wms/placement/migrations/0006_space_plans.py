@@ -50,6 +50,16 @@ class Migration(migrations.Migration):
                 "ordering": ["-dag"],
             },
         ),
+        migrations.AddField(
+            model_name="placementrequest",
+            name="choice",
+            field=models.TextField(
+                blank=True,
+                db_default="",
+                default="",
+                help_text="Why this storage, where the request left it open.",
+            ),
+        ),
         migrations.AddIndex(
             model_name="placementrequest",
             index=models.Index(
