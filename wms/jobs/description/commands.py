@@ -26,8 +26,8 @@ FIELDS = frozenset(
         "periodic_hold_subcode", "periodic_release_reason", "periodic_remove_reason",
         "on_exit_hold_reason", "on_exit_hold_subcode", "input", "transfer_output_remaps",
         "output_destination", "allowed_job_duration", "checkpoint_exit_code",
-        "transfer_checkpoint_files", "notification", "hold", "kill_sig_timeout", "use_oauth_services", "input_data",
-        "data_access", *IMAGES, *NEEDS.values(),
+        "transfer_checkpoint_files", "notification", "hold", "kill_sig_timeout",
+        "use_oauth_services", "input_data", "data_access", *IMAGES, *NEEDS.values(),
     }
 )  # fmt: skip
 #: Other names for some of these.
