@@ -251,7 +251,7 @@ _PLACEMENT = Entity(
     state_meanings={
         "received": "stored, and not tried yet",
         "processing": "an attempt is under way",
-        "rescheduled": "an attempt failed; the next one is due after a pause",
+        "rescheduled": "an attempt failed, or there was no room; the next one is due after a pause",
         "completed": "the file is where it should be",
         "failed": "all its attempts failed",
         "removed": "ended on request",
@@ -261,6 +261,7 @@ _PLACEMENT = Entity(
         "complete": "an attempt succeeded",
         "reschedule": "an attempt failed, and there is another",
         "give_back": "an attempt granted with others had not begun when one of them took long",
+        "put_off": "there is no room for an allocation yet, or DAGs would need it to end",
         "fail": "the last attempt failed",
         "retry": "a person has it tried again, if it is not of a DAG",
         "remove": "a person ends it, or its DAG was removed",

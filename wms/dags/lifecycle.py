@@ -21,6 +21,7 @@ from wms.core.statemachine import StateMachine
 from wms.core.transitions import Applied
 from wms.dags.models import Dag, DagEvent, MatchRecord
 from wms.dags.states import DAG_TRANSITIONS
+from wms.placement.space_plans.storing import forget_plans
 
 #: The inbox of job events, and of DAG events after which the engine has something to do.
 JOB_TOPIC = "dag-jobs"
@@ -88,6 +89,7 @@ def apply_to_dags(
         notify_engine_to_start(*applied.changed)
     if event in _ENDS_MATCH:
         end_matches(applied.changed, end=MatchRecord.End(event), reason=reason)
+        forget_plans(applied.changed)
     return applied
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from datetime import datetime, timedelta
+from typing import Final
 
 from django.db import transaction
 from django.db.models import F, Q, QuerySet, Sum, Value
@@ -15,9 +16,17 @@ from django.db.models.functions import Coalesce
 
 from wms.core.errors import Conflict, NotFound
 from wms.placement.models import PlacementAllocation, PlacementAttempt, PlacementRequest
-from wms.placement.states import TERMINAL, RequestKind, RequestState
+from wms.placement.space_plans.storing import lock_space, others_in_need, taken_of_storages
+from wms.placement.states import TERMINAL, WAITING, RequestKind, RequestState
 from wms.placement.storages.endpoints import hosts_of
 from wms.placement.storages.models import Storage
+
+#: So many that wait for space are tried at once when some is given back.
+_WOKEN: Final = 1000
+
+
+class NoRoomYet(Conflict):
+    """There is no room for an allocation now; there will be when others give space back."""
 
 
 def live_allocations(now: datetime) -> QuerySet[PlacementAllocation]:
@@ -96,10 +105,12 @@ def own_allocations(owner_id: int, names: Collection[str], now: datetime) -> set
 
 @transaction.atomic
 def allocate(request: PlacementRequest, storage: Storage, *, now: datetime) -> PlacementAllocation:
-    """Take space of a storage.
+    """Take space of a storage, if all DAGs can end that could before.
 
-    The same name again is a Conflict while the first one lives, and so is a full storage.
+    The same name again is a Conflict while the first one lives, and so is more space than there
+    is. Raises NoRoomYet while others have it, or need it to end.
     """
+    lock_space()
     storage = Storage.objects.select_for_update().get(pk=storage.pk)
     expire_allocations(now)
     live = live_allocations(now)
@@ -111,9 +122,17 @@ def allocate(request: PlacementRequest, storage: Storage, *, now: datetime) -> P
     size, offered = request.expected_bytes or 0, storage.space_bytes or 0
     at_hosts = Q(storage=None, host__in=hosts_of(storage.endpoints))
     taken = live.filter(Q(storage=storage) | at_hosts).aggregate(all=Sum("size_bytes"))["all"] or 0
-    if taken + size > offered:
-        left = max(offered - taken, 0)
-        raise Conflict(f"{storage.name} has {left} bytes left, {size} are asked for")
+    left = max(offered - taken, 0)
+    if size > offered:
+        raise Conflict(f"{storage.name} has {offered} bytes in all, {size} are asked for")
+    if size > left:
+        raise NoRoomYet(f"{storage.name} has {left} bytes left, {size} are asked for")
+    taken_of_all = {**dict(taken_of_storages(now)), storage.pk: taken}
+    if others_in_need(request, storage, size, taken_of_all.items()):
+        raise NoRoomYet(
+            f"{storage.name} has {left} bytes left, which are kept: a DAG would need them to end "
+            f"that has space already, if {size} were taken now"
+        )
     return PlacementAllocation.objects.create(
         owner_id=request.owner_id,
         workspace_id=request.workspace_id if request.topic else None,
@@ -136,6 +155,18 @@ def release(request: PlacementRequest, *, now: datetime) -> None:
     """Give the allocation back that the request names; its files stay. Raises NotFound."""
     found = find_allocation(request, now, is_at=lambda each: _is_named(each, request.host))
     PlacementAllocation.objects.filter(pk=found.pk).update(released_at=now)
+    look_again(now)
+
+
+def look_again(now: datetime) -> int:
+    """Have allocations tried at once that wait for space; their number."""
+    waiting = PlacementRequest.objects.filter(
+        kind=RequestKind.ALLOCATE, state__in=WAITING, due_at__gt=now
+    )
+    # Those that somebody just changes are looked at when they are due.
+    free = waiting.order_by("pk").select_for_update(skip_locked=True, of=("self",))
+    ids = list(free.values_list("pk", flat=True)[:_WOKEN])
+    return PlacementRequest.objects.filter(pk__in=ids).update(due_at=now)
 
 
 def taken_bytes(allocation_id: int) -> int:
@@ -167,13 +198,21 @@ def hold(request: PlacementRequest, lease: str, size_bytes: int | None, *, now: 
     return held
 
 
+@transaction.atomic
 def expire_allocations(now: datetime) -> int:
     """End allocations whose time is over; their number."""
     over = PlacementAllocation.objects.filter(released_at=None, expires_at__lte=now)
-    return over.update(released_at=F("expires_at"))
+    count = over.update(released_at=F("expires_at"))
+    if count:
+        look_again(now)
+    return count
 
 
+@transaction.atomic
 def release_of_workspaces(workspace_ids: Collection[int], *, now: datetime) -> int:
     """Release what the DAGs of these workspaces have allocated; their number."""
     live = PlacementAllocation.objects.filter(workspace__in=workspace_ids, released_at=None)
-    return live.update(released_at=now)
+    count = live.update(released_at=now)
+    if count:
+        look_again(now)
+    return count

@@ -19,7 +19,13 @@ from wms.core.statemachine import Increment
 from wms.placement import lifecycle
 from wms.placement.models import PlacementAttempt
 from wms.placement.modules.protocol import TransferResult
-from wms.placement.operations import Started, lock_with_leaders, publish
+from wms.placement.operations import (
+    FIRST_PAUSE,
+    LONGEST_PAUSE,
+    Started,
+    lock_with_leaders,
+    publish,
+)
 from wms.placement.sql import END_ATTEMPTS
 
 _ACTOR = Actor.system("placement")
@@ -97,3 +103,22 @@ def give_back(granted: Collection[Started]) -> list[int]:
         "give_back", open_ids, actor=_ACTOR, attempt_number=Increment(-1), due_at=None
     )
     return applied.changed
+
+
+@transaction.atomic
+def put_off(started: Started, *, reason: str, now: datetime) -> None:
+    """Let a request wait for space: that is no attempt, and none is used up.
+
+    It is looked at again the later, the longer it has waited, and at once when space is released.
+    """
+    pk = started.request_id
+    lock_with_leaders([pk], [started.request.leader_id])
+    deleted, _ = PlacementAttempt.objects.filter(
+        request=pk, exit_code=None, lease=started.lease
+    ).delete()
+    if deleted:
+        pause = min(max((now - started.request.created_at) / 4, FIRST_PAUSE), LONGEST_PAUSE)
+        lifecycle.apply(
+            "put_off", [pk], actor=_ACTOR, reason=reason, attempt_number=Increment(-1),
+            due_at=now + pause,
+        )  # fmt: skip

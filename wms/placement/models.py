@@ -11,6 +11,7 @@ from wms.core.models import EventRecord
 from wms.jobs.content.paths import MAX_PATH_BYTES
 from wms.jobs.models import Workspace
 from wms.placement.catalogue import models as catalogue_models  # noqa: F401 - Django looks here.
+from wms.placement.space_plans import models as plan_models  # noqa: F401 - Django looks here.
 from wms.placement.states import RequestKind, RequestState
 from wms.placement.storages import models as storage_models  # Django looks here only.
 
@@ -92,6 +93,12 @@ class PlacementRequest(models.Model):
         max_length=64, blank=True, default="", db_default="", help_text="The allocation_id."
     )
     duration_s = models.BigIntegerField(null=True, help_text="Of an allocation.")
+    choice = models.TextField(
+        blank=True,
+        default="",
+        db_default="",
+        help_text="Why this storage, where the request left it open.",
+    )
     arguments = models.TextField(blank=True, help_text="For the module.")
     alternatives = ArrayField(
         models.CharField(max_length=64),
@@ -140,6 +147,12 @@ class PlacementRequest(models.Model):
                 models.F("id"),
                 condition=_WAITING & models.Q(due_at=None),
                 name="placement_untried_by_lane",
+            ),
+            # What waits for space.
+            models.Index(
+                fields=["due_at"],
+                condition=_WAITING & models.Q(kind="allocate"),
+                name="placement_waiting_for_space",
             ),
             # What the service looks at.
             models.Index(

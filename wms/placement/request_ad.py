@@ -75,6 +75,8 @@ class RequestSpec:
     #: Names of storages: where a logical name is written, and of which it is removed.
     source_storage: str = ""
     destination_storage: str = ""
+    #: `Requirements` or `Rank` choose the storage where a logical name is written.
+    is_choosing: bool = False
     allocation: str = ""
     duration_s: int | None = None
     attributes: Mapping[str, str] = field(default_factory=dict)
@@ -179,7 +181,8 @@ class _Reader:
         return RequestSpec(
             source_url=self._url("src_url", is_file=True),
             destination_url=self._url("dest_url"),
-            destination_storage=self._storage("dest_storage", "dest_url"),
+            destination_storage=self._destination_storage(),
+            is_choosing=self._is_choosing(),
             alternatives=self._alternatives(),
             checksums=self._checksums(),
             size_bytes=self._size(),
@@ -293,6 +296,18 @@ class _Reader:
         if not is_needed and self._given(name) is None:
             return ""
         return self._string(name, limit=64, is_needed=is_needed)
+
+    def _is_choosing(self) -> bool:
+        url = self._values.get(self._names.get("dest_url", ""))
+        is_named = isinstance(url, str) and is_logical(url.strip())
+        return is_named and not self._names.keys().isdisjoint({"requirements", "rank"})
+
+    def _destination_storage(self) -> str:
+        if not self._is_choosing():
+            return self._storage("dest_storage", "dest_url")
+        if self._given("dest_storage") is not None:
+            self._fault("dest_storage", "dest_storage, or Requirements and Rank: not both")
+        return ""
 
     def _alternatives(self) -> tuple[tuple[str, str], ...]:
         text = self._string("alt_protocols", limit=1024)

@@ -207,6 +207,8 @@ class Grant:
                 self._release(request, started)
         except Superseded:
             log.info("placement_superseded", request=started.request_id, attempt=started.number)
+        except allocations.NoRoomYet as error:
+            grants.put_off(started, reason=str(error), now=timezone.now())
         except ModuleFailed as error:
             _end(started, error.exit_code, error.message)
         except (PilotageError, OSError) as error:

@@ -11,6 +11,7 @@ from datetime import datetime
 from django.db import transaction
 from django.db.models import BigIntegerField, OuterRef, Q, QuerySet, Subquery, Sum, Value
 from django.db.models.functions import Coalesce, Now
+from django.utils import timezone
 
 from wms.accounting.walls import within_reach
 from wms.core.actors import Actor
@@ -18,6 +19,7 @@ from wms.core.audit import record_actions
 from wms.core.errors import NotFound, NotPermitted, ReasonRequired
 from wms.core.models import Role, User
 from wms.core.transitions import Applied
+from wms.placement.allocations import look_again
 from wms.placement.models import PlacementAllocation, PlacementAttempt
 from wms.placement.policy import may_steer
 from wms.placement.storages.selectors import allocations_within, visible_allocations
@@ -71,6 +73,7 @@ def release_allocations(allocation_ids: Collection[int], *, actor: Actor, reason
     live = PlacementAllocation.objects.filter(pk__in=[each.pk for each in rows]).exclude(_OVER)
     changed = sorted(live.values_list("pk", flat=True))
     PlacementAllocation.objects.filter(pk__in=changed).update(released_at=Now())
+    look_again(timezone.now())
     targets = [f"allocation {each.pk}, {each.name} at {each.host}" for each in rows]
     record_actions(
         "release allocation",

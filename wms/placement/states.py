@@ -48,6 +48,7 @@ def _step(*sources: RequestState, to: RequestState, needs_reason: bool = False) 
 TRANSITIONS: TransitionTable = {
     "start": _step(_S.RECEIVED, _S.RESCHEDULED, to=_S.PROCESSING),
     "give_back": _step(_S.PROCESSING, to=_S.RECEIVED),
+    "put_off": _step(_S.PROCESSING, to=_S.RESCHEDULED, needs_reason=True),
     "complete": _step(_S.PROCESSING, to=_S.COMPLETED),
     "reschedule": _step(_S.PROCESSING, to=_S.RESCHEDULED, needs_reason=True),
     "fail": _step(_S.PROCESSING, to=_S.FAILED, needs_reason=True),

@@ -27,11 +27,12 @@ from wms.placement.catalogue.names import is_logical
 from wms.placement.catalogue.resolving import aim
 from wms.placement.conf import placement_conf
 from wms.placement.models import PlacementRequest
-from wms.placement.modules import Abilities
+from wms.placement.modules import WRITERS, Abilities
 from wms.placement.modules.sftp import SSH_SCHEMES
 from wms.placement.policy import require_steering
 from wms.placement.request_ad import RequestSpec, line_of, parse_requests
 from wms.placement.states import MAX_ATTEMPTS, RequestKind
+from wms.placement.storages.choosing import Offer, choose, offers
 from wms.placement.storages.models import Storage
 from wms.placement.storages.selectors import storage_map
 
@@ -151,6 +152,23 @@ def _place(specs: Sequence[RequestSpec], requests: Sequence[PlacementRequest]) -
             elif word:
                 setattr(request, f"{column}_id", ids[word])
         request.source_storage_id = aim(request, 1)
+    faults += _choose(specs, requests)
+    return faults
+
+
+def _choose(specs: Sequence[RequestSpec], requests: Sequence[PlacementRequest]) -> list[Finding]:
+    """Choose storages for the requests that leave them open; faults where none meets them."""
+    faults: list[Finding] = []
+    found: Sequence[Offer] | None = None
+    for spec, request in zip(specs, requests, strict=True):
+        if not spec.is_choosing:
+            continue
+        if found is None:
+            found = offers(site_id=request.site_id, schemes=WRITERS.keys(), now=timezone.now())
+        choice = choose(spec.attributes, found)
+        request.destination_storage_id, request.choice = choice.storage_id, choice.why
+        if choice.storage_id is None:
+            faults.append(_finding(spec, "Requirements", choice.why))
     return faults
 
 

@@ -33,7 +33,7 @@ class PlacementRequestSerializer(serializers.ModelSerializer[PlacementRequest]):
         model = PlacementRequest
         fields = [
             "id", "kind", "owner", "source_url", "destination_url", "source_storage",
-            "destination_storage", "host", "allocation_name", "state", "state_since",
+            "destination_storage", "choice", "host", "allocation_name", "state", "state_since",
             "state_reason", "attempt_number", "max_attempts", "due_at", "created_at", "ended_at",
         ]  # fmt: skip
 

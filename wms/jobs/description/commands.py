@@ -25,9 +25,9 @@ FIELDS = frozenset(
         "periodic_remove", "on_exit_hold", "on_exit_remove", "periodic_hold_reason",
         "periodic_hold_subcode", "periodic_release_reason", "periodic_remove_reason",
         "on_exit_hold_reason", "on_exit_hold_subcode", "input", "transfer_output_remaps",
-        "allowed_job_duration", "checkpoint_exit_code", "transfer_checkpoint_files",
-        "notification", "hold", "kill_sig_timeout", "use_oauth_services", "input_data",
-        "data_access", *IMAGES, *NEEDS.values(),
+        "output_destination", "allowed_job_duration", "checkpoint_exit_code",
+        "transfer_checkpoint_files", "notification", "hold", "kill_sig_timeout",
+        "use_oauth_services", "input_data", "data_access", *IMAGES, *NEEDS.values(),
     }
 )  # fmt: skip
 #: Other names for some of these.
@@ -144,8 +144,6 @@ _NEVER_FOLLOWED = frozenset(
         "memory_usage", "disk_usage", "rendezvousdir", "dagman_job_id", "want_ads",
     }
 )  # fmt: skip
-#: Those that may send outputs to places where nothing of ours sends them.
-DESTINATIONS = frozenset({"output_destination"})
 _NO_CREDENTIALS = "the payload must get its own; use_oauth_services gives it one of this portal"
 _RETRY_WITH = "use RETRY ... WITH request_memory*=2 in the DAG file"
 _OF_UNIVERSE = "it belongs to a universe that pilots do not run"
@@ -196,7 +194,6 @@ WITHOUT_EFFECT = {
     "aws_secret_access_key_file": _NO_CREDENTIALS,
     "aws_region": _NO_CREDENTIALS,
     "getenv": "the submitter's environment is not known here; use environment",
-    "output_destination": "outputs go into the workspace",
     "nice_user": "use priority",
     "deferral_time": "jobs begin when a pilot takes them",
     "cron_minute": "jobs begin when a pilot takes them",

@@ -32,9 +32,8 @@ from matching.descriptions.substitution import (
 from matching.task_queues.needs import BadNeeds, Needs
 from wms.core.errors import PilotageError
 from wms.jobs.description.amounts import NUMBERS, attribute_text, is_plain, number_text
-from wms.jobs.description.commands import DESTINATIONS, SYNONYMS, universe_fault
 from wms.jobs.description.commands import FIELDS as FIELD_COMMANDS
-from wms.jobs.description.file_urls import url_fault
+from wms.jobs.description.commands import SYNONYMS, universe_fault
 from wms.jobs.description.job_ad import AttributeText, JobAds, depends_on_job_or_parents
 from wms.jobs.description.job_fields import FIELDS, JobField
 from wms.jobs.description.late_texts import EMPTY, checked_late, joined, late_part
@@ -114,9 +113,6 @@ class CompiledDescription:
             for field_ in FIELDS
             if any(self._commands[name].fill for name in field_.commands if name in self._commands)
         ]
-        self._destinations = [
-            text for name, text in self._commands.items() if text.fill and name in DESTINATIONS
-        ]
         self._check_universe()
         varying = {field_.name for field_, _ in self._varying}
         self._fixed: dict[str, Any] = {}
@@ -135,7 +131,6 @@ class CompiledDescription:
         #: Whether jobs differ in their arguments alone, in which values stand as they are.
         self.only_arguments_vary = (
             self._needs is not None
-            and not self._destinations
             and varying_commands <= {"arguments"}
             and all(self._commands[name].is_verbatim for name in varying_commands)
         )
@@ -157,8 +152,6 @@ class CompiledDescription:
         fields = self._fixed.copy()
         for field_, texts in self._varying:
             self._read_field(field_, texts, values, fields, budget)
-        for text in self._destinations:
-            text.get(values, budget)
         if self._needs is not None and not any(map(is_need, attributes)):
             fields["needs"] = self._needs
         else:
@@ -278,8 +271,6 @@ class CompiledDescription:
                 return change(text) if change else text
             if not is_known and _is_unknown(text):
                 return None
-            if name in DESTINATIONS and (fault := url_fault(text)):
-                raise ValueError(fault)
             if is_known and has_references and "$" in text:
                 text = self._with_references(text, values)
                 budget.spend(len(text))

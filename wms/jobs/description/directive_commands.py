@@ -59,7 +59,7 @@ def read_directives(texts: Texts) -> dict[str, Any] | None:
 #: The commands that are read here, and those that they refer to.
 COMMANDS = (
     *INPUTS, "input", "input_data", "data_access", "transfer_output_remaps",
-    "transfer_output_files", "allowed_job_duration",
+    "transfer_output_files", "output_destination", "allowed_job_duration",
     "allowed_execute_duration", "checkpoint_exit_code", "transfer_checkpoint_files",
     "notification", "hold", "kill_sig_timeout", "universe", "use_oauth_services",
     *container_images.COMMANDS,
@@ -118,13 +118,36 @@ def _destinations(texts: Texts) -> tuple[dict[str, str], dict[str, str]]:
         else:
             checked_path(new, field="transfer_output_remaps")
             names[name] = new
+    urls |= _whole_destination(texts, [each for each in outputs if each not in {*urls, *names}])
     for new, count in Counter([*names.values(), *urls.values()]).items():
         if count > 1:
             told = without_secrets(new)[:80]
-            raise ValueError(f"transfer_output_remaps: {count} files get the name {told}")
+            raise ValueError(f"transfer_output_remaps: {count} outputs get the name {told}")
     if len(urls) > MOST_URLS:
         raise ValueError(f"a job sends {MOST_URLS} outputs to URLs at most, not {len(urls)}")
     return names, urls
+
+
+def _whole_destination(texts: Texts, outputs: Sequence[str]) -> dict[str, str]:
+    """URLs below the one to which all outputs go that have no other name. Raises ValueError."""
+    url = texts.get("output_destination", "").strip()
+    if not url:
+        return {}
+    if not has_url(url):
+        raise ValueError(f"output_destination must be the URL of a folder, not {url[:80]}")
+    if "?" in url:
+        told = without_secrets(url)[:80]
+        raise ValueError(f"output_destination: {told} is a folder, which has no query")
+    if not texts.get("transfer_output_files", "").strip():
+        raise ValueError("output_destination needs the names of outputs in transfer_output_files")
+    for name in outputs:
+        if name.endswith("/") or refers_to_site(name):
+            raise ValueError(
+                f"output_destination: {name[:80]} is a folder or a name that only the site tells, "
+                "and only files go to URLs; give it a name in transfer_output_remaps"
+            )
+    folder = url if url.endswith("/") else f"{url}/"
+    return {name: url_of_output(folder, name) for name in outputs}
 
 
 def _check_remapped(name: str, outputs: Sequence[str]) -> None:

@@ -26,7 +26,6 @@ def told(submit, *lines: str) -> list[str]:
         ("transfer_input_files = osdf:///ospool/b", "osdf:///ospool/b is a URL"),
         ("output = file:///tmp/x", "file:///tmp/x is a URL"),
         ("transfer_output_files = a, root://x//b", "root://x//b is a URL"),
-        ("output_destination = https://x.org/out/$(JOB)", "https://x.org/out/A is a URL"),
         ("executable = https://x.org/run.sh", "https://x.org/run.sh is a URL"),
     ],
 )  # fmt: skip

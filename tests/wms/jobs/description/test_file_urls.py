@@ -147,6 +147,44 @@ def test_outputs_may_go_to_urls() -> None:
     }
 
 
+def test_all_outputs_may_go_below_one_url_but_those_with_other_names() -> None:
+    (spec,) = render(
+        "transfer_output_files = a, d/b, c, e\n"
+        'transfer_output_remaps = "c = new/c; e = https://y.org/e"\n'
+        "output_destination = https://x.org/out/$(Process)\nqueue"
+    )
+
+    assert spec.directives == {
+        "output_remaps": {"c": "new/c"},
+        "output_urls": {
+            "a": "https://x.org/out/0/a",
+            "d/b": "https://x.org/out/0/b",
+            "e": "https://y.org/e",
+        },
+    }
+
+
+@pytest.mark.parametrize(
+    ("outputs", "destination"),
+    [
+        ("a", "results"),
+        ("a", "ftp://x.org/out"),
+        ("a", "https://x.org/out?q"),
+        ("a, e/", "https://x.org/out"),
+        ("", "https://x.org/out"),
+        ("a, d/a", "https://x.org/out"),
+    ],
+)
+def test_destinations_of_outputs_that_cannot_be_are_faults(submit, outputs, destination) -> None:
+    lines = f"transfer_output_files = {outputs}\noutput_destination = {destination}\nqueue\n"
+
+    with pytest.raises(InvalidInput) as caught:
+        submit("JOB A step.sub", files={"step.sub": f"executable = step.sh\n{lines}"})
+
+    (finding,) = caught.value.findings
+    assert finding.file == "step.sub"
+
+
 @pytest.mark.parametrize(
     "remaps",
     [

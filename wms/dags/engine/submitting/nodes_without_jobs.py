@@ -17,6 +17,7 @@ from wms.dags.engine.round import NodeOutcome, Round
 from wms.dags.engine.settling.decisions import after_failed_submit
 from wms.dags.engine.settling.settle import attempt_of
 from wms.dags.engine.submitting.job_factory import site_evaluator
+from wms.dags.engine.submitting.space_steps import plan_space
 from wms.dags.lifecycle import DATA_TOPIC
 from wms.dags.models import Dag, Node
 from wms.dags.rescue.rescue_files import Resumption
@@ -78,8 +79,9 @@ def start_request(round_: Round, node: Node) -> NodeOutcome | None:
     The first one stands for all: its end, of which the engine hears, is the end of the last.
     """
     try:
+        text = _filled_text(round_.dag, node)
         request_id, *_ = submit_requests(
-            _filled_text(round_.dag, node),
+            text,
             workspace=round_.dag.workspace,
             directory=node.directory,
             owner=round_.dag.owner,
@@ -91,6 +93,7 @@ def start_request(round_: Round, node: Node) -> NodeOutcome | None:
         )
     except PilotageError as error:
         return _failed_submit(round_, node, str(error))
+    plan_space(round_, text, _filled_text)
     round_.move("submit", [node.pk], facts={"request": request_id}, job_id=None)
     work_of(node).request_id = request_id
     write_work([work_of(node)], "request")
