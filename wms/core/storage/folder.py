@@ -166,7 +166,11 @@ class FolderStore:
         """None: see `has_links`."""
         raise StoreFailed("A folder has no links.")
 
-    def move(self, source: str, key: str, *, sha256: str, size_bytes: int) -> bool:
+    def seen(self, key: str, *, sha256: str, size_bytes: int) -> str:
+        """Nothing was written by a link."""
+        return ""
+
+    def move(self, source: str, key: str, *, mark: str, size_bytes: int) -> bool:
         """Nothing was written by a link."""
         return False
 

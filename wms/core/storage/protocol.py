@@ -120,8 +120,8 @@ class ObjectStore(Protocol):
     def write_link(self, key: str, *, sha256: str, size_bytes: int) -> Link:
         """Link by which an object of this size and SHA-256 is written, and no other."""
 
-    def move(self, source: str, key: str, *, sha256: str, size_bytes: int) -> bool:
-        """Make an object that was written by a link another one, when it has this SHA-256.
+    def seen(self, key: str, *, sha256: str, size_bytes: int) -> str:
+        """Mark of an object that came by a link, if it has this size and SHA-256; else empty."""
 
-        False where it has not, or is not there. The source is removed in any case.
-        """
+    def move(self, source: str, key: str, *, mark: str, size_bytes: int) -> bool:
+        """Make what was seen, if it still is what it was, another object; it is gone there."""

@@ -236,32 +236,31 @@ class S3Store:
         headers = {"Content-Length": str(size_bytes), "x-amz-checksum-sha256": _base64(sha256)}
         return self._bucket.link("PUT", key, headers)
 
-    def move(self, source: str, key: str, *, sha256: str, size_bytes: int) -> bool:
-        """Make what was written by a link an object, when its SHA-256 is proven.
+    def seen(self, key: str, *, sha256: str, size_bytes: int) -> str:
+        """Mark of an object that was written by a link and has this size and SHA-256; else empty.
 
-        A store that keeps checksums tells it; of another it is read. A link may still be good:
-        what is copied is what was looked at, or nothing.
+        A store that keeps checksums tells it; of another it is read.
         """
-        status, told, _ = self._bucket.ask(
-            "HEAD", source, headers={"x-amz-checksum-mode": "ENABLED"}, good=(200, 404)
-        )
-        if status == 404:
-            return False
-        tag = told.get("etag", "")
-        is_right = int(told["content-length"]) == size_bytes and self._has(source, told, sha256)
-        if is_right and self.size_of(key) != size_bytes:
-            copied, _, _ = self._bucket.ask(
-                "PUT",
-                key,
-                headers={
-                    "x-amz-copy-source": self._bucket.copy_source(source),
-                    "x-amz-copy-source-if-match": tag,
-                },
-                good=(200, 412),
-            )
-            is_right = copied == 200
+        headers = {"x-amz-checksum-mode": "ENABLED"}
+        status, told, _ = self._bucket.ask("HEAD", key, headers=headers, good=(200, 404))
+        if status == 404 or int(told["content-length"]) != size_bytes:
+            return ""
+        return told["etag"] if self._has(key, told, sha256) else ""
+
+    def move(self, source: str, key: str, *, mark: str, size_bytes: int) -> bool:
+        """Make what was seen another object, within the store; it is gone there.
+
+        Its link may still be good: it is what was seen, or nothing.
+        """
+        status = 200
+        if self.size_of(key) != size_bytes:
+            headers = {
+                "x-amz-copy-source": self._bucket.copy_source(source),
+                "x-amz-copy-source-if-match": mark,
+            }
+            status, _, _ = self._bucket.ask("PUT", key, headers=headers, good=(200, 404, 412))
         self.delete([source])
-        return is_right
+        return status == 200
 
     def _has(self, key: str, told: Mapping[str, str], sha256: str) -> bool:
         if "x-amz-checksum-sha256" in told:

@@ -81,6 +81,8 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             content = fault(content)
         self.send_response(answer.status)
         self.send_header("Content-Type", answer.headers.get("Content-Type", ""))
+        if "Location" in answer.headers:
+            self.send_header("Location", answer.headers["Location"])
         self.send_header("Content-Length", str(len(content)))
         self.end_headers()
         self.wfile.write(content[:-1] if fault == CUT_ANSWER else content)
