@@ -87,6 +87,9 @@ class ObjectStore(Protocol):
     def listed(self, folder: str) -> Iterator[Listed]:
         """Objects whose keys begin with `folder` and a slash, those of folders below too."""
 
+    def folders(self) -> Collection[str]:
+        """Folders of objects that there are, those that are in no other."""
+
     def append(self, file: Growing, content: bytes, *, at: int, is_durable: bool = False) -> None:
         """Write a piece at a byte; what was behind it counts no more.
 

@@ -13,6 +13,7 @@ from contextlib import suppress
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import BinaryIO, Final
+from xml.etree import ElementTree
 from xml.sax.saxutils import escape
 
 from wms.core.storage.folder import FolderStore, lost
@@ -121,23 +122,35 @@ class S3Store:
         """Objects whose keys begin with `folder` and a slash."""
         return self._listed(f"{folder}/")
 
-    def _listed(self, start: str) -> Iterator[Listed]:
-        prefix, more = self._bucket.prefix, ""
+    def folders(self) -> Collection[str]:
+        """What keys begin with before their first slash."""
+        prefix = self._bucket.prefix
+        return {
+            (entry.findtext("{*}Prefix") or "").removeprefix(prefix).rstrip("/")
+            for page in self._pages({"prefix": prefix, "delimiter": "/"})
+            for entry in page.iterfind("{*}CommonPrefixes")
+        }
+
+    def _pages(self, query: Mapping[str, str]) -> Iterator[ElementTree.Element]:
+        more: dict[str, str] = {}
         while True:
-            query = {"list-type": "2", "prefix": prefix + start}
-            if more:
-                query["continuation-token"] = more
-            _, _, content = self._bucket.ask("GET", None, query=query)
-            page = parsed(content)
+            asked = {"list-type": "2", **query, **more}
+            page = parsed(self._bucket.ask("GET", None, query=asked)[2])
+            yield page
+            token = page.findtext("{*}NextContinuationToken")
+            if not token:
+                return
+            more = {"continuation-token": token}
+
+    def _listed(self, start: str) -> Iterator[Listed]:
+        prefix = self._bucket.prefix
+        for page in self._pages({"prefix": prefix + start}):
             for entry in page.iterfind("{*}Contents"):
                 yield Listed(
                     (entry.findtext("{*}Key") or "").removeprefix(prefix),
                     int(entry.findtext("{*}Size") or 0),
                     datetime.fromisoformat(entry.findtext("{*}LastModified") or ""),
                 )
-            more = page.findtext("{*}NextContinuationToken") or ""
-            if not more:
-                return
 
     def append(self, file: Growing, content: bytes, *, at: int, is_durable: bool = False) -> None:
         """Write a piece at a byte: the object that has it is written anew, with what was before."""
