@@ -20,6 +20,7 @@ urlpatterns = [
     path("claim", views.claim, name="claim"),
     path(f"{_ATTEMPT}/inputs/<path:path>", views.input_file, name="input-file"),
     path(f"{_ATTEMPT}/files/<slug:kind>/<path:path>", views.sent_file, name="sent-file"),
+    path(f"{_ATTEMPT}/links/<slug:kind>/<path:path>", views.link, name="link"),
     path(f"{_ATTEMPT}/streams/<slug:kind>", views.stream, name="stream"),
     path(f"{_ATTEMPT}/report", views.report, name="report"),
     path("log", views.pilot_log, name="log"),

@@ -5,17 +5,24 @@ from __future__ import annotations
 import re
 from dataclasses import asdict
 from functools import partial
+from http import HTTPStatus
 from typing import Any, BinaryIO, cast
 from uuid import UUID
 
 import structlog
 from django.db import DatabaseError
-from django.http import FileResponse, HttpRequest, HttpResponse, JsonResponse
+from django.http import (
+    FileResponse,
+    HttpRequest,
+    HttpResponse,
+    HttpResponseBase,
+    JsonResponse,
+)
 from django.utils import timezone
 
 from portal.metrics.counts import count_claim, count_heartbeat
 from portal.pilot_api import messages
-from portal.pilot_api.bodies import Fields, read_body
+from portal.pilot_api.bodies import MAX_AMOUNT, Fields, read_body
 from portal.pilot_api.connections import is_connected
 from portal.pilot_api.endpoint import credential_of, endpoint, for_attempt, for_pilot
 from wms.core.conf import conf
@@ -24,7 +31,7 @@ from wms.jobs.attempts import ending, progress
 from wms.jobs.attempts.checkpoints import keep_checkpoint
 from wms.jobs.attempts.guard import live_attempt, report_guard
 from wms.jobs.binding.late_values import recall
-from wms.jobs.content import blobs, inputs
+from wms.jobs.content import blobs, inputs, links
 from wms.jobs.directives import Directives, announced_as
 from wms.jobs.models import Attempt, AttemptFile, Stream
 from wms.jobs.output import streams
@@ -108,12 +115,18 @@ def _claimed(pilot: Pilot, claim_request: messages.Claim) -> claims.ClaimAnswer:
 @for_attempt
 def input_file(
     request: HttpRequest, pilot: Pilot, *, job: int, attempt: int, path: str
-) -> FileResponse:
-    """One file of the input sandbox of a live attempt."""
+) -> HttpResponseBase:
+    """One file of the input sandbox of a live attempt, or a link to it for who can follow one."""
     live = live_attempt(job, attempt, pilot_id=pilot.pk)
     blob = inputs.input_blobs(live.job).get(path)
     if blob is None:
         raise NotFound(f"Job {job} has no input {path!r}.")
+    link = links.link_to_read(blob) if request.headers.get("Pilotage-Links") == "1" else None
+    if link is not None:
+        return HttpResponse(
+            status=HTTPStatus.TEMPORARY_REDIRECT,
+            headers={"Location": link.url, "Cache-Control": "no-store"},
+        )
     return FileResponse(
         blobs.open_blob(blob.sha256), content_type="application/octet-stream", filename="input"
     )
@@ -134,14 +147,49 @@ def sent_file(
         raise InvalidInput.of("needs 64 hexadecimal digits", field="X-Content-SHA256")
     limit_bytes = conf().max_upload_bytes
     announced = request.headers.get("Content-Length", "")
-    if announced.isdecimal() and int(announced) > limit_bytes:
-        raise TooLarge(f"The file is larger than {limit_bytes} bytes.")
+    if announced.isdecimal():
+        _check_size(int(announced))
     blob = blobs.store_stream(
         cast(BinaryIO, request), limit_bytes=limit_bytes, expected_sha256=sha256
     )
     with report_guard(job, attempt, "file", pilot_id=pilot.pk, actor=actor):
         progress.add_attempt_file(live, kind=kind, path=path, blob=blob)
     return JsonResponse({"sha256": blob.sha256, "size_bytes": blob.size_bytes})
+
+
+@endpoint("POST")
+@for_attempt
+def link(
+    request: HttpRequest, pilot: Pilot, *, job: int, attempt: int, kind: str, path: str
+) -> HttpResponse:
+    """Link by which a file of a live attempt is sent to the store; then the word that it was sent.
+
+    Without a link the file is sent here (`sent_file`).
+    """
+    body = read_body(request)
+    sha256 = body.text("sha256", pattern=_SHA256.pattern)
+    size_bytes = body.integer("size_bytes", maximum=MAX_AMOUNT)
+    is_sent = body.flag("is_sent")
+    actor = registration.pilot_actor(pilot)
+    with report_guard(job, attempt, "file", pilot_id=pilot.pk, actor=actor):
+        live = live_attempt(job, attempt, pilot_id=pilot.pk)
+    _check_place(live, kind, path)
+    _check_size(size_bytes)
+    if not is_sent:
+        given = links.link_to_send(live.pk, sha256=sha256, size_bytes=size_bytes)
+        told = None if given is None else {"url": given.url, "headers": given.headers}
+        return JsonResponse({"link": told}, headers={"Cache-Control": "no-store"})
+    blob = links.take_sent(live.pk, sha256=sha256, size_bytes=size_bytes)
+    if blob is not None:
+        with report_guard(job, attempt, "file", pilot_id=pilot.pk, actor=actor):
+            progress.add_attempt_file(live, kind=kind, path=path, blob=blob)
+    return JsonResponse({"is_stored": blob is not None})
+
+
+def _check_size(size_bytes: int) -> None:
+    limit_bytes = conf().max_upload_bytes
+    if size_bytes > limit_bytes:
+        raise TooLarge(f"The file is larger than {limit_bytes} bytes.")
 
 
 def _check_place(attempt: Attempt, kind: str, path: str) -> None:

@@ -123,6 +123,7 @@ class World:
             ("api:frontend-standing", "frontend"): "frontend0of1",
             ("web:frontend", "frontend"): "frontend0of1",
             ("pilot_api:sent-file", "path"): "stdout",
+            ("pilot_api:link", "path"): "stdout",
             ("admin:app_list", "app_label"): "core",
         }
         usual = {

@@ -72,6 +72,10 @@ class FolderStore:
                     modified_at = datetime.fromtimestamp(facts.st_mtime, UTC)
                     yield Listed(str(path.relative_to(self.base)), facts.st_size, modified_at)
 
+    def folders(self) -> Collection[str]:
+        """Folders below that of the store."""
+        return {each.name for each in self.base.glob("*") if each.is_dir()}
+
     def append(self, file: Growing, content: bytes, *, at: int, is_durable: bool = False) -> None:
         """Write a piece at a byte.
 
@@ -166,7 +170,11 @@ class FolderStore:
         """None: see `has_links`."""
         raise StoreFailed("A folder has no links.")
 
-    def move(self, source: str, key: str, *, sha256: str, size_bytes: int) -> bool:
+    def seen(self, key: str, *, sha256: str, size_bytes: int) -> str:
+        """Nothing was written by a link."""
+        return ""
+
+    def move(self, source: str, key: str, *, mark: str, size_bytes: int) -> bool:
         """Nothing was written by a link."""
         return False
 

@@ -87,6 +87,9 @@ class ObjectStore(Protocol):
     def listed(self, folder: str) -> Iterator[Listed]:
         """Objects whose keys begin with `folder` and a slash, those of folders below too."""
 
+    def folders(self) -> Collection[str]:
+        """Folders of objects that there are, those that are in no other."""
+
     def append(self, file: Growing, content: bytes, *, at: int, is_durable: bool = False) -> None:
         """Write a piece at a byte; what was behind it counts no more.
 
@@ -120,8 +123,8 @@ class ObjectStore(Protocol):
     def write_link(self, key: str, *, sha256: str, size_bytes: int) -> Link:
         """Link by which an object of this size and SHA-256 is written, and no other."""
 
-    def move(self, source: str, key: str, *, sha256: str, size_bytes: int) -> bool:
-        """Make an object that was written by a link another one, when it has this SHA-256.
+    def seen(self, key: str, *, sha256: str, size_bytes: int) -> str:
+        """Mark of an object that came by a link, if it has this size and SHA-256; else empty."""
 
-        False where it has not, or is not there. The source is removed in any case.
-        """
+    def move(self, source: str, key: str, *, mark: str, size_bytes: int) -> bool:
+        """Make what was seen, if it still is what it was, another object; it is gone there."""

@@ -13,6 +13,7 @@ from contextlib import suppress
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import BinaryIO, Final
+from xml.etree import ElementTree
 from xml.sax.saxutils import escape
 
 from wms.core.storage.folder import FolderStore, lost
@@ -121,23 +122,35 @@ class S3Store:
         """Objects whose keys begin with `folder` and a slash."""
         return self._listed(f"{folder}/")
 
-    def _listed(self, start: str) -> Iterator[Listed]:
-        prefix, more = self._bucket.prefix, ""
+    def folders(self) -> Collection[str]:
+        """What keys begin with before their first slash."""
+        prefix = self._bucket.prefix
+        return {
+            (entry.findtext("{*}Prefix") or "").removeprefix(prefix).rstrip("/")
+            for page in self._pages({"prefix": prefix, "delimiter": "/"})
+            for entry in page.iterfind("{*}CommonPrefixes")
+        }
+
+    def _pages(self, query: Mapping[str, str]) -> Iterator[ElementTree.Element]:
+        more: dict[str, str] = {}
         while True:
-            query = {"list-type": "2", "prefix": prefix + start}
-            if more:
-                query["continuation-token"] = more
-            _, _, content = self._bucket.ask("GET", None, query=query)
-            page = parsed(content)
+            asked = {"list-type": "2", **query, **more}
+            page = parsed(self._bucket.ask("GET", None, query=asked)[2])
+            yield page
+            token = page.findtext("{*}NextContinuationToken")
+            if not token:
+                return
+            more = {"continuation-token": token}
+
+    def _listed(self, start: str) -> Iterator[Listed]:
+        prefix = self._bucket.prefix
+        for page in self._pages({"prefix": prefix + start}):
             for entry in page.iterfind("{*}Contents"):
                 yield Listed(
                     (entry.findtext("{*}Key") or "").removeprefix(prefix),
                     int(entry.findtext("{*}Size") or 0),
                     datetime.fromisoformat(entry.findtext("{*}LastModified") or ""),
                 )
-            more = page.findtext("{*}NextContinuationToken") or ""
-            if not more:
-                return
 
     def append(self, file: Growing, content: bytes, *, at: int, is_durable: bool = False) -> None:
         """Write a piece at a byte: the object that has it is written anew, with what was before."""
@@ -236,32 +249,31 @@ class S3Store:
         headers = {"Content-Length": str(size_bytes), "x-amz-checksum-sha256": _base64(sha256)}
         return self._bucket.link("PUT", key, headers)
 
-    def move(self, source: str, key: str, *, sha256: str, size_bytes: int) -> bool:
-        """Make what was written by a link an object, when its SHA-256 is proven.
+    def seen(self, key: str, *, sha256: str, size_bytes: int) -> str:
+        """Mark of an object that was written by a link and has this size and SHA-256; else empty.
 
-        A store that keeps checksums tells it; of another it is read. A link may still be good:
-        what is copied is what was looked at, or nothing.
+        A store that keeps checksums tells it; of another it is read.
         """
-        status, told, _ = self._bucket.ask(
-            "HEAD", source, headers={"x-amz-checksum-mode": "ENABLED"}, good=(200, 404)
-        )
-        if status == 404:
-            return False
-        tag = told.get("etag", "")
-        is_right = int(told["content-length"]) == size_bytes and self._has(source, told, sha256)
-        if is_right and self.size_of(key) != size_bytes:
-            copied, _, _ = self._bucket.ask(
-                "PUT",
-                key,
-                headers={
-                    "x-amz-copy-source": self._bucket.copy_source(source),
-                    "x-amz-copy-source-if-match": tag,
-                },
-                good=(200, 412),
-            )
-            is_right = copied == 200
+        headers = {"x-amz-checksum-mode": "ENABLED"}
+        status, told, _ = self._bucket.ask("HEAD", key, headers=headers, good=(200, 404))
+        if status == 404 or int(told["content-length"]) != size_bytes:
+            return ""
+        return told["etag"] if self._has(key, told, sha256) else ""
+
+    def move(self, source: str, key: str, *, mark: str, size_bytes: int) -> bool:
+        """Make what was seen another object, within the store; it is gone there.
+
+        Its link may still be good: it is what was seen, or nothing.
+        """
+        status = 200
+        if self.size_of(key) != size_bytes:
+            headers = {
+                "x-amz-copy-source": self._bucket.copy_source(source),
+                "x-amz-copy-source-if-match": mark,
+            }
+            status, _, _ = self._bucket.ask("PUT", key, headers=headers, good=(200, 404, 412))
         self.delete([source])
-        return is_right
+        return status == 200
 
     def _has(self, key: str, told: Mapping[str, str], sha256: str) -> bool:
         if "x-amz-checksum-sha256" in told:

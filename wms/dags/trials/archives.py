@@ -25,7 +25,7 @@ from wms.dags.models import Trial
 #: An archive that no row names by then is of a request that was broken off.
 _GRACE: Final = timedelta(hours=1)
 _CHUNK_BYTES = 1024 * 1024
-_FOLDER: Final = "trials"
+FOLDER: Final = "trials"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ def remove_archives(names: Collection[str]) -> None:
 def sweep_archives(active: Collection[str], *, now: datetime) -> int:
     """Remove old archives of none of the `active` names; their number."""
     limit, gone = now - _GRACE, []
-    for each in current_store().listed(_FOLDER):
+    for each in current_store().listed(FOLDER):
         name = each.key.rpartition("/")[2]
         # Whoever ended a trial removes its archive by itself, or was killed before it did.
         if name not in active and (each.modified_at < limit or _is_over(name)):
@@ -88,4 +88,4 @@ def _is_over(name: str) -> bool:
 
 
 def _key(name: str) -> str:
-    return f"{_FOLDER}/{name}"
+    return f"{FOLDER}/{name}"

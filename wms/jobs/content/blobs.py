@@ -81,7 +81,7 @@ def store_grown(file: Growing, *, sha256: str, size_bytes: int) -> Blob | None:
     None where those are not its own, as of one that a restored database has named anew. The caller
     removes it when its transaction is committed, and writes to it no more.
     """
-    row = _kept_row(sha256, size_bytes)
+    row = kept_row(sha256, size_bytes)
     is_kept = current_store().keep_grown(file, blob_key(row.sha256), size_bytes=size_bytes)
     return row if is_kept else None
 
@@ -91,13 +91,13 @@ def keep_file(path: Path, *, sha256: str, size_bytes: int) -> Blob:
 
     It is in the scratch folder, and has its name there no more.
     """
-    row = _kept_row(sha256, size_bytes)
+    row = kept_row(sha256, size_bytes)
     # A sweep deletes the file before the row is gone: none does after the row was seen to stay.
     current_store().put(blob_key(row.sha256), path)
     return row
 
 
-def _kept_row(sha256: str, size_bytes: int) -> Blob:
+def kept_row(sha256: str, size_bytes: int) -> Blob:
     """The row of a content, made if missing, that no sweep takes before the content is named.
 
     A row without a mark is safe for as long as marks stand before a sweep. One with a mark loses
@@ -133,7 +133,7 @@ def store_sent(stream: BinaryIO, *, limit_bytes: int) -> Blob:
     stream.seek(0)
     if sha256 is None:
         return store_stream(stream, limit_bytes=limit_bytes)
-    return _kept_row(sha256, stream.seek(0, os.SEEK_END))
+    return kept_row(sha256, stream.seek(0, os.SEEK_END))
 
 
 def store_stream(stream: BinaryIO, *, limit_bytes: int, expected_sha256: str | None = None) -> Blob:

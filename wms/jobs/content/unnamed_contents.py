@@ -17,6 +17,7 @@ from django.db import connection, transaction
 from django.db.models import Exists, ForeignObjectRel, OuterRef, Q
 
 from wms.core.storage.current import current_store
+from wms.core.storage.protocol import ObjectStore
 from wms.jobs.content.blobs import blob_key
 from wms.jobs.models import Blob
 
@@ -27,6 +28,8 @@ _DELETED_AT_ONCE = 500
 _LOOKED_AT = 2000
 #: Folders of the store.
 FOLDERS = 256
+#: So many contents that lack are told.
+_MISSING_TOLD = 20
 _SHA256 = re.compile("[0-9a-f]{64}")
 
 
@@ -100,3 +103,20 @@ def mark_strays(*, now: datetime, folder: int) -> int:
     ]
     Blob.objects.bulk_create(rows, ignore_conflicts=True)
     return len(rows)
+
+
+def missing_contents(store: ObjectStore) -> list[str]:
+    """The first contents in use that a store has not, or not in their size."""
+    missing: list[str] = []
+    for number in range(FOLDERS):
+        start = f"{number:02x}"
+        rows = Blob.objects.filter(pk__startswith=start, unnamed_since=None)
+        wanted = {blob_key(pk): size for pk, size in rows.values_list("pk", "size_bytes")}
+        if wanted:
+            for each in store.listed(start):
+                if wanted.get(each.key) == each.size_bytes:
+                    del wanted[each.key]
+            missing += [key.rpartition("/")[2] for key in sorted(wanted)]
+        if len(missing) >= _MISSING_TOLD:
+            break
+    return missing[:_MISSING_TOLD]

@@ -8,6 +8,7 @@ count, and reading takes the memory of one chunk whatever the size.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import datetime, timedelta
 from functools import partial
 
@@ -16,6 +17,7 @@ from django.db.models import Exists, OuterRef, Q
 
 from wms.core.conf import conf
 from wms.core.errors import Conflict, NotFound, TooLarge
+from wms.core.storage.copying import Extent
 from wms.core.storage.current import current_store
 from wms.core.storage.protocol import Growing
 from wms.jobs.models import Attempt, AttemptFile, Stream
@@ -141,3 +143,11 @@ def sweep_streams(*, now: datetime) -> int:
     current_store().remove_grown((stream_file(*row[1:3]), row[3]) for row in rows)
     Stream.objects.filter(pk__in=[row[0] for row in rows]).delete()
     return len(rows)
+
+
+def stream_extents() -> Iterator[Extent]:
+    """All streams, with the bytes of them that are kept."""
+    for stream in Stream.objects.order_by("pk").iterator():
+        spans = stream_text(stream).spans
+        file = stream_file(stream.attempt_id, stream.kind)
+        yield Extent(file, tuple((span.start, span.end) for span in spans))

@@ -6,7 +6,7 @@ gives access to nothing.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 
 from django.db.models import Exists, OuterRef, QuerySet
@@ -14,8 +14,10 @@ from django.db.models import Exists, OuterRef, QuerySet
 from wms.core.errors import Finding, InvalidInput, NotFound
 from wms.core.known_contents import KnownContent
 from wms.core.models import User
+from wms.core.storage.copying import Extent
 from wms.jobs.content.blobs import blob_content, is_stored
 from wms.jobs.models import Blob, ResumableUpload, WorkspaceFile
+from wms.jobs.uploads.places import upload_file
 
 
 def own_uploads(owner: User, *, now: datetime) -> QuerySet[ResumableUpload]:
@@ -61,6 +63,13 @@ def contents_of_uploads(
     if findings:
         raise InvalidInput(findings)
     return contents
+
+
+def upload_extents() -> Iterator[Extent]:
+    """All uploads that are under way, with the bytes of them that count."""
+    rows = ResumableUpload.objects.filter(blob=None)
+    for upload_id, received in rows.values_list("pk", "received_bytes").iterator():
+        yield Extent(upload_file(upload_id), ((0, received),))
 
 
 def _fault(upload_id: int, upload: ResumableUpload | None) -> str:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import datetime
 
 from django.db import transaction
 
 from wms.core.storage.contents import GrowingContent
+from wms.core.storage.copying import Extent
 from wms.core.storage.current import current_store
 from wms.core.storage.protocol import Growing
 from wms.jobs.output.streams import KEPT, SWEPT_AT_ONCE, add_piece, growing_text
@@ -44,3 +46,9 @@ def sweep_logs(*, now: datetime) -> int:
     current_store().remove_grown((log_file(pk), size) for pk, size in sizes.items())
     PilotLog.objects.filter(pk__in=sizes).delete()
     return len(sizes)
+
+
+def log_extents() -> Iterator[Extent]:
+    """All logs of pilots."""
+    for pilot_id, size_bytes in PilotLog.objects.values_list("pk", "size_bytes").iterator():
+        yield Extent(log_file(pilot_id), ((0, size_bytes),))

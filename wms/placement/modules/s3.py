@@ -1,8 +1,8 @@
 """Files of `s3:` addresses, `s3://bucket/key`: objects of the S3 store that the settings name.
 
 Requests are signed by AWS Signature Version 4 with the credential that the owner has stored for
-`s3://bucket`, where the user is the access key's id; without one they are not signed. Objects are
-written in one piece, of 5 GiB at most, and appear when they are complete.
+`s3://bucket`, where the user is the access key's id; without one they are not signed. Objects
+appear when they are complete; large ones are written by parts (`s3_parts`).
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from wms.placement.modules.protocol import (
     TransferResult,
     TransferTask,
 )
+from wms.placement.modules.s3_parts import LARGE_BYTES, write_parts
 from wms.placement.modules.streaming import Reading, Source
 from wms.placement.modules.web import (
     ANSWER_BYTES,
@@ -60,12 +61,21 @@ class _Object:
         self.name = key.rsplit("/", 1)[-1]
         self._key = key_of(task.credential("s3", bucket, PORT), task.conf.s3_region)
         store = endpoint_of(task.conf.s3_url, STORE_PORTS)
-        path = store.path.rstrip("/") + f"/{bucket}/{quoted_key(key)}"
-        self.endpoint = store.at(path)
+        path = store.path.rstrip("/") + f"/{bucket}"
+        self.bucket, self.key = store.at(path), key
+        self.endpoint = store.at(f"{path}/{quoted_key(key)}")
 
-    def headers(self, method: str, content_sha256: str = EMPTY) -> dict[str, str]:
+    def headers(
+        self,
+        method: str,
+        content_sha256: str = EMPTY,
+        *,
+        query: dict[str, str] | None = None,
+        of_bucket: bool = False,
+    ) -> dict[str, str]:
         """The headers that sign a request; only its hash where there is no credential."""
-        request = Request(method, host_header(self.endpoint), self.endpoint.path)
+        place = self.bucket if of_bucket else self.endpoint
+        request = Request(method, host_header(place), place.path, query or {})
         return signed_headers(
             self._key, request, content_sha256=content_sha256, now=datetime.now(UTC)
         )
@@ -105,18 +115,20 @@ def write(reading: Reading) -> TransferResult:
     task = reading.task
     target = _Object(task, task.destination_url, name=reading.source.name)
     size = reading.source.size_bytes
-    if size is None:
-        raise ModuleFailed(FAILED, "S3 has to know the size of a file before it comes")
     client = Client(task, signs_itself=True)
     try:
-        headers = target.headers("PUT", UNSIGNED) | {"Content-Length": str(size)}
-        answer = client.ask("PUT", target.endpoint, headers, reading)
-        answer.read(ANSWER_BYTES)
-        require(answer, target.endpoint, {200})
+        if size is None or size >= LARGE_BYTES:
+            write_parts(reading, target, client)
+        else:
+            headers = target.headers("PUT", UNSIGNED) | {"Content-Length": str(size)}
+            answer = client.ask("PUT", target.endpoint, headers, reading)
+            answer.read(ANSWER_BYTES)
+            require(answer, target.endpoint, {200})
         answer = client.ask("HEAD", target.endpoint, target.headers("HEAD"))
         require(answer, target.endpoint, {200})
         if size_of(answer) != reading.size_bytes:
-            raise ModuleFailed(FAILED, f"the store has {size_of(answer)} bytes of {size}")
+            told = f"the store has {size_of(answer)} bytes of {reading.size_bytes}"
+            raise ModuleFailed(FAILED, told)
     finally:
         client.close()
     return TransferResult(reading.size_bytes)

@@ -36,7 +36,7 @@ _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 #: So much of an answer that is no file is read.
 ANSWER_BYTES = 64 * 1024
 
-_Answer = http.client.HTTPResponse
+Answer = http.client.HTTPResponse
 
 
 class Client:
@@ -50,7 +50,7 @@ class Client:
         self._kept = task.kept or KeptConnections()
         self._connection: http.client.HTTPConnection | None = None
         self._place = ("", "", 0)
-        self._answer: _Answer | None = None
+        self._answer: Answer | None = None
 
     def close(self) -> None:
         """End the connection, if no other transfer can go on with it."""
@@ -86,7 +86,7 @@ class Client:
         endpoint: Endpoint,
         headers: Mapping[str, str] | None = None,
         body: Iterable[bytes] | None = None,
-    ) -> _Answer:
+    ) -> Answer:
         """The answer, whose body was not read yet. Raises ModuleFailed and OSError."""
         self._put_away()
         sent = {"User-Agent": "Pilotage", "Accept-Encoding": "identity", **(headers or {})}
@@ -108,10 +108,10 @@ class Client:
 
     def _exchange(
         self, method: str, endpoint: Endpoint, sent: dict[str, str], body: Iterable[bytes] | None
-    ) -> _Answer:
+    ) -> Answer:
         assert self._connection is not None
         self._connection.response_class = cast(
-            "type[_Answer]", partial(PulsedAnswer, self._task.pulse)
+            "type[Answer]", partial(PulsedAnswer, self._task.pulse)
         )
         self._connection.request(
             method, endpoint.path, body=body, headers=sent,
@@ -122,7 +122,7 @@ class Client:
         self._answer = self._connection.getresponse()
         return self._answer
 
-    def read(self, endpoint: Endpoint, headers: Mapping[str, str]) -> tuple[_Answer, Endpoint]:
+    def read(self, endpoint: Endpoint, headers: Mapping[str, str]) -> tuple[Answer, Endpoint]:
         """The answer to GET, and where it came from in the end."""
         for _ in range(_MOST_REDIRECTS + 1):
             answer = self.ask("GET", endpoint, headers)
@@ -132,12 +132,12 @@ class Client:
         raise ModuleFailed(FAILED, f"more than {_MOST_REDIRECTS} redirects")
 
 
-def _is_read(answer: _Answer) -> bool:
+def _is_read(answer: Answer) -> bool:
     """Whether nothing of an answer is left that the next one would have to come behind."""
     return answer.isclosed() or (not answer.chunked and answer.length == 0)
 
 
-def _redirected(endpoint: Endpoint, answer: _Answer) -> Endpoint:
+def _redirected(endpoint: Endpoint, answer: Answer) -> Endpoint:
     url = urljoin(web_url(endpoint), answer.getheader("Location", ""))
     target = endpoint_of(url, {"http": 80, "https": 443})
     if endpoint.scheme in SECURE and target.scheme != "https":
@@ -175,7 +175,7 @@ def opened(task: TransferTask) -> Iterator[Source]:
 
 
 def source_of(
-    answer: _Answer,
+    answer: Answer,
     name: str,
     again: Callable[[dict[str, str]], tuple[int, int | None, AnswerPieces]],
 ) -> Source:
@@ -193,7 +193,7 @@ def source_of(
     return Source(begin, name, size, version=version)
 
 
-def _version(answer: _Answer) -> str:
+def _version(answer: Answer) -> str:
     """What tells that a file is the same, if it can be had in parts."""
     tag = answer.getheader("ETag", "")
     has_ranges = answer.getheader("Accept-Ranges", "") == "bytes"
@@ -202,13 +202,13 @@ def _version(answer: _Answer) -> str:
     return (tag if is_strong else answer.getheader("Last-Modified", "")) if has_ranges else ""
 
 
-def size_of(answer: _Answer) -> int | None:
+def size_of(answer: Answer) -> int | None:
     """The size that an answer tells."""
     text = answer.getheader("Content-Length", "")
     return int(text) if text.isascii() and text.isdigit() else None
 
 
-def begin_of(answer: _Answer) -> int | None:
+def begin_of(answer: Answer) -> int | None:
     """Where the part of a file begins that an answer has."""
     unit, _, rest = answer.getheader("Content-Range", "").partition(" ")
     begin = rest.partition("-")[0]
@@ -218,7 +218,7 @@ def begin_of(answer: _Answer) -> int | None:
 class AnswerPieces:
     """The body of an answer: what has come, not whole chunks, so that each step has its time."""
 
-    def __init__(self, answer: _Answer) -> None:
+    def __init__(self, answer: Answer) -> None:
         self._answer = answer
 
     def __iter__(self) -> Iterator[bytes]:
@@ -232,7 +232,7 @@ class AnswerPieces:
             yield buffer[:size]
 
 
-def require(answer: _Answer, endpoint: Endpoint, good: set[int]) -> None:
+def require(answer: Answer, endpoint: Endpoint, good: set[int]) -> None:
     """Raise ModuleFailed for an answer that is none of these."""
     if answer.status in good:
         return

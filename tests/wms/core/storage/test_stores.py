@@ -237,22 +237,31 @@ def test_a_link_writes_what_was_announced_and_it_counts_once_it_was_looked_at(bu
     assert ask(link, "PUT", b"abcd", **{"Content-Length": "4"})[0] == 403
     assert ask(link, "PUT", b"abc")[0] == 200
 
-    assert not store.move("sent/none", "ab/1", sha256=sha256, size_bytes=3)
-    assert store.move("sent/1", "ab/1", sha256=sha256, size_bytes=3)
+    assert store.seen("sent/none", sha256=sha256, size_bytes=3) == ""
+    mark = store.seen("sent/1", sha256=sha256, size_bytes=3)
+    assert store.move("sent/1", "ab/1", mark=mark, size_bytes=3)
     assert store.read("ab/1", 0, 10) == b"abc"
     assert store.size_of("sent/1") is None
 
 
 @pytest.mark.parametrize("size_bytes", [3, 4])
-def test_what_is_not_what_was_announced_becomes_no_content(bucket: str, size_bytes: int) -> None:
+def test_what_is_not_what_was_announced_is_told(bucket: str, size_bytes: int) -> None:
     store = current_store()
     put(store, "sent/1", b"abd")
 
     sha256 = hashlib.sha256(b"abc").hexdigest()
-    assert not store.move("sent/1", "ab/1", sha256=sha256, size_bytes=size_bytes)
+    assert store.seen("sent/1", sha256=sha256, size_bytes=size_bytes) == ""
 
+
+def test_what_is_written_anew_after_it_was_seen_becomes_nothing(bucket: str) -> None:
+    store = current_store()
+    put(store, "sent/1", b"abc")
+    mark = store.seen("sent/1", sha256=hashlib.sha256(b"abc").hexdigest(), size_bytes=3)
+    assert mark
+    put(store, "sent/1", b"other")
+
+    assert not store.move("sent/1", "ab/1", mark=mark, size_bytes=3)
     assert store.size_of("ab/1") is None
-    assert store.size_of("sent/1") is None
 
 
 def test_what_was_sent_and_never_asked_for_is_swept(bucket: str) -> None:

@@ -81,11 +81,14 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             content = fault(content)
         self.send_response(answer.status)
         self.send_header("Content-Type", answer.headers.get("Content-Type", ""))
-        self.send_header("Content-Length", str(len(content)))
+        if "Location" in answer.headers:
+            self.send_header("Location", answer.headers["Location"])
+        length = answer.headers["Content-Length"] if self.command == "HEAD" else len(content)
+        self.send_header("Content-Length", str(length))
         self.end_headers()
         self.wfile.write(content[:-1] if fault == CUT_ANSWER else content)
 
-    do_GET = do_POST = do_PUT = _handle
+    do_GET = do_POST = do_PUT = do_HEAD = do_DELETE = _handle
 
     def log_message(self, format: str, *args: object) -> None:
         """Keep the output of the tests clean."""

@@ -8,21 +8,22 @@ from __future__ import annotations
 
 import contextlib
 import copy
-import email.utils
-import hashlib
 import http.client
 import json
 import logging
 import random
-import time
 import urllib.parse
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, BinaryIO, TypeVar, cast
+from typing import Any, TypeVar
 
 from ..control import Control, Waker
+from .file_contents import NodeFault as NodeFault
+from .file_contents import copied, open_file
 from .http_route import HttpRoute
+from .json_messages import problem_of, skew_s, storable
+from .links import ASKS_FOR_LINK, LINK, LINKED_BYTES, LinkFailed, Links
 
 #: Seconds that the server may be away before the pilot gives up: more than any planned outage.
 RETRY_S = 2 * 3600.0
@@ -93,10 +94,6 @@ class HashMismatch(Exception):
     """Hash of the received file is another than the announced one."""
 
 
-class NodeFault(Exception):
-    """This node cannot do its part (disk full, file unreadable)."""
-
-
 class _Cancelled(Exception):
     """The pilot is to end, so the held answer is not waited for."""
 
@@ -142,6 +139,8 @@ class Client:
         self._control = control
         self._waker = waker or control.waker
         self._timeout_s = timeout_s
+        #: Shared by the clients with other credentials.
+        self._links = Links(timeout_s)
         #: The server's clock less this node's, as of the latest answer.
         self.skew_s: float | None = None
 
@@ -172,36 +171,76 @@ class Client:
             return None
 
     def _posted(self, path: str, body: dict[str, Any], is_authorised: bool) -> _Request:
-        content = json.dumps(_storable(body)).encode()
+        content = json.dumps(storable(body)).encode()
         headers = {"Content-Type": "application/json", "Content-Length": str(len(content))}
         return self._request("POST", path, headers, is_authorised, body=content)
 
     def download(self, path: str, target: Path, *, sha256: str) -> None:
         """Fetch a file into `target`; raise `HashMismatch` if it is not the announced one."""
-        request = self._request("GET", path, {}, True)
 
         def receive(response: http.client.HTTPResponse) -> str:
-            with _open(target, "wb") as sink:
-                digest = _copy(response, sink)
+            with open_file(target, "wb") as sink:
+                digest = copied(response, sink)
             if response.length:
                 raise http.client.IncompleteRead(b"", response.length)
             return digest
 
-        received = self._retry(lambda: self._exchange(request, receive), path, RETRY_S)
+        def attempt() -> str:
+            asked = ASKS_FOR_LINK if self._links.are_tried else {}
+            return self._exchange(self._request("GET", path, asked, True), receive)
+
+        received = self._retry(attempt, path, RETRY_S)
         if received != sha256:
             raise HashMismatch(f"{path}: expected SHA-256 {sha256}, received {received}")
 
     def upload(self, path: str, source: Path, *, retry_s: float = RETRY_S) -> None:
         """Send a file; what the server holds under this path is replaced."""
-        with _open(source, "rb") as content:
-            digest = _copy(content, None)
+        with open_file(source, "rb") as content:
+            digest = copied(content, None)
+        size = source.stat().st_size
+        if size >= LINKED_BYTES and self._upload_by_link(path, source, digest, size, retry_s):
+            return
         headers = {
             "Content-Type": "application/octet-stream",
-            "Content-Length": str(source.stat().st_size),
+            "Content-Length": str(size),
             "X-Content-SHA256": digest,
         }
         request = self._request("PUT", path, headers, True, source=source)
         self._retry(lambda: self._exchange(request, _read_json), path, retry_s)
+
+    def _upload_by_link(
+        self, path: str, source: Path, digest: str, size: int, retry_s: float
+    ) -> bool:
+        """Send a file to the store by a link of the server; False where there is none for it."""
+        place = path.replace("/files/", "/links/", 1)
+        body = {"sha256": digest, "size_bytes": size, "is_sent": False}
+
+        def attempt() -> bool:
+            if not self._links.are_tried:
+                return False
+            link = self._exchange(self._posted(place, body, True), _read_json).get("link")
+            if link is None:
+                self._links.give_up()
+                return False
+            with parsing(place):
+                url, headers = str(link["url"]), dict(link["headers"])
+            self._by_link(lambda: self._links.send(url, headers, source))
+            sent = self._posted(place, {**body, "is_sent": True}, True)
+            if not self._exchange(sent, _read_json).get("is_stored"):
+                self._links.note_failure()
+                raise _TemporaryFailure("the store of contents has another file")
+            self._links.note_success()
+            return True
+
+        try:
+            return self._retry(attempt, path, retry_s)
+        except Superseded:
+            raise
+        except Rejected as error:
+            if error.status == 404:
+                # A server of a release without links has no such address.
+                return False
+            raise
 
     def append(self, path: str, offset: int, piece: bytes, *, after: int | None = None) -> int:
         """Send a piece of a growing file, once; return how many bytes of it the server has now.
@@ -270,16 +309,25 @@ class Client:
         try:
             self._send(connection, request)
             response = self._answer(connection, request)
-            self.skew_s = _skew_s(response)
+            self.skew_s = skew_s(response)
             if response.status == 200:
                 return receive(response)
-            raise _failure(response)
+            if response.status != LINK or not ASKS_FOR_LINK.items() <= request.headers.items():
+                raise _failure(response)
+            link = response.headers.get("Location", "")
         except (http.client.HTTPException, OSError, ValueError) as error:
             if request.is_held and self._control.is_ending:
                 raise _Cancelled from error
             raise _TemporaryFailure(f"{type(error).__name__}: {error}") from error
         finally:
             connection.close()
+        return self._by_link(lambda: self._links.fetch(link, receive))
+
+    def _by_link(self, exchange: Callable[[], T]) -> T:
+        try:
+            return exchange()
+        except LinkFailed as error:
+            raise _TemporaryFailure(str(error)) from None
 
     def _answer(
         self, connection: http.client.HTTPConnection, request: _Request
@@ -302,25 +350,16 @@ class Client:
         try:
             connection.endheaders(request.body)
             if request.source is not None:
-                with _open(request.source, "rb") as content:
+                with open_file(request.source, "rb") as content:
                     connection.send(content)
         except (BrokenPipeError, ConnectionResetError):
             return  # a server that refuses an upload answers before it has read all of it
 
 
-def _skew_s(response: http.client.HTTPResponse) -> float | None:
-    """Clock skew: seconds that the server's clock is ahead of this node's, if it sends a date."""
-    try:
-        server_time = email.utils.parsedate_to_datetime(response.headers["Date"])
-    except (TypeError, ValueError):
-        return None
-    return float(round(server_time.timestamp() - time.time()))
-
-
 def _failure(response: http.client.HTTPResponse) -> Exception:
     """Exception for an answer that is not 200."""
     status = response.status
-    problem = _problem(response)
+    problem = problem_of(response)
     detail = str(problem.get("detail") or problem.get("title") or response.reason)[:500]
     if status == 401:
         return Unauthorised(detail)
@@ -332,29 +371,6 @@ def _failure(response: http.client.HTTPResponse) -> Exception:
     if status >= 500 or status in _TRY_AGAIN:
         return _ServerUnable(f"{status}: {detail}")
     return Rejected(status, detail)
-
-
-def _problem(response: http.client.HTTPResponse) -> dict[str, Any]:
-    """Problem report of an answer, empty where there is none."""
-    try:
-        problem = json.loads(response.read(65536))
-    except (ValueError, OSError, http.client.HTTPException):
-        return {}
-    return problem if isinstance(problem, dict) else {}
-
-
-def _storable(value: Any) -> Any:
-    """Value with "?" in its texts for what no database takes as text.
-
-    Names on this node are bytes: those that are no UTF-8 come as halves of surrogate pairs.
-    """
-    if isinstance(value, str):
-        return value.replace("\0", "?").encode(errors="replace").decode()
-    if isinstance(value, dict):
-        return {name: _storable(each) for name, each in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_storable(each) for each in value]
-    return value
 
 
 def _read_json(response: http.client.HTTPResponse) -> dict[str, Any]:
@@ -371,30 +387,3 @@ def _read_json(response: http.client.HTTPResponse) -> dict[str, Any]:
     if not isinstance(answer, dict):
         raise _UnknownAnswer("the answer is not a JSON object")
     return answer
-
-
-def _copy(source: Any, sink: BinaryIO | None) -> str:
-    """Copy all of `source` in small pieces and return its SHA-256."""
-    digest = hashlib.sha256()
-    while True:
-        piece = source.read(_CHUNK)
-        if not piece:
-            return digest.hexdigest()
-        digest.update(piece)
-        if sink is not None:
-            _write(sink, piece)
-
-
-def _open(path: Path, mode: str) -> BinaryIO:
-    try:
-        return cast("BinaryIO", path.open(mode))
-    except OSError as error:
-        raise NodeFault(str(error)) from error
-
-
-def _write(sink: BinaryIO, piece: bytes) -> None:
-    try:
-        sink.write(piece)
-        sink.flush()
-    except OSError as error:
-        raise NodeFault(str(error)) from error

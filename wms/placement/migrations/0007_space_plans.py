@@ -7,7 +7,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
     dependencies = [
         ("jobs", "0007_resumable_uploads"),
-        ("placement", "0005_keys_and_notes"),
+        ("placement", "0006_space_at_servers"),
         ("sites", "0002_commissioning"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]

@@ -1,0 +1,131 @@
+"""Contents of files move from the folder to a bucket and back, whole, as often as one likes."""
+
+from __future__ import annotations
+
+import hashlib
+import random
+from io import StringIO
+from typing import Any
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.utils import timezone
+
+from tests.portal.pilot_api.pilot_client import PilotClient
+from tests.s3.server import S3Server
+from tests.stored_files import blob_path
+from wms.core.actors import Actor
+from wms.core.models import AuditEntry, User
+from wms.core.storage.current import current_store, folder_store
+from wms.jobs.content.blobs import open_blob, store_bytes
+from wms.jobs.models import Attempt, Blob, ResumableUpload, Stream
+from wms.jobs.output.streams import stream_text
+from wms.jobs.output.texts import chunks_of
+from wms.jobs.uploads.services import append_pieces, begin_upload
+from wms.pilots.models import PilotLog
+from wms.pilots.protocol.logs import append_to_log, log_text
+
+pytestmark = [pytest.mark.django_db, pytest.mark.process]
+
+LINES = b"".join(b"%07d\n" % number for number in range(12_000))
+LARGE = random.Random(6).randbytes(100_000)
+SHA256 = hashlib.sha256(LARGE).hexdigest()
+
+
+@pytest.fixture
+def filled(registered: PilotClient, attempt: str) -> ResumableUpload:
+    """Contents of all kinds in the folder; the upload of which half is there."""
+    owner, now = User.objects.get(username="alice"), timezone.now()
+    registered.request("POST", f"{attempt}/streams/stdout?offset=0", LINES)
+    registered.request("POST", f"{attempt}/streams/stdout?offset=200000&after=96000", b"later\n")
+    append_to_log(registered.pilot.pk, offset=0, content=b"log\n", now=now)
+    registered.put(f"{attempt}/files/output/out.txt", b"result")
+    actor = Actor.person(owner)
+    begun = begin_upload(sha256=SHA256, size_bytes=len(LARGE), owner=owner, actor=actor, now=now)
+    return continued(begun.upload, 0, 60_000)
+
+
+def continued(upload: ResumableUpload, start: int, end: int) -> ResumableUpload:
+    owner = upload.owner
+    return append_pieces(
+        upload.pk, [LARGE[start:end]], length=end - start, offset=start,
+        owner=owner, actor=Actor.person(owner), now=timezone.now(),
+    )  # fmt: skip
+
+
+def move(*options: str) -> str:
+    said = StringIO()
+    call_command("move_contents", *options, stdout=said)
+    return said.getvalue()
+
+
+def all_contents() -> tuple[list[bytes], bytes, bytes]:
+    found = []
+    for blob in Blob.objects.order_by("pk"):
+        with open_blob(blob.pk) as stream:
+            found.append(stream.read())
+    output = b"".join(chunks_of(stream_text(Stream.objects.get()), 50_000))
+    log = b"".join(chunks_of(log_text(PilotLog.objects.get()), 50_000))
+    return found, output, log
+
+
+def files_left() -> list[str]:
+    return [path.name for path in folder_store().base.rglob("*") if path.is_file()]
+
+
+def use_bucket(s3: S3Server, settings: Any, prefix: str, *, is_used: bool = True) -> None:
+    changed = s3.settings(prefix) if is_used else {"BUCKET": ""}
+    settings.PILOTAGE = settings.PILOTAGE | {"BLOBS_S3": changed}
+
+
+def test_all_contents_move_to_a_bucket_and_back(
+    filled: ResumableUpload, s3: S3Server, settings: Any
+) -> None:
+    before = all_contents()
+    use_bucket(s3, settings, "moved")
+
+    copied = move("--to", "bucket")
+    again = move("--to", "bucket")
+    assert copied.split(" ")[0] == "6"
+    assert again.startswith("0 copied (0 B), 6 were there")
+    assert all_contents() == before
+
+    move("--to", "bucket", "--remove-originals")
+    assert files_left() == []
+    assert continued(filled, 60_000, len(LARGE)).blob_id == SHA256
+    before = all_contents()
+
+    move("--to", "folder", "--remove-originals")
+    use_bucket(s3, settings, "moved", is_used=False)
+    assert all_contents() == before
+    assert AuditEntry.objects.filter(action="move contents").count() == 4
+
+
+def test_a_move_that_was_killed_goes_on_and_what_is_spoilt_is_told(
+    filled: ResumableUpload, s3: S3Server, settings: Any
+) -> None:
+    spoilt = store_bytes(b"spoilt")
+    blob_path(spoilt.pk).write_bytes(b"SPOILT")
+    use_bucket(s3, settings, "killed")
+    [attempt] = Attempt.objects.all()
+    other = attempt.files.get().blob_id
+    # The half of a move.
+    store = current_store()
+    path = folder_store().base / "half"
+    path.write_bytes(b"result")
+    store.put(f"{other[:2]}/{other}", path)
+
+    with pytest.raises(CommandError) as refused:
+        move("--to", "bucket", "--remove-originals")
+
+    assert str(refused.value).count(spoilt.pk) == 2
+    assert files_left() == [spoilt.pk]
+    with open_blob(other) as stream:
+        assert stream.read() == b"result"
+
+
+def test_without_a_bucket_nothing_is_moved(registered: PilotClient) -> None:
+    with pytest.raises(CommandError) as refused:
+        move("--to", "bucket")
+
+    assert "PILOTAGE_BLOBS_S3_BUCKET" in str(refused.value)

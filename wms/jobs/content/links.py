@@ -1,0 +1,52 @@
+"""Links by which pilots read and write contents at the store itself, where it gives some.
+
+What comes by a link is first an object of its attempt; it becomes a content when its SHA-256 is
+known to be the announced one. Links are told to the pilot that asked, and to nobody else.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from wms.core.storage.current import current_store
+from wms.core.storage.protocol import Link
+from wms.core.storage.s3_store import SENT
+from wms.jobs.content.blobs import blob_key, kept_row
+from wms.jobs.models import Blob
+
+#: Smaller ones are sent by the portal: that takes one request less.
+_LEAST_BYTES: Final = 256 * 1024
+#: The most that stores take and copy by one request.
+_MOST_BYTES: Final = 5 * 1024**3
+
+
+def link_to_read(blob: Blob) -> Link | None:
+    """Link to a content; None where the portal sends it."""
+    store = current_store()
+    if not store.has_links or blob.size_bytes < _LEAST_BYTES:
+        return None
+    return store.read_link(blob_key(blob.sha256))
+
+
+def link_to_send(attempt_id: int, *, sha256: str, size_bytes: int) -> Link | None:
+    """Link by which an attempt sends a file; None where it sends it to the portal."""
+    store = current_store()
+    if not store.has_links or size_bytes > _MOST_BYTES:
+        return None
+    return store.write_link(_sent_key(attempt_id, sha256), sha256=sha256, size_bytes=size_bytes)
+
+
+def take_sent(attempt_id: int, *, sha256: str, size_bytes: int) -> Blob | None:
+    """Content that an attempt has sent by a link; None where it is not there, or another one."""
+    store, key = current_store(), _sent_key(attempt_id, sha256)
+    mark = store.seen(key, sha256=sha256, size_bytes=size_bytes)
+    if not mark:
+        return None
+    # Its size is known to be right: the row is that of whoever else has this content.
+    row = kept_row(sha256, size_bytes)
+    is_moved = store.move(key, blob_key(sha256), mark=mark, size_bytes=size_bytes)
+    return row if is_moved else None
+
+
+def _sent_key(attempt_id: int, sha256: str) -> str:
+    return f"{SENT}/{attempt_id}/{sha256}"
