@@ -27,7 +27,8 @@ from wms.placement.catalogue.names import is_logical
 from wms.placement.catalogue.resolving import aim
 from wms.placement.conf import placement_conf
 from wms.placement.models import PlacementRequest
-from wms.placement.modules import WRITERS, Abilities
+from wms.placement.modules import Abilities
+from wms.placement.modules.found import found_modules
 from wms.placement.modules.sftp import SSH_SCHEMES
 from wms.placement.policy import require_steering
 from wms.placement.request_ad import RequestSpec, line_of, parse_requests
@@ -164,7 +165,8 @@ def _choose(specs: Sequence[RequestSpec], requests: Sequence[PlacementRequest]) 
         if not spec.is_choosing:
             continue
         if found is None:
-            found = offers(site_id=request.site_id, schemes=WRITERS.keys(), now=timezone.now())
+            schemes = found_modules().writers.keys()
+            found = offers(site_id=request.site_id, schemes=schemes, now=timezone.now())
         choice = choose(spec.attributes, found)
         request.destination_storage_id, request.choice = choice.storage_id, choice.why
         if choice.storage_id is None:
