@@ -61,6 +61,24 @@ def test_a_placement_that_nothing_transfers_is_refused_with_its_line() -> None:
     ]
 
 
+def test_a_placement_by_a_program_is_refused_until_that_can_be_run(settings, tmp_path) -> None:
+    placement = settings.PILOTAGE["PLACEMENT"] | {"MODULES": str(tmp_path)}
+    settings.PILOTAGE = settings.PILOTAGE | {"PLACEMENT": placement}
+    request = REQUEST.replace("file:///x", "nest://h/x")
+    program = tmp_path / "stork.transfer.nest-file"
+
+    unknown = checked("DATA D d.stork", {"d.stork": request}).findings
+    program.write_text("#!/bin/sh\n")
+    closed = checked("DATA D d.stork", {"d.stork": request}).findings
+    program.chmod(0o755)
+    known = checked("DATA D d.stork", {"d.stork": request}).findings
+
+    assert [[each.field for each in told] for told in (unknown, closed)] == [["src_url"]] * 2
+    assert program.name in closed[0].message
+    assert program.name not in unknown[0].message
+    assert known == []
+
+
 def test_a_dag_without_nodes_is_one() -> None:
     assert found("# nothing") == []
 
