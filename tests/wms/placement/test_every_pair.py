@@ -34,7 +34,8 @@ from wms.placement import services as by_people
 from wms.placement.conf import placement_conf
 from wms.placement.credentials import NewCredential, set_credential
 from wms.placement.models import PlacementRequest
-from wms.placement.modules import PAIRS, carry_out
+from wms.placement.modules import carry_out
+from wms.placement.modules.found import found_modules
 from wms.placement.modules.protocol import Credential, TransferTask
 from wms.placement.request_ad import Checksums
 from wms.placement.states import RequestKind
@@ -354,7 +355,7 @@ def _credentials(pair: Pair) -> Callable[[str, str, int], Credential | None]:
 
 
 def test_every_scheme_of_the_modules_has_its_proofs() -> None:
-    assert {(source, target) for source in PLACES for target in PLACES} == PAIRS
+    assert {(source, target) for source in PLACES for target in PLACES} == found_modules().pairs
     for proof in PROOFS:
         of_each = {scheme for ends in chosen(proof, is_all=False) for scheme in ends[:2]}
         assert of_each | {"file"} == set(PLACES)

@@ -13,12 +13,13 @@ from tests.wms.placement.conftest import last_attempt
 from tests.wms.placement.servers.http import http_server
 from wms.core.actors import Actor
 from wms.pilots.credentials.sealing import new_key
-from wms.placement.credentials import PORTS, NewCredential, set_credential
+from wms.placement.credentials import NewCredential, set_credential
+from wms.placement.modules.built_in import READERS, WRITERS
 
 pytestmark = pytest.mark.django_db
 
 #: S3 leads to the store of the settings, whatever a request names.
-SCHEMES = sorted(PORTS.keys() - {"s3"})
+SCHEMES = sorted({*READERS, *WRITERS} - {"file", "s3"})
 
 
 @pytest.fixture
