@@ -7,6 +7,7 @@ three name objects that there are. They are sent by a user and by an operator in
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from copy import deepcopy
 from functools import cache
 from itertools import cycle
 from typing import Any
@@ -15,7 +16,6 @@ import pytest
 import schemathesis
 from django.core.signals import request_finished, request_started
 from django.db import close_old_connections, transaction
-from drf_spectacular.generators import SchemaGenerator
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis.internal.conjecture.providers import HypothesisProvider
 from schemathesis import Case, GenerationMode
@@ -28,6 +28,7 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
+from portal.api.schema import described
 from portal.wsgi import application
 from tests import factories
 from tests.portal.routes import Route, routes
@@ -51,8 +52,7 @@ _ADDRESSES: Mapping[str, Route] = {
 
 @cache
 def _operations() -> list[Any]:
-    described = SchemaGenerator().get_schema(request=None, public=True)
-    schema = schemathesis.openapi.from_dict(described)
+    schema = schemathesis.openapi.from_dict(deepcopy(described()))
     schema.app = _read_whole
     return [found.ok() for found in schema.get_all_operations()]
 
