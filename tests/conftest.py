@@ -20,6 +20,7 @@ import pytest
 from django.conf import settings
 from django.db import connection, transaction
 from django.test import TransactionTestCase, override_settings
+from django.test.testcases import LiveServerThread
 from hypothesis import settings as hypothesis_settings
 from whitenoise.middleware import WhiteNoiseMiddleware
 
@@ -30,6 +31,7 @@ from tests.batch_systems.fixtures import (  # noqa: F401 - fixtures for all
     sshd,
 )
 from tests.emptying import empty_tables, end_session, flush_tables, needs_reconnection
+from tests.live_server import ServerWithThreads, end_idle_threads
 from tests.markers import _no_process_unless_marked, mark, processes  # noqa: F401 - fixtures for all
 from tests.migrated import ensure_migrated
 from tests.s3.fixtures import bucket, s3  # noqa: F401 - fixtures for all
@@ -135,6 +137,7 @@ def django_db_modify_db_settings(django_db_modify_db_settings_parallel_suffix: N
 def django_db_setup(django_db_setup: None) -> Iterator[None]:
     """Leave the database before it is dropped."""
     yield
+    end_idle_threads()
     end_session()
 
 
@@ -143,6 +146,7 @@ def _quick_and_volatile() -> Iterator[None]:
     """Nothing is waited for that only outlives a crash of this host, or empties what is empty."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr("os.fsync", lambda fd: None)
+        patched.setattr(LiveServerThread, "server_class", ServerWithThreads)
         is_own = OWN_VARIABLE in os.environ
         patched.setattr(
             TransactionTestCase, "_fixture_teardown", empty_tables if is_own else flush_tables
