@@ -39,8 +39,9 @@ from tests.servers import OWN_VARIABLE
 
 # No example is too slow: how long one takes is a matter of the machine and its load.
 hypothesis_settings.register_profile("exploring", deadline=None)
-# What is submitted is judged by what it changed, not by an example that nobody has tried before.
-hypothesis_settings.register_profile("repeatable", deadline=None, derandomize=True)
+# What is submitted is judged by what it changed, not by an example that nobody has tried before:
+# the same ones each time, of which more would tell no more.
+hypothesis_settings.register_profile("repeatable", deadline=None, derandomize=True, max_examples=30)
 hypothesis_settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "exploring"))
 
 #: Names of a browser that `make test` did not choose, for runs of pytest by hand.
