@@ -6,7 +6,7 @@ tenths of the time that an empty database takes to get its tables.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from django.db import migrations
 from django.db.backends.base.schema import BaseDatabaseSchemaEditor
@@ -56,7 +56,7 @@ class BatchedMigration(migrations.Migration):
         return project_state
 
 
-def steps(operations: list[Operation]) -> Iterator[list[Operation]]:
+def steps(operations: Sequence[Operation]) -> Iterator[list[Operation]]:
     """The operations, in their order, in groups that can be applied at once."""
     step: list[Operation] = []
     made: set[str] = set()
