@@ -49,7 +49,7 @@ def one_of_advisory_locks(names: Sequence[str]) -> Iterator[bool]:
 
 
 @contextmanager
-def _hold_in_session(keys: Sequence[int]) -> Iterator[bool]:
+def _hold_in_session(keys: list[int]) -> Iterator[bool]:
     with connection.cursor() as cursor:
         cursor.execute(TAKE_FREE_LOCK, [keys, _NAMESPACE])
         held = cursor.fetchone()
@@ -62,7 +62,7 @@ def _hold_in_session(keys: Sequence[int]) -> Iterator[bool]:
 
 
 @contextmanager
-def _hold_in_transaction(keys: Sequence[int]) -> Iterator[bool]:
+def _hold_in_transaction(keys: list[int]) -> Iterator[bool]:
     """A block within a block is a savepoint: going back to it ends the locks taken since."""
     with transaction.atomic(using=LOCKS):
         try:
