@@ -2,8 +2,8 @@
 
 When it is set up, it registers the task that reads the engine's inboxes, the function that counts
 what DAGs use of quotas, the reader of their groups and labels for the accounts, the one that tells
-which DAGs a user may see, the one that tells which sets of inputs open DAGs name, and the fence of
-scripts for programs that move files.
+which DAGs a user may see, those that tell which sets of inputs open DAGs name and which nodes have
+ended that were to take space, and the fence of scripts for programs that move files.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ class DagsConfig(AppConfig):
         from wms.core.errors import InvalidInput
         from wms.core.inbox import register_reader
         from wms.core.models import AuditKind
+        from wms.dags.engine.submitting.space_steps import ended_nodes
         from wms.dags.lifecycle import ADVANCE_TASK, JOB_TOPIC, TOPICS
         from wms.dags.models import Dag
         from wms.dags.reading.input_sets import sets_of_open_dags
@@ -43,6 +44,7 @@ class DagsConfig(AppConfig):
         from wms.jobs.input_data.sleeping import register_finder
         from wms.jobs.quotas import register_counter
         from wms.placement.modules.fenced import register_workplaces
+        from wms.placement.space_plans.storing import register_ended
 
         for topic in TOPICS:
             register_reader(topic, ADVANCE_TASK)
@@ -50,6 +52,7 @@ class DagsConfig(AppConfig):
         register_counter(usage_by_trials)
         register_finder(sets_of_open_dags)
         register_workplaces(fenced_workplace)
+        register_ended(ended_nodes)
         register_names(JOB_TOPIC, lambda keys: names_in(Dag.objects.all(), keys))
         register_sight(AuditKind.DAG, lambda user: seen_or_all(user, visible_dags))
         try:

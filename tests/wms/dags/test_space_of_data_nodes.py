@@ -11,6 +11,7 @@ from wms.dags.models import Node
 from wms.dags.services.dags import remove_dags
 from wms.placement import runner
 from wms.placement.models import PlacementAllocation, PlacementRequest
+from wms.placement.operations import remove_requests
 from wms.placement.services import submit_requests
 from wms.placement.space_plans.models import SpacePlan
 from wms.placement.storages.services import StorageSpec, create_storage
@@ -64,6 +65,25 @@ def test_branches_that_would_wait_for_each_other_go_one_after_the_other(alice, p
     made.refresh_from_db()
     assert (made.state, SpacePlan.objects.count()) == ("completed", 0)
     assert PlacementAllocation.objects.filter(released_at=None).count() == 0
+
+
+def test_nobody_waits_for_space_that_a_node_has_ended_without(alice, pool: Path) -> None:
+    """Some were done before the DAG began, as after a rescue, and some have no parent left."""
+    missing = 'DATA X {\n[ dap_type = "stage"; src_url = "file:no" ]\n}\nPARENT X CHILD B1'
+    ended = "DONE A1\nDONE A2\nDONE A3"
+    branches = "\n".join(map(_branch, "ABC"))
+    made = dag(alice, node_count=0, commands=f"{branches}\n{ended}\n{missing}\n")
+    _go_on()
+    remove_requests(
+        PlacementRequest.objects.filter(kind="stage").values_list("pk", flat=True),
+        actor=SYSTEM, reason="it is missing",
+    )  # fmt: skip
+    for _ in range(5):
+        PlacementRequest.objects.filter(state="rescheduled").update(due_at=None)
+        _go_on()
+
+    states = dict(Node.objects.filter(dag=made).values_list("name", "state"))
+    assert (states["X"], states["B1"], states["C3"]) == ("failed", "futile", "done")
 
 
 def test_what_a_dag_needs_to_end_is_kept_from_other_requests(alice, charlie, pool: Path) -> None:

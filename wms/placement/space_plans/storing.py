@@ -7,7 +7,7 @@ granted where one of them would leave the other's DAG without an end.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
@@ -25,16 +25,25 @@ from wms.placement.storages.models import Storage
 _JUDGING: Final = "placement-space"
 #: Longer plans are not made: of each allocation all plans are read.
 MOST_STEPS: Final = 500
+#: Tells which of some nodes of DAGs have ended.
+EndedFinder = Callable[[Collection[int]], set[int]]
+_finders: list[EndedFinder] = []
 
 
 @dataclass(frozen=True, slots=True)
 class SpaceStep:
-    """A DAG's allocation or, with no bytes, its release; `after` others, by their places."""
+    """A node's allocation or, with no bytes, its release; `after` others, by their places."""
 
+    node: int
     name: str
     storage_id: int
     size_bytes: int
     after: frozenset[int]
+
+
+def register_ended(finder: EndedFinder) -> None:
+    """Have this function, of the DAGs that are above, tell which nodes have ended."""
+    _finders[:] = [finder]
 
 
 def store_plan(
@@ -78,7 +87,7 @@ def _claims_of(steps: Sequence[SpaceStep]) -> list[list[int | str | None]]:
     places = {n: place for place, n in enumerate(order)}
     gives = {step.name: places[n] for n, step in enumerate(steps) if not step.size_bytes}
     return [
-        [step.name, step.storage_id, step.size_bytes, places[n], gives.get(step.name)]
+        [step.name, step.storage_id, step.size_bytes, places[n], gives.get(step.name), step.node]
         for n, step in enumerate(steps)
         if step.size_bytes
     ]
@@ -125,9 +134,11 @@ def taken_of_storages(now: datetime) -> list[tuple[int, int]]:
 
 
 def _plans() -> list[Plan]:
-    """Plans of DAGs that have not ended, as far as they are not over. Two queries.
+    """Plans of DAGs that have not ended, as far as they are not over. Three queries.
 
-    Those of one workspace are one: an inner DAG, the later one, ends before the DAG around it.
+    What a node was to take that has ended without it, because it failed or was done before, is not
+    going to be taken. Those of one workspace are one: an inner DAG, the later one, ends before the
+    DAG around it.
     """
     rows = list(SpacePlan.objects.exclude(claims=[]).order_by("-dag"))
     made = PlacementAllocation.objects.filter(workspace__in={row.workspace_id for row in rows})
@@ -136,11 +147,21 @@ def _plans() -> list[Plan]:
         "workspace_id", "name", "released_at"
     ):
         states[workspace_id or 0][name] = released_at is None
+    never = _ended({
+        node
+        for row in rows
+        for name, *_, node in row.claims
+        if name not in states[row.workspace_id]
+    })  # fmt: skip
     claims: dict[int, list[Claim]] = defaultdict(list)
     for row in rows:
         found = claims[row.workspace_id]
-        found += _left(row, states[row.workspace_id], behind=_end_of(found))
+        found += _left(row, states[row.workspace_id], never, behind=_end_of(found))
     return [Plan(workspace_id, tuple(found)) for workspace_id, found in claims.items()]
+
+
+def _ended(nodes: Collection[int]) -> set[int]:
+    return set[int]().union(*(find(nodes) for find in _finders)) if nodes else set()
 
 
 def _end_of(claims: Sequence[Claim]) -> int:
@@ -148,13 +169,15 @@ def _end_of(claims: Sequence[Claim]) -> int:
     return 1 + max((max(each.takes_at, each.gives_at or 0) for each in claims), default=-1)
 
 
-def _left(row: SpacePlan, states: Mapping[str, bool], behind: int) -> list[Claim]:
+def _left(
+    row: SpacePlan, states: Mapping[str, bool], never: Collection[int], *, behind: int
+) -> list[Claim]:
     """Claims that are not over, neither released nor at the ends of their leases, behind others."""
     return [
         Claim(
             name, storage, size_bytes, takes_at + behind,
             None if gives_at is None else gives_at + behind, is_held=name in states,
         )
-        for name, storage, size_bytes, takes_at, gives_at in row.claims
-        if states.get(name, True)
+        for name, storage, size_bytes, takes_at, gives_at, node in row.claims
+        if states.get(name, node not in never)
     ]  # fmt: skip

@@ -15,7 +15,7 @@ from typing import Final
 from wms.core.errors import PilotageError
 from wms.dags.engine.round import Round
 from wms.dags.models import Dag, Edge, Node
-from wms.dags.states import NodeKind, NodeState
+from wms.dags.states import NODE_TERMINAL, NodeKind, NodeState
 from wms.placement.request_ad import RequestSpec, parse_requests
 from wms.placement.space_plans.storing import MOST_STEPS, SpaceStep, has_plan, store_plan
 from wms.placement.states import RequestKind
@@ -45,6 +45,12 @@ def plan_space(round_: Round, text: str, text_of: Callable[[Dag, Node], str]) ->
         return
     steps = space_steps(dag, _found(dag, text_of))
     store_plan(dag.pk, dag.workspace, steps, mark=mark)
+
+
+def ended_nodes(node_ids: Collection[int]) -> set[int]:
+    """Those of these nodes that have ended: they take no space any more."""
+    ended = Node.objects.filter(pk__in=node_ids, state__in=NODE_TERMINAL)
+    return set(ended.values_list("pk", flat=True))
 
 
 def _found(dag: Dag, text_of: Callable[[Dag, Node], str]) -> Sequence[_Found]:
@@ -123,7 +129,7 @@ def _step(
         )
     )
     size_bytes = 0 if is_release else each.spec.size_bytes or 0
-    return SpaceStep(each.spec.allocation, each.storage.pk, size_bytes, after)
+    return SpaceStep(each.node_id, each.spec.allocation, each.storage.pk, size_bytes, after)
 
 
 def _ancestors(dag: Dag, nodes: Collection[int]) -> dict[int, set[int]]:
