@@ -111,13 +111,15 @@ def allocate(request: PlacementRequest, storage: Storage, *, now: datetime) -> P
     is. Raises NoRoomYet while others have it, or need it to end.
     """
     lock_space()
-    storage = Storage.objects.select_for_update().get(pk=storage.pk)
-    expire_allocations(now)
+    # So that requests that name it can go on meanwhile.
+    storage = Storage.objects.select_for_update(no_key=True).get(pk=storage.pk)
     live = live_allocations(now)
     mine = Q(workspace_id=request.workspace_id) if request.topic else Q(
         workspace=None, owner_id=request.owner_id
     )  # fmt: skip
-    if live.filter(mine, name=request.allocation_name).exists():
+    named = PlacementAllocation.objects.filter(mine, name=request.allocation_name)
+    named.filter(released_at=None, expires_at__lte=now).update(released_at=F("expires_at"))
+    if named.filter(released_at=None).exists():
         raise Conflict(f"there is an allocation {request.allocation_name} already")
     size, offered = request.expected_bytes or 0, storage.space_bytes or 0
     at_hosts = Q(storage=None, host__in=hosts_of(storage.endpoints))
@@ -152,14 +154,19 @@ def named_by(request: PlacementRequest, *, now: datetime) -> PlacementAllocation
 
 @transaction.atomic
 def release(request: PlacementRequest, *, now: datetime) -> None:
-    """Give the allocation back that the request names; its files stay. Raises NotFound."""
+    """Give the allocation back that the request names; its files stay. Raises NotFound.
+
+    The caller has those looked at again that wait for space.
+    """
     found = find_allocation(request, now, is_at=lambda each: _is_named(each, request.host))
     PlacementAllocation.objects.filter(pk=found.pk).update(released_at=now)
-    look_again(now)
 
 
 def look_again(now: datetime) -> int:
-    """Have allocations tried at once that wait for space; their number."""
+    """Have allocations tried at once that wait for space; their number.
+
+    Their requests are locked then, without waiting: no caller may wait for others behind it.
+    """
     waiting = PlacementRequest.objects.filter(
         kind=RequestKind.ALLOCATE, state__in=WAITING, due_at__gt=now
     )

@@ -217,6 +217,7 @@ class Grant:
     def _allocate(self, request: PlacementRequest, started: Started) -> None:
         storage = storage_for_space(request.host)
         task = self._task(started)
+        allocations.expire_allocations(timezone.now())
         kept = reservations.reserve(request, storage, task)
         try:
             with transaction.atomic():
@@ -225,7 +226,9 @@ class Grant:
                 if not _end(started, 0):
                     raise Superseded
         except BaseException:
-            reservations.give_up(kept, task)
+            # Also where others have ended the attempt: nobody else knows of it.
+            pulse = AttemptHeartbeat(self._conf.limit_s, lambda: self._is_alive() or True)
+            reservations.give_up(kept, replace(task, pulse=pulse))
             raise
 
     def _release(self, request: PlacementRequest, started: Started) -> None:
@@ -236,12 +239,13 @@ class Grant:
             allocations.release(request, now=timezone.now())
             if not _end(started, 0):
                 raise Superseded
+            allocations.look_again(timezone.now())
 
     def _succeeded(self, success: grants.Success) -> None:
         started, placed = success.started, success.result
         urls = (started.request.source_url, started.request.destination_url)
         if placed.removed or any(map(is_logical, urls)):
-            if self._are_on_disk([started]):
+            if self._are_on_disk(started):
                 _end(started, 0, placed=placed)
         else:
             self._done.append(success)
@@ -273,7 +277,7 @@ class Grant:
 
     def _write_ends(self) -> None:
         self._written_s = time.monotonic()
-        if self._done and self._are_on_disk([each.started for each in self._done]):
+        if self._done and self._are_on_disk():
             try:
                 grants.end_successes(self._done, now=timezone.now())
             except PERMANENT_ERRORS:
@@ -282,14 +286,15 @@ class Grant:
                     _end_alone(each)
         self._done = []
 
-    def _are_on_disk(self, placed: Sequence[Started]) -> bool:
-        """Whether the folders of what was placed are; if not, these attempts have failed."""
+    def _are_on_disk(self, *further: Started) -> bool:
+        """Whether the folders of all that was placed are; if not, these attempts have failed."""
         try:
             self._folders.sync()
         except OSError as error:
             told = f"the folder could not be written to the disk: {error.strerror or error}"
-            for each in placed:
+            for each in (*further, *(each.started for each in self._done)):
                 _end(each, FAILED, told)
+            self._done = []
             return False
         return True
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from tests.factories import SYSTEM, dag, site, turn
 from wms.dags.models import Node
@@ -118,3 +120,22 @@ def test_a_removed_dag_leaves_no_plan_and_no_allocation(alice, pool: Path) -> No
     turn()
     assert SpacePlan.objects.count() == 0
     assert PlacementAllocation.objects.get().released_at is not None
+
+
+def test_what_waits_for_space_is_locked_behind_all_that_a_release_waits_for(
+    alice, pool: Path
+) -> None:
+    """Else a release and the removal of its DAG could each wait for a request of the other."""
+    dag(alice, node_count=0, commands=f"{_branch('A')}\n{_branch('B')}")
+    _go_on()
+    for _ in range(2):
+        turn()
+        with CaptureQueriesContext(connection) as statements:
+            runner.run_due()
+
+    locks = [each["sql"] for each in statements if "FOR UPDATE" in each["sql"]]
+    woken = [n for n, each in enumerate(locks) if "SKIP LOCKED" in each and "LIMIT 1000" in each]
+    assert len(woken) == 2
+    for place in woken:
+        # Nothing is waited for before the next grant.
+        assert all("SKIP LOCKED" in each for each in locks[place : place + 2])

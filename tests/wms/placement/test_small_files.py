@@ -197,3 +197,29 @@ def test_ends_are_not_told_of_files_whose_folder_is_not_on_the_disk(
     assert _states(ids) == ["rescheduled", "rescheduled"]
     attempts = PlacementAttempt.objects.filter(request__in=ids)
     assert set(attempts.values_list("exit_code", flat=True)) == {1}
+
+
+def test_a_folder_that_is_not_on_the_disk_spoils_all_that_wait_for_it(
+    alice, pool: Path, monkeypatch
+) -> None:
+    real, faults = FoldersToSync.sync, [OSError(errno.EIO, "Input/output error")]
+
+    def fails_once(folders: FoldersToSync) -> None:
+        if faults:
+            folders.forget()
+            raise faults.pop()
+        real(folders)
+
+    monkeypatch.setattr(FoldersToSync, "sync", fails_once)
+    workspace = create_workspace(alice, {"x": store_bytes(b"content")})
+    text = (
+        f'[dap_type = "transfer"; src_url = "file:x"; dest_url = "file://{pool}/x"]'
+        '[dap_type = "remove"; src_url = "file:x"]'
+    )
+    ids = submit_requests(
+        text, workspace=workspace, directory="", owner=alice, topic="dag-data", topic_key=7,
+        actor=SYSTEM,
+    )  # fmt: skip
+    runner.Grant(operations.take_requests(timezone.now(), most=2), placement_conf()).run()
+
+    assert _states(ids) == ["rescheduled", "rescheduled"]
