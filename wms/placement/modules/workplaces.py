@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from typing import BinaryIO, Final
@@ -168,7 +168,7 @@ def transfer_place(
     given = {name: found for name, url in others.items() if (found := _credential(task, url))}
     try:
         with workplace(readable, has_network=True) as place:
-            environment = _hand_over(place, given)
+            environment = _hand_over(place, given, others)
             secrets = [each for found in given.values() for each in _secrets_of(found)]
             tokens = {name: found.token for name, found in given.items() if found.token}
             yield TransferPlace(place, task, environment, secrets, tokens)
@@ -208,8 +208,13 @@ def _secrets_of(found: Credential) -> list[str]:
     return [each for each in (found.secret, found.token, found.key) if each]
 
 
-def _hand_over(place: Workplace, given: Mapping[str, Credential]) -> dict[str, str]:
-    """Write the credentials into files of the workplace; the variables that name them."""
+def _hand_over(
+    place: Workplace, given: Mapping[str, Credential], ends: Collection[str]
+) -> dict[str, str]:
+    """Write the credentials into files of the workplace; the variables that name them.
+
+    What shows the token of `BEARER_TOKEN_FILE` may show it to each end.
+    """
     if not given:
         return {}
     (place.folder / _CREDENTIALS_FOLDER).mkdir(mode=0o700)
@@ -222,10 +227,11 @@ def _hand_over(place: Workplace, given: Mapping[str, Credential]) -> dict[str, s
                 _put(place, name, value)
     folder = f"{place.root}/{_CREDENTIALS_FOLDER}"
     environment = {CREDENTIALS: folder}
-    token = next(((end, found.token) for end, found in given.items() if found.token), None)
-    if token is not None:
-        _put(place, f"{CONDOR_SERVICE}.use", json.dumps({"access_token": token[1]}))
-        environment |= {"BEARER_TOKEN_FILE": f"{folder}/{token[0]}.token", "_CONDOR_CREDS": folder}
+    tokens = {given[end].token if end in given else "" for end in ends}
+    if len(tokens) == 1 and (token := tokens.pop()):
+        _put(place, f"{CONDOR_SERVICE}.use", json.dumps({"access_token": token}))
+        end = next(iter(ends))
+        environment |= {"BEARER_TOKEN_FILE": f"{folder}/{end}.token", "_CONDOR_CREDS": folder}
     return environment
 
 

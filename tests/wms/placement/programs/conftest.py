@@ -61,7 +61,10 @@ class ScriptedPlace:
     def open_file(self, name: str) -> BinaryIO:
         return (self.folder / name).open("rb")
 
-    def run(self, program: Program, limits: ProgramLimits, *, heartbeat: object) -> ProgramEnd:
+    def run(
+        self, program: Program, limits: ProgramLimits, *, heartbeat: Callable[[], None]
+    ) -> ProgramEnd:
+        heartbeat()
         return self._run(program, self.folder)
 
 
@@ -69,10 +72,11 @@ class ScriptedPlace:
 def scripted(
     tmp_path: Path, configure: Callable[..., None], pool: Path
 ) -> Iterator[Callable[..., None]]:
-    """Have a function stand for programs: one from `web:`, and a plugin for `keep:`."""
+    """Have a function stand for programs: those of `web:`, and a plugin for `keep:`."""
     folder = tmp_path / "modules"
     folder.mkdir()
-    for name in ("stork.transfer.web-file", "plugin"):
+    web = ("transfer.web-file", "transfer.file-web", "reserve.web", "release.web")
+    for name in (*(f"stork.{each}" for each in web), "plugin"):
         (folder / name).write_text("")
         (folder / name).chmod(0o755)
     configure(MODULES=str(folder), PLUGINS=[str(folder / "plugin")])

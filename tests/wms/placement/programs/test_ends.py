@@ -8,8 +8,12 @@ from pathlib import Path
 import pytest
 
 from tests.wms.placement.conftest import last_attempt, placed
+from wms.placement.conf import placement_conf
 from wms.placement.modules.fenced import Program, ProgramEnd
 from wms.placement.modules.found import found_modules
+from wms.placement.modules.protocol import Credential, TransferTask
+from wms.placement.modules.workplaces import transfer_place
+from wms.placement.request_ad import Checksums
 
 pytestmark = pytest.mark.django_db
 
@@ -104,3 +108,30 @@ def test_a_plugin_that_tells_nothing_of_use_is_told_where_its_scheme_is_missed(s
 
     assert "keep" not in modules.readers
     assert [Path(each).name for each in modules.unusable] == ["plugin"]
+
+
+def test_a_token_that_is_not_of_every_end_is_not_named_as_that_of_all(scripted, configure):
+    configure(ALLOWED=["127.0.0.1", "127.0.0.2"])
+    seen = []
+
+    def run(program: Program, folder: Path) -> ProgramEnd:
+        seen.append((program.environment, sorted(each.name for each in folder.rglob("*.token"))))
+        return ProgramEnd(0, "", b"")
+
+    def stored(scheme: str, host: str, port: int) -> Credential | None:
+        return Credential(token="sesame") if host == "127.0.0.2" else None
+
+    scripted(run)
+    task = TransferTask(
+        1, "web://127.0.0.1/x", "web://127.0.0.2/x", "", 1, "", Checksums(), None,
+        placement_conf(), lambda: None, credential=stored,
+    )  # fmt: skip
+    both = {"source": task.source_url, "destination": task.destination_url}
+    for ends in (both, {"destination": task.destination_url}):
+        with transfer_place(task, [], ends) as place:
+            place.run("/bin/true", [])
+
+    [(of_both, files), (of_one, _)] = seen
+    assert files == ["destination.token"]
+    assert "BEARER_TOKEN_FILE" not in of_both
+    assert of_one["BEARER_TOKEN_FILE"].endswith("/destination.token")

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 
@@ -18,8 +15,7 @@ from wms.core.actors import Actor
 from wms.placement import runner
 from wms.placement import services as by_people
 from wms.placement.models import PlacementAllocation, PlacementRequest
-from wms.placement.modules import fenced
-from wms.placement.modules.fenced import ProgramEnd
+from wms.placement.modules.fenced import Program, ProgramEnd
 from wms.placement.space import release_allocations
 from wms.placement.storages.services import StorageSpec, create_storage
 
@@ -104,45 +100,22 @@ def test_a_release_that_the_server_refuses_is_tried_again(submitted, program, si
     assert PlacementAllocation.objects.get().released_at is None
 
 
-@dataclass
-class _Programs:
-    """Programs that are not run: the first one has its request removed meanwhile."""
+def test_what_was_reserved_for_a_removed_request_is_given_back(alice, scripted, monkeypatch):
+    create_storage(StorageSpec("nest", ["web://127.0.0.1/"], space_bytes=2**20), actor=SYSTEM)
+    ended = []
 
-    folder: Path
-    ended: list[str] = field(default_factory=list)
-
-    @property
-    def root(self) -> str:
-        return str(self.folder)
-
-    def open_file(self, name: str):
-        return (self.folder / name).open("rb")
-
-    def run(self, program, limits, *, heartbeat) -> ProgramEnd:
-        heartbeat()
-        (self.folder / "reservation").write_text("lot7")
+    def run(program: Program, folder: Path) -> ProgramEnd:
+        """Its request is removed while the first one runs."""
+        (folder / "reservation").write_text("lot7")
         ids = PlacementRequest.objects.exclude(state="removed").values_list("pk", flat=True)
         by_people.remove_requests(list(ids), actor=SYSTEM, reason="enough")
-        self.ended.append(Path(program.executable).name)
+        ended.append(Path(program.executable).name)
         return ProgramEnd(0, "", b"")
 
-
-def test_what_was_reserved_for_a_removed_request_is_given_back(
-    alice, program, monkeypatch, tmp_path
-):
-    for name in ("transfer.web-file", "transfer.file-web", "reserve.web", "release.web"):
-        program(f"stork.{name}", "exit 1")
-    create_storage(StorageSpec("nest", ["web://127.0.0.1/"], space_bytes=2**20), actor=SYSTEM)
-    programs = _Programs(tmp_path)
-
-    @contextmanager
-    def made(readable, has_network) -> Iterator[_Programs]:
-        yield programs
-
-    monkeypatch.setattr(fenced, "_makers", [made])
+    scripted(run)
     monkeypatch.setattr(runner, "_PULSE_S", 0)
     by_people.submit_requests(ALLOCATE, actor=SYSTEM, owner=alice)
     runner.run_due()
 
-    assert programs.ended == ["stork.reserve.web", "stork.release.web"]
+    assert ended == ["stork.reserve.web", "stork.release.web"]
     assert not PlacementAllocation.objects.exists()
