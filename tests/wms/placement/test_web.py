@@ -75,6 +75,13 @@ def test_one_wrong_byte_is_found_by_its_checksum_and_nothing_stays(transfer, poo
     assert list(pool.iterdir()) == []
 
 
+def test_an_empty_file_is_compared_before_a_server_has_it(transfer, pool, site):
+    request = transfer("file:x", site.url("/x"), f'checksum = "{"0" * 32}"', x=b"")
+
+    assert last_attempt(request).exit_code == 1
+    assert site.files == {}
+
+
 def test_a_server_that_says_nothing_is_not_waited_for(transfer, pool, site, configure):
     configure(STALL_S=0.1)
     site.files["/x"], site.stalls = X, True

@@ -121,7 +121,7 @@ def write(reading: Reading) -> TransferResult:
             write_parts(reading, target, client)
         else:
             headers = target.headers("PUT", UNSIGNED) | {"Content-Length": str(size)}
-            answer = client.ask("PUT", target.endpoint, headers, reading)
+            answer = client.ask("PUT", target.endpoint, headers, reading.body())
             answer.read(ANSWER_BYTES)
             require(answer, target.endpoint, {200})
         answer = client.ask("HEAD", target.endpoint, target.headers("HEAD"))

@@ -78,6 +78,13 @@ class Reading:
         self._check()
         yield last
 
+    def body(self) -> Iterable[bytes]:
+        """The pieces for a request that tells the size: nothing is promised of an empty file.
+
+        Raises ModuleFailed.
+        """
+        return self if self.source.size_bytes != 0 else list(self)
+
     def write_to(self, descriptor: int) -> None:
         """Write what is missing of a file; one that has begun otherwise is cut. It is on the disk.
 

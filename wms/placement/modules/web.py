@@ -271,7 +271,7 @@ def _put(client: Client, target: Endpoint, reading: Reading) -> None:
     size = reading.source.size_bytes
     length = {"Transfer-Encoding": "chunked"} if size is None else {"Content-Length": str(size)}
     answer = client.ask(
-        "PUT", target, {"Content-Type": "application/octet-stream", **length}, reading
+        "PUT", target, {"Content-Type": "application/octet-stream", **length}, reading.body()
     )
     answer.read(ANSWER_BYTES)
     require(answer, target, {200, 201, 204})
