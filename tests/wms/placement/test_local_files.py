@@ -268,3 +268,16 @@ def test_a_long_attempt_renews_its_lease_and_hears_of_its_removal(alice, monkeyp
     services.remove_requests([pk], actor=SYSTEM, reason="enough")
     with pytest.raises(runner.Superseded):
         pulse()
+
+
+def test_folders_that_are_made_are_on_the_disk_with_the_file(transfer, pool, monkeypatch):
+    synced, real = set(), os.fsync
+
+    def fsync(descriptor: int) -> None:
+        synced.add(os.fstat(descriptor).st_ino)
+        real(descriptor)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    transfer("file:x", f"file://{pool}/a/b/x", x=b"content")
+
+    assert synced >= {(pool / each).stat().st_ino for each in (".", "a", "a/b")}

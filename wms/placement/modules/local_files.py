@@ -112,6 +112,8 @@ def _step(descriptor: int, name: str, path: str, *, makes: bool) -> int:
         if makes:
             with suppress(FileExistsError):
                 os.mkdir(name, 0o755, dir_fd=descriptor)
+                # Else a power cut could take the folder, with all that is told to be in it.
+                os.fsync(descriptor)
         below = os.open(name, _FOLDER, dir_fd=descriptor)
     except OSError as error:
         raise ModuleFailed(FAILED, f"{path}: {name}: {error.strerror}") from None
