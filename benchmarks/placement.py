@@ -4,7 +4,8 @@
 as many services as a host has by default, and the largest memory of one of them. `large` is one
 file from the same server, by the service and by `curl` in the same run: `of_curl` is the ratio of
 their rates, `of_curl_synced` that to `curl` with its file on the disk, as that of the service is in
-the end; `whole_s` has submission and end besides. `grant` is the median of one decision, which
+the end; `whole_s` has submission and end besides. `input` is a job with an input of 2 GiB by URL
+(`benchmarks.placement_input`). `grant` is the median of one decision, which
 request is next, and of the whole transaction that begins an attempt, with 1,000 and with 100,000
 that wait. `reference` is a read of one row and a transaction of one row in the same run.
 """
@@ -26,6 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import base
+from benchmarks.placement_input import input_by_url
 
 _SMALL_BYTES = 10 * 1024
 #: Places of the service on one host, as `PILOTAGE_PLACEMENT_CONCURRENCY` has them.
@@ -36,6 +38,7 @@ _DECISIONS = 50
 def measure(is_quick: bool) -> dict[str, Any]:
     """Measure each part in processes of its own, one after the other in one database."""
     files, large_mib, waiting = (200, 64, 2_000) if is_quick else (10_000, 4096, 100_000)
+    input_mib = 64 if is_quick else 2048
     with tempfile.TemporaryDirectory(prefix="pilotage-") as folder:
         served, pool = Path(folder, "served"), Path(folder, "pool")
         served.mkdir()
@@ -50,6 +53,7 @@ def measure(is_quick: bool) -> dict[str, Any]:
             found = {
                 "small": _measure_small(url, served, pool, files),
                 "large": _measure_large(url, served, pool, large_mib),
+                "input": input_by_url(url, served, input_mib),
             }
     found["grant"] = [base.in_a_process(_measure_grant, count) for count in (1000, waiting)]
     return {**found, "reference": base.reference_ms()}

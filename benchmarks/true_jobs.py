@@ -34,22 +34,29 @@ def _measure(number: int) -> dict[str, float]:
     return {"true_jobs_per_s": round(number / together_s, 1), "single_job_s": round(single_s, 3)}
 
 
-def _submitter() -> Any:
-    from matching.task_queues.needs import Needs
+def job_owner(slots: int) -> tuple[Any, Any, Any]:
+    """The owner of jobs, a workspace for them, and who submits: to a site that is this host."""
     from wms.core.accounts import ensure_account
     from wms.core.actors import Actor
     from wms.core.models import Role
-    from wms.jobs.operations import create_workspace, submit_jobs
-    from wms.jobs.specs import JobSpec
+    from wms.jobs.operations import create_workspace
     from wms.sites.services import QueueSpec, SiteSpec, configure_site
 
     actor = Actor.system("benchmark")
     owner = ensure_account("true", password="a password for measuring", role=Role.USER, actor=actor)
     queue = QueueSpec(
-        name="host", element="host", cores=1, max_pilots=SLOTS, max_queued_pilots=SLOTS
+        name="host", element="host", cores=1, max_pilots=slots, max_queued_pilots=slots
     )
     configure_site(SiteSpec(name="here"), [queue], actor=actor)
-    workspace = create_workspace(owner, {})
+    return owner, create_workspace(owner, {}), actor
+
+
+def _submitter() -> Any:
+    owner, workspace, actor = job_owner(SLOTS)
+    from matching.task_queues.needs import Needs
+    from wms.jobs.operations import submit_jobs
+    from wms.jobs.specs import JobSpec
+
     needs = Needs.of("true")
 
     def submit(number: int) -> list[int]:
@@ -61,16 +68,21 @@ def _submitter() -> Any:
 
 def _time(submit: Any, number: int) -> float:
     """The seconds from the submission to the last end."""
+    began_s = time.monotonic()
+    wait_for_jobs(submit(number))
+    return time.monotonic() - began_s
+
+
+def wait_for_jobs(ids: list[int]) -> None:
+    """Have pilots sent for jobs, and wait until all are done."""
     from wms.core.loops import wake_loop
     from wms.jobs.models import Job
     from wms.pilots.pressure.director import DIRECT_TASK
 
     began_s = time.monotonic()
-    ids = submit(number)
     wake_loop(DIRECT_TASK)
     left = Job.objects.filter(pk__gte=ids[0], pk__lte=ids[-1]).exclude(state="done")
     while left.exists():
         if time.monotonic() - began_s > _LIMIT_S:
-            raise SystemExit(f"{left.count()} of {number} jobs did not end in time")
+            raise SystemExit(f"{left.count()} of {len(ids)} jobs did not end in time")
         time.sleep(_POLL_S)
-    return time.monotonic() - began_s

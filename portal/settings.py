@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
+from urllib.parse import urlsplit
 
 from portal.config import env
 from portal.config import logging_setup as logs
 from portal.config.api_schema import SPECTACULAR_SETTINGS as SPECTACULAR_SETTINGS
 from portal.config.content_security import CONTENT_SECURITY_POLICY as CONTENT_SECURITY_POLICY
+from portal.config.databases import databases
 from portal.config.redis_urls import broker_url
 
 BASE_DIR = Path(__file__).resolve().parent.parent
@@ -117,37 +118,11 @@ TEMPLATES = [
 ]
 
 
-def _database(url: str) -> dict[str, object]:
-    parts = urlsplit(url)
-    return {
-        "ENGINE": "portal.database",
-        "NAME": unquote(parts.path.lstrip("/")),
-        "USER": unquote(parts.username or ""),
-        "PASSWORD": unquote(parts.password or ""),
-        "HOST": parts.hostname or "",
-        "PORT": str(parts.port or ""),
-        "CONN_MAX_AGE": 60,
-        # A connection that died with the server is replaced instead of failing its first query.
-        "CONN_HEALTH_CHECKS": True,
-        # `prepare_threshold` allows prepared statements; only `prepared_rows` asks for them.
-        "OPTIONS": {
-            # With the time for the broker, health is known within five seconds.
-            "connect_timeout": 3,
-            "prepare_threshold": 5,
-            # Both ends give up a peer that is gone without a word, a host that was cut off for
-            # example, after a minute. By default the server kept what it has locked for two hours.
-            "keepalives_idle": 30,
-            "keepalives_interval": 10,
-            "keepalives_count": 3,
-            # Of disks that seek in no time, and of data that is mostly in memory: by default the
-            # planner would rather read a whole table than a thousand rows by their index.
-            "options": "-c random_page_cost=1.1 -c tcp_keepalives_idle=30"
-            " -c tcp_keepalives_interval=10 -c tcp_keepalives_count=3",
-        },
-    }
-
-
-DATABASES = {"default": _database(env.text("DATABASE_URL", run_file=RUN_DIR / "database.url"))}
+# Behind a pool that hands out sessions for one transaction each, nothing may need a longer one.
+DATABASES = databases(
+    env.text("DATABASE_URL", run_file=RUN_DIR / "database.url"),
+    is_pooled=env.flag("PILOTAGE_DATABASE_POOLED"),
+)
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 REDIS_URL = env.text("REDIS_URL", run_file=RUN_DIR / "redis.url")
@@ -185,7 +160,7 @@ USE_TZ = True
 
 STATIC_URL = "static/"
 STATICFILES_DIRS = [BASE_DIR / "static"]
-STATIC_ROOT = VAR_DIR / "static"
+STATIC_ROOT = Path(env.text("PILOTAGE_STATIC_DIR", str(VAR_DIR / "static")))
 STORAGES = {
     "default": {
         "BACKEND": "django.core.files.storage.FileSystemStorage",

@@ -20,6 +20,7 @@ import pytest
 from django.conf import settings
 from django.db import connection, transaction
 from django.test import TransactionTestCase, override_settings
+from django.test.testcases import LiveServerThread
 from hypothesis import settings as hypothesis_settings
 from whitenoise.middleware import WhiteNoiseMiddleware
 
@@ -30,6 +31,7 @@ from tests.batch_systems.fixtures import (  # noqa: F401 - fixtures for all
     sshd,
 )
 from tests.emptying import empty_tables, end_session, flush_tables, needs_reconnection
+from tests.live_server import ServerWithThreads, end_idle_threads
 from tests.markers import _no_process_unless_marked, mark, processes  # noqa: F401 - fixtures for all
 from tests.migrated import ensure_migrated
 from tests.s3.fixtures import bucket, s3  # noqa: F401 - fixtures for all
@@ -37,8 +39,9 @@ from tests.servers import OWN_VARIABLE
 
 # No example is too slow: how long one takes is a matter of the machine and its load.
 hypothesis_settings.register_profile("exploring", deadline=None)
-# What is submitted is judged by what it changed, not by an example that nobody has tried before.
-hypothesis_settings.register_profile("repeatable", deadline=None, derandomize=True)
+# What is submitted is judged by what it changed, not by an example that nobody has tried before:
+# the same ones each time, of which more would tell no more.
+hypothesis_settings.register_profile("repeatable", deadline=None, derandomize=True, max_examples=30)
 hypothesis_settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "exploring"))
 
 #: Names of a browser that `make test` did not choose, for runs of pytest by hand.
@@ -135,6 +138,7 @@ def django_db_modify_db_settings(django_db_modify_db_settings_parallel_suffix: N
 def django_db_setup(django_db_setup: None) -> Iterator[None]:
     """Leave the database before it is dropped."""
     yield
+    end_idle_threads()
     end_session()
 
 
@@ -143,6 +147,7 @@ def _quick_and_volatile() -> Iterator[None]:
     """Nothing is waited for that only outlives a crash of this host, or empties what is empty."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr("os.fsync", lambda fd: None)
+        patched.setattr(LiveServerThread, "server_class", ServerWithThreads)
         is_own = OWN_VARIABLE in os.environ
         patched.setattr(
             TransactionTestCase, "_fixture_teardown", empty_tables if is_own else flush_tables

@@ -145,9 +145,15 @@ class Schema(SpectacularAPIView):
 
 
 @cache
+def described() -> dict[str, Any]:
+    """The schema as a document, which nobody may change: it is kept."""
+    document: dict[str, Any] = SchemaGenerator().get_schema(request=None, public=True)  # type: ignore[no-untyped-call]
+    return document
+
+
+@cache
 def _rendered(renderer: type[BaseRenderer]) -> bytes:
-    document = SchemaGenerator().get_schema(request=None, public=True)  # type: ignore[no-untyped-call]
-    content: bytes = renderer().render(document, renderer_context={})
+    content: bytes = renderer().render(described(), renderer_context={})
     return content
 
 

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from tests.s3.server import S3Server, s3_server
-from wms.core.conf import conf
-from wms.core.storage.current import bucket_store
+from wms.core.storage.current import close_stores
 
 _numbers = count(1)
 
@@ -28,4 +27,4 @@ def bucket(s3: S3Server, settings: Any) -> Iterator[str]:
     prefix = f"test-{next(_numbers)}"
     settings.PILOTAGE = settings.PILOTAGE | {"BLOBS_S3": s3.settings(prefix)}
     yield prefix
-    bucket_store(s3.bucket_conf(prefix), conf().blobs_dir).close()
+    close_stores()

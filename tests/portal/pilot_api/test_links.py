@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from tests.portal.pilot_api.pilot_client import PilotClient
+from tests.s3.server import S3Server
 from wms.jobs.content import blobs
 from wms.jobs.models import AttemptFile, Blob, WorkspaceFile
 
@@ -114,3 +115,20 @@ def test_a_folder_gives_no_links(registered: PilotClient, attempt: str) -> None:
 
     assert b"".join(answer.streaming_content) == LARGE
     assert asked(registered, attempt).json() == {"link": None}
+
+
+def test_while_the_store_is_away_a_pilot_is_told_to_come_again(
+    s3: S3Server,
+    registered: PilotClient,
+    attempt: str,
+    settings: Any,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("wms.core.storage.s3_requests._FIRST_PAUSE_S", 0)
+    away = s3.settings("away") | {"URL": "http://127.0.0.1:9"}
+    settings.PILOTAGE = settings.PILOTAGE | {"BLOBS_S3": away}
+
+    assert registered.request("GET", f"{attempt}/inputs/in.txt").status_code == 503
+    assert registered.put(f"{attempt}/files/output/out.txt", b"result").status_code == 503
+    assert registered.post(f"{attempt}/streams/stdout?offset=0", b"one").status_code == 503
+    assert not AttemptFile.objects.exists()

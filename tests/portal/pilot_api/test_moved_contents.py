@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import random
+from collections.abc import Iterator
 from io import StringIO
 from typing import Any
 
@@ -16,7 +17,7 @@ from tests.s3.server import S3Server
 from tests.stored_files import blob_path
 from wms.core.actors import Actor
 from wms.core.models import AuditEntry, User
-from wms.core.storage.current import current_store, folder_store
+from wms.core.storage.current import close_stores, current_store, folder_store
 from wms.jobs.content.blobs import open_blob, store_bytes
 from wms.jobs.models import Attempt, Blob, ResumableUpload, Stream
 from wms.jobs.output.streams import stream_text
@@ -30,6 +31,12 @@ pytestmark = [pytest.mark.django_db, pytest.mark.process]
 LINES = b"".join(b"%07d\n" % number for number in range(12_000))
 LARGE = random.Random(6).randbytes(100_000)
 SHA256 = hashlib.sha256(LARGE).hexdigest()
+
+
+@pytest.fixture(autouse=True)
+def _closed_stores() -> Iterator[None]:
+    yield
+    close_stores()
 
 
 @pytest.fixture

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import random
 from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
 
 import pytest
 from django.utils import timezone
@@ -67,8 +69,8 @@ def test_what_nothing_names_goes_and_objects_without_rows_are_found() -> None:
     assert keys(blob.pk[:2]) == keys(stray.pk[:2]) == []
 
 
-def test_an_upload_is_put_together_of_pieces_that_several_hosts_took(
-    alice: User, monkeypatch: pytest.MonkeyPatch
+def test_an_upload_is_put_together_of_pieces_that_hosts_without_a_shared_disk_took(
+    alice: User, monkeypatch: pytest.MonkeyPatch, settings: Any, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(places, "_OBJECT_BYTES", 64 * KIB)
     content = random.Random(1).randbytes(60 * KIB)
@@ -76,6 +78,7 @@ def test_an_upload_is_put_together_of_pieces_that_several_hosts_took(
 
     send(upload, content[: 25 * KIB], length=40 * KIB)
     # Another host knows nothing of what went before.
+    settings.PILOTAGE = settings.PILOTAGE | {"BLOBS_DIR": str(tmp_path / "other")}
     digests.forget(upload)
     done = send(upload, content[25 * KIB :], offset=25 * KIB)
 

@@ -110,7 +110,7 @@ def servers(
     with ExitStack() as stack:
         yield Servers(
             folder, make_certificate(folder), lambda: request.getfixturevalue("sshd"), wrong_key,
-            stack,
+            lambda: request.getfixturevalue("s3"), stack,
         )  # fmt: skip
 
 

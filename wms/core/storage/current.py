@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from pathlib import Path
 
 from wms.core.conf import BucketConf, conf
@@ -23,10 +22,20 @@ def folder_store() -> FolderStore:
     return FolderStore(conf().blobs_dir)
 
 
-@lru_cache(maxsize=4)
+#: One for a process and its settings, since it keeps connections.
+_stores: dict[tuple[BucketConf, Path], S3Store] = {}
+
+
 def bucket_store(bucket: BucketConf, scratch: Path) -> S3Store:
-    """The store of a bucket; one for a process, since it keeps connections."""
-    return S3Store(Bucket(bucket), scratch)
+    """The store of a bucket."""
+    key = (bucket, scratch)
+    return _stores.get(key) or _stores.setdefault(key, S3Store(Bucket(bucket), scratch))
+
+
+def close_stores() -> None:
+    """End the connections that are kept to stores."""
+    while _stores:
+        _stores.popitem()[1].close()
 
 
 def scratch_folder() -> Path:

@@ -24,7 +24,8 @@ class StoreFailed(PilotageError):
     """The store of contents cannot be reached, or refuses: try again later."""
 
     status = 503
-    code = "store"
+    code = "unavailable"
+    retry_after_s = 5
 
 
 class Listed(NamedTuple):

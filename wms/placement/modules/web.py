@@ -64,6 +64,10 @@ class Client:
         if connection is None:
             return
         if answer is None or not _is_read(answer) or answer.will_close:
+            if answer is not None:
+                # It holds the connection: a server would go on with what nobody reads, and one that
+                # serves one request at a time answers no other meanwhile.
+                answer.close()
             connection.close()
             return
         answer.close()

@@ -6,6 +6,7 @@ import base64
 import hashlib
 import http.client
 import random
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from datetime import timedelta
 from urllib.parse import urlsplit
@@ -68,6 +69,18 @@ def test_what_is_not_there_is_told_and_deleted_without_a_fault(store: ObjectStor
         store.read("ab/empty", 0, 1)
     with pytest.raises(ObjectLost):
         store.open("ab/empty")
+
+
+def test_writers_of_the_same_object_at_once_leave_it_whole(store: ObjectStore) -> None:
+    paths = [scratch_folder() / f"file-{number}" for number in range(4)]
+    for path in paths:
+        path.write_bytes(CONTENT)
+
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(lambda path: store.put("ab/same", path), paths))
+
+    assert store.read("ab/same", 0, len(CONTENT) + 1) == CONTENT
+    assert not any(path.exists() for path in paths)
 
 
 def test_an_empty_object_is_one(store: ObjectStore) -> None:

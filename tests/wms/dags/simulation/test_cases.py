@@ -1,7 +1,7 @@
 """Every conformance case, run by the engine: one test each.
 
 The cases of a group run side by side, when the first of them is asked for: the engine moves their
-DAGs in the same rounds. `pilotage simulate_dag --cases FILE --name NAME` runs one by itself.
+DAGs in the same rounds. `manage.py simulate_dag --cases FILE --name NAME` runs one by itself.
 """
 
 from __future__ import annotations

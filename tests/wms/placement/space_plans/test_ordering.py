@@ -50,7 +50,7 @@ def _has_order(steps: list[Step], space: dict[int, int]) -> bool:
 
 
 @given(_steps(), _SPACE)
-@settings(max_examples=150)
+@settings(max_examples=100)
 def test_an_order_is_found_where_there_is_one_and_exceeds_nothing(steps, space) -> None:
     found = ordered(steps, space)
 
@@ -97,7 +97,7 @@ class _Run:
 
 
 @given(st.lists(_steps(), min_size=1, max_size=3), _SPACE, st.randoms(use_true_random=False))
-@settings(max_examples=150)
+@settings(max_examples=100)
 def test_dags_that_share_storages_all_end_and_never_exceed_them(graphs, space, chance) -> None:
     orders = [(steps, ordered(steps, space)) for steps in graphs]
     runs = [_Run(dag, s, order) for dag, (s, order) in enumerate(orders) if order is not None]
