@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
+from urllib.parse import urlsplit
 
 from portal.config import env
 from portal.config import logging_setup as logs
 from portal.config.api_schema import SPECTACULAR_SETTINGS as SPECTACULAR_SETTINGS
+from portal.config.buckets import blobs_s3
 from portal.config.content_security import CONTENT_SECURITY_POLICY as CONTENT_SECURITY_POLICY
+from portal.config.databases import databases
 from portal.config.redis_urls import broker_url
 
 BASE_DIR = Path(__file__).resolve().parent.parent
@@ -117,37 +119,11 @@ TEMPLATES = [
 ]
 
 
-def _database(url: str) -> dict[str, object]:
-    parts = urlsplit(url)
-    return {
-        "ENGINE": "portal.database",
-        "NAME": unquote(parts.path.lstrip("/")),
-        "USER": unquote(parts.username or ""),
-        "PASSWORD": unquote(parts.password or ""),
-        "HOST": parts.hostname or "",
-        "PORT": str(parts.port or ""),
-        "CONN_MAX_AGE": 60,
-        # A connection that died with the server is replaced instead of failing its first query.
-        "CONN_HEALTH_CHECKS": True,
-        # `prepare_threshold` allows prepared statements; only `prepared_rows` asks for them.
-        "OPTIONS": {
-            # With the time for the broker, health is known within five seconds.
-            "connect_timeout": 3,
-            "prepare_threshold": 5,
-            # Both ends give up a peer that is gone without a word, a host that was cut off for
-            # example, after a minute. By default the server kept what it has locked for two hours.
-            "keepalives_idle": 30,
-            "keepalives_interval": 10,
-            "keepalives_count": 3,
-            # Of disks that seek in no time, and of data that is mostly in memory: by default the
-            # planner would rather read a whole table than a thousand rows by their index.
-            "options": "-c random_page_cost=1.1 -c tcp_keepalives_idle=30"
-            " -c tcp_keepalives_interval=10 -c tcp_keepalives_count=3",
-        },
-    }
-
-
-DATABASES = {"default": _database(env.text("DATABASE_URL", run_file=RUN_DIR / "database.url"))}
+# Behind a pool that hands out sessions for one transaction each, nothing may need a longer one.
+DATABASES = databases(
+    env.text("DATABASE_URL", run_file=RUN_DIR / "database.url"),
+    is_pooled=env.flag("PILOTAGE_DATABASE_POOLED"),
+)
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 REDIS_URL = env.text("REDIS_URL", run_file=RUN_DIR / "redis.url")
@@ -185,7 +161,7 @@ USE_TZ = True
 
 STATIC_URL = "static/"
 STATICFILES_DIRS = [BASE_DIR / "static"]
-STATIC_ROOT = VAR_DIR / "static"
+STATIC_ROOT = Path(env.text("PILOTAGE_STATIC_DIR", str(VAR_DIR / "static")))
 STORAGES = {
     "default": {
         "BACKEND": "django.core.files.storage.FileSystemStorage",
@@ -314,20 +290,6 @@ _CREDENTIAL_KEYS, _CREDENTIAL_KEYS_FILE = env.text_or_file(
     "PILOTAGE_CREDENTIAL_KEYS", RUN_DIR / "credential_keys"
 )
 
-# Where contents are instead of in a folder; without a bucket's name nothing of it counts.
-_BLOBS_BUCKET = env.text("PILOTAGE_BLOBS_S3_BUCKET", "")
-_BLOBS_NEEDED = None if _BLOBS_BUCKET else ""
-_BLOBS_S3 = {
-    "BUCKET": _BLOBS_BUCKET,
-    "URL": env.text("PILOTAGE_BLOBS_S3_URL", _BLOBS_NEEDED),
-    "PREFIX": env.text("PILOTAGE_BLOBS_S3_PREFIX", "").strip("/"),
-    "REGION": env.text("PILOTAGE_BLOBS_S3_REGION", "us-east-1"),
-    "KEY_ID": env.text("PILOTAGE_BLOBS_S3_KEY_ID", _BLOBS_NEEDED),
-    "SECRET": env.text("PILOTAGE_BLOBS_S3_SECRET", _BLOBS_NEEDED),
-    "LINKS_URL": env.text("PILOTAGE_BLOBS_S3_LINKS_URL", ""),
-    "LINK_S": env.number("PILOTAGE_BLOBS_S3_LINK_S", 900),
-}
-
 # What Pilotage itself needs to know; read through `wms.core.conf`.
 PILOTAGE = {
     "AGENT_HEARTBEAT_S": _HEARTBEAT_S,
@@ -375,7 +337,7 @@ PILOTAGE = {
     "TRIALS_DIR": str(VAR_DIR / "trials"),
     "BASE_DIR": str(BASE_DIR),
     "BLOBS_DIR": str(VAR_DIR / "blobs"),
-    "BLOBS_S3": _BLOBS_S3,
+    "BLOBS_S3": blobs_s3(),
     "HOST_PILOTS_DIR": str(VAR_DIR / "pilots"),
     "PUBLIC_URL": PUBLIC_URL,
     # Read at each use, so that keys are changed while the portal runs.

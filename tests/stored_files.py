@@ -9,6 +9,7 @@ from wms.core.storage.protocol import Growing
 from wms.jobs.content.blobs import blob_key
 from wms.jobs.output.streams import stream_file
 from wms.jobs.uploads.places import upload_file
+from wms.pilots.protocol.logs import log_file
 
 
 def blob_path(sha256: str) -> Path:
@@ -24,6 +25,11 @@ def stream_path(attempt_id: int, kind: str) -> Path:
 def upload_path(upload_id: int) -> Path:
     """File of an upload."""
     return _path(upload_file(upload_id))
+
+
+def log_path(pilot_id: int) -> Path:
+    """File of a pilot's log."""
+    return _path(log_file(pilot_id))
 
 
 def _path(file: Growing) -> Path:

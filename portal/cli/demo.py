@@ -1,7 +1,7 @@
 """`manage.py demo`: start the portal, run the example production on it, and show how it goes.
 
 Afterwards the portal stays up until Ctrl-C; with --once it stops, and the exit code tells whether
-every node was completed.
+every node was completed. A changed copy of the example is run by --example.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from portal.cli.state_directory import BASE, StateDirectory
 from portal.cli.steps import ProgressTimeout, Stalled
 
 EXAMPLE = BASE / "examples" / "montecarlo"
+DAG_FILE = "montecarlo.dag"
 #: Files of the example that are not part of the production.
 NOT_SENT = {"README.md"}
 POLL_S = 2
@@ -47,6 +48,10 @@ class Ended:
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="manage.py demo", description=__doc__)
     parser.add_argument("--once", action="store_true", help="end when the production has ended")
+    parser.add_argument(
+        "--example", type=_folder, default=EXAMPLE, metavar="FOLDER",
+        help="run the example as it is in this folder, a copy of examples/montecarlo",
+    )  # fmt: skip
     options = parser.parse_args(arguments)
     state_dir = StateDirectory.from_environment()
     # A demonstration is not for waiting: a job that loses its pilot is tried again soon.
@@ -57,7 +62,7 @@ def main(arguments: list[str]) -> int:
     try:
         with ChildPortal(state_dir, tell=_say_when) as portal:
             client = _prepare(state_dir, portal)
-            ended = follow(client, submit_example(client), portal.check)
+            ended = follow(client, submit_example(client, options.example), portal.check)
             conclude(client, ended, None if options.once else lambda: _stay(portal))
     except KeyboardInterrupt:
         _say("Stopped.")
@@ -68,15 +73,15 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-def submit_example(client: Client) -> int:
+def submit_example(client: Client, folder: Path) -> int:
     """Send the example's files as a new production; the id of its DAG."""
-    answer = client.post_files("dags/", example_parts(EXAMPLE), key=secrets.token_hex(16))
+    answer = client.post_files("dags/", example_parts(folder), key=secrets.token_hex(16))
     return int(answer["id"])
 
 
 def example_parts(folder: Path) -> list[Part]:
     """The upload: the DAG, its description as a whole, and all other files of the folder."""
-    whole = {"montecarlo.dag": "dag", "montecarlo.sub": "description"}
+    whole = {DAG_FILE: "dag", "montecarlo.sub": "description"}
     files = sorted(path for path in folder.iterdir() if path.is_file())
     return [Part(whole.get(f.name, "file"), f) for f in files if f.name not in NOT_SENT]
 
@@ -153,6 +158,13 @@ def reason_of(client: Client, dag: dict[str, Any]) -> str:
     reasons = [f"{node['name']}: {node['state_reason'] or 'failed'}" for node in failed]
     reasons = [dag["state_reason"], *reasons] if dag["state_reason"] else reasons
     return f"the production is {dag['state']}: {'; '.join(reasons) or 'no reason is known'}"
+
+
+def _folder(told: str) -> Path:
+    folder = Path(told)
+    if not (folder / DAG_FILE).is_file():
+        raise argparse.ArgumentTypeError(f"{told} has no file {DAG_FILE}")
+    return folder
 
 
 def _prepare(state_dir: StateDirectory, portal: ChildPortal) -> Client:

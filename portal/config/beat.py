@@ -1,7 +1,7 @@
 """Scheduler of Celery beat for the control loops, with at most one waiting message for each.
 
 Each loop is asked for at the start and once in its period, less often while the installation is
-idle.
+idle. Of several schedulers the one with the lease asks; when it falls silent, another one does.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import Any
 
 from celery.beat import Scheduler
 
+from portal.config.leases import Lease
 from wms.core import loops
 from wms.core.idling import idle_for_s
 
@@ -23,16 +24,20 @@ class LoopScheduler(Scheduler):
     """Celery scheduler that asks for each loop once in its period, less often while it is idle.
 
     It keeps its own times in memory only: periods are seconds, and a file could be torn by a crash.
-    All loops run at once after the start.
+    All loops run at once when it begins to lead.
     """
 
     def setup_schedule(self) -> None:
         """Read the registered loops."""
         self.app.loader.import_default_modules()
         self._asked_at_s: dict[str, float] = {}
+        self._lease = Lease("beat")
 
     def tick(self, *_: Any, **__: Any) -> float:
-        """Ask for the turns that are due; return the seconds until the next look."""
+        """Ask for the turns that are due, if it leads; return the seconds until the next look."""
+        if not self._lease.is_held():
+            self._asked_at_s.clear()
+            return _LOOK_S
         idle_s, now_s = idle_for_s(), time.monotonic()
         until_next_s = _LOOK_S
         for loop in loops.LOOPS.values():
@@ -45,3 +50,8 @@ class LoopScheduler(Scheduler):
             self._asked_at_s[loop.name] = now_s
             loops.ask_loop(loop.task)
         return max(until_next_s, _SHORTEST_SLEEP_S)
+
+    def close(self) -> None:
+        """Let another one lead at once."""
+        self._lease.release()
+        super().close()

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Iterator
 
 from portal.selftest.findings import Code, Finding, error, ok
 from wms.core.conf import Conf
 from wms.core.errors import PilotageError
-from wms.core.storage.current import scratch_folder
 from wms.core.storage.protocol import ObjectStore
+from wms.core.storage.trial import is_kept
 
 #: The disk or the store refuses, or it has forgotten.
 _FAULTS = (OSError, PilotageError)
-_FOLDER = "self-test"
 
 
 def usable(store: ObjectStore, conf: Conf) -> Iterator[Finding]:
@@ -24,7 +22,7 @@ def usable(store: ObjectStore, conf: Conf) -> Iterator[Finding]:
         else f"The bucket {conf.bucket.bucket} at {conf.bucket.url}"
     )
     try:
-        fault = "" if _is_kept(store) else "what was written there is not what is read"
+        fault = "" if is_kept(store) else "what was written there is not what is read"
     except _FAULTS as refused:
         fault = str(refused)
     if not fault:
@@ -37,17 +35,3 @@ def usable(store: ObjectStore, conf: Conf) -> Iterator[Finding]:
         "Look at PILOTAGE_VAR, or at PILOTAGE_BLOBS_S3_*: the key has to be allowed to read, "
         "write, delete and list in the bucket, which has to be there.",
     )
-
-
-def _is_kept(store: ObjectStore) -> bool:
-    key, content = f"{_FOLDER}/{secrets.token_hex(16)}", secrets.token_bytes(64)
-    path = scratch_folder() / f"self-test-{secrets.token_hex(8)}"
-    path.write_bytes(content)
-    try:
-        store.put(key, path)
-        return store.read(key, 0, 100) == content and any(
-            each.key == key for each in store.listed(_FOLDER)
-        )
-    finally:
-        path.unlink(missing_ok=True)
-        store.delete([key])

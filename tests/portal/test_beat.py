@@ -10,6 +10,7 @@ from celery.signals import before_task_publish
 from django.core.cache import cache
 
 from portal.config.beat import LoopScheduler
+from portal.config.leases import LEASE_S
 from wms.core import idling, loops
 
 pytestmark = pytest.mark.django_db
@@ -26,7 +27,7 @@ class Clock:
         self.asked: Counter[str] = Counter()
 
     def run(self, seconds: float) -> Counter[str]:
-        """How often each task was asked for in this time; each is taken up at once."""
+        """Number of times that each task was asked for in this time; each is taken up at once."""
         before = Counter(self.asked)
         until_s = self._now_s + seconds
         while self._now_s < until_s:
@@ -89,6 +90,42 @@ def test_activity_brings_the_periods_back_within_a_second(clock: Clock) -> None:
 def test_beat_leaves_no_second_message_of_a_loop(clock: Clock) -> None:
     task = loops.LOOPS["notice-sweeper"].task
     for _ in range(3):
-        LoopScheduler(app=current_app).tick()
+        next_one = LoopScheduler(app=current_app)
+        next_one.tick()
+        next_one.close()
 
     assert clock.asked[task] == 1
+
+
+def test_of_two_beats_one_asks(clock: Clock) -> None:
+    clock.run(1)
+    second = LoopScheduler(app=current_app)
+    cache.delete_many([f"woken:{loop.task}" for loop in loops.LOOPS.values()])
+    before = Counter(clock.asked)
+
+    second.tick()
+
+    assert clock.asked == before
+
+
+def test_a_beat_that_ends_leaves_the_lead_to_another_at_once(clock: Clock) -> None:
+    clock.run(1)
+    second = LoopScheduler(app=current_app)
+    second.tick()
+    before = Counter(clock.asked)
+
+    clock.scheduler.close()
+    second.tick()
+
+    assert clock.asked - before == Counter(loop.task for loop in loops.LOOPS.values())
+
+
+def test_a_beat_whose_lease_another_took_stands_back(clock: Clock) -> None:
+    clock.run(1)
+    # As after a pause of the whole host: the lease ran out, and another one took it.
+    cache.set("lease:beat", "another", timeout=LEASE_S)
+
+    clock.run(4)
+    assert clock.run(4) == Counter()
+    clock.scheduler.close()
+    assert cache.get("lease:beat") == "another"

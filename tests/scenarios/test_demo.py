@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import fcntl
 import os
+import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -10,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from portal.cli.demo import ENDS
+from portal.cli.demo import DAG_FILE, ENDS, EXAMPLE
 from portal.cli.state_directory import BASE, StateDirectory
 from portal.cli.up import take_lock
 from tests.furnished import copy_static_files, copy_tables
@@ -21,6 +23,8 @@ from tests.scenarios.tutorial import follow_jobs_without_a_dag
 pytestmark = [pytest.mark.scenario, pytest.mark.slow]
 
 PROGRAMS = ("web", "worker", "beat", "redis", "postgres")
+#: What each of the twelve runs simulates, and for how long it is at it nevertheless.
+EVENTS, RUN_S = 20_000, 6
 
 
 @pytest.fixture
@@ -28,6 +32,22 @@ def var():
     """A folder with a path short enough for a socket, which supervisorctl needs."""
     with tempfile.TemporaryDirectory(prefix="pilotage-demo-") as name:
         yield Path(name)
+
+
+def _light_example(folder: Path) -> Path:
+    """A copy of the example whose runs mostly wait: they last, and leave the processors alone.
+
+    The whole one is for `make demo ONCE=1`.
+    """
+    shutil.copytree(EXAMPLE, folder)
+    dag, run = folder / DAG_FILE, folder / "run.py"
+    text, runs = re.subn(r'events="\d+"', f'events="{EVENTS}"', dag.read_text())
+    dag.write_text(text)
+    begin = "    cpu_start_s = time.process_time()\n"
+    before, found, after = run.read_text().partition(begin)
+    run.write_text(f"{before}    time.sleep({RUN_S})\n{found}{after}")
+    assert (runs, found) == (12, begin)
+    return folder
 
 
 def _kill_a_pilot(demo: RunningDemo) -> None:
@@ -61,7 +81,8 @@ def test_the_demo_survives_every_death_does_what_the_tutorial_says_and_leaves_no
     # To make all tables and files anew is for `make demo ONCE=1`, which `.ci/run` runs as well.
     copy_tables(var)
     copy_static_files(var)
-    with running_demo(var, **quick) as demo:
+    example = _light_example(tmp_path / "example")
+    with running_demo(var, "--example", str(example), **quick) as demo:
         wait_for("the first nodes are done", lambda: demo.nodes_done() >= 2, timeout_s=120)
 
         _kill_a_pilot(demo)
@@ -86,7 +107,9 @@ def test_the_demo_survives_every_death_does_what_the_tutorial_says_and_leaves_no
         ):
             assert step in said
         wait_for("the demo says so", lambda: "Ctrl-C stops it" in demo.said())
-        follow_jobs_without_a_dag(demo.client(), tmp_path)
+        folder = tmp_path / "jobs"
+        folder.mkdir()
+        follow_jobs_without_a_dag(demo.client(), folder)
         assert demo.interrupt() == 0
         assert demo.processes() == []
 

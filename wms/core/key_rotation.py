@@ -27,6 +27,7 @@ from wms.core.models import AuditEntry
 
 _BATCH: Final = 500
 _MOST_NAMED: Final = 20
+_MOST_TRIED: Final = 10_000
 
 
 class KeyKind(StrEnum):
@@ -46,7 +47,7 @@ class Renewal:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """What rows keep under a key: `renew` puts some under the first key, in their `columns`.
+    """Secrets that rows keep under a key; `renew` puts some under the first, in their `columns`.
 
     It changes the rows in memory; who locks `lock` keeps the keys from changing meanwhile. Of what
     no key opens is named only what `can_be_lost`, for somebody to give it anew.
@@ -63,7 +64,7 @@ class Kept:
 
 @dataclass(frozen=True, slots=True)
 class Lasting:
-    """What was made by the secret key and is with others: it ends after a time, or is counted.
+    """Words that the secret key made and others have: each ends after a time, or is counted.
 
     `count` tells how much there is of before a moment.
     """
@@ -137,9 +138,9 @@ def record_rotation(kind: KeyKind, results: Sequence[Renewed], *, actor: Actor) 
 
 
 def lost_count() -> Iterator[tuple[Kept, int]]:
-    """How much of each kind no key opens; of the newest ten thousand. Changes nothing."""
+    """Number of secrets of each kind that no key opens, of the newest rows. Changes nothing."""
     for kept in filter(attrgetter("can_be_lost"), _KEPT):
-        rows = kept.rows().order_by("-pk")[:10_000].iterator(chunk_size=_BATCH)
+        rows = kept.rows().order_by("-pk")[:_MOST_TRIED]
         yield kept, len(kept.renew(list(rows)).lost)
 
 

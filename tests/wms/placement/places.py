@@ -14,10 +14,13 @@ from typing import Any, ClassVar
 
 import pytest
 
+from tests.s3.server import S3Server
 from tests.wms.placement.servers.cutting import Relay, relay_to
 from tests.wms.placement.servers.http import HttpServer, http_server
 from tests.wms.placement.servers.small_disk import small_disk
 from tests.wms.placement.servers.tls import server_side
+from wms.core.storage.s3_requests import Bucket as Requests
+from wms.core.storage.s3_store import S3Store
 from wms.placement.credentials import NewCredential
 
 USER, PASSWORD, WRONG = "alice", "secret", "another-word"
@@ -40,7 +43,7 @@ class Place:
         (self.folder / name).write_bytes(content)
 
     def content(self, name: str) -> bytes | None:
-        """What a file has; None without one."""
+        """Content of a file; None without one."""
         path = self.folder / name
         return path.read_bytes() if path.is_file() else None
 
@@ -58,7 +61,7 @@ class Place:
         return small_disk(self.folder)
 
     def credential(self, *, is_wrong: bool = False) -> NewCredential | None:
-        """What the server asks for, or something else."""
+        """Credential that the server asks for, or a wrong one."""
         return None
 
     def settings(self) -> dict[str, Any]:
@@ -166,7 +169,8 @@ class Ssh(Remote):
 class Bucket(Remote):
     """A bucket of an S3 store, whose objects have a prefix."""
 
-    store: Any = None
+    server: Any = None
+    objects: Any = None
     full_site: HttpServer = field(default_factory=HttpServer)
     is_full: bool = False
     BUCKET: ClassVar[str] = "runs"
@@ -178,27 +182,25 @@ class Bucket(Remote):
     def at(self, name: str) -> str:
         return f"{self.endpoint}/{self.folder.name}/{name}"
 
+    def _key(self, name: str) -> str:
+        return f"{self.folder.name}/{name}"
+
     def put(self, name: str, content: bytes) -> None:
-        self.store.client.put_object(
-            Bucket=self.BUCKET, Key=f"{self.folder.name}/{name}", Body=content
-        )
+        super().put(name, content)
+        self.objects.put(self._key(name), self.folder / name)
 
     def content(self, name: str) -> bytes | None:
-        return self.store.content(f"{self.folder.name}/{name}") if name in self.names() else None
+        return self.server.content(self._key(name))
 
     def names(self) -> list[str]:
-        listed = self.store.client.list_objects_v2(
-            Bucket=self.BUCKET, Prefix=f"{self.folder.name}/"
-        )
-        return sorted(each["Key"].partition("/")[2] for each in listed.get("Contents", []))
+        return sorted(each.key.partition("/")[2] for each in self.objects.listed(self.folder.name))
 
     def empty(self) -> None:
-        for name in self.names():
-            self.store.client.delete_object(Bucket=self.BUCKET, Key=f"{self.folder.name}/{name}")
+        self.objects.delete([self._key(name) for name in self.names()])
 
     def credential(self, *, is_wrong: bool = False) -> NewCredential | None:
-        secret = WRONG if is_wrong else self.store.secret
-        return NewCredential(self.endpoint, self.store.key_id, secret)
+        secret = WRONG if is_wrong else self.server.secret
+        return NewCredential(self.endpoint, self.server.key_id, secret)
 
     def settings(self) -> dict[str, Any]:
         assert self.relay is not None
@@ -225,9 +227,9 @@ class Servers:
     certificate: Path
     sshd: Callable[[], Any]
     wrong_key: Callable[[], Path]
+    s3: Callable[[], S3Server]
     stack: ExitStack = field(default_factory=ExitStack)
     started: dict[tuple[str, str], Place] = field(default_factory=dict)
-    _store: Any = None
 
     def place(self, scheme: str, role: str) -> Place:
         """The place of a scheme as source or destination: empty, and left alone by its relay."""
@@ -245,14 +247,6 @@ class Servers:
     def relay(self, port: int) -> Relay:
         """A relay to a server's port."""
         return self.stack.enter_context(relay_to(port))
-
-    def store(self) -> Any:
-        """The one S3 store, whose library takes seconds to load."""
-        from tests.wms.placement.servers.s3 import s3_server
-
-        if self._store is None:
-            self._store = self.stack.enter_context(s3_server())
-        return self._store
 
 
 def _file(servers: Servers, scheme: str, folder: Path) -> Place:
@@ -295,13 +289,14 @@ def _ssh(servers: Servers, scheme: str, folder: Path) -> Place:
 
 
 def _s3(servers: Servers, scheme: str, folder: Path) -> Place:
-    store = servers.store()
+    server = servers.s3()
+    objects = S3Store(Requests(server.bucket_conf()), folder)
+    servers.stack.callback(objects.close)
     # Settings name one store: its relay is that of the source and of the destination.
-    for each in servers.started.values():
-        if isinstance(each, Bucket):
-            return Bucket(scheme, folder, each.relay, store)
-    port = int(store.url.rpartition(":")[2])
-    return Bucket(scheme, folder, servers.relay(port), store)
+    relays = [each.relay for each in servers.started.values() if isinstance(each, Bucket)]
+    port = int(server.url.rpartition(":")[2])
+    relay = relays[0] if relays else servers.relay(port)
+    return Bucket(scheme, folder, relay, server, objects)
 
 
 #: How the place of each scheme is made.
@@ -323,7 +318,7 @@ _MARKS = {
     "davs": {"process"},
     "sftp": {"batch", "process"},
     "scp": {"batch", "process"},
-    "s3": {"slow"},
+    "s3": {"process"},
 }
 
 

@@ -2,8 +2,10 @@ import django.db.models.deletion
 from django.conf import settings
 from django.db import migrations, models
 
+from wms.core.database.migrations import BatchedMigration
 
-class Migration(migrations.Migration):
+
+class Migration(BatchedMigration):
     replaces = [
         ("accounting", "0001_schema"),
         ("accounting", "0002_quota"),

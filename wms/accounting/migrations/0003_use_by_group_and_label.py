@@ -1,5 +1,7 @@
 from django.db import migrations, models
 
+from wms.core.database.migrations import BatchedMigration
+
 _SUMS = [
     ("useful_s", models.FloatField(default=0.0)),
     ("failed_s", models.FloatField(default=0.0)),
@@ -23,7 +25,7 @@ def _group_name() -> models.CharField:
     )
 
 
-class Migration(migrations.Migration):
+class Migration(BatchedMigration):
     dependencies = [("accounting", "0002_links")]
 
     operations = [

@@ -2,8 +2,10 @@ import django.db.models.expressions
 import django.db.models.functions.datetime
 from django.db import migrations, models
 
+from wms.core.database.migrations import BatchedMigration
 
-class Migration(migrations.Migration):
+
+class Migration(BatchedMigration):
     replaces = [("bulk", "0001_schema")]
 
     initial = True

@@ -2,6 +2,9 @@
 
 A block takes one, or the first free one of several, without waiting; a transaction waits for all of
 several, and keeps them to its end.
+
+Where each transaction may have another session of the server, behind a pool, there are connections
+`LOCKS`: a block holds its locks in a transaction there, which does nothing else.
 """
 
 from __future__ import annotations
@@ -10,9 +13,17 @@ import zlib
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 
-from django.db import connection
+from django.db import connection, connections, transaction
 
-from wms.core.database.sql import RELEASE_LOCK, TAKE_FREE_LOCK, WAIT_FOR_LOCKS
+from wms.core.database.sql import (
+    RELEASE_LOCK,
+    TAKE_FREE_LOCK,
+    TAKE_FREE_LOCK_OF_TRANSACTION,
+    WAIT_FOR_LOCKS,
+)
+
+#: Alias of the connections whose transactions hold locks, where sessions cannot.
+LOCKS = "locks"
 
 _NAMESPACE = 0x50494C4F  # "PILO": keeps our keys apart from those of other programs in the database
 
@@ -32,6 +43,13 @@ def advisory_lock(name: str) -> Iterator[bool]:
 def one_of_advisory_locks(names: Sequence[str]) -> Iterator[bool]:
     """The same for the first lock that is free; False when others hold all of them."""
     keys = [_key(name) for name in names]
+    hold = _hold_in_transaction if LOCKS in connections.settings else _hold_in_session
+    with hold(keys) as is_held:
+        yield is_held
+
+
+@contextmanager
+def _hold_in_session(keys: list[int]) -> Iterator[bool]:
     with connection.cursor() as cursor:
         cursor.execute(TAKE_FREE_LOCK, [keys, _NAMESPACE])
         held = cursor.fetchone()
@@ -41,6 +59,19 @@ def one_of_advisory_locks(names: Sequence[str]) -> Iterator[bool]:
         if held and connection.connection is not None and not connection.connection.closed:
             with connection.cursor() as cursor:
                 cursor.execute(RELEASE_LOCK, [_NAMESPACE, *held])
+
+
+@contextmanager
+def _hold_in_transaction(keys: list[int]) -> Iterator[bool]:
+    """A block within a block is a savepoint: going back to it ends the locks taken since."""
+    with transaction.atomic(using=LOCKS):
+        try:
+            with connections[LOCKS].cursor() as cursor:
+                cursor.execute(TAKE_FREE_LOCK_OF_TRANSACTION, [keys, _NAMESPACE])
+                held = cursor.fetchone()
+            yield held is not None
+        finally:
+            transaction.set_rollback(True, using=LOCKS)
 
 
 def wait_for_locks(names: Collection[str]) -> None:

@@ -7,6 +7,9 @@ from __future__ import annotations
 TAKE_FREE_LOCK = (
     "SELECT key FROM unnest(%s::int[]) AS key WHERE pg_try_advisory_lock(%s, key) LIMIT 1"
 )
+TAKE_FREE_LOCK_OF_TRANSACTION = (
+    "SELECT key FROM unnest(%s::int[]) AS key WHERE pg_try_advisory_xact_lock(%s, key) LIMIT 1"
+)
 WAIT_FOR_LOCKS = "SELECT pg_advisory_xact_lock(%s, key) FROM unnest(%s::int[]) AS key"
 RELEASE_LOCK = "SELECT pg_advisory_unlock(%s, %s)"
 

@@ -6,8 +6,10 @@ import django.utils.timezone
 from django.conf import settings
 from django.db import migrations, models
 
+from wms.core.database.migrations import BatchedMigration
 
-class Migration(migrations.Migration):
+
+class Migration(BatchedMigration):
     replaces = [("core", "0001_schema"), ("core", "0002_clusters")]
 
     initial = True

@@ -2,9 +2,10 @@ import django.contrib.postgres.fields
 from django.db import migrations, models
 
 import wms.core.models
+from wms.core.database.migrations import BatchedMigration
 
 
-class Migration(migrations.Migration):
+class Migration(BatchedMigration):
     dependencies = [
         ("core", "0004_kept_answers"),
     ]

@@ -1,6 +1,8 @@
 import django.contrib.postgres.fields
 from django.db import migrations, models
 
+from wms.core.database.migrations import BatchedMigration
+
 # Of the owner of a table the database takes no right away; but what refuses each statement has to
 # be switched off first, and what was changed then is found by the chain of seals.
 _REFUSE = """
@@ -37,7 +39,7 @@ _AWAIT_NOTHING = """
 """
 
 
-class Migration(migrations.Migration):
+class Migration(BatchedMigration):
     dependencies = [
         ("core", "0005_scopes_of_tokens"),
     ]

@@ -1,7 +1,9 @@
 from django.db import migrations, models
 
+from wms.core.database.migrations import BatchedMigration
 
-class Migration(migrations.Migration):
+
+class Migration(BatchedMigration):
     dependencies = [
         ("core", "0007_entries_before_the_chain"),
     ]

@@ -62,7 +62,7 @@ class Bucket:
 
     @property
     def prefix(self) -> str:
-        """What all keys begin with in the bucket."""
+        """Beginning of all keys in the bucket."""
         return f"{self._conf.prefix}/" if self._conf.prefix else ""
 
     def copy_source(self, key: str) -> str:

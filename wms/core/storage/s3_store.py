@@ -129,7 +129,7 @@ class S3Store:
         return self._listed(f"{folder}/")
 
     def folders(self) -> Collection[str]:
-        """What keys begin with before their first slash."""
+        """Beginnings of keys, before their first slash."""
         prefix = self._bucket.prefix
         return {
             (entry.findtext("{*}Prefix") or "").removeprefix(prefix).rstrip("/")

@@ -2,8 +2,10 @@ import django.db.models.deletion
 import django.db.models.expressions
 from django.db import migrations, models
 
+from wms.core.database.migrations import BatchedMigration
 
-class Migration(migrations.Migration):
+
+class Migration(BatchedMigration):
     dependencies = [
         ("dags", "0002_trials"),
         ("jobs", "0001_tables"),

@@ -1,7 +1,9 @@
 from django.db import migrations, models
 
+from wms.core.database.migrations import BatchedMigration
 
-class Migration(migrations.Migration):
+
+class Migration(BatchedMigration):
     dependencies = [
         ("dags", "0003_joins"),
         ("jobs", "0002_triggers_and_view"),

@@ -3,8 +3,10 @@ import django.contrib.postgres.indexes
 from django.conf import settings
 from django.db import migrations, models
 
+from wms.core.database.migrations import BatchedMigration
 
-class Migration(migrations.Migration):
+
+class Migration(BatchedMigration):
     dependencies = [
         ("accounting", "0002_links"),
         ("dags", "0006_growth"),

@@ -1,8 +1,10 @@
 import django.db.models.deletion
 from django.db import migrations, models
 
+from wms.core.database.migrations import BatchedMigration
 
-class Migration(migrations.Migration):
+
+class Migration(BatchedMigration):
     dependencies = [
         ("dags", "0007_labels_and_priority"),
         ("jobs", "0006_input_sets"),

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from django.db import migrations, models
 
+from wms.core.database.migrations import BatchedMigration
 
-class Migration(migrations.Migration):
+
+class Migration(BatchedMigration):
     dependencies = [("factories", "0001_tables")]
 
     operations = [

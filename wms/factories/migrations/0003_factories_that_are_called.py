@@ -8,8 +8,10 @@ import django.contrib.postgres.functions
 import django.core.validators
 from django.db import migrations, models
 
+from wms.core.database.migrations import BatchedMigration
 
-class Migration(migrations.Migration):
+
+class Migration(BatchedMigration):
     dependencies = [
         ("factories", "0002_nodes_and_logs"),
     ]

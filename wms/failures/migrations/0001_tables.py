@@ -3,8 +3,10 @@ import django.db.models.deletion
 import django.db.models.functions.datetime
 from django.db import migrations, models
 
+from wms.core.database.migrations import BatchedMigration
 
-class Migration(migrations.Migration):
+
+class Migration(BatchedMigration):
     replaces = [("failures", "0001_schema"), ("failures", "0002_drop_rule_fault")]
 
     initial = True

@@ -2,8 +2,10 @@ import django.contrib.postgres.fields
 import django.db.models.deletion
 from django.db import migrations, models
 
+from wms.core.database.migrations import BatchedMigration
 
-class Migration(migrations.Migration):
+
+class Migration(BatchedMigration):
     replaces = [("history", "0001_schema")]
 
     initial = True

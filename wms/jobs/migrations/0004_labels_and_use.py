@@ -2,8 +2,10 @@ import django.contrib.postgres.indexes
 from django.conf import settings
 from django.db import migrations, models
 
+from wms.core.database.migrations import BatchedMigration
 
-class Migration(migrations.Migration):
+
+class Migration(BatchedMigration):
     dependencies = [
         ("accounting", "0002_links"),
         ("jobs", "0003_idempotency_keys"),

@@ -5,8 +5,10 @@ import django.db.models.functions.datetime
 from django.conf import settings
 from django.db import migrations, models
 
+from wms.core.database.migrations import BatchedMigration
 
-class Migration(migrations.Migration):
+
+class Migration(BatchedMigration):
     dependencies = [
         ("jobs", "0005_fetch_and_send"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from django.db import migrations, models
 
+from wms.core.database.migrations import BatchedMigration
+
 
 def forget_ends(apps, schema_editor):
     """Remove what the release before does not know."""
@@ -20,7 +22,7 @@ def forget_ends(apps, schema_editor):
     rows("Condition", kind="credential")._raw_delete(alias)
 
 
-class Migration(migrations.Migration):
+class Migration(BatchedMigration):
     dependencies = [("notices", "0001_tables")]
 
     operations = [

@@ -5,8 +5,10 @@ from __future__ import annotations
 import django.core.validators
 from django.db import migrations, models
 
+from wms.core.database.migrations import BatchedMigration
 
-class Migration(migrations.Migration):
+
+class Migration(BatchedMigration):
     dependencies = [
         ("pilots", "0002_batch_nodes"),
     ]

@@ -3,8 +3,10 @@ import django.db.models.functions.datetime
 from django.conf import settings
 from django.db import migrations, models
 
+from wms.core.database.migrations import BatchedMigration
 
-class Migration(migrations.Migration):
+
+class Migration(BatchedMigration):
     dependencies = [
         ("jobs", "0002_triggers_and_view"),
         ("placement", "0001_tables"),

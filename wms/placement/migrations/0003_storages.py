@@ -7,8 +7,10 @@ import django.db.models.functions.datetime
 from django.conf import settings
 from django.db import migrations, models
 
+from wms.core.database.migrations import BatchedMigration
 
-class Migration(migrations.Migration):
+
+class Migration(BatchedMigration):
     dependencies = [
         ("jobs", "0004_labels_and_use"),
         ("placement", "0002_requests_allocations_credentials"),

@@ -5,8 +5,10 @@ import django.db.models.functions.datetime
 from django.conf import settings
 from django.db import migrations, models
 
+from wms.core.database.migrations import BatchedMigration
 
-class Migration(migrations.Migration):
+
+class Migration(BatchedMigration):
     dependencies = [
         ("placement", "0003_storages"),
         ("sites", "0001_tables"),

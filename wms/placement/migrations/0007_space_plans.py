@@ -3,8 +3,10 @@ import django.db.models.functions.datetime
 from django.conf import settings
 from django.db import migrations, models
 
+from wms.core.database.migrations import BatchedMigration
 
-class Migration(migrations.Migration):
+
+class Migration(BatchedMigration):
     dependencies = [
         ("jobs", "0007_resumable_uploads"),
         ("placement", "0006_space_at_servers"),

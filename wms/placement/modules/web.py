@@ -64,6 +64,10 @@ class Client:
         if connection is None:
             return
         if answer is None or not _is_read(answer) or answer.will_close:
+            if answer is not None:
+                # It holds the connection: a server would go on with what nobody reads, and one that
+                # serves one request at a time answers no other meanwhile.
+                answer.close()
             connection.close()
             return
         answer.close()
@@ -194,7 +198,7 @@ def source_of(
 
 
 def _version(answer: Answer) -> str:
-    """What tells that a file is the same, if it can be had in parts."""
+    """Mark that a file is the same, if it can be had in parts."""
     tag = answer.getheader("ETag", "")
     has_ranges = answer.getheader("Accept-Ranges", "") == "bytes"
     is_strong = tag and not tag.startswith("W/")

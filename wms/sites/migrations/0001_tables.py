@@ -5,9 +5,10 @@ from django.conf import settings
 from django.db import migrations, models
 
 import wms.sites.models
+from wms.core.database.migrations import BatchedMigration
 
 
-class Migration(migrations.Migration):
+class Migration(BatchedMigration):
     replaces = [
         ("sites", "0001_schema"),
         ("sites", "0002_private_queues"),

@@ -3,8 +3,10 @@
 from django.conf import settings
 from django.db import migrations, models
 
+from wms.core.database.migrations import BatchedMigration
 
-class Migration(migrations.Migration):
+
+class Migration(BatchedMigration):
     dependencies = [
         ("sites", "0001_tables"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),

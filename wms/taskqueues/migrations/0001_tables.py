@@ -7,9 +7,10 @@ from django.conf import settings
 from django.db import migrations, models
 
 import wms.taskqueues.models
+from wms.core.database.migrations import BatchedMigration
 
 
-class Migration(migrations.Migration):
+class Migration(BatchedMigration):
     replaces = [
         ("taskqueues", "0001_schema"),
         ("taskqueues", "0002_feedback_by_default"),

@@ -63,8 +63,16 @@ class Relay:
                 client.close()
                 continue
             self.sockets += [client, server]
-            self._start(self._pass, client, server, "requests")
-            self._start(self._pass, server, client, "answers")
+            ended = threading.Barrier(2, lambda ends=(client, server): _close(*ends))
+            self._start(self._pass_and_close, client, server, "requests", ended)
+            self._start(self._pass_and_close, server, client, "answers", ended)
+
+    def _pass_and_close(
+        self, source: socket.socket, sink: socket.socket, side: str, ended: threading.Barrier
+    ) -> None:
+        self._pass(source, sink, side)
+        # A server of one thread would write on into a connection that is only shut down.
+        ended.wait()
 
     def _pass(self, source: socket.socket, sink: socket.socket, side: str) -> None:
         passed = 0
@@ -110,8 +118,11 @@ class Relay:
                 each.shutdown(socket.SHUT_RDWR)
         for thread in self.threads:
             thread.join()
-        for each in self.sockets:
-            each.close()
+
+
+def _close(*ends: socket.socket) -> None:
+    for each in ends:
+        each.close()
 
 
 @contextmanager

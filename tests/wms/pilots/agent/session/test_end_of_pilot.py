@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.stored_files import log_path
 from tests.wms.pilots.agent.conftest import SECRET, RunningAgent, World, wait_until
 from tests.wms.pilots.agent.faulty_proxy import PASS
 from wms.jobs.models import Attempt
 from wms.pilots.agent.control import Control
 from wms.pilots.models import Pilot, PilotLog
-from wms.pilots.protocol.logs import log_path
 from wms.sites.models import Queue
 
 
