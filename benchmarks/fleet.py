@@ -48,6 +48,31 @@ class Seen:
     claiming_s: float = 0.0
 
 
+def node_of(uuid: str) -> dict[str, Any]:
+    """The facts of the worker node that a pilot tells."""
+    return {
+        "hostname": f"node-{uuid[:6]}", "platform": "linux-x86_64", "cores": 1,
+        "memory_mb": 2000, "disk_mb": 10_000, "slot_cores": 1, "slot_memory_mb": 2000,
+        "slot_gpus": 0, "python": "3.11", "agent_version": "1",
+    }  # fmt: skip
+
+
+def claim_of(key: str) -> dict[str, Any]:
+    """A claim that offers the whole slot."""
+    return {
+        "claim": key, "cpu_time_s": 86_400, "cores": 1, "memory_mb": 2000, "gpus": 0,
+        "disk_mb": 10_000, "platform": "linux-x86_64", "tags": [], "required_tags": [],
+    }  # fmt: skip
+
+
+def end_of(wall_s: float) -> dict[str, Any]:
+    """The report of an end without a fault."""
+    return {
+        "event": "ended", "exit_code": 0, "signal": None, "wall_s": wall_s, "cpu_s": 1.0,
+        "max_rss_mb": 10, "reason": "", "missing_outputs": [],
+    }  # fmt: skip
+
+
 class _Refused(Exception):
     """The server answered, and not with 200."""
 
@@ -64,11 +89,7 @@ class _Pilot:
         self._beats = 0
 
     async def register(self) -> None:
-        node = {
-            "hostname": f"node-{self._uuid[:6]}", "platform": "linux-x86_64", "cores": 1,
-            "memory_mb": 2000, "disk_mb": 10_000, "slot_cores": 1, "slot_memory_mb": 2000,
-            "slot_gpus": 0, "python": "3.11", "agent_version": "1",
-        }  # fmt: skip
+        node = node_of(self._uuid)
         body = {"pilot": self._uuid, "secret": self._secret, "token": self._token, "node": node}
         await self._post("register", body)
         self._seen.registered += 1
@@ -87,11 +108,7 @@ class _Pilot:
 
     async def run_one(self) -> None:
         """Claim a job, and carry it to its end."""
-        body = {
-            "claim": f"{self._draw.getrandbits(128):032x}", "cpu_time_s": 86_400, "cores": 1,
-            "memory_mb": 2000, "gpus": 0, "disk_mb": 10_000, "platform": "linux-x86_64",
-            "tags": [], "required_tags": [],
-        }  # fmt: skip
+        body = claim_of(f"{self._draw.getrandbits(128):032x}")
         began_s = time.monotonic()
         answer = await self._post("claim", body)
         if answer is None:
@@ -106,11 +123,7 @@ class _Pilot:
         self._held = [{"job": key[0], "attempt": key[1]}]
         await self._report(key, {"event": "started"})
         await asyncio.sleep(self._draw.uniform(0.5, 1.5) * self._plan.payload_s)
-        end = {
-            "event": "ended", "exit_code": 0, "signal": None, "wall_s": self._plan.payload_s,
-            "cpu_s": 1.0, "max_rss_mb": 10, "reason": "", "missing_outputs": [],
-        }  # fmt: skip
-        if await self._report(key, end) is not None:
+        if await self._report(key, end_of(self._plan.payload_s)) is not None:
             self._seen.ended.append(key)
         self._held = []
 

@@ -77,7 +77,8 @@ def _fleet(size: Size) -> dict[str, Any]:
     place = StateDirectory.from_environment()
     with _environment(_SERVER), ChildPortal(place) as portal:
         base.load_django()
-        credentials = _prepare(size)
+        jobs = int(size.minutes * 60 * size.claims_per_s * _MARGIN)
+        credentials = prepare(size.pilots, jobs)
         plan = fleet.Plan(
             portal.local_url, credentials, size.minutes * 60, _HEARTBEAT_S, size.claims_per_s,
             size.payload_s,
@@ -118,8 +119,8 @@ def _p99(values: list[float]) -> float:
     return sorted(values)[int(0.99 * (len(values) - 1))]
 
 
-def _prepare(size: Size) -> list[tuple[str, str]]:
-    """A queue with this many pilots that have been submitted, and enough jobs for them."""
+def prepare(pilots: int, jobs: int) -> list[tuple[str, str]]:
+    """A queue with so many pilots that have been submitted, uuid and secret of each, and jobs."""
     from matching.task_queues.needs import Needs
     from wms.core.accounts import ensure_account
     from wms.core.actors import Actor
@@ -136,22 +137,21 @@ def _prepare(size: Size) -> list[tuple[str, str]]:
         "bench", password="a password for measuring", role=Role.USER, actor=actor
     )
     spec = QueueSpec(
-        name="q", element="host", settings={"slots": 1}, max_pilots=size.pilots, memory_mb=2000
+        name="q", element="host", settings={"slots": 1}, max_pilots=pilots, memory_mb=2000
     )
     configure_site(SiteSpec(name="bench"), [spec], actor=actor)
     # No pilot is sent beside the fleet.
     Queue.objects.update(is_enabled=False)
     queue = Queue.objects.get(site__name="bench")
-    secrets = [f"secret-of-{number:06d}" for number in range(size.pilots)]
-    pilots = Pilot.objects.bulk_create(
+    secrets = [f"secret-of-{number:06d}" for number in range(pilots)]
+    sent = Pilot.objects.bulk_create(
         [Pilot(queue=queue, batch="fleet", secret_sha256=secret_digest(each)) for each in secrets],
         batch_size=1000,
     )
     needs = Needs.of("bench")
-    jobs = int(size.minutes * 60 * size.claims_per_s * _MARGIN)
     specs = [JobSpec(name=f"n{n}", executable="/bin/true", needs=needs) for n in range(jobs)]
     submit_jobs(specs, owner=owner, workspace=create_workspace(owner, {}), actor=actor)
-    return [(str(pilot.uuid), secret) for pilot, secret in zip(pilots, secrets, strict=True)]
+    return [(str(pilot.uuid), secret) for pilot, secret in zip(sent, secrets, strict=True)]
 
 
 def _judge(seen: dict[str, Any]) -> dict[str, int]:

@@ -15,15 +15,14 @@ import http.client
 import os
 import re
 import statistics
-import subprocess
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
 from benchmarks import base
+from benchmarks.web_server import web_server
 
 _PASSWORD = "a password for measuring"
 _JOBS, _QUICK_JOBS = 1_000_000, 3_000
@@ -31,7 +30,6 @@ _SERIES = 1_000
 #: So many requests of each page before those that count, and of those; with --quick fewer.
 _REPEATED, _QUICKLY_REPEATED = (4, 9), (0, 1)
 _SAMPLED = 5
-_START_S = 60.0
 _ASSET = re.compile(r'<(?:link|script)\b[^>]*?\b(?:href|src)="(/static/[^"]+)"')
 _CHARTS = "plotly"
 _HEADERS = {"Accept-Encoding": "gzip", "Accept": "text/html"}
@@ -58,9 +56,9 @@ def measure(is_quick: bool) -> dict[str, Any]:
     jobs = _QUICK_JOBS if is_quick else _JOBS
     session, paths = base.in_a_process(_load, jobs)
     # First what a browser sees: counting queries would warm what the pages need.
-    with _web_server() as port:
+    with web_server() as server:
         repeated = _QUICKLY_REPEATED if is_quick else _REPEATED
-        timed = _measure_pages(port, session, paths, repeated)
+        timed = _measure_pages(server.port, session, paths, repeated)
     queries = base.in_a_process(_count_queries, session, paths)
     return {
         "pages": [
@@ -93,7 +91,7 @@ def _load(jobs: int) -> tuple[str, list[str]]:
     call_command("collectstatic", interactive=False, verbosity=0)
     load(Scale.of_jobs(jobs), password=_PASSWORD, now=timezone.now())
     _audit(jobs)
-    found = _session_of(SHIFTER), [*_lists(), *_objects(), *_histories()]
+    found = session_of(SHIFTER), [*_lists(), *_objects(), *_histories()]
     base.close_connections()
     return found
 
@@ -107,7 +105,7 @@ def _audit(entries: int) -> None:
         cursor.execute("ANALYZE core_auditentry")
 
 
-def _session_of(username: str) -> str:
+def session_of(username: str) -> str:
     """The key of a session in which this user is logged in."""
     from django.conf import settings
     from django.test import Client
@@ -221,38 +219,6 @@ def _read_in_process(client: Any, path: str) -> None:
     if response.streaming:
         next(iter(response.streaming_content))
     response.close()
-
-
-@contextmanager
-def _web_server() -> Iterator[int]:
-    """The web server as `manage.py up` starts it; the port."""
-    from portal.cli.listening import Listen
-    from portal.cli.supervision import web_command
-    from portal.embedded.ports import LOOPBACK, free_ports
-
-    (port,) = free_ports(1)
-    server = subprocess.Popen(
-        web_command(Listen(LOOPBACK, port)), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )  # fmt: skip
-    try:
-        _wait_for(port)
-        yield port
-    finally:
-        server.terminate()
-        server.wait(timeout=60)
-
-
-def _wait_for(port: int) -> None:
-    until_s = time.monotonic() + _START_S
-    while True:
-        try:
-            _get(port, "/health/live", {})
-            return
-        except OSError:
-            if time.monotonic() > until_s:
-                raise SystemExit("the web server did not start") from None
-            time.sleep(0.1)
 
 
 @dataclass(frozen=True, slots=True)

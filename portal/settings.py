@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 from portal.config import env
 from portal.config import logging_setup as logs
 from portal.config.api_schema import SPECTACULAR_SETTINGS as SPECTACULAR_SETTINGS
+from portal.config.buckets import blobs_s3
 from portal.config.content_security import CONTENT_SECURITY_POLICY as CONTENT_SECURITY_POLICY
 from portal.config.databases import databases
 from portal.config.redis_urls import broker_url
@@ -289,20 +290,6 @@ _CREDENTIAL_KEYS, _CREDENTIAL_KEYS_FILE = env.text_or_file(
     "PILOTAGE_CREDENTIAL_KEYS", RUN_DIR / "credential_keys"
 )
 
-# Where contents are instead of in a folder; without a bucket's name nothing of it counts.
-_BLOBS_BUCKET = env.text("PILOTAGE_BLOBS_S3_BUCKET", "")
-_BLOBS_NEEDED = None if _BLOBS_BUCKET else ""
-_BLOBS_S3 = {
-    "BUCKET": _BLOBS_BUCKET,
-    "URL": env.text("PILOTAGE_BLOBS_S3_URL", _BLOBS_NEEDED),
-    "PREFIX": env.text("PILOTAGE_BLOBS_S3_PREFIX", "").strip("/"),
-    "REGION": env.text("PILOTAGE_BLOBS_S3_REGION", "us-east-1"),
-    "KEY_ID": env.text("PILOTAGE_BLOBS_S3_KEY_ID", _BLOBS_NEEDED),
-    "SECRET": env.text("PILOTAGE_BLOBS_S3_SECRET", _BLOBS_NEEDED),
-    "LINKS_URL": env.text("PILOTAGE_BLOBS_S3_LINKS_URL", ""),
-    "LINK_S": env.number("PILOTAGE_BLOBS_S3_LINK_S", 900),
-}
-
 # What Pilotage itself needs to know; read through `wms.core.conf`.
 PILOTAGE = {
     "AGENT_HEARTBEAT_S": _HEARTBEAT_S,
@@ -350,7 +337,7 @@ PILOTAGE = {
     "TRIALS_DIR": str(VAR_DIR / "trials"),
     "BASE_DIR": str(BASE_DIR),
     "BLOBS_DIR": str(VAR_DIR / "blobs"),
-    "BLOBS_S3": _BLOBS_S3,
+    "BLOBS_S3": blobs_s3(),
     "HOST_PILOTS_DIR": str(VAR_DIR / "pilots"),
     "PUBLIC_URL": PUBLIC_URL,
     # Read at each use, so that keys are changed while the portal runs.

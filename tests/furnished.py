@@ -1,4 +1,4 @@
-"""What a portal has after its first start, made once in a run and copied for portals of tests.
+"""Tables and static files of a first start, made once in a run and copied for portals of tests.
 
 Tables and static files take longer than most of what is tested then. What a portal does that has
 neither, `make demo ONCE=1` sees.

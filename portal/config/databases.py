@@ -17,7 +17,7 @@ _CONNECT_TIMEOUT_S = 3
 
 
 def databases(url: str, *, is_pooled: bool) -> dict[str, dict[str, Any]]:
-    """What `DATABASES` is set to.
+    """Value of `DATABASES`.
 
     Behind a pool the locks that are held over several transactions have connections of their own.
     """

@@ -67,6 +67,8 @@ def _take_over() -> None:
 def add_secret_key() -> None:
     """Put a fresh secret key first; the one before joins the former ones. Raises Conflict."""
     key_file, former_file = _written_files()
+    # Somebody else may have put one there since this program looked.
+    follow_files()
     new, old = secrets.token_urlsafe(_KEY_BYTES), settings.SECRET_KEY
     former = list(settings.SECRET_KEY_FALLBACKS)
     # Every program knows the new key before any signs with it.

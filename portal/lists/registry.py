@@ -199,7 +199,7 @@ def _entries(user: User) -> QuerySet[AuditEntry]:
 
 
 def _end_of_latest(column: str) -> Case:
-    """How the latest attempt ended, of jobs that an attempt of has failed; null for others.
+    """End of the latest attempt of jobs that are not done; null for others.
 
     Jobs that are done or have not run are left out, whose attempts need not be looked up.
     """

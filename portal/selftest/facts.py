@@ -86,7 +86,7 @@ def credential_keys_trouble() -> str:
 
 
 def lost_secrets() -> dict[str, int]:
-    """How many stored secrets of each kind no key opens, where there are some."""
+    """Number of stored secrets of each kind that no key opens, where there are some."""
     return {kept.what: count for kept, count in lost_count() if count}
 
 

@@ -66,7 +66,7 @@ class Node:
 
     @property
     def pause_s(self) -> float:
-        """How long nothing is to be looked at."""
+        """Seconds for which nothing is to be looked at."""
         return PERIOD_S if time.monotonic() < self._busy_at + _LATELY_S else IDLE_S
 
     def register(self) -> None:

@@ -170,7 +170,7 @@ def now() -> str:
 
 
 class Controllers:
-    """What makes pods of Jobs and tells the Jobs what became of them, and counts for quotas."""
+    """Controllers that make pods of Jobs, tell Jobs what became of them, and count for quotas."""
 
     def __init__(self, store: Store) -> None:
         self._store = store

@@ -163,7 +163,7 @@ def _violations(page: Page, name: str, left_out: list[str], options: dict[str, A
 
 
 def look_narrow(page: Page, name: str, *, pictures: Path | None = None) -> list[str]:
-    """What is wrong with the page, open already, on the narrowest screen, of 320 px.
+    """Faults of the page, open already, on the narrowest screen, of 320 px.
 
     The sheets fit all to the screen by rules that are the same from there to 390 px. What has
     another one is looked at in that width too, and so is what scripts draw: they draw it by the
@@ -197,6 +197,6 @@ def keep_pictures(page: Page, name: str, folder: Path | None) -> None:
 
 
 def too_wide(page: Page, name: str) -> list[str]:
-    """What is wrong if the page has to be scrolled sideways."""
+    """Fault of a page that has to be scrolled sideways."""
     spare = page.evaluate(_TOO_WIDE)
     return [f"{name}: {spare} px too wide"] if spare > 0 else []

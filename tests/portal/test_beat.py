@@ -27,7 +27,7 @@ class Clock:
         self.asked: Counter[str] = Counter()
 
     def run(self, seconds: float) -> Counter[str]:
-        """How often each task was asked for in this time; each is taken up at once."""
+        """Number of times that each task was asked for in this time; each is taken up at once."""
         before = Counter(self.asked)
         until_s = self._now_s + seconds
         while self._now_s < until_s:

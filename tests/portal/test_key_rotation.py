@@ -219,6 +219,19 @@ def test_keys_in_files_change_while_programs_run(tmp_path: Path, settings: Any) 
     assert settings.SECRET_KEY_FALLBACKS
 
 
+def test_a_key_that_somebody_else_has_put_first_is_not_lost(tmp_path: Path, settings: Any) -> None:
+    files = {"SECRET_KEY": tmp_path / "key", "FALLBACKS": tmp_path / "former"}
+    files["SECRET_KEY"].write_text(OLD)
+    settings.SECRET_KEY_FILES = files
+    live_keys.follow_files()
+    files["SECRET_KEY"].write_text(NEW)
+    files["FALLBACKS"].write_text(OLD)
+
+    live_keys.add_secret_key()
+
+    assert files["FALLBACKS"].read_text().split() == [NEW, OLD]
+
+
 def test_former_secret_keys_go_when_nothing_needs_them(tmp_path: Path, settings: Any) -> None:
     files = {"SECRET_KEY": tmp_path / "key", "FALLBACKS": tmp_path / "former"}
     files["SECRET_KEY"].write_text("k" * 50)

@@ -47,7 +47,7 @@ class Renewal:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """What rows keep under a key: `renew` puts some under the first key, in their `columns`.
+    """Secrets that rows keep under a key; `renew` puts some under the first, in their `columns`.
 
     It changes the rows in memory; who locks `lock` keeps the keys from changing meanwhile. Of what
     no key opens is named only what `can_be_lost`, for somebody to give it anew.
@@ -64,7 +64,7 @@ class Kept:
 
 @dataclass(frozen=True, slots=True)
 class Lasting:
-    """What was made by the secret key and is with others: it ends after a time, or is counted.
+    """Words that the secret key made and others have: each ends after a time, or is counted.
 
     `count` tells how much there is of before a moment.
     """
@@ -138,7 +138,7 @@ def record_rotation(kind: KeyKind, results: Sequence[Renewed], *, actor: Actor) 
 
 
 def lost_count() -> Iterator[tuple[Kept, int]]:
-    """How much of each kind no key opens, of the newest rows. Changes nothing."""
+    """Number of secrets of each kind that no key opens, of the newest rows. Changes nothing."""
     for kept in filter(attrgetter("can_be_lost"), _KEPT):
         rows = kept.rows().order_by("-pk")[:_MOST_TRIED]
         yield kept, len(kept.renew(list(rows)).lost)

@@ -94,7 +94,7 @@ def has_allocation(request: PlacementRequest, now: datetime) -> bool:
 
 
 def own_allocations(owner_id: int, names: Collection[str], now: datetime) -> set[str]:
-    """Those of these names that allocations of the owner have which are of no DAG, or will have."""
+    """Names of these that allocations of the owner have which are of no DAG, or will have."""
     live = live_allocations(now).filter(workspace=None, owner_id=owner_id, name__in=names)
     found = set(live.values_list("name", flat=True))
     making = PlacementRequest.objects.filter(

@@ -119,7 +119,7 @@ def delete_credential(credential_id: int, *, owner: User, actor: Actor, reason: 
 
 @sensitive_variables()
 def credential_for(owner_id: int, scheme: str, host: str, port: int) -> Credential | None:
-    """What the owner has stored for an endpoint, opened. Raises NoKey."""
+    """Credential that the owner has stored for an endpoint, opened. Raises NoKey."""
     stored = PlacementCredential.objects.filter(
         owner=owner_id, scheme=scheme, host=host, port=port
     ).first()
@@ -165,7 +165,7 @@ def _kind_of(new: NewCredential) -> PlacementCredential.Kind:
 
 @sensitive_variables()
 def _checked(new: NewCredential, scheme: str) -> str:
-    """What is secret of it, as it is stored. Raises InvalidInput with every fault."""
+    """Secret part of it, as it is stored. Raises InvalidInput with every fault."""
     if scheme in SSH_SCHEMES:
         return _checked_key(new, scheme)
     if new.key:

@@ -36,10 +36,7 @@ NOT_YET: Final = "KnownAtTheSite"
 
 _KINDS: Final = {"reserve": RequestKind.ALLOCATE, **{kind.value: kind for kind in RequestKind}}
 #: Names that mean the same, the one that is told in faults first.
-_NAMES: Final = {
-    "size": ("size", "reserve_size"),
-    "allocation_id": ("allocation_id", "reserve_id"),
-}
+_NAMES: Final = {"size": ("size", "reserve_size"), "allocation_id": ("allocation_id", "reserve_id")}
 _SHA256 = re.compile(r"(?:sha256:)?([0-9a-f]{64})", re.IGNORECASE)
 _MD5 = re.compile(r"(?:md5:)?([0-9a-f]{32})", re.IGNORECASE)
 _ADLER32 = re.compile(r"adler32:([0-9a-f]{8})", re.IGNORECASE)

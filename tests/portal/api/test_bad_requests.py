@@ -1,4 +1,4 @@
-"""What no placement may name is refused when it is submitted, by the name of its attribute.
+"""Placements that name what none may are refused at submission, by the name of the attribute.
 
 By the API as a request of no DAG, and as the DATA node of a DAG, in the same words; then nothing is
 stored. What names and redirects lead to is seen when a connection is made.

@@ -81,6 +81,9 @@ def test_an_output_goes_by_a_link_and_counts_when_it_is_told(
     assert ask("PUT", link["url"], LARGE, **link["headers"])[0] == 200
     assert asked(registered, attempt, is_sent=True).json() == {"is_stored": True}
 
+    # The answer is lost, and the word that it was sent comes again.
+    assert asked(registered, attempt, is_sent=True).json() == {"is_stored": True}
+
     file = AttemptFile.objects.get(kind="output", path="out.txt")
     assert (file.blob_id, file.blob.size_bytes) == (SHA256, len(LARGE))
     with blobs.open_blob(SHA256) as stored:

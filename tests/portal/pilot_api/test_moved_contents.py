@@ -6,6 +6,7 @@ import hashlib
 import random
 from collections.abc import Iterator
 from io import StringIO
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,10 +18,15 @@ from tests.s3.server import S3Server
 from tests.stored_files import blob_path
 from wms.core.actors import Actor
 from wms.core.models import AuditEntry, User
-from wms.core.storage.current import close_stores, current_store, folder_store
+from wms.core.storage.current import (
+    close_stores,
+    current_store,
+    folder_store,
+    scratch_folder,
+)
 from wms.jobs.content.blobs import open_blob, store_bytes
 from wms.jobs.models import Attempt, Blob, ResumableUpload, Stream
-from wms.jobs.output.streams import stream_text
+from wms.jobs.output.streams import stream_file, stream_text
 from wms.jobs.output.texts import chunks_of
 from wms.jobs.uploads.services import append_pieces, begin_upload
 from wms.pilots.models import PilotLog
@@ -129,6 +135,42 @@ def test_a_move_that_was_killed_goes_on_and_what_is_spoilt_is_told(
     assert files_left() == [spoilt.pk]
     with open_blob(other) as stream:
         assert stream.read() == b"result"
+
+
+def test_no_name_in_a_bucket_leads_out_of_the_folder(
+    s3: S3Server, settings: Any, tmp_path: Path
+) -> None:
+    settings.PILOTAGE = settings.PILOTAGE | {"BLOBS_DIR": str(tmp_path / "blobs")}
+    use_bucket(s3, settings, "of-others")
+    store = current_store()
+    for key in (f"trials/../../{SHA256}", f"ab/../../{SHA256}", "trials/../../note"):
+        path = scratch_folder() / "file"
+        path.write_bytes(LARGE)
+        store.put(key, path)
+
+    move("--to", "folder")
+
+    assert [path.name for path in tmp_path.iterdir()] == ["blobs"]
+
+
+def test_a_growing_file_that_lacks_a_part_is_told_and_all_else_moves(
+    filled: ResumableUpload, s3: S3Server, settings: Any
+) -> None:
+    use_bucket(s3, settings, "lacking")
+    move("--to", "bucket")
+    stream = Stream.objects.get()
+    key = stream_file(stream.attempt_id, stream.kind).key
+    current_store().delete([f"{key}.00000000"])
+    for path in folder_store().base.rglob("*"):
+        if path.is_file():
+            path.unlink()
+
+    with pytest.raises(CommandError) as refused:
+        move("--to", "folder", "--remove-originals")
+
+    assert key in str(refused.value)
+    use_bucket(s3, settings, "lacking", is_used=False)
+    assert b"".join(chunks_of(log_text(PilotLog.objects.get()), 50)) == b"log\n"
 
 
 def test_without_a_bucket_nothing_is_moved(registered: PilotClient) -> None:

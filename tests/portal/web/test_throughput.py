@@ -1,4 +1,4 @@
-"""How fast transfers were, on the pages of a placement and of the links between storages."""
+"""Throughput of transfers on the pages of a placement and of the links between storages."""
 
 from __future__ import annotations
 

@@ -136,8 +136,8 @@ def test_what_is_refused_leaves_nothing(alice: User) -> None:
 def test_what_killed_processes_left_is_swept(alice: User, tmp_path: Path) -> None:
     kept, ended = ask(alice), ask(alice)
     Trial.objects.filter(pk=ended.pk).update(state="stopped", ended_at=timezone.now())
-    stray = conf().blobs_dir / "trials" / "stray"
-    stray.write_bytes(b"x")
+    for name in ("5" * 32, "of-somebody-else"):
+        (conf().blobs_dir / "trials" / name).write_bytes(b"x")
     taken = operations.take_trial(timezone.now())
     assert taken is not None
     for name in ("left", taken.lease):
@@ -148,7 +148,7 @@ def test_what_killed_processes_left_is_swept(alice: User, tmp_path: Path) -> Non
     assert sweep_archives(operations.active_archives(), now=now + timedelta(hours=2)) == 1
     assert runner.sweep_folders() == 1
 
-    assert [path.name for path in archives()] == [kept.archive]
+    assert {path.name for path in archives()} == {kept.archive, "of-somebody-else"}
     assert [path.name for path in conf().trials_dir.iterdir()] == [taken.lease]
 
 

@@ -43,7 +43,7 @@ class Place:
         (self.folder / name).write_bytes(content)
 
     def content(self, name: str) -> bytes | None:
-        """What a file has; None without one."""
+        """Content of a file; None without one."""
         path = self.folder / name
         return path.read_bytes() if path.is_file() else None
 
@@ -61,7 +61,7 @@ class Place:
         return small_disk(self.folder)
 
     def credential(self, *, is_wrong: bool = False) -> NewCredential | None:
-        """What the server asks for, or something else."""
+        """Credential that the server asks for, or a wrong one."""
         return None
 
     def settings(self) -> dict[str, Any]:

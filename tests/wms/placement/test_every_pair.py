@@ -235,7 +235,7 @@ def test_proof_cut__a_file_that_was_cut_in_the_middle_goes_on(pair: Pair, large:
 
 
 def assert_begun(pair: Pair, content: bytes) -> None:
-    """What has come stays in a folder of this host, and nothing elsewhere."""
+    """Bytes that have come stay in a folder of this host, and none elsewhere."""
     names = pair.destination.names()
     if pair.destination.scheme != "file":
         assert names == []

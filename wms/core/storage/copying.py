@@ -18,6 +18,8 @@ from wms.core.storage.protocol import Growing, ObjectLost, ObjectStore
 
 _CHUNK_BYTES = 1024 * 1024
 _SHA256 = re.compile("[0-9a-f]{64}")
+#: All other names of objects that are copied; none leads out of a folder.
+_NAME = re.compile("[0-9A-Za-z_-]+")
 #: So many faults are told by their names.
 _MOST_TOLD = 100
 
@@ -31,7 +33,7 @@ class Copied:
     #: There before.
     known: int = 0
     removed: int = 0
-    #: Objects that are not what their names say; the first of them.
+    #: Objects that are not what their names say, and files that lack a part; the first of them.
     spoilt: list[str] = field(default_factory=list)
 
     def add(self, size_bytes: int) -> None:
@@ -69,8 +71,8 @@ def copy_folder(
     there = {each.key: each.size_bytes for each in target.listed(folder)}
     done = []
     for each in list(source.listed(folder)):
-        name = each.key.rpartition("/")[2]
-        if hashed and not _SHA256.fullmatch(name):
+        name = each.key.removeprefix(f"{folder}/")
+        if not (_SHA256 if hashed else _NAME).fullmatch(name):
             continue
         if there.get(each.key) == each.size_bytes:
             copied.known += 1
@@ -121,13 +123,17 @@ def copy_growing(
         if _has_end(target, each):
             copied.known += 1
         elif _has_end(source, each):
-            for start, end in each.spans:
-                _copy_span(source, target, each.file, start, end)
+            try:
+                for start, end in each.spans:
+                    _copy_span(source, target, each.file, start, end)
+            except ObjectLost:
+                copied.tell_spoilt(each.file.key)
+                continue
             copied.add(each.size_bytes)
         else:
             # Removed meanwhile, or moved by a run before this.
             continue
-        if removes:
+        if removes and _has_end(target, each):
             source.remove_grown([(each.file, each.size_bytes)])
             copied.removed += 1
 

@@ -50,13 +50,21 @@ class Multipart:
         """Make an object the next part, within the store."""
         headers = {"x-amz-copy-source": self._bucket.copy_source(source)}
         _, _, content = self._bucket.ask("PUT", self._key, query=self._next(), headers=headers)
-        tag = parsed(content).findtext("{*}ETag")
-        if not tag:
-            raise StoreFailed("The store of contents copied no part.")
-        self._tags.append(tag)
+        self._tags.append(copied_tag(content))
 
     def _next(self) -> dict[str, str]:
         return {"partNumber": str(len(self._tags) + 1), "uploadId": self._upload_id}
+
+
+def copied_tag(content: bytes) -> str:
+    """ETag of what a store tells to have copied. Raises StoreFailed.
+
+    It may begin its answer with 200 before it knows the end.
+    """
+    tag = parsed(content).findtext("{*}ETag")
+    if not tag:
+        raise StoreFailed("The store of contents copied nothing.")
+    return tag
 
 
 def abort(bucket: Bucket, key: str, upload_id: str) -> None:

@@ -37,6 +37,8 @@ log = structlog.get_logger(__name__)
 #: So long nothing may come or go. Rows may be locked meanwhile.
 _STALL_S: Final = 20.0
 _TRIES: Final = 4
+#: No try begins later than this: one that stalled is the last.
+_PATIENCE_S: Final = 15.0
 _FIRST_PAUSE_S: Final = 0.1
 _AGAIN: Final = frozenset({429, 500, 502, 503, 504})
 _IDLE_CONNECTIONS: Final = 16
@@ -60,7 +62,7 @@ class Bucket:
 
     @property
     def prefix(self) -> str:
-        """What all keys begin with in the bucket."""
+        """Beginning of all keys in the bucket."""
         return f"{self._conf.prefix}/" if self._conf.prefix else ""
 
     def copy_source(self, key: str) -> str:
@@ -132,21 +134,23 @@ class Bucket:
         address = f"{path}?{query_of(query)}" if query else path
         request = Request(method, self._host, path, query, headers)
         content_sha256 = hashlib.sha256(body).hexdigest()
+        latest = time.monotonic() + _PATIENCE_S
         for number in range(_TRIES):
             signed = signed_headers(
                 self._key, request, content_sha256=content_sha256, now=datetime.now(UTC)
             )
             connection = self._connection()
-            is_last = number == _TRIES - 1
             try:
                 connection.request(method, address, body or None, _sent(method, signed, body))
                 answer = connection.getresponse()
             except (OSError, http.client.HTTPException) as error:
                 connection.close()
-                if is_last:
+                # Those that are kept have most likely ended with it.
+                self.close()
+                if _is_last(number, latest):
                     raise _unreachable(error) from None
             else:
-                if answer.status not in _AGAIN or is_last:
+                if answer.status not in _AGAIN or _is_last(number, latest):
                     return connection, answer
                 connection.close()
             time.sleep(_FIRST_PAUSE_S * 2**number)
@@ -170,6 +174,10 @@ class Bucket:
                 self._idle.append(connection)
                 return
         connection.close()
+
+
+def _is_last(number: int, latest: float) -> bool:
+    return number == _TRIES - 1 or time.monotonic() > latest
 
 
 def _place(url: str, bucket: str) -> tuple[str, str, str]:
@@ -196,7 +204,7 @@ def _unreachable(error: Exception) -> StoreFailed:
 def _refused(status: int, content: bytes) -> StoreFailed:
     """A refusal with the store's code for it; its words may repeat the address."""
     code = ""
-    with suppress(ElementTree.ParseError):
+    with suppress(StoreFailed):
         code = parsed(content[:_FAULT_BYTES]).findtext("{*}Code") or ""
         code = code or parsed(content[:_FAULT_BYTES]).findtext("Code") or ""
     log.warning("store_refused", status=status, code=code)
@@ -204,5 +212,8 @@ def _refused(status: int, content: bytes) -> StoreFailed:
 
 
 def parsed(content: bytes) -> ElementTree.Element:
-    """An answer in XML; namespaces are the store's affair: search with `{*}`."""
-    return ElementTree.fromstring(content)
+    """An answer in XML; namespaces are the store's: search with `{*}`. Raises StoreFailed."""
+    try:
+        return ElementTree.fromstring(content)
+    except ElementTree.ParseError:
+        raise StoreFailed("The store of contents gave an answer of another kind.") from None

@@ -32,7 +32,7 @@ class Key:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What is signed of a request; `path` is encoded, `headers` are those beside `host`."""
+    """Signed parts of a request; `path` is encoded, `headers` are those beside `host`."""
 
     method: str
     host: str

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
@@ -18,12 +19,17 @@ from xml.sax.saxutils import escape
 
 from wms.core.storage.folder import FolderStore, lost
 from wms.core.storage.protocol import Growing, Link, Listed, ObjectLost, StoreFailed
-from wms.core.storage.s3_multipart import Multipart, abort, begun_before
+from wms.core.storage.s3_multipart import Multipart, abort, begun_before, copied_tag
 from wms.core.storage.s3_requests import Bucket, parsed
 from wms.core.storage.s3_stream import opened
 
 #: Folder of what is written by links, until it is looked at.
 SENT: Final = "sent"
+#: Keys of what is swept: a bucket without a prefix may have objects of others, too.
+_SENT_KEY: Final = re.compile(rf"{SENT}/[0-9]+/[0-9a-f]{{64}}")
+_WRITTEN_BY_PARTS: Final = re.compile(
+    r"[0-9a-f]{2}/[0-9a-f]{64}|trials/[0-9a-f]{32}|uploads/[0-9a-f]{2}/[0-9]+\.joined-[0-9]+"
+)
 #: Larger objects are written in parts of this size, or larger ones: there are 10,000 at most.
 PART_BYTES: Final = 16 * 1024 * 1024
 _MOST_PARTS: Final = 10_000
@@ -123,7 +129,7 @@ class S3Store:
         return self._listed(f"{folder}/")
 
     def folders(self) -> Collection[str]:
-        """What keys begin with before their first slash."""
+        """Beginnings of keys, before their first slash."""
         prefix = self._bucket.prefix
         return {
             (entry.findtext("{*}Prefix") or "").removeprefix(prefix).rstrip("/")
@@ -229,13 +235,15 @@ class S3Store:
         return path
 
     def sweep(self, *, now: datetime) -> int:
-        """Give up writes that were broken off a day ago; also what lies on this host from then."""
+        """Give up own writes that broke off a day ago; also what lies on this host from then."""
         before = now - timedelta(days=1)
         given_up = 0
         for key, upload_id in list(begun_before(self._bucket, before)):
-            abort(self._bucket, key, upload_id)
-            given_up += 1
-        sent = [each.key for each in self.listed(SENT) if each.modified_at < before]
+            if _WRITTEN_BY_PARTS.fullmatch(key):
+                abort(self._bucket, key, upload_id)
+                given_up += 1
+        old = (each.key for each in self.listed(SENT) if each.modified_at < before)
+        sent = [key for key in old if _SENT_KEY.fullmatch(key)]
         self.delete(sent)
         _forget_counts(self._scratch / "lines", now - timedelta(days=30))
         return given_up + len(sent) + FolderStore(self._scratch).sweep(now=now)
@@ -271,7 +279,9 @@ class S3Store:
                 "x-amz-copy-source": self._bucket.copy_source(source),
                 "x-amz-copy-source-if-match": mark,
             }
-            status, _, _ = self._bucket.ask("PUT", key, headers=headers, good=(200, 404, 412))
+            status, _, content = self._bucket.ask("PUT", key, headers=headers, good=(200, 404, 412))
+            if status == 200:
+                copied_tag(content)
         self.delete([source])
         return status == 200
 
@@ -279,7 +289,8 @@ class S3Store:
         if "x-amz-checksum-sha256" in told:
             return told["x-amz-checksum-sha256"] == _base64(sha256)
         digest = hashlib.sha256()
-        with suppress(ObjectLost), self.open(key) as stream:
+        # The one that was told of: its link may be used again meanwhile.
+        with suppress(ObjectLost), opened(self._bucket, key, tag=told["etag"]) as stream:
             while chunk := stream.read(_CHUNK_BYTES):
                 digest.update(chunk)
         return digest.hexdigest() == sha256

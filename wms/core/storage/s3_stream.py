@@ -15,18 +15,18 @@ _BUFFER_BYTES: Final = 256 * 1024
 _TRIES: Final = 3
 
 
-def opened(bucket: Bucket, key: str) -> io.BufferedReader:
-    """The object as a stream. Raises ObjectLost."""
-    return io.BufferedReader(_ObjectStream(bucket, key), _BUFFER_BYTES)
+def opened(bucket: Bucket, key: str, *, tag: str = "") -> io.BufferedReader:
+    """The object as a stream, only that of a `tag` if given. Raises ObjectLost."""
+    return io.BufferedReader(_ObjectStream(bucket, key, tag), _BUFFER_BYTES)
 
 
 class _ObjectStream(io.RawIOBase):
-    def __init__(self, bucket: Bucket, key: str) -> None:
+    def __init__(self, bucket: Bucket, key: str, tag: str) -> None:
         super().__init__()
         self._bucket, self._key = bucket, key
         self._at = self._body_at = 0
         self._body: tuple[http.client.HTTPConnection, Answer] | None = None
-        self._tag = ""
+        self._tag = tag
         answer = self._begin()
         self._size_bytes = int(answer.getheader("Content-Length") or 0)
         self._tag = answer.getheader("ETag") or ""

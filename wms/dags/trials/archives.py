@@ -7,6 +7,7 @@ trial has ended; what a killed process left is found by its age.
 from __future__ import annotations
 
 import os
+import re
 import secrets
 import shutil
 import tempfile
@@ -26,6 +27,7 @@ from wms.dags.models import Trial
 _GRACE: Final = timedelta(hours=1)
 _CHUNK_BYTES = 1024 * 1024
 FOLDER: Final = "trials"
+_NAME: Final = re.compile("[0-9a-f]{32}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +77,10 @@ def sweep_archives(active: Collection[str], *, now: datetime) -> int:
     """Remove old archives of none of the `active` names; their number."""
     limit, gone = now - _GRACE, []
     for each in current_store().listed(FOLDER):
-        name = each.key.rpartition("/")[2]
+        name = each.key.removeprefix(f"{FOLDER}/")
+        # A bucket may have objects of others.
+        if not _NAME.fullmatch(name):
+            continue
         # Whoever ended a trial removes its archive by itself, or was killed before it did.
         if name not in active and (each.modified_at < limit or _is_over(name)):
             gone.append(name)

@@ -12,7 +12,7 @@ from wms.core.storage.current import current_store
 from wms.core.storage.protocol import Link
 from wms.core.storage.s3_store import SENT
 from wms.jobs.content.blobs import blob_key, kept_row
-from wms.jobs.models import Blob
+from wms.jobs.models import AttemptFile, Blob
 
 #: Smaller ones are sent by the portal: that takes one request less.
 _LEAST_BYTES: Final = 256 * 1024
@@ -37,11 +37,15 @@ def link_to_send(attempt_id: int, *, sha256: str, size_bytes: int) -> Link | Non
 
 
 def take_sent(attempt_id: int, *, sha256: str, size_bytes: int) -> Blob | None:
-    """Content that an attempt has sent by a link; None where it is not there, or another one."""
+    """Content that an attempt has sent by a link; None where it is not there, or another one.
+
+    One that was taken before is told again: the answer was lost on its way.
+    """
     store, key = current_store(), _sent_key(attempt_id, sha256)
     mark = store.seen(key, sha256=sha256, size_bytes=size_bytes)
     if not mark:
-        return None
+        taken = AttemptFile.objects.filter(attempt_id=attempt_id).values("blob")
+        return Blob.objects.filter(pk=sha256, size_bytes=size_bytes, pk__in=taken).first()
     # Its size is known to be right: the row is that of whoever else has this content.
     row = kept_row(sha256, size_bytes)
     is_moved = store.move(key, blob_key(sha256), mark=mark, size_bytes=size_bytes)

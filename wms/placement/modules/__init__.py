@@ -33,7 +33,7 @@ from wms.placement.states import RequestKind
 
 @dataclass(frozen=True, slots=True)
 class Abilities:
-    """What can be carried out here: pairs of schemes, other work on files, folders and spaces."""
+    """Work that can be done here: pairs of schemes, other work on files, folders and spaces."""
 
     pairs: Collection[tuple[str, str]]
     works: Mapping[RequestKind, Collection[str]]
@@ -60,7 +60,7 @@ def abilities(
     spaces: Collection[str] | None = None,
     storages: Collection[str] | None = None,
 ) -> Abilities:
-    """What the modules and the settings allow; folders only where it `is_here`.
+    """Abilities by the modules and the settings; folders only where it `is_here`.
 
     `spaces` are names under which space may be allocated, `storages` those that there are; None:
     nobody looks.

@@ -115,7 +115,7 @@ def over_tls(plain: socket.socket, host: str) -> ssl.SSLSocket:
 
 
 class _Pulsed(io.RawIOBase):
-    """What comes by a connection, with a pulse before each piece."""
+    """Bytes that come by a connection, with a pulse before each piece."""
 
     def __init__(self, connection: socket.socket, pulse: Callable[[], None]) -> None:
         self._raw, self._pulse = connection.makefile("rb", buffering=0), pulse
@@ -175,5 +175,5 @@ class CheckedConnection(http.client.HTTPConnection):
 
 
 def credential_of(task: TransferTask, endpoint: Endpoint) -> Credential | None:
-    """What the owner has stored for this endpoint."""
+    """Credential that the owner has stored for this endpoint."""
     return task.credential(endpoint.scheme, endpoint.host, endpoint.port)

@@ -24,7 +24,7 @@ _Value = TypeVar("_Value")
 
 @dataclass(frozen=True, slots=True)
 class Modules:
-    """What reads, writes, removes and stages files, by scheme; `direct` by pair of schemes."""
+    """Readers, writers, removers and stagers of files by scheme; `direct` by pair of schemes."""
 
     readers: Mapping[str, Reader]
     writers: Mapping[str, Writer]
@@ -52,7 +52,7 @@ class Modules:
         return pair[0] in READERS and pair[1] in WRITERS and not self._preferred & {*pair}
 
     def ends(self, pair: tuple[str, str]) -> tuple[Reader, Writer]:
-        """What reads and what writes in a transfer between a pair of known schemes."""
+        """Reader and writer of a transfer between a pair of known schemes."""
         source, target = pair
         read, write = self.readers[source], self.writers[target]
         if target == "file":

@@ -38,7 +38,7 @@ class InstalledModules:
 
 @cache
 def installed_modules() -> InstalledModules:
-    """What is installed, as long as this process lives."""
+    """Modules that are installed, as long as this process lives."""
     found: dict[str, Any] = {}
     unusable: dict[str, str] = {}
     for point in sorted(entry_points(group=GROUP), key=lambda each: (each.name, each.value)):
@@ -59,7 +59,7 @@ def installed_modules() -> InstalledModules:
 
 
 def _loaded(point: EntryPoint, *, is_there: bool) -> tuple[Any, str]:
-    """What an entry point leads to, and why it cannot be used."""
+    """Module that an entry point leads to, and why it cannot be used."""
     if not SCHEME.fullmatch(point.name) or point.name in _RESERVED:
         return None, f"is not used: {point.name!r} is no scheme that a module may serve"
     if is_there:

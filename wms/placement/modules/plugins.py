@@ -47,7 +47,7 @@ _IN, _OUT = f"{OURS}in.ads", f"{OURS}out.ads"
 
 @dataclass(frozen=True, slots=True)
 class Plugin:
-    """What a plugin told of itself; `fault` is why it cannot be used."""
+    """Answer of a plugin about itself; `fault` is why it cannot be used."""
 
     path: Path
     methods: tuple[str, ...] = ()
@@ -57,7 +57,7 @@ class Plugin:
 
 @dataclass(frozen=True, slots=True)
 class Plugins:
-    """What plugins do, by scheme; of two for one scheme the first one counts.
+    """Work of plugins by scheme; of two for one scheme the first one counts.
 
     Those that are `preferred` for a scheme go before all other modules.
     """

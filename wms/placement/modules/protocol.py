@@ -84,7 +84,7 @@ class TransferTask:
 
 @dataclass(frozen=True, slots=True)
 class TransferResult:
-    """What was done: `contents` by path are put into the workspace with the end of the attempt.
+    """Result of a transfer: `contents` by path are put into the workspace when the attempt ends.
 
     `removed` are paths that are taken out of it. No size where nothing was read.
     """

@@ -88,7 +88,7 @@ def host_header(endpoint: Endpoint) -> str:
 
 
 def key_of(credential: Credential | None, region: str) -> Key | None:
-    """What the owner has stored as a key of the store."""
+    """Key of the store that the owner has stored."""
     return None if credential is None else Key(credential.user, credential.secret, region)
 
 

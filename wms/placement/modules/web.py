@@ -198,7 +198,7 @@ def source_of(
 
 
 def _version(answer: Answer) -> str:
-    """What tells that a file is the same, if it can be had in parts."""
+    """Mark that a file is the same, if it can be had in parts."""
     tag = answer.getheader("ETag", "")
     has_ranges = answer.getheader("Accept-Ranges", "") == "bytes"
     is_strong = tag and not tag.startswith("W/")

@@ -136,7 +136,7 @@ class TransferPlace:
         raise ModuleFailed(code, self.told(program, told))
 
     def told(self, program: str, text: str) -> str:
-        """What a program told, for the record: without secrets, cut."""
+        """Words of a program for the record: without secrets, cut."""
         for secret in self._secrets:
             text = text.replace(secret, "(secret)")
         return f"{program}: {text}"[:_MESSAGE_CHARACTERS]

@@ -119,7 +119,7 @@ def _bits(number: int) -> Iterator[int]:
 
 
 def _closures(before: Sequence[int]) -> list[int]:
-    """Of each step all that comes before it, and itself."""
+    """Steps that come before each step, and itself."""
     found: dict[int, int] = {}
     for first in range(len(before)):
         stack = [first]

@@ -26,7 +26,7 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a DAG, with those inside of it, has and is going to take; what is over is not in it."""
+    """Space that a DAG with its inner DAGs has and is going to take, without what is over."""
 
     dag: int
     claims: tuple[Claim, ...]

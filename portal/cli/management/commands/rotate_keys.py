@@ -5,16 +5,19 @@ It may be killed and repeated: what was done stays done, and every step is safe 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
 
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.db import transaction
 from django.utils import timezone
 
-from portal.config.live_keys import add_secret_key, drop_former_keys
+from portal.config.live_keys import add_secret_key, drop_former_keys, follow_files
 from wms.core.actors import Actor
+from wms.core.database.locks import wait_for_locks
 from wms.core.errors import Conflict, PilotageError
 from wms.core.key_rotation import KeyKind, Need, Renewed, former_keys_needed, renew_all
 from wms.pilots.credentials.rotation import add_key, drop_old_keys
@@ -61,16 +64,18 @@ class Command(BaseCommand):
         if KeyKind.CREDENTIALS in kinds:
             add_key()
         if KeyKind.SECRET in kinds:
-            add_secret_key()
+            with _alone():
+                add_secret_key()
 
     def _drop(self, kinds: set[KeyKind]) -> None:
         if KeyKind.CREDENTIALS in kinds:
             drop_old_keys(actor=_ACTOR)
         if KeyKind.SECRET in kinds:
-            needs = former_keys_needed(timezone.now())
-            if needs:
-                raise Conflict(f"Former secret keys are still needed: {_told(needs)}.")
-            drop_former_keys()
+            with _alone():
+                follow_files()
+                if needs := former_keys_needed(timezone.now()):
+                    raise Conflict(f"Former secret keys are still needed: {_told(needs)}.")
+                drop_former_keys()
 
     def _tell(self, what: str, done: int, total: int) -> None:
         self.stdout.write(f"{what}: {done} of {total}")
@@ -90,6 +95,14 @@ class Command(BaseCommand):
             self.stdout.write(f"Former secret keys are still needed: {_told(needs)}.")
         else:
             self.stdout.write("Nothing needs former secret keys any more: --drop-old removes them.")
+
+
+@contextmanager
+def _alone() -> Iterator[None]:
+    """Keep others who would write the files of the secret key waiting."""
+    with transaction.atomic():
+        wait_for_locks(["files of the secret key"])
+        yield
 
 
 def _told(needs: Sequence[Need]) -> str:

@@ -19,10 +19,12 @@ from wms.core.storage import s3_multipart, s3_store
 from wms.core.storage.current import current_store, scratch_folder
 from wms.core.storage.protocol import Growing, Link, ObjectLost, ObjectStore, StoreFailed
 from wms.core.storage.s3_requests import Bucket
+from wms.core.storage.s3_stream import opened
 
 pytestmark = pytest.mark.process
 
 MIB = 1024 * 1024
+HASH = "ab" * 32
 CONTENT = random.Random(1).randbytes(300_000)
 
 
@@ -170,15 +172,17 @@ def test_a_large_object_is_written_by_parts_and_one_that_breaks_off_is_never_see
     # A process begins to write, and is killed.
     begun = Bucket(s3.bucket_conf(bucket))
     request.addfinalizer(begun.close)
-    parts = s3_multipart.Multipart(begun, "ab/broken").__enter__()
+    parts = s3_multipart.Multipart(begun, f"ab/{HASH}").__enter__()
     parts.add(content[: 5 * MIB])
-    assert store.size_of("ab/broken") is None
+    assert store.size_of(f"ab/{HASH}") is None
+    # And somebody else, who has the same bucket.
+    s3_multipart.Multipart(begun, "films/long").__enter__()
     assert [each.key for each in store.listed("ab")] == ["ab/whole"]
 
     later = timezone.now() + timedelta(days=2)
     assert store.sweep(now=timezone.now()) == 0
     assert store.sweep(now=later) == 1
-    assert list(s3_multipart.begun_before(begun, later)) == []
+    assert [key for key, _ in s3_multipart.begun_before(begun, later)] == ["films/long"]
 
 
 def test_more_files_than_parts_can_be_are_joined_in_two_steps(
@@ -279,11 +283,25 @@ def test_what_is_written_anew_after_it_was_seen_becomes_nothing(bucket: str) -> 
 
 def test_what_was_sent_and_never_asked_for_is_swept(bucket: str) -> None:
     store = current_store()
-    put(store, "sent/1", b"abc")
+    put(store, f"sent/1/{HASH}", b"abc")
+    put(store, "sent/letter", b"of somebody else who has the same bucket")
 
     store.sweep(now=timezone.now() + timedelta(days=2))
 
-    assert store.size_of("sent/1") is None
+    assert [each.key for each in store.listed("sent")] == ["sent/letter"]
+
+
+def test_of_what_is_written_anew_while_it_is_looked_at_nothing_is_read(
+    bucket: str, s3: S3Server
+) -> None:
+    store = current_store()
+    put(store, "sent/1", b"abc")
+    with closing(Bucket(s3.bucket_conf(bucket))) as own:
+        tag = own.ask("HEAD", "sent/1")[1]["etag"]
+        put(store, "sent/1", b"other")
+
+        with pytest.raises(ObjectLost):
+            opened(own, "sent/1", tag=tag)
 
 
 @pytest.mark.parametrize(

@@ -45,7 +45,7 @@ class FaultyProxy:
         self._server.server_close()
 
     def count(self, method: str, ending: str) -> int:
-        """How many requests came whose path ends so."""
+        """Number of requests that came whose path ends so."""
         return sum(1 for verb, path in self.seen if verb == method and path.endswith(ending))
 
 

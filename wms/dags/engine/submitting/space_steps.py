@@ -133,7 +133,7 @@ def _step(
 
 
 def _ancestors(dag: Dag, nodes: Collection[int]) -> dict[int, set[int]]:
-    """Of each of these nodes which others of them come before it."""
+    """Nodes of these that come before each of them."""
     places = {node: place for place, node in enumerate(sorted(nodes))}
     children: dict[int, list[int]] = defaultdict(list)
     parents_left: dict[int, int] = defaultdict(int)

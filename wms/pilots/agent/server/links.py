@@ -55,7 +55,7 @@ class Links:
         self._are_given = False
 
     def fetch(self, url: str, receive: Callable[[http.client.HTTPResponse], T]) -> T:
-        """What `receive` makes of the file at a link. Raises LinkFailed."""
+        """Result of `receive` for the file at a link. Raises LinkFailed."""
         result = self._exchange("GET", url, {}, None, receive)
         self.note_success()
         return result

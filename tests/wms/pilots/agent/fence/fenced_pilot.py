@@ -52,7 +52,7 @@ def main() -> None:
 
 
 class FencedPilot:
-    """What starts payloads: a fence for each network that they have, and containers of images."""
+    """Starters of payloads: a fence for each network that they have, and containers of images."""
 
     def __init__(self, fence: str, work_dir: Path, shared: list[str]) -> None:
         self._name, self._work_dir, self._shared = fence, work_dir, tuple(map(SharedFolder, shared))

@@ -131,7 +131,7 @@ class Fencing:
 
 
 def skip_if_unusable(fencing: Fencing, told: dict[str, Any]) -> dict[str, Any]:
-    """What became of a payload, where its fence works here; else the test is skipped."""
+    """Outcome of a payload, where its fence works here; else the test is skipped."""
     if "fails" in told:
         pytest.skip(
             f"the fence {fencing.fence} does not work for {fencing.account}: {told['fails']}"
@@ -213,7 +213,7 @@ def runs(*payloads: Payload) -> Callable[[Callable[..., None]], Callable[..., No
 
 @pytest.fixture(scope="module")
 def all_told(request: pytest.FixtureRequest, fencing: Fencing) -> dict[str, list[dict[str, Any]]]:
-    """What became of the payloads of each chosen test of the module, behind one kind of fence."""
+    """Outcomes of the payloads of each chosen test of the module, behind one kind of fence."""
     chosen = {
         each.function.__name__: each.function
         for each in request.session.items
@@ -229,7 +229,7 @@ def all_told(request: pytest.FixtureRequest, fencing: Fencing) -> dict[str, list
 def told(
     request: pytest.FixtureRequest, fencing: Fencing, all_told: dict[str, list[dict[str, Any]]]
 ) -> Any:
-    """What became of the test's payload; of several a list."""
+    """Outcome of the test's payload; of several a list."""
     found = [skip_if_unusable(fencing, each) for each in all_told[request.function.__name__]]
     return found if len(found) > 1 else found[0]
 

@@ -305,7 +305,7 @@ def test_names_of_sockets_of_the_node_are_not_reached(told: Any) -> None:
 
 @pytest.fixture
 def portal(tmp_path: Path) -> Iterator[str]:
-    """What stands for the portal, on this host's loopback; its address."""
+    """Address of a stand-in for the portal, on this host's loopback."""
     (tmp_path / "answer").write_text("portal")
     handler = partial(http.server.SimpleHTTPRequestHandler, directory=str(tmp_path))
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
