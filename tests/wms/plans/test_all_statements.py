@@ -32,6 +32,7 @@ EXEMPT = {
     "COUNT_SESSIONS": "reads the sessions of the server, which are few and have no index",
     "LIMIT_STATEMENTS": _NO_TABLE,
     "TAKE_FREE_LOCK": _NO_TABLE,
+    "TAKE_FREE_LOCK_OF_TRANSACTION": _NO_TABLE,
     "RELEASE_LOCK": _NO_TABLE,
     "WAIT_FOR_LOCKS": _NO_TABLE,
     "LOCK_PRIORITIES": _NO_TABLE,

@@ -40,7 +40,7 @@ from wms.placement.modules.workplaces import (
 
 #: Never asked of a plugin: the portal knows its own files and names.
 _OWN: Final = frozenset({"file", "lfn"})
-_ASKING: Final = ProgramLimits(wall_s=20, stall_s=20, file_bytes=2**20, output_bytes=64 * 1024)
+_ASKING: Final = ProgramLimits(wall_s=60, stall_s=60, file_bytes=2**20, output_bytes=64 * 1024)
 _RESULT_BYTES: Final = 256 * 1024
 _IN, _OUT = f"{OURS}in.ads", f"{OURS}out.ads"
 
@@ -106,19 +106,21 @@ def _told(path: Path) -> Plugin:
     with _asking:
         plugin, until_s = _asked.get(key, (None, 0.0))
         if plugin is None or time.monotonic() > until_s:
-            plugin = _asked_now(path)
+            try:
+                plugin = _asked_now(path)
+            except (NoWorkplace, OSError) as error:
+                # Nobody has asked it: it may answer the next time.
+                return Plugin(path, fault=f"cannot be asked: {error}")
             _asked[key] = plugin, time.monotonic() + (_AGAIN_S if plugin.fault else inf)
         return plugin
 
 
 def _asked_now(path: Path) -> Plugin:
+    """Answer of a plugin. Raises NoWorkplace and OSError."""
     if not path.is_absolute() or not path.is_file() or not os.access(path, os.X_OK):
         return Plugin(path, fault="is no executable file under an absolute path")
-    try:
-        with workplace([str(path.parent)], has_network=False) as place:
-            end = place.run(Program(str(path), ["-classad"]), _ASKING, heartbeat=lambda: None)
-    except (NoWorkplace, OSError) as error:
-        return Plugin(path, fault=f"cannot be asked: {error}")
+    with workplace([str(path.parent)], has_network=False) as place:
+        end = place.run(Program(str(path), ["-classad"]), _ASKING, heartbeat=lambda: None)
     if end.failure or end.exit_code:
         told = end.failure or first_line(end.output) or f"exit code {end.exit_code}"
         return Plugin(path, fault=f"does not tell what it serves: {told}")

@@ -24,6 +24,7 @@ from wms.pilots.models import Pilot
 from wms.sites.models import Queue
 
 payload_accounts = fencing.payload_accounts
+pilot_code = fencing.pilot_code
 
 _MAP = AccountMap(users={"alice": ("a1", "a2"), "bob": ("b1",)}, groups={"cms": ("c1",)})
 _ACCOUNT = "pltalice"
@@ -83,28 +84,23 @@ def alices_account(payload_accounts: None) -> Iterator[str]:
 @pytest.mark.process
 @_OF_ROOT
 def test_accounts_that_are_missing_refused_or_never_for_payloads_are_told_with_reasons(
-    alices_account: str,
+    alices_account: str, pilot_code: Path
 ) -> None:
-    folder = Path("/var/tmp/pilotage-mapped-accounts")
-    code = fencing._readable_copy(folder / "code")
     number = pwd.getpwnam(USER)
     given = {
         "users": {"alice": [alices_account], "bob": ["no-such-account"], "carol": [USER]},
         "groups": {"cms": ["daemon", "root"]},
     }
-    try:
-        done = subprocess.run(
-            [SYSTEM_PYTHON, "-c", _TELL_FAULTS, json.dumps(given)],
-            cwd=code,
-            capture_output=True,
-            user=number.pw_uid,
-            group=number.pw_gid,
-            extra_groups=[],
-            env={"PATH": os.environ["PATH"]},
-            check=False,
-        )
-    finally:
-        subprocess.run(["rm", "-rf", str(folder)], check=True)
+    done = subprocess.run(
+        [SYSTEM_PYTHON, "-c", _TELL_FAULTS, json.dumps(given)],
+        cwd=pilot_code,
+        capture_output=True,
+        user=number.pw_uid,
+        group=number.pw_gid,
+        extra_groups=[],
+        env={"PATH": os.environ["PATH"]},
+        check=False,
+    )
     assert done.returncode == 0, done.stderr.decode()
     faults, refused = json.loads(done.stdout)
 
