@@ -12,6 +12,7 @@ import os
 import shutil
 import sys
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -31,6 +32,8 @@ from wms.pilots.agent.session import fence_selection
 
 #: What no payload may learn; put together here, so that it is in the memory of this process only.
 TOKEN = "-".join(["token", "of", "the", "pilot"])
+#: It tells processes of this pilot from those that another one on this host has started alike.
+_NUMBER = time.time_ns()
 
 
 def main() -> None:
@@ -104,8 +107,8 @@ def run_one(
     limits = Limits(**{"wall_s": 60.0, **payload["limits"]})
     home = directories.home
     directories.make()
-    for name, content in payload["inputs"].items():
-        (directories.sandbox / name).write_text(content)
+    traces = {each: f"{each}{_NUMBER}" for each in payload["traces"]}
+    write_inputs(directories.sandbox, payload["inputs"], traces)
     for name, place in payload["copied"].items():
         shutil.copy(place, directories.sandbox / name)
     if inside is None:
@@ -153,7 +156,7 @@ def run_one(
         )
         if inside is not None and ended is None:
             outcome = inside.images.judged(outcome, home / "stderr")
-        left = processes_with(payload["traces"])
+        left = processes_with(list(traces.values()))
         enclosure.leave(payload["outputs"])
     finally:
         enclosure.close()
@@ -172,6 +175,14 @@ def run_one(
         told["tags"] = inside.images.tags()
     sandbox.remove(home)
     return {**told, "is_removed": not home.exists()}
+
+
+def write_inputs(folder: Path, inputs: dict[str, str], traces: dict[str, str]) -> None:
+    """Write the files of a payload, with the traces of this pilot's processes."""
+    for name, content in inputs.items():
+        for trace, own in traces.items():
+            content = content.replace(trace, own)
+        (folder / name).write_text(content)
 
 
 def processes_with(texts: list[str]) -> list[str]:
