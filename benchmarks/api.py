@@ -160,7 +160,7 @@ def _list_ms(web: WebServer, token: str, repeated: int) -> dict[str, Any]:
 
 
 def _judged(seen: dict[str, Any]) -> dict[str, Any]:
-    """What was seen, with how much of the accepted work is not there."""
+    """Figures seen, with the number of accepted works that are not there."""
     base.load_django()
     from wms.jobs.models import Cluster, Job
 

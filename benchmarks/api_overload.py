@@ -26,7 +26,7 @@ _PATIENCE_S = 60.0
 def overload(
     web: WebServer, token: str, session: str, credentials: Sequence[tuple[str, str]], seconds: float
 ) -> dict[str, Any]:
-    """What was answered; `accepted` are keys of submissions and jobs whose ends were accepted."""
+    """Answers by status; `accepted` are keys of submissions and jobs whose ends were accepted."""
     return asyncio.run(_Overload(web, token, session, credentials).measure(seconds))
 
 

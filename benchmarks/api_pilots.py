@@ -86,7 +86,7 @@ class SimulatedPilot:
 
 
 def pilots_requests(web: WebServer, credentials: Sequence[tuple[str, str]]) -> dict[str, Any]:
-    """What the requests of these pilots take; there are two jobs for each, and some more."""
+    """Durations of the requests of these pilots; there are two jobs for each, and some more."""
     return asyncio.run(_ask(web, credentials))
 
 

@@ -52,6 +52,6 @@ class LoopScheduler(Scheduler):
         return max(until_next_s, _SHORTEST_SLEEP_S)
 
     def close(self) -> None:
-        """Let another one lead at once."""
+        """Release of the lease: another one leads at once."""
         self._lease.release()
         super().close()

@@ -40,7 +40,7 @@ class Lease:
         return self._is_held
 
     def release(self) -> None:
-        """Let the next one have it at once; not one that another holds by now."""
+        """Release for the next one at once; not of one that another holds by now."""
         try:
             if self._is_held and cache.get(self._name) == self._token:
                 cache.delete(self._name)

@@ -100,12 +100,12 @@ _LASTING: list[Lasting] = []
 
 
 def register_kept(kept: Kept) -> None:
-    """Let the rows be renewed with all others."""
+    """Register rows that are renewed with all others."""
     _KEPT.append(kept)
 
 
 def register_lasting(lasting: Lasting) -> None:
-    """Let former secret keys be needed as long as there is any of this."""
+    """Register words for which former secret keys are needed as long as there are any."""
     _LASTING.append(lasting)
 
 

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def pooled() -> Iterator[None]:
-    """The same database, as it is set up behind a pool."""
+    """Database settings as behind a pool, of the same database."""
     connections.settings[LOCKS] = {**connection.settings_dict}
     connections[LOCKS] = connection.copy()
     yield

@@ -39,7 +39,7 @@ class Place:
         return f"file://{self.folder}/{name}"
 
     def put(self, name: str, content: bytes) -> None:
-        """Let a file be there."""
+        """Put a file there."""
         (self.folder / name).write_bytes(content)
 
     def content(self, name: str) -> bytes | None:
@@ -52,7 +52,7 @@ class Place:
         return sorted(each.name for each in self.folder.iterdir())
 
     def empty(self) -> None:
-        """Let nothing be there."""
+        """Remove all files."""
         for each in self.folder.iterdir():
             each.unlink()
 

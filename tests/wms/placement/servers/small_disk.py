@@ -16,7 +16,7 @@ _DETACH = 2
 
 @contextmanager
 def small_disk(folder: Path) -> Iterator[bool]:
-    """Let no more than a MiB be written into an empty folder, or, at worst, into any file.
+    """Disk of a MiB in place of an empty folder or, at worst, a MiB for any file.
 
     Whether it is the folder: another process would write into the other files.
     """

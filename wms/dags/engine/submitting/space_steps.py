@@ -48,7 +48,7 @@ def plan_space(round_: Round, text: str, text_of: Callable[[Dag, Node], str]) ->
 
 
 def ended_nodes(node_ids: Collection[int]) -> set[int]:
-    """Those of these nodes that have ended: they take no space any more."""
+    """Ended nodes among these, which take no space any more."""
     ended = Node.objects.filter(pk__in=node_ids, state__in=NODE_TERMINAL)
     return set(ended.values_list("pk", flat=True))
 
