@@ -124,7 +124,7 @@ def pytest_collection_finish() -> None:
     """Keep modules and tests, which stay to the end, from being gone through for garbage."""
     gc.collect()
     gc.freeze()
-    gc.set_threshold(20_000, 20, 50)
+    gc.set_threshold(100_000, 50, 1_000)
 
 
 @pytest.fixture(scope="session")

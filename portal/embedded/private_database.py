@@ -19,6 +19,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from portal.embedded.memory import short_lived_folder
 from portal.embedded.ports import free_ports
 from portal.embedded.postgres import MAJOR, Postgres, PostgresUnusable
 from portal.embedded.readiness import wait_for_postgres
@@ -29,7 +30,6 @@ _SETTINGS = {
     "max_connections": "10", "shared_buffers": "64MB", "max_wal_senders": "0",
     "wal_level": "minimal", "autovacuum": "off",
 }  # fmt: skip
-_MEMORY = Path("/dev/shm")
 _ROOM_BYTES = 1024 * 1024 * 1024
 _TIMEOUT_S = 60
 
@@ -42,19 +42,16 @@ def private_database(kept: Path, *, within: Path | None = None) -> Iterator[tupl
     is made there, for somebody who removes it should this process be killed.
     """
     template = _template(kept)
-    folder = Path(tempfile.mkdtemp(prefix="pilotage-", dir=within or _roomy_folder()))
+    if within is None:
+        folder = short_lived_folder(room_bytes=_ROOM_BYTES)
+    else:
+        folder = Path(tempfile.mkdtemp(prefix="pilotage-", dir=within))
     try:
         shutil.copytree(template / "postgres", folder / "postgres")
         with _running(folder) as url:
             yield url, folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-
-
-def _roomy_folder() -> str | None:
-    if os.access(_MEMORY, os.W_OK) and shutil.disk_usage(_MEMORY).free > _ROOM_BYTES:
-        return str(_MEMORY)
-    return None
 
 
 def _template(kept: Path) -> Path:

@@ -20,6 +20,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple
 
+from portal.embedded.memory import short_lived_folder
 from portal.embedded.ports import free_ports
 from portal.embedded.postgres import Postgres
 from portal.embedded.readiness import wait_for_postgres, wait_for_redis
@@ -28,6 +29,8 @@ from portal.embedded.redis import Redis
 #: Durability is of no use for data that are thrown away.
 _NOT_DURABLE = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
 _ROOMY = {"max_connections": "200", "shared_buffers": "256MB", "max_wal_size": "4GB"}
+#: In memory only where that much is free, for databases, their log of changes and its spare.
+_ROOM_BYTES = 8 * 1024**3
 
 
 class RunningRedis(NamedTuple):
@@ -56,11 +59,13 @@ def running_redis(folder: Path, **limits: str) -> Iterator[RunningRedis]:
 class TemporaryServers:
     """A context manager: both servers run inside the `with` block, in a folder of their own.
 
-    The servers also end when this process is killed; only the folder then stays behind. For
-    measurements `is_durable` makes PostgreSQL wait for its disk, as in a real installation.
+    The servers also end when this process is killed; only the folder then stays behind, until the
+    next ones are started. For measurements `is_durable` makes PostgreSQL wait for its disk, as in a
+    real installation; else the folder is in memory where there is room.
     """
 
     def __init__(self, *, is_durable: bool = False) -> None:
+        self._is_durable = is_durable
         self._settings = _ROOMY if is_durable else _ROOMY | _NOT_DURABLE
         self.folder = Path()
         self.database_url = ""
@@ -70,7 +75,7 @@ class TemporaryServers:
 
     def __enter__(self) -> TemporaryServers:
         with ExitStack() as cleanup:
-            self.folder = Path(tempfile.mkdtemp(prefix="pilotage-"))
+            self.folder = self._new_folder()
             cleanup.callback(shutil.rmtree, self.folder, ignore_errors=True)
             (port,) = free_ports(1)
             postgres = Postgres.at(self.folder / "postgres", port)
@@ -85,6 +90,11 @@ class TemporaryServers:
             wait_for_postgres(self.database_url, timeout_s=30)
             self._cleanup = cleanup.pop_all()
         return self
+
+    def _new_folder(self) -> Path:
+        if self._is_durable:
+            return Path(tempfile.mkdtemp(prefix="pilotage-"))
+        return short_lived_folder(room_bytes=_ROOM_BYTES)
 
     def __exit__(
         self,

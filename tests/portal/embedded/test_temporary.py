@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -67,16 +67,16 @@ def test_a_wrong_password_is_refused():
             psycopg.connect(wrong)
 
 
-def test_servers_end_when_their_starter_is_killed(tmp_path):
+def test_servers_end_when_their_starter_is_killed():
     starter = subprocess.Popen(
         [sys.executable, "-c", ENDLESS],
         stdout=subprocess.PIPE,
         text=True,
-        env=os.environ | {"TMPDIR": str(tmp_path)},
     )
-    database_url, redis_url, _ = starter.stdout.readline().split()
+    database_url, redis_url, folder = starter.stdout.readline().split()
 
     starter.send_signal(signal.SIGKILL)
     starter.communicate()
 
     assert _ends_within(10, lambda: _refuses_connections(database_url, redis_url))
+    shutil.rmtree(folder)
