@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from rest_framework.permissions import SAFE_METHODS
 from rest_framework.request import Request
 
-from wms.core.models import ApiToken, Scope
-from wms.core.tokens import require_scopes
+from wms.core.models import Scope
+from wms.core.tokens import ScopedToken, require_scopes
 
 #: Addresses that tell a program about itself, with any token.
 _OPEN = frozenset({"me", "version", "schema"})
@@ -73,7 +73,7 @@ def scopes_for(method: str, name: str) -> set[Scope]:
     return next(found, set(Scope))
 
 
-def check_scopes(token: ApiToken, request: Request) -> None:
+def check_scopes(token: ScopedToken, request: Request) -> None:
     """Raise ScopeMissing where the token does not reach as far as the request."""
     match = request._request.resolver_match
     name = match.url_name if match is not None else None

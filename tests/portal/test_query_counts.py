@@ -124,6 +124,8 @@ EXEMPT = {
     "api:ads": "is posted to",
     "api:explain": "is posted to",
     "web:login": "leads elsewhere for who is logged in",
+    "web:openid": "leads to a provider",
+    "web:openid-callback": "is where a provider sends to",
     "web:logout": "is posted to",
     "web:steer": "is posted to",
     "web:save-filter": "is posted to",

@@ -9,9 +9,10 @@ from __future__ import annotations
 import hashlib
 import hmac
 import secrets
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from typing import Protocol
 
 from django.db import transaction
 from django.db.models import F, Q, QuerySet
@@ -110,13 +111,27 @@ def checked_scopes(scopes: Collection[str]) -> list[str]:
     return [scope for scope in Scope.values if scope in scopes]
 
 
-def require_scopes(token: ApiToken, needed: Collection[str]) -> None:
+class ScopedToken(Protocol):
+    """A token with scopes, the portal's own or one of another issuer; `prefix` names it."""
+
+    @property
+    def prefix(self) -> str:
+        """Name of the token, for people."""
+        ...
+
+    @property
+    def scopes(self) -> Sequence[str]:
+        """Uses that it is for."""
+        ...
+
+
+def require_scopes(token: ScopedToken, needed: Collection[str]) -> None:
     """Raise ScopeMissing where the token lacks one of these scopes."""
     missing = [scope for scope in Scope.values if scope in needed and scope not in token.scopes]
     if missing:
         raise ScopeMissing(
             f"The token {token.prefix} has not the scope {' and '.join(missing)}; it has "
-            f"{', '.join(token.scopes)}.",
+            f"{', '.join(token.scopes) or 'none'}.",
             scopes=missing,
         )
 
