@@ -201,6 +201,19 @@ class _Settings(Calls):
         if pause.reason:
             self.on_delay(pause.reason)
 
+    def _is_due(self) -> bool:
+        """Whether the token is one of a login, and ends soon."""
+        return self.profile.login is not None and self.profile.login.is_due
+
+    def _renew(self, transport: Any) -> None:
+        """Take another token, if this one ends soon."""
+        if not self._is_due():
+            return
+        with _httpx_without_its_command():
+            from .openid import renewed
+
+        self.profile = renewed(self.profile, transport)
+
     def _saw(self, answer: Answer) -> None:
         try:
             told = parsedate_to_datetime(answer.headers["date"])
@@ -238,7 +251,11 @@ class Client(_Settings):
             self._delay(step)
             sleep(step.seconds)
             return None
+        if self._is_due() and self._sender is not None:
+            self._sender.close()
+            self._sender = None
         if self._sender is None:
+            self._renew(self._transport)
             with _httpx_without_its_command():
                 from .sending import Sender
 
@@ -298,7 +315,14 @@ class AsyncClient(_Settings):
             self._delay(step)
             await asyncio.sleep(step.seconds)
             return None
+        if self._is_due() and self._sender is not None:
+            await self._sender.close()
+            self._sender = None
         if self._sender is None:
+            import asyncio
+
+            # The few requests of a renewal are synchronous ones.
+            await asyncio.get_running_loop().run_in_executor(None, self._renew, None)
             with _httpx_without_its_command():
                 from .sending import AsyncSender
 

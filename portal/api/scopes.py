@@ -15,7 +15,7 @@ from wms.core.models import Scope
 from wms.core.tokens import ScopedToken, require_scopes
 
 #: Addresses that tell a program about itself, with any token.
-_OPEN = frozenset({"me", "version", "schema"})
+_OPEN = frozenset({"login", "me", "version", "schema"})
 _READ, _SUBMIT, _CONTROL = {Scope.READ}, {Scope.SUBMIT}, {Scope.CONTROL}
 _SITE, _ADMIN = {Scope.SITE}, {Scope.ADMIN}
 #: What posts, and changes nothing; what makes work; what steers it; what concerns sites and pilots;

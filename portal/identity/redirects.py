@@ -7,7 +7,6 @@ and its signed token is checked here, with the nonce that was sent along.
 
 from __future__ import annotations
 
-import hmac
 import secrets
 from collections.abc import Callable, Mapping
 from datetime import datetime
@@ -26,8 +25,8 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 
 from portal.config.identity_providers import OidcProvider
-from portal.identity.issuers import Issuer, Malformed, get_json, issuer_of
-from portal.identity.signed_tokens import claims_of
+from portal.identity.id_tokens import id_claims, with_userinfo
+from portal.identity.issuers import Issuer, issuer_of
 from wms.core.errors import IssuerAway, LoginFailed, LoginRefused, TokenUnreadable
 
 #: Codes of errors are of a few words (RFC 6749, section 5.2): what else comes is not shown.
@@ -123,7 +122,8 @@ class ProviderCalls(OpenIDConnectOAuth2Adapter):
             self.settings, text, client_id=self.settings.client_id, now=self.now,
             nonce=self.state.get("nonce", ""),
         )  # fmt: skip
-        raise ImmediateHttpResponse(self.finish(with_userinfo(self, claims, token.token)))
+        told = with_userinfo(self.settings, self.issuer, claims, token.token)
+        raise ImmediateHttpResponse(self.finish(told))
 
 
 class _Callback(OAuth2CallbackView):
@@ -168,35 +168,6 @@ def come_back(
     calls.finish = lambda claims: finish(claims, calls.state.get("next") or "")
     answer: HttpResponse = _Callback.adapter_view(calls)(request)
     return answer
-
-
-def id_claims(
-    provider: OidcProvider, text: str, *, client_id: str, now: datetime, nonce: str | None = None
-) -> Mapping[str, Any]:
-    """Claims of an ID token that was made for `client_id`, and with `nonce` where one was sent."""
-    claims = claims_of(text, issuer=provider.issuer, audience=[client_id], now=now)
-    if claims.get("azp", client_id) != client_id:
-        raise TokenUnreadable("The ID token was made for another client.")
-    told = claims.get("nonce")
-    if nonce is not None and not (isinstance(told, str) and hmac.compare_digest(told, nonce)):
-        raise TokenUnreadable("The ID token is not of this login: its nonce is another one.")
-    return claims
-
-
-def with_userinfo(
-    calls: ProviderCalls, claims: Mapping[str, Any], access_token: str
-) -> Mapping[str, Any]:
-    """The claims, with what the provider tells of the person beside its token, if it does."""
-    if not calls.settings.asks_userinfo or not calls.issuer.configuration.get("userinfo_endpoint"):
-        return claims
-    address = calls.issuer.endpoint("userinfo_endpoint")
-    try:
-        told = get_json(address, headers={"Authorization": f"Bearer {access_token}"})
-    except Malformed as error:
-        raise LoginFailed(f"{calls.settings.name} tells nothing of you: {error}.") from None
-    if told.get("sub") != claims["sub"]:
-        raise LoginFailed(f"{calls.settings.name} tells of somebody else than its token.")
-    return {**claims, **told}
 
 
 def callback_address(provider_id: str) -> str:

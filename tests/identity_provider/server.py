@@ -79,6 +79,14 @@ class Person:
             return answer.headers["Location"]
         return self._send(answer, **choice).headers.get("Location", "")
 
+    def confirm(self, address: str, *, user_code: str, **choice: str) -> None:
+        """Log in, type the code of a device, and answer what the provider asks with `choice`."""
+        answer = self._get(address)
+        if urlsplit(answer.url).path == "/login/":
+            answer = self._send(answer, username=self._username, password=PASSWORD)
+        answer = self._send(answer, user_code=user_code)
+        self._send(answer, **choice)
+
     def _get(self, address: str) -> requests.Response:
         """Page at an address; redirections within the provider are followed."""
         host, answer = urlsplit(address).netloc, self._ask("GET", address)

@@ -20,10 +20,11 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.urls import include, path
 from django.views.decorators.csrf import csrf_exempt
 from jwcrypto import jwt as signed
+from oauth2_provider.models import DeviceGrant
 from oauth2_provider.oauth2_validators import OAuth2Validator
 from oauth2_provider.settings import oauth2_settings
 from oauth2_provider.utils import jwk_from_pem
-from oauth2_provider.views import ConnectDiscoveryInfoView
+from oauth2_provider.views import ConnectDiscoveryInfoView, DeviceAuthorizationView
 from oauthlib.oauth2.rfc8628.grant_types import DeviceCodeGrant
 from oauthlib.openid import Server
 from oauthlib.openid.connect.core.grant_types.base import GrantTypeBase
@@ -46,6 +47,12 @@ class Claims(OAuth2Validator):
             "wlcg.groups": lambda request: _groups(request.user),
             "realm_access": lambda request: {"roles": _groups(request.user)},
         }
+
+    def validate_device_code(self, client_id: str, device_code: str, request: Any) -> str:
+        """State of a grant that the package's view found agreed to; oauthlib 4 asks for it."""
+        grant = DeviceGrant.objects.get(client_id=client_id, device_code=device_code)
+        request.user, request.scopes = grant.user, grant.scope.split()
+        return str(DeviceCodeGrant.DEVICE_CODE_AUTHORIZED)
 
 
 def _groups(user: User) -> list[str]:
@@ -114,6 +121,16 @@ class _Configuration(ConnectDiscoveryInfoView):
         return JsonResponse(told)
 
 
+class _Devices(DeviceAuthorizationView):
+    """The grant of devices with scopes that are asked for: oauthlib 4 tells of them, too."""
+
+    def create_device_authorization_response(self, request: HttpRequest) -> Any:
+        headers, told, status = super().create_device_authorization_response(request)
+        if status == 200:
+            told.pop("scope", None)
+        return headers, told, status
+
+
 @csrf_exempt
 def control(request: HttpRequest) -> HttpResponse:
     """Change a person, or the key that signs."""
@@ -133,6 +150,7 @@ def control(request: HttpRequest) -> HttpResponse:
 
 urlpatterns = [
     path("o/.well-known/openid-configuration", _Configuration.as_view()),
+    path("o/device-authorization/", _Devices.as_view()),
     path("o/", include("oauth2_provider.urls", namespace="oauth2_provider")),
     path("login/", LoginView.as_view(template_name="login.html"), name="login"),
     path("control/", control),

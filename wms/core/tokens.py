@@ -38,7 +38,8 @@ from wms.core.transitions import Applied
 _LAST_USED_STEP = timedelta(minutes=1)
 
 
-def _digest(secret: str) -> str:
+def secret_digest(secret: str) -> str:
+    """Hash of a token's secret, as it is stored."""
     # The secret has 256 random bits, so a plain hash is enough: there is nothing to guess.
     return hashlib.sha256(secret.encode()).hexdigest()
 
@@ -76,7 +77,7 @@ def issue_token(
         user=user,
         name=name,
         prefix=prefix,
-        secret_sha256=_digest(secret),
+        secret_sha256=secret_digest(secret),
         expires_at=expires_at,
         scopes=kept,
     )
@@ -225,7 +226,7 @@ def authenticated_token(
     if (
         kind != "plt"
         or token is None
-        or not hmac.compare_digest(token.secret_sha256, _digest(secret))
+        or not hmac.compare_digest(token.secret_sha256, secret_digest(secret))
     ):
         raise TokenUnknown("The API token is unknown.")
     # Whoever has the whole token is told why it is worth nothing.
