@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
+import jwt
 import requests
 
 from portal.config.identity_providers import OidcProvider
@@ -26,12 +27,24 @@ def id_claims(
     Raises NotAuthenticated or IssuerAway.
     """
     claims = claims_of(text, issuer=provider.issuer, audience=[client_id], now=now)
+    _check_kind(text, claims)
     if claims.get("azp", client_id) != client_id:
         raise TokenUnreadable("The ID token was made for another client.")
     told = claims.get("nonce")
     if nonce is not None and not (isinstance(told, str) and hmac.compare_digest(told, nonce)):
         raise TokenUnreadable("The ID token is not of this login: its nonce is another one.")
     return claims
+
+
+def _check_kind(text: str, claims: Mapping[str, Any]) -> None:
+    """Raise TokenUnreadable for an access token, which others have whom the person gave it.
+
+    Those say so in their header (RFC 9068), in `typ` (Keycloak), or by a scope.
+    """
+    header_type = str(jwt.get_unverified_header(text).get("typ", "")).lower()
+    is_access = header_type.endswith("at+jwt") or claims.get("typ") == "Bearer"
+    if is_access or "scope" in claims or "scp" in claims:
+        raise TokenUnreadable("This is an access token, and no ID token.")
 
 
 def check_recent(claims: Mapping[str, Any], *, now: datetime) -> None:

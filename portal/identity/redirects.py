@@ -107,6 +107,10 @@ class ProviderCalls(OpenIDConnectOAuth2Adapter):
         """What the provider publishes."""
         return self.issuer.configuration
 
+    def parse_token(self, data: Mapping[str, Any]) -> SocialToken:
+        """The access token, by which userinfo is asked for now; nothing else of it is needed."""
+        return SocialToken(token=str(data["access_token"]))
+
     def get_callback_url(self, request: HttpRequest, app: SocialApp) -> str:
         """Address to come back to: the portal's public one, whatever a proxy passes on."""
         return callback_address(self.provider_id)

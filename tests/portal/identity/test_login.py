@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 import pytest
+import time_machine
 from django.test import Client
 
 from portal.config.identity_providers import oidc_providers
@@ -165,6 +167,20 @@ def test_nobody_is_sent_to_another_site(client: Client, provider: Provider, else
     provider.person("xara")
 
     assert log_in(client, "xara", elsewhere)["Location"] == "/"
+
+
+def test_clocks_that_differ_are_told_with_both_times(client: Client, provider: Provider) -> None:
+    provider.person("yves")
+    real = datetime.now(UTC)
+
+    with time_machine.travel(real - timedelta(hours=1)):
+        early = log_in(Client(), "yves")
+    with time_machine.travel(real + timedelta(days=2)):
+        late = log_in(client, "yves")
+
+    assert [early.status_code, late.status_code] == [401, 401]
+    assert f"{real:%Y-%m-%d}" in early.content.decode()
+    assert not User.objects.filter(username="yves").exists()
 
 
 def test_a_provider_that_is_away_is_told_of(
