@@ -24,13 +24,14 @@ _LONGEST_ISSUER = 500
 #: Roles that no claim has to give.
 _DEFAULT_ROLES = ("viewer", "user")
 _ROLES = (*_DEFAULT_ROLES, "site_admin", "shifter", "operator", "admin")
-_SCOPES = ("read", "submit", "control", "site", "admin")
+#: The portal's scopes, and `cancel`, which is the part of `control` that ends DAGs and jobs.
+_SCOPES = ("read", "submit", "control", "site", "admin", "cancel")
 #: What the scopes of the WLCG profile are here; those for storages mean nothing to a portal.
 WLCG_SCOPES: Mapping[str, tuple[str, ...]] = {
     "compute.read": ("read",),
     "compute.create": ("submit",),
     "compute.modify": ("control",),
-    "compute.cancel": ("control",),
+    "compute.cancel": ("cancel",),
 }
 
 

@@ -21,6 +21,7 @@ from wms.core.errors import InvalidInput, IssuerForeign, TokenUnreadable
 from wms.core.identities import account_of, checked_subject
 from wms.core.models import Scope
 
+_CANCEL = "cancel"
 _WLCG = re.compile(r"1\.[0-9]+")
 _SCITOKENS = frozenset({"scitoken:2.0", "scitokens:2.0"})
 
@@ -34,13 +35,15 @@ def accepted(text: str, *, now: datetime, address: str | None = None) -> Foreign
     claims = claims_of(text, issuer=issuer.issuer, audience=issuer.audience, now=now)
     _check_profile(claims)
     subject = _subject(claims)
+    granted = granted_by(claims, issuer)
     user = account_of(
         issuer.issuer, subject, username=issuer.subjects.get(subject, ""), now=now, address=address
     )
     return ForeignToken(
         user=user,
         prefix=f"of {issuer.issuer}",
-        scopes=scopes_of(claims, issuer),
+        scopes=tuple(scope for scope in Scope.values if scope in granted),
+        may_cancel=_CANCEL in granted,
         expires_at=datetime.fromtimestamp(float(claims["exp"]), UTC),
         holder=f"{issuer.issuer} {subject}",
     )
@@ -53,8 +56,8 @@ def _subject(claims: Mapping[str, Any]) -> str:
         raise TokenUnreadable(f"The token's `sub` cannot be taken: {error}.") from None
 
 
-def scopes_of(claims: Mapping[str, Any], issuer: TokenIssuer) -> tuple[str, ...]:
-    """Scopes here that a token's scopes stand for; those with a path count at or above ours."""
+def granted_by(claims: Mapping[str, Any], issuer: TokenIssuer) -> set[str]:
+    """What a token's scopes stand for here; those with a path count at or above ours."""
     told = claims.get("scope", "")
     if not isinstance(told, str):
         raise TokenUnreadable("The token's `scope` is no text.")
@@ -66,7 +69,7 @@ def scopes_of(claims: Mapping[str, Any], issuer: TokenIssuer) -> tuple[str, ...]
         name, _, path = each.partition(":")
         if name in issuer.scopes and path and _is_within(issuer.base_path, path):
             found.update(issuer.scopes[name])
-    return tuple(scope for scope in Scope.values if scope in found)
+    return found
 
 
 def _is_within(inner: str, outer: str) -> bool:

@@ -15,6 +15,8 @@ class ForeignToken:
     user: User
     prefix: str
     scopes: tuple[str, ...]
+    #: Ends DAGs, clusters and jobs, also without the scope `control`.
+    may_cancel: bool
     expires_at: datetime
     #: Of all tokens of the subject: it gets new ones all the time.
     holder: str

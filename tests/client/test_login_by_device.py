@@ -24,7 +24,7 @@ from wms.core.actors import Actor
 from wms.core.models import ApiToken, User
 from wms.core.tokens import revoke_tokens
 
-pytestmark = [pytest.mark.django_db, pytest.mark.slow]
+pytestmark = pytest.mark.django_db
 Bare = Callable[..., Ran]
 
 

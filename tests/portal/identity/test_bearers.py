@@ -23,7 +23,7 @@ from wms.core.identities import link_identity, unlink_identity
 from wms.core.identity_models import Identity, IssuerDocument
 from wms.core.models import User
 
-pytestmark = [pytest.mark.django_db, pytest.mark.slow]
+pytestmark = pytest.mark.django_db
 ACTOR = Actor.system("tests")
 
 
@@ -65,6 +65,19 @@ def test_a_token_of_the_profile_reads_and_steers_as_its_scopes_say(
     assert identity.last_used_from == "127.0.0.1"
     unlink_identity(provider.issuer, identity.subject, actor=ACTOR)
     assert refusal(reader) == (401, "token-subject")
+
+
+def test_a_token_that_cancels_does_nothing_else(provider: Provider, nora: User) -> None:
+    dag = factories.running_dag(nora)
+    canceller = provider.token("nora", scope="compute.cancel", audience=PORTAL)
+    reason = {"reason": "wrong input"}
+
+    assert refusal(canceller, path=f"dags/{dag.pk}/hold/", method="post", **reason) == (
+        403, "scope-missing",
+    )  # fmt: skip
+    answer = ask(canceller, path=f"dags/{dag.pk}/remove/", method="post", **reason)
+
+    assert (answer.status_code, answer.json()["state"]) == (200, "removed")
 
 
 def test_each_fault_of_a_token_has_its_own_answer(provider: Provider, nora: User) -> None:

@@ -19,7 +19,7 @@ from wms.accounting.models import AccountingGroup
 from wms.core.identity_models import Identity
 from wms.core.models import AuditEntry, Role, User
 
-pytestmark = [pytest.mark.django_db, pytest.mark.slow]
+pytestmark = pytest.mark.django_db
 BEGIN = "/login/openid/iam/"
 
 
