@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from django.contrib.auth.views import LogoutView
 from django.urls import path
 
 from portal.web.account import notice_views as notices
@@ -61,9 +60,10 @@ urlpatterns = [
     path("login/", openid.Login.as_view(), name="login"),
     path("login/openid/<slug:provider>/", openid.begin, name="openid"),
     path("login/openid/<slug:provider>/callback/", openid.come_back, name="openid-callback"),
+    path("login/openid/<slug:provider>/logout/", openid.leave, name="openid-logout"),
     path("problems/", problems.problem_types, name="problems"),
     path("problems/<slug:code>/", problems.problem_type, name="problem"),
-    path("logout/", LogoutView.as_view(), name="logout"),
+    path("logout/", openid.Logout.as_view(), name="logout"),
     path("", dashboard.dashboard, name="dashboard"),
     path("search/", search.search, name="search"),
     path("dags/", lists.dag_list, name="dags"),

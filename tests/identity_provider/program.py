@@ -70,7 +70,8 @@ def _configure(issuer: str) -> None:
             }
         ],
         OAUTH2_PROVIDER={
-            "OIDC_ENABLED": True, "OIDC_ISS_ENDPOINT": issuer, "OIDC_RSA_PRIVATE_KEY": "later",
+            "OIDC_ENABLED": True, "OIDC_RP_INITIATED_LOGOUT_ENABLED": True,
+            "OIDC_ISS_ENDPOINT": issuer, "OIDC_RSA_PRIVATE_KEY": "later",
             "OAUTH2_VALIDATOR_CLASS": "tests.identity_provider.site.Claims",
             "OIDC_SERVER_CLASS": "tests.identity_provider.site.ServerWithDevices",
             "ACCESS_TOKEN_GENERATOR": "tests.identity_provider.site.wlcg_token",

@@ -125,6 +125,7 @@ EXEMPT = {
     "api:explain": "is posted to",
     "web:login": "leads elsewhere for who is logged in",
     "web:openid": "leads to a provider",
+    "web:openid-logout": "leads to a provider",
     "web:openid-callback": "is where a provider sends to",
     "web:logout": "is posted to",
     "web:steer": "is posted to",

@@ -10,11 +10,12 @@ from typing import Any
 import structlog
 from django.conf import settings
 from django.contrib.auth import login
-from django.contrib.auth.views import LoginView
+from django.contrib.auth.views import LoginView, LogoutView
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
+from django.urls import reverse
 from django.utils import timezone
-from django.utils.http import url_has_allowed_host_and_scheme
+from django.utils.http import url_has_allowed_host_and_scheme, urlencode
 from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_variables
 from django.views.decorators.http import require_GET
@@ -27,6 +28,8 @@ from wms.core.errors import IssuerAway, PilotageError
 
 log = structlog.get_logger(__name__)
 _BACKEND = "portal.personal.backends.WithPreferences"
+#: Of a session: the provider by which it began.
+_CAME_BY = "openid"
 _NOT_IN = StatusExplanation(
     "You are not logged in",
     "The provider and the portal did not agree about who you are.",
@@ -46,8 +49,22 @@ class Login(LoginView):
     redirect_authenticated_user = True
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        """What the page shows: also the providers."""
-        return super().get_context_data(providers=list(settings.OIDC_PROVIDERS.values()), **kwargs)
+        """What the page shows: also the providers, and the one where a session goes on."""
+        providers = settings.OIDC_PROVIDERS
+        left = providers.get(self.request.GET.get("left", ""))
+        return super().get_context_data(providers=list(providers.values()), left=left, **kwargs)
+
+
+class Logout(LogoutView):
+    """End of the session here; whoever came by a provider is told that it goes on there."""
+
+    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        """End the session, and lead to the login page."""
+        left = request.session.get(_CAME_BY, "")
+        answer: HttpResponse = super().post(request, *args, **kwargs)
+        if left not in settings.OIDC_PROVIDERS:
+            return answer
+        return redirect(f"{reverse(settings.LOGOUT_REDIRECT_URL)}?{urlencode({'left': left})}")
 
 
 def _told(
@@ -96,10 +113,22 @@ def come_back(request: HttpRequest, provider: OidcProvider) -> HttpResponse:
         person = entrant_of(provider, claims)
         identity = enter(person, now=now, address=plain_address(request))
         login(request, identity.user, backend=_BACKEND)
+        request.session[_CAME_BY] = provider.id
         log.info("openid_login", provider=provider.id, user=identity.user.username)
         return redirect(_own_path(request, next_path) or settings.LOGIN_REDIRECT_URL)
 
     return redirects.come_back(request, provider, now=now, finish=finish)
+
+
+@_told
+def leave(request: HttpRequest, provider: OidcProvider) -> HttpResponse:
+    """Send the browser to the provider, to end its session there, and back to the login page."""
+    from portal.identity.issuers import issuer_of
+
+    issuer = issuer_of(provider.issuer, now=timezone.now())
+    back = f"{settings.PUBLIC_URL}{reverse(settings.LOGOUT_REDIRECT_URL)}"
+    asked = urlencode({"client_id": provider.client_id, "post_logout_redirect_uri": back})
+    return redirect(f"{issuer.endpoint('end_session_endpoint')}?{asked}")
 
 
 def _own_path(request: HttpRequest, path: str) -> str:

@@ -57,7 +57,11 @@ def test_the_first_login_makes_an_account_with_the_rights_of_the_claims(
     assert Identity.objects.get(user=nora).subject == subject
     assert client.session.session_key != before
     assert client.get("/jobs/").status_code == 200
-    assert client.post("/logout/").status_code == 302
+    left = client.post("/logout/")
+    assert left["Location"] == "/login/?left=iam"
+    assert 'href="/login/openid/iam/logout/"' in client.get(left["Location"]).content.decode()
+    there = client.get("/login/openid/iam/logout/")["Location"]
+    assert there.startswith(f"{provider.issuer}/logout/?client_id=portal&")
     assert client.get("/jobs/").status_code == 302
 
 
