@@ -319,10 +319,11 @@ class AsyncClient(_Settings):
             await self._sender.close()
             self._sender = None
         if self._sender is None:
-            import asyncio
+            if self._is_due():
+                import asyncio
 
-            # The few requests of a renewal are synchronous ones.
-            await asyncio.get_running_loop().run_in_executor(None, self._renew, None)
+                # The few requests of a renewal are synchronous ones.
+                await asyncio.get_running_loop().run_in_executor(None, self._renew, None)
             with _httpx_without_its_command():
                 from .sending import AsyncSender
 
