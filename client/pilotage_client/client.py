@@ -13,8 +13,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable
 from email.utils import parsedate_to_datetime
 from functools import wraps
 from time import sleep
@@ -22,6 +21,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, Union, overload
 
 from .flows import contents, objects, steering, submitting, uploading
+from .light_httpx import httpx_without_its_command
 from .model import Cluster, Dag
 from .profiles import Profile, find_profile
 from .wire import Answer, Flow, Pause, Step
@@ -159,24 +159,6 @@ class Calls:
     download = Call(contents.download)
 
 
-@contextmanager
-def _httpx_without_its_command() -> Iterator[None]:
-    """While httpx is loaded, its own command line is not there, as where click is not installed.
-
-    It would bring rich and pygments along, which takes longer than all else of a call.
-    """
-    name = "httpx._main"
-    is_hidden = "httpx" not in sys.modules
-    modules: dict[str, Any] = sys.modules
-    if is_hidden:
-        modules[name] = None
-    try:
-        yield
-    finally:
-        if is_hidden:
-            modules.pop(name, None)
-
-
 class _Settings(Calls):
     """Base of both clients: the profile, and how far the clocks are apart."""
 
@@ -209,7 +191,7 @@ class _Settings(Calls):
         """Take another token, if this one ends soon."""
         if not self._is_due():
             return
-        with _httpx_without_its_command():
+        with httpx_without_its_command():
             from .openid import renewed
 
         self.profile = renewed(self.profile, transport)
@@ -256,7 +238,7 @@ class Client(_Settings):
             self._sender = None
         if self._sender is None:
             self._renew(self._transport)
-            with _httpx_without_its_command():
+            with httpx_without_its_command():
                 from .sending import Sender
 
             self._sender = Sender(self.profile, self._transport)
@@ -324,7 +306,7 @@ class AsyncClient(_Settings):
 
                 # The few requests of a renewal are synchronous ones.
                 await asyncio.get_running_loop().run_in_executor(None, self._renew, None)
-            with _httpx_without_its_command():
+            with httpx_without_its_command():
                 from .sending import AsyncSender
 
             self._sender = AsyncSender(self.profile, self._transport)
