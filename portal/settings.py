@@ -16,6 +16,7 @@ from portal.config.api_schema import SPECTACULAR_SETTINGS as SPECTACULAR_SETTING
 from portal.config.buckets import blobs_s3
 from portal.config.content_security import CONTENT_SECURITY_POLICY as CONTENT_SECURITY_POLICY
 from portal.config.databases import databases
+from portal.config.identity_providers import oidc_providers, token_issuers
 from portal.config.redis_urls import broker_url
 
 BASE_DIR = Path(__file__).resolve().parent.parent
@@ -46,6 +47,8 @@ INSTALLED_APPS = [
     "django.contrib.messages",
     "django.contrib.staticfiles",
     "django.contrib.postgres",
+    "allauth.account",
+    "allauth.socialaccount",
     "django_htmx",
     "django_filters",
     "rest_framework",
@@ -96,6 +99,7 @@ MIDDLEWARE = [
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "csp.middleware.CSPMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
+    "allauth.account.middleware.AccountMiddleware",
     "portal.api.chosen_fields.ChosenFields",
 ]
 
@@ -149,6 +153,10 @@ PASSWORD_HASHERS = [
     "portal.config.password_hashing.Argon2",
     "django.contrib.auth.hashers.PBKDF2PasswordHasher",
 ]
+# Who may log in besides by a password, and whose signed tokens the API accepts.
+OIDC_PROVIDERS = oidc_providers(env.text("PILOTAGE_OIDC_PROVIDERS", "{}"))
+TOKEN_ISSUERS = token_issuers(env.text("PILOTAGE_TOKEN_ISSUERS", "{}"), audience=PUBLIC_URL)
+SOCIALACCOUNT_ADAPTER = "portal.identity.redirects.ProviderErrors"
 LOGIN_URL = "web:login"
 LOGIN_REDIRECT_URL = "web:dashboard"
 LOGOUT_REDIRECT_URL = "web:login"

@@ -31,6 +31,10 @@ from tests.batch_systems.fixtures import (  # noqa: F401 - fixtures for all
     sshd,
 )
 from tests.emptying import empty_tables, end_session, flush_tables, needs_reconnection
+from tests.identity_provider.fixtures import (  # noqa: F401 - fixtures for all
+    provider,
+    running_provider,
+)
 from tests.live_server import ServerWithThreads, end_idle_threads
 from tests.markers import _no_process_unless_marked, mark, processes  # noqa: F401 - fixtures for all
 from tests.migrated import ensure_migrated

@@ -13,8 +13,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable
 from email.utils import parsedate_to_datetime
 from functools import wraps
 from time import sleep
@@ -22,6 +21,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, Union, overload
 
 from .flows import contents, objects, steering, submitting, uploading
+from .light_httpx import httpx_without_its_command
 from .model import Cluster, Dag
 from .profiles import Profile, find_profile
 from .wire import Answer, Flow, Pause, Step
@@ -159,24 +159,6 @@ class Calls:
     download = Call(contents.download)
 
 
-@contextmanager
-def _httpx_without_its_command() -> Iterator[None]:
-    """While httpx is loaded, its own command line is not there, as where click is not installed.
-
-    It would bring rich and pygments along, which takes longer than all else of a call.
-    """
-    name = "httpx._main"
-    is_hidden = "httpx" not in sys.modules
-    modules: dict[str, Any] = sys.modules
-    if is_hidden:
-        modules[name] = None
-    try:
-        yield
-    finally:
-        if is_hidden:
-            modules.pop(name, None)
-
-
 class _Settings(Calls):
     """Base of both clients: the profile, and how far the clocks are apart."""
 
@@ -200,6 +182,19 @@ class _Settings(Calls):
     def _delay(self, pause: Pause) -> None:
         if pause.reason:
             self.on_delay(pause.reason)
+
+    def _is_due(self) -> bool:
+        """Whether the token is one of a login, and ends soon."""
+        return self.profile.login is not None and self.profile.login.is_due
+
+    def _renew(self, transport: Any) -> None:
+        """Take another token, if this one ends soon."""
+        if not self._is_due():
+            return
+        with httpx_without_its_command():
+            from .openid import renewed
+
+        self.profile = renewed(self.profile, transport)
 
     def _saw(self, answer: Answer) -> None:
         try:
@@ -238,8 +233,12 @@ class Client(_Settings):
             self._delay(step)
             sleep(step.seconds)
             return None
+        if self._is_due() and self._sender is not None:
+            self._sender.close()
+            self._sender = None
         if self._sender is None:
-            with _httpx_without_its_command():
+            self._renew(self._transport)
+            with httpx_without_its_command():
                 from .sending import Sender
 
             self._sender = Sender(self.profile, self._transport)
@@ -298,8 +297,16 @@ class AsyncClient(_Settings):
             self._delay(step)
             await asyncio.sleep(step.seconds)
             return None
+        if self._is_due() and self._sender is not None:
+            await self._sender.close()
+            self._sender = None
         if self._sender is None:
-            with _httpx_without_its_command():
+            if self._is_due():
+                import asyncio
+
+                # The few requests of a renewal are synchronous ones.
+                await asyncio.get_running_loop().run_in_executor(None, self._renew, None)
+            with httpx_without_its_command():
                 from .sending import AsyncSender
 
             self._sender = AsyncSender(self.profile, self._transport)

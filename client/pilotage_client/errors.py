@@ -50,6 +50,13 @@ class NoProfile(UsageError):
     code = "no-profile"
 
 
+class LoginEnded(PilotageError):
+    """A login by a provider was refused, or has come to its end; another one begins anew."""
+
+    exit_code = 3
+    code = "login-ended"
+
+
 class NoAnswer(PilotageError):
     """The portal cannot be reached, or broke off before it answered."""
 

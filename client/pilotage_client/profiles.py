@@ -8,15 +8,20 @@ the profile in the file.
     [profiles.work]
     url = "https://pilotage.example.org"
     token = "plt_..."
+
+A profile of a login by a provider also has what its token is renewed by.
 """
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import re
 import sys
-from collections.abc import Mapping
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -31,17 +36,43 @@ FILE_VARIABLE = "PILOTAGE_CLIENT_CONFIG"
 CA_VARIABLE = "PILOTAGE_CA_FILE"
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _KEYS = ("url", "token", "ca_file")
+#: A token that ends sooner is renewed before it is used.
+_MARGIN_S = 300.0
+_LOGIN_KEYS = ("provider", "issuer", "client_id", "refresh_token", "expires_at")
+
+
+@dataclass(frozen=True)
+class Login:
+    """What renews a token: the provider, and the token by which it knows the client.
+
+    `expires_at` is the end of the portal's token, in seconds since 1970.
+    """
+
+    provider: str
+    issuer: str
+    client_id: str
+    refresh_token: str = field(repr=False)
+    expires_at: float
+
+    @property
+    def is_due(self) -> bool:
+        """Whether the token is to be renewed before it is used."""
+        return self.expires_at - time.time() < _MARGIN_S
 
 
 @dataclass(frozen=True)
 class Profile:
-    """A portal and who speaks to it. `source` tells where the token comes from."""
+    """A portal and who speaks to it. `source` tells where the token comes from.
+
+    `login` is there for a token of the file that came from a login by a provider.
+    """
 
     url: str
     token: str = field(repr=False)
     name: str = ""
     ca_file: str = ""
     source: str = ""
+    login: Login | None = None
 
 
 def config_file() -> Path:
@@ -74,6 +105,7 @@ def find_profile(
         kept.name,
         ca_file or environment.get(CA_VARIABLE, "") or kept.ca_file,
         source,
+        kept.login if found == kept.token and source == kept.source else None,
     )
 
 
@@ -89,15 +121,46 @@ def checked_url(url: str) -> str:
 
 def save_profile(profile: Profile) -> Path:
     """Keep a profile, and make it the one that counts by default; the file."""
+    return _keep(profile, is_default=True)
+
+
+def renew_profile(profile: Profile) -> None:
+    """Keep the new token of a profile that is there."""
+    _keep(profile, is_default=False)
+
+
+@contextmanager
+def locked() -> Iterator[None]:
+    """While this holds, no other process of this account renews a token."""
+    path = config_file().with_name(f"{config_file().name}.lock")
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT, 0o600)
+    try:
+        # Closing gives it back, as does the end of the process.
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def kept_profile(name: str) -> Profile:
+    """A profile as it stands in the file now. Raises NoProfile."""
+    return _kept(name)
+
+
+def _keep(profile: Profile, *, is_default: bool) -> Path:
     if not _NAME.fullmatch(profile.name):
         raise UsageError(
             f"{profile.name} is no name of a profile: letters, digits, - and _ make one."
         )
     content = _content()
     values = {"url": profile.url, "token": profile.token, "ca_file": profile.ca_file}
+    if profile.login is not None:
+        values |= {key: str(getattr(profile.login, key)) for key in _LOGIN_KEYS}
     others = content.get("profiles") or {}
     content["profiles"] = {**others, profile.name: {k: v for k, v in values.items() if v}}
-    content["default"] = profile.name
+    if is_default:
+        content["default"] = profile.name
     return _write(content)
 
 
@@ -107,7 +170,8 @@ def forget_token(name: str) -> Profile | None:
     if not kept.token:
         return None
     content = _content()
-    content["profiles"][kept.name].pop("token")
+    for key in ("token", *_LOGIN_KEYS):
+        content["profiles"][kept.name].pop(key, None)
     _write(content)
     return kept
 
@@ -135,13 +199,30 @@ def _kept(name: str) -> Profile:
         raise NoProfile(f"There is no profile {name} in {config_file()}; there are: {known}.")
     values = profiles.get(wanted) or {}
     if not isinstance(values, dict) or any(
-        not isinstance(values.get(key, ""), str) for key in _KEYS
+        not isinstance(values.get(key, ""), str) for key in (*_KEYS, *_LOGIN_KEYS)
     ):
         raise UsageError(f"{config_file()}: profile {wanted} is no table of texts.")
     found = Profile(
-        "", values.get("token", ""), wanted, values.get("ca_file", ""), str(config_file())
+        "",
+        values.get("token", ""),
+        wanted,
+        values.get("ca_file", ""),
+        str(config_file()),
+        _login(values),
     )
     return replace(found, url=checked_url(values["url"])) if values.get("url") else found
+
+
+def _login(values: Mapping[str, str]) -> Login | None:
+    """The login of a profile; None for a token that is not renewed."""
+    if not all(values.get(key) for key in _LOGIN_KEYS):
+        return None
+    try:
+        expires_at = float(values["expires_at"])
+    except ValueError:
+        expires_at = 0.0
+    provider, issuer, client_id, refresh_token = (values[key] for key in _LOGIN_KEYS[:-1])
+    return Login(provider, issuer, client_id, refresh_token, expires_at)
 
 
 def _content() -> dict[str, Any]:

@@ -104,8 +104,8 @@ class _Awaited:
 def _settings(profile: Profile) -> dict[str, Any]:
     return {
         "headers": {
-            "Authorization": f"Token {profile.token}",
             "User-Agent": "pilotage-client",
+            **({"Authorization": f"Token {profile.token}"} if profile.token else {}),
         },
         "verify": _verification(profile),
         "mounts": _DIRECT,
@@ -119,10 +119,32 @@ def _verification(profile: Profile) -> ssl.SSLContext | bool:
     if not profile.url.startswith("https:"):
         return False
     if profile.ca_file:
-        try:
-            return ssl.create_default_context(cafile=os.path.expanduser(profile.ca_file))
-        except (OSError, ssl.SSLError) as error:
-            raise UsageError(f"{profile.ca_file} has no certificates: {error}.") from None
+        return _authorities(profile.ca_file)
+    return _of_host()
+
+
+def certificates(ca_file: str) -> ssl.SSLContext | bool:
+    """Authorities that are believed for others than the portal: those of this host, and its own."""
+    found = _of_host()
+    if not ca_file:
+        return found
+    if isinstance(found, bool):
+        return _authorities(ca_file)
+    try:
+        found.load_verify_locations(cafile=os.path.expanduser(ca_file))
+    except (OSError, ssl.SSLError) as error:
+        raise UsageError(f"{ca_file} has no certificates: {error}.") from None
+    return found
+
+
+def _authorities(ca_file: str) -> ssl.SSLContext:
+    try:
+        return ssl.create_default_context(cafile=os.path.expanduser(ca_file))
+    except (OSError, ssl.SSLError) as error:
+        raise UsageError(f"{ca_file} has no certificates: {error}.") from None
+
+
+def _of_host() -> ssl.SSLContext | bool:
     paths = ssl.get_default_verify_paths()
     if paths.cafile or (paths.capath and os.listdir(paths.capath)):
         return ssl.create_default_context()

@@ -13,6 +13,8 @@ from django.contrib.auth.password_validation import validate_password
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
+from django.utils.html import format_html_join
+from django.utils.safestring import mark_safe
 
 from portal.admin.accounting import deletion_reason
 from portal.admin.forms import CheckedForm, date_and_time
@@ -25,6 +27,8 @@ from wms.accounting.service_accounts import (
 )
 from wms.core.accounts import check_account, save_account
 from wms.core.errors import ReasonRequired
+from wms.core.identities import identities_of
+from wms.core.identity_models import Identity
 from wms.core.models import ApiToken, Role, Scope, ServiceAccount, User
 from wms.core.tokens import issue_token, revoke_tokens
 
@@ -62,7 +66,15 @@ class UserAdmin(RoleAdmin):
     list_display = ("username", "role", "is_active", "email", "last_login")
     list_filter = ("role", "is_active")
     search_fields = ("username", "email", "first_name", "last_name")
-    readonly_fields = ("last_login", "date_joined")
+    readonly_fields = ("last_login", "date_joined", "known_as")
+
+    @admin.display(description="identities")
+    def known_as(self, user: User) -> str:
+        """Subjects of providers by which its owner logs in, with their last use and address."""
+        rows = identities_of(user) if user.pk else ()
+        return format_html_join(
+            mark_safe("<br>"), "{} at {}, {}", ((i.subject, i.issuer, _last_use(i)) for i in rows)
+        )
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[User]:
         """All but those of services, which have a page of their own."""
@@ -76,6 +88,13 @@ class UserAdmin(RoleAdmin):
             reason=form.said_reason,
             password=form.cleaned_data["new_password"],
         )
+
+
+def _last_use(identity: Identity) -> str:
+    if identity.last_used_at is None:
+        return "never used"
+    told = f"last used {identity.last_used_at:%Y-%m-%d %H:%M} UTC"
+    return f"{told} from {identity.last_used_from}" if identity.last_used_from else told
 
 
 class ServiceAccountForm(CheckedForm):

@@ -1,9 +1,8 @@
-"""Authentication of the REST API by tokens: those of people, and those of payloads."""
+"""Authentication of the REST API by tokens: of people, of other issuers, and of payloads."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from ipaddress import ip_address
 
 from django.utils import timezone
 from rest_framework.authentication import BaseAuthentication, get_authorization_header
@@ -12,7 +11,8 @@ from rest_framework.permissions import SAFE_METHODS
 from rest_framework.request import Request
 
 from portal.api.scopes import check_scopes
-from portal.middleware.login_throttle import client_address
+from portal.identity.foreign_tokens import ForeignToken
+from portal.middleware.login_throttle import plain_address
 from wms.accounting.walls import told_of
 from wms.core.models import ApiToken, User
 from wms.core.tokens import authenticated_token
@@ -20,9 +20,12 @@ from wms.dags.reading.dag_jobs import dag_id_of
 from wms.jobs.models import Job
 from wms.jobs.payload_tokens import BEGINNING, authenticate_payload
 
+#: Of a JSON object in base64: signed tokens begin so, and the portal's own do not.
+_SIGNED_BEGINNING = "eyJ"
+
 
 class TokenAuthentication(BaseAuthentication):
-    """`Authorization: Bearer plt_<prefix>_<secret>`, or `Token` before it.
+    """`Authorization: Bearer plt_<prefix>_<secret>`, or a signed token; or `Token` before it.
 
     Tokens of payloads, and other schemes, are left to other classes.
     """
@@ -30,7 +33,7 @@ class TokenAuthentication(BaseAuthentication):
     keyword = "Bearer"
     keywords = frozenset({b"bearer", b"token"})
 
-    def authenticate(self, request: Request) -> tuple[User, ApiToken] | None:
+    def authenticate(self, request: Request) -> tuple[User, ApiToken | ForeignToken] | None:
         """Return the token's user, and the token; raise when a token was sent that is not good."""
         parts = get_authorization_header(request).split()
         if not parts or parts[0].lower() not in self.keywords:
@@ -42,9 +45,7 @@ class TokenAuthentication(BaseAuthentication):
                 f"Write the header as `Authorization: {self.keyword} <token>`."
             )
         text = parts[1].decode("ascii", errors="replace").replace("\0", "")
-        token = authenticated_token(
-            text, now=timezone.now(), told=told_of("user"), address=_address(request)
-        )
+        token = _token(text, plain_address(request._request))
         check_scopes(token, request)
         return token.user, token
 
@@ -53,13 +54,14 @@ class TokenAuthentication(BaseAuthentication):
         return self.keyword
 
 
-def _address(request: Request) -> str | None:
-    """Address of the client, if it is one: a proxy may tell anything."""
-    text = client_address(request._request)
-    try:
-        return str(ip_address(text))
-    except ValueError:
-        return None
+def _token(text: str, address: str | None) -> ApiToken | ForeignToken:
+    now = timezone.now()
+    if text.startswith(_SIGNED_BEGINNING):
+        # With it come the libraries of signatures, which no other request needs.
+        from portal.identity.bearers import accepted
+
+        return accepted(text, now=now, address=address)
+    return authenticated_token(text, now=now, told=told_of("user"), address=address)
 
 
 class PayloadAuthentication(BaseAuthentication):

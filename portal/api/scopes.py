@@ -11,11 +11,12 @@ from collections.abc import Mapping
 from rest_framework.permissions import SAFE_METHODS
 from rest_framework.request import Request
 
-from wms.core.models import ApiToken, Scope
-from wms.core.tokens import require_scopes
+from portal.identity.foreign_tokens import ForeignToken
+from wms.core.models import Scope
+from wms.core.tokens import ScopedToken, require_scopes
 
 #: Addresses that tell a program about itself, with any token.
-_OPEN = frozenset({"me", "version", "schema"})
+_OPEN = frozenset({"login", "me", "version", "schema"})
 _READ, _SUBMIT, _CONTROL = {Scope.READ}, {Scope.SUBMIT}, {Scope.CONTROL}
 _SITE, _ADMIN = {Scope.SITE}, {Scope.ADMIN}
 #: What posts, and changes nothing; what makes work; what steers it; what concerns sites and pilots;
@@ -61,6 +62,10 @@ _OF_ACTIONS: Mapping[str, set[Scope]] = {
 }
 
 
+#: What a token of another issuer may do that is for cancelling only.
+_CANCELS = frozenset({"dag-remove", "cluster-remove", "job-kill"})
+
+
 def scopes_for(method: str, name: str) -> set[Scope]:
     """Scopes that a request needs, by its method and the name of its address."""
     if name in _OPEN:
@@ -73,8 +78,10 @@ def scopes_for(method: str, name: str) -> set[Scope]:
     return next(found, set(Scope))
 
 
-def check_scopes(token: ApiToken, request: Request) -> None:
+def check_scopes(token: ScopedToken, request: Request) -> None:
     """Raise ScopeMissing where the token does not reach as far as the request."""
     match = request._request.resolver_match
     name = match.url_name if match is not None else None
+    if name in _CANCELS and isinstance(token, ForeignToken) and token.may_cancel:
+        return
     require_scopes(token, scopes_for(request.method or "", name or ""))

@@ -25,6 +25,7 @@ from rest_framework.throttling import BaseThrottle
 
 from portal.api.request_rates import Judgement, Rate, judge, window_of
 from portal.config.caching import PlainCache
+from portal.identity.foreign_tokens import ForeignToken
 from wms.core.errors import TooMany
 from wms.core.models import ApiToken
 
@@ -146,6 +147,10 @@ def _callers(request: Request) -> dict[str, str]:
         return {}
     if isinstance(credential, ApiToken):
         return {"token": credential.prefix, "user": str(user.pk)}
+    if isinstance(credential, ForeignToken):
+        # Of another issuer: its holder gets new ones all the time.
+        digest = hashlib.sha256(credential.holder.encode()).hexdigest()[:32]
+        return {"token": digest, "user": str(user.pk)}
     if isinstance(credential, str):
         # A payload's: many of one user's run at once, and must not stop the user's own programs.
         digest = hashlib.sha256(credential.encode()).hexdigest()[:32]

@@ -6,7 +6,7 @@ from django.contrib.auth.decorators import login_required
 from django.urls import path, re_path
 
 from portal.api import schema
-from portal.api.access import service_accounts, tokens
+from portal.api.access import login, service_accounts, tokens
 from portal.api.access import views as access
 from portal.api.accounting import efficiency
 from portal.api.accounting import views as accounting
@@ -67,6 +67,7 @@ urlpatterns = [
     path("schema/", schema.Schema.as_view(), name="schema"),
     path("docs/", login_required(schema.Docs.as_view()), name="docs"),
     path("events/", events.EventStream.as_view(), name="events"),
+    path("login/", login.Login.as_view(), name="login"),
     path("me/", access.Me.as_view(), name="me"),
     path("version/", access.Version.as_view(), name="version"),
     path("tokens/", tokens.TokenList.as_view(), name="tokens"),

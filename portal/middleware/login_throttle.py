@@ -11,6 +11,7 @@ import hashlib
 import unicodedata
 from collections.abc import Callable
 from http import HTTPStatus
+from ipaddress import ip_address
 from typing import TypeVar
 
 import structlog
@@ -93,6 +94,14 @@ def client_address(request: HttpRequest) -> str:
         forwarded: str = request.META.get("HTTP_X_FORWARDED_FOR", "")
         return forwarded.rpartition(",")[2].strip()
     return str(request.META.get("REMOTE_ADDR", ""))
+
+
+def plain_address(request: HttpRequest) -> str | None:
+    """Address of the client, if it is one: a proxy may tell anything."""
+    try:
+        return str(ip_address(client_address(request)))
+    except ValueError:
+        return None
 
 
 class LoginThrottle:

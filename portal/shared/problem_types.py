@@ -82,6 +82,43 @@ _TYPES = (
         "Ask an administrator.",
     ),
     ProblemType(
+        "token-unreadable", "The signed token is not good", 401,
+        "It is malformed or too long, signed by a way or a key that is not taken, or lacks what it "
+        "has to say; `detail` says which.",
+        "Get a new one of its issuer. It is the same at every try.",
+    ),
+    ProblemType(
+        "token-issuer", "The token's issuer is not trusted here", 401,
+        "It is signed by an issuer that this portal was not told of, and may be good elsewhere.",
+        "Take a token of an issuer that the portal names, or ask an administrator.",
+    ),
+    ProblemType(
+        "token-audience", "The token is for another service", 401,
+        "Its `aud` names others than this portal.",
+        "Ask its issuer for a token with the audience that `detail` names.",
+    ),
+    ProblemType(
+        "token-too-early", "The token is not good yet", 401,
+        "It says that it is good from a later time. `detail` has that and the portal's: one of two "
+        "clocks is wrong, or the token was made for later.",
+        "Set the clocks of your host, of the issuer and of the portal by a time server.",
+    ),
+    ProblemType(
+        "token-subject", "No account belongs to the token", 401,
+        "The token is good, and nobody here is known as the one whom it names.",
+        "Log in once by this provider on the portal's page, or ask an administrator.",
+    ),
+    ProblemType(
+        "login-refused", "You are not let in", 403,
+        "The identity provider knows you. It, you, or the portal's rules said no.",
+        "`detail` says whose rule it was. Ask those who give the groups.",
+    ),
+    ProblemType(
+        "login-failed", "The login did not come to its end", 400,
+        "It was not begun in this browser, is too old, or the provider ended it.",
+        "Begin once more on the login page.",
+    ),
+    ProblemType(
         "not-permitted", "You may not do this", 403,
         "You are known, and your role, your groups or your token do not allow it.",
         "`detail` says what is needed.",
@@ -164,6 +201,11 @@ _TYPES = (
         "server-fault", "The portal is at fault", 500,
         "It is not your request. The fault is in the log, under `request_id`.",
         "Tell an administrator the request's id. What had an `Idempotency-Key` may be repeated.",
+    ),
+    ProblemType(
+        "issuer-away", "The identity provider is away", 503,
+        "The portal cannot reach it, or it does not answer as one does, and its keys are not kept.",
+        "Try again in a moment.",
     ),
     ProblemType(
         "unavailable", "The portal cannot answer now", 503,

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from django.contrib.auth.views import LoginView, LogoutView
 from django.urls import path
 
 from portal.web.account import notice_views as notices
+from portal.web.account import openid_views as openid
 from portal.web.account import personal_views as personal
 from portal.web.account import views as account
 from portal.web.bulk import views as bulk
@@ -57,14 +57,13 @@ from wms.actions.sites_and_pilots import PILOTS, PLACEMENTS
 
 app_name = "web"
 urlpatterns = [
-    path(
-        "login/",
-        LoginView.as_view(template_name="web/login.html", redirect_authenticated_user=True),
-        name="login",
-    ),
+    path("login/", openid.Login.as_view(), name="login"),
+    path("login/openid/<slug:provider>/", openid.begin, name="openid"),
+    path("login/openid/<slug:provider>/callback/", openid.come_back, name="openid-callback"),
+    path("login/openid/<slug:provider>/logout/", openid.leave, name="openid-logout"),
     path("problems/", problems.problem_types, name="problems"),
     path("problems/<slug:code>/", problems.problem_type, name="problem"),
-    path("logout/", LogoutView.as_view(), name="logout"),
+    path("logout/", openid.Logout.as_view(), name="logout"),
     path("", dashboard.dashboard, name="dashboard"),
     path("search/", search.search, name="search"),
     path("dags/", lists.dag_list, name="dags"),

@@ -48,6 +48,10 @@ class Portal(httpx.BaseTransport):
         self.after(request)
         return httpx.Response(answer.status_code, headers=answer.headers, content=content)
 
+    def ask(self, method: str, path: str, **body: Any) -> httpx.Response:
+        """Answer to a request without a token."""
+        return self.handle_request(httpx.Request(method, f"{URL}/api/v1/{path}", **body))
+
     def sent(self) -> list[str]:
         """Methods and paths of all requests."""
         return [f"{request.method} {request.url.path}" for request in self.requests]

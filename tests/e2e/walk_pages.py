@@ -29,7 +29,9 @@ from wms.sites.downtimes.models import Downtime
 
 #: Addresses of the portal that are no pages: what is posted to, files, data of drawings.
 NO_PAGES = {
-    "web:logout", "web:steer", "web:steer-cluster", "web:cluster-job", "web:steer-schedule",
+    "web:logout", "web:openid", "web:openid-callback",
+    "web:openid-logout",
+    "web:steer", "web:steer-cluster", "web:cluster-job", "web:steer-schedule",
     "web:campaign-deadline",
     "web:steer-job", "web:steer-site", "web:steer-error",
     "web:test-queue", "web:remove-placement", "web:drain-pilot", "web:remove-pilot",

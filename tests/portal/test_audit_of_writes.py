@@ -24,6 +24,7 @@ __all__ = ["blank_pages", "unlogged_refusals"]
 #: Writes of which the trail does not tell once, each with the reason.
 UNTOLD = {
     "web:login": "is counted among failures, and stands in the log",
+    "api:login": "makes a token, which is audited",
     "web:logout": "changes nothing of others",
     "web:preferences": "one's own",
     "web:columns": "one's own",

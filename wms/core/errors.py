@@ -114,6 +114,55 @@ class AccountOff(NotAuthenticated):
     code = "account-off"
 
 
+class TokenUnreadable(NotAuthenticated):
+    """A signed token is malformed, or signed otherwise than it may be."""
+
+    code = "token-unreadable"
+
+
+class IssuerForeign(NotAuthenticated):
+    """The portal does not trust the issuer of a signed token."""
+
+    code = "token-issuer"
+
+
+class AudienceWrong(NotAuthenticated):
+    """A signed token is for another service."""
+
+    code = "token-audience"
+
+
+class TokenTooEarly(NotAuthenticated):
+    """A signed token is not valid yet: it was made for later, or a clock is wrong."""
+
+    code = "token-too-early"
+
+
+class SubjectUnknown(NotAuthenticated):
+    """No account belongs to the subject of a signed token."""
+
+    code = "token-subject"
+
+
+class LoginRefused(NotPermitted):
+    """The provider knows the person, and the portal does not let this person in."""
+
+    code = "login-refused"
+
+
+class LoginFailed(PilotageError):
+    """A login by a provider did not come to its end; it can be begun again."""
+
+    code = "login-failed"
+
+
+class IssuerAway(PilotageError):
+    """An identity provider does not answer, or not as one does, and what it said is not kept."""
+
+    status = 503
+    code = "issuer-away"
+
+
 class TooMany(PilotageError):
     """The actor asks for more at once than one may."""
 

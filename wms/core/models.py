@@ -14,6 +14,7 @@ from django.db import models
 from django.db.models import Value
 from django.db.models.functions import Now
 
+from wms.core import identity_models as identity_models
 from wms.core.database.actor_field import ActorField
 from wms.core.database.packed_numbers import PackedNumbersField
 from wms.core.database.state_field import StateField
@@ -111,6 +112,15 @@ class ApiToken(models.Model):
         db_default=Value("{read,submit,control,site,admin}"),
     )
     revoked_at = models.DateTimeField(null=True, blank=True)
+    login = models.ForeignKey(
+        "core.Identity",
+        null=True,
+        blank=True,
+        editable=False,
+        on_delete=models.SET_NULL,
+        related_name="tokens",
+        help_text="The identity by whose logins it is renewed; empty: it is not.",
+    )
 
     class Meta:
         verbose_name = "API token"

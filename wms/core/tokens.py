@@ -9,9 +9,10 @@ from __future__ import annotations
 import hashlib
 import hmac
 import secrets
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from typing import Protocol
 
 from django.db import transaction
 from django.db.models import F, Q, QuerySet
@@ -37,7 +38,8 @@ from wms.core.transitions import Applied
 _LAST_USED_STEP = timedelta(minutes=1)
 
 
-def _digest(secret: str) -> str:
+def secret_digest(secret: str) -> str:
+    """Hash of a token's secret, as it is stored."""
     # The secret has 256 random bits, so a plain hash is enough: there is nothing to guess.
     return hashlib.sha256(secret.encode()).hexdigest()
 
@@ -75,7 +77,7 @@ def issue_token(
         user=user,
         name=name,
         prefix=prefix,
-        secret_sha256=_digest(secret),
+        secret_sha256=secret_digest(secret),
         expires_at=expires_at,
         scopes=kept,
     )
@@ -110,13 +112,27 @@ def checked_scopes(scopes: Collection[str]) -> list[str]:
     return [scope for scope in Scope.values if scope in scopes]
 
 
-def require_scopes(token: ApiToken, needed: Collection[str]) -> None:
+class ScopedToken(Protocol):
+    """A token with scopes, the portal's own or one of another issuer; `prefix` names it."""
+
+    @property
+    def prefix(self) -> str:
+        """Name of the token, for people."""
+        ...
+
+    @property
+    def scopes(self) -> Sequence[str]:
+        """Uses that it is for."""
+        ...
+
+
+def require_scopes(token: ScopedToken, needed: Collection[str]) -> None:
     """Raise ScopeMissing where the token lacks one of these scopes."""
     missing = [scope for scope in Scope.values if scope in needed and scope not in token.scopes]
     if missing:
         raise ScopeMissing(
             f"The token {token.prefix} has not the scope {' and '.join(missing)}; it has "
-            f"{', '.join(token.scopes)}.",
+            f"{', '.join(token.scopes) or 'none'}.",
             scopes=missing,
         )
 
@@ -210,7 +226,7 @@ def authenticated_token(
     if (
         kind != "plt"
         or token is None
-        or not hmac.compare_digest(token.secret_sha256, _digest(secret))
+        or not hmac.compare_digest(token.secret_sha256, secret_digest(secret))
     ):
         raise TokenUnknown("The API token is unknown.")
     # Whoever has the whole token is told why it is worth nothing.

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 from argparse import Namespace
+from dataclasses import replace
+from time import sleep
 from urllib.parse import urlsplit
 
 from ..client import Client
@@ -18,11 +20,12 @@ _SHOWN = 12
 def login(options: Namespace) -> int:
     """Check a token at the portal, and keep it."""
     profile = _asked(options)
-    token = _read_token(options, profile.url)
-    ca_file = options.ca_file or profile.ca_file
-    with Client(profile.url, token, ca_file=ca_file, transport=options.transport) as c:
-        user = c.username()
-    path = save_profile(Profile(profile.url, token, profile.name, ca_file))
+    profile = replace(profile, ca_file=options.ca_file or profile.ca_file)
+    if options.device or options.provider:
+        profile, user = _by_device(options, profile)
+    else:
+        profile, user = _by_token(options, profile)
+    path = save_profile(profile)
     host = urlsplit(profile.url).hostname or ""
     if profile.url.startswith("http:") and host not in _LOOPBACK:
         tell(f"{profile.url} is not encrypted: whoever is in between can read the token.")
@@ -31,6 +34,31 @@ def login(options: Namespace) -> int:
     else:
         say(f"{user or 'Logged in'} at {profile.url}, kept as profile {profile.name} in {path}")
     return 0
+
+
+def _by_token(options: Namespace, profile: Profile) -> tuple[Profile, str | None]:
+    token = _read_token(options, profile.url)
+    given = Profile(profile.url, token, profile.name, profile.ca_file)
+    with Client(given.url, token, ca_file=given.ca_file, transport=options.transport) as client:
+        return given, client.username()
+
+
+def _by_device(options: Namespace, profile: Profile) -> tuple[Profile, str | None]:
+    from ..openid import Prompt, log_in
+
+    def show(prompt: Prompt) -> None:
+        if prompt.whole:
+            tell(f"Open {prompt.whole}")
+            tell(f"or {prompt.address} and enter {prompt.code}")
+        else:
+            tell(f"Open {prompt.address} and enter {prompt.code}")
+
+    found, user = log_in(
+        profile, provider=options.provider, show=show, pause=sleep, transport=options.transport
+    )
+    if found.login is None:
+        tell("The provider lets nothing be renewed: this login lasts for an hour.")
+    return found, user
 
 
 def logout(options: Namespace) -> int:

@@ -68,6 +68,12 @@ def _add_account(commands: _Commands) -> None:
         "login", "account:login", "check a token and keep it in a profile", needs_client=False
     )
     login.add_argument("portal", nargs="?", metavar="URL", help="address of the portal")
+    login.add_argument(
+        "--device", action="store_true", help="log in by a provider, in a browser anywhere"
+    )
+    login.add_argument(
+        "--provider", default="", metavar="NAME", help="by which, where the portal has several"
+    )
     commands.add("logout", "account:logout", "forget the token of a profile", needs_client=False)
     commands.add("token", "account:token", "tell whose token is used, and whether it is taken")
     completion = commands.add(

@@ -36,7 +36,9 @@ class MeSerializer(serializers.Serializer[Any]):
     administered_sites = serializers.ListField(
         child=serializers.CharField(), help_text="Sites that name one as their administrator."
     )
-    token = OwnTokenSerializer(allow_null=True, help_text="null: a session, or a payload's token.")
+    token = OwnTokenSerializer(
+        allow_null=True, help_text="null: a session, a token of another issuer or of a payload."
+    )
 
 
 class VersionSerializer(serializers.Serializer[Any]):

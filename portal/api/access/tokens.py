@@ -17,6 +17,7 @@ from rest_framework.views import APIView
 from portal.api.base import ListView, caller, refusals
 from portal.api.idempotency import once
 from portal.api.shapes import ReasonSerializer, StrictSerializer
+from portal.identity.foreign_tokens import ForeignToken
 from wms.core.actors import Actor
 from wms.core.errors import InvalidInput, NotPermitted
 from wms.core.models import ApiToken, Role, Scope, User
@@ -149,7 +150,7 @@ def _user_for(asking: User, name: str | None) -> User:
 
 def _check_no_more(made_by: object, user: User, given: dict[str, Any]) -> None:
     """Raise unless the new token is good for no more, and no longer, than the one that makes it."""
-    if not isinstance(made_by, ApiToken):
+    if not isinstance(made_by, ApiToken | ForeignToken):
         return
     require_scopes(made_by, Scope.values if given["scopes"] is None else given["scopes"])
     end, asked = made_by.expires_at, given["expires_at"]

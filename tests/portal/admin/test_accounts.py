@@ -12,7 +12,9 @@ from django.utils import timezone
 
 from tests import factories
 from tests.portal.admin.conftest import AsPerson
+from wms.core.actors import Actor
 from wms.core.errors import NotAuthenticated
+from wms.core.identities import link_identity
 from wms.core.models import ApiToken, AuditEntry, Role, User
 from wms.core.tokens import authenticate_token
 
@@ -228,3 +230,13 @@ def test_who_lacks_the_role_is_told_so(as_person: AsPerson, name: str) -> None:
 
     assert answer.status_code == 403
     assert answer.redirect_chain[-1][0].startswith("/admin/login/")
+
+
+def test_the_page_of_an_account_tells_its_identities(ada: Client, people: SimpleNamespace) -> None:
+    link_identity(
+        people.alice, "https://iam.example.org/", "<7b2e>", actor=Actor.system("tests"), reason="x"
+    )
+
+    page = ada.get(f"/admin/core/user/{people.alice.pk}/change/").content.decode()
+
+    assert "&lt;7b2e&gt; at https://iam.example.org/, never used" in page

@@ -99,3 +99,21 @@ def test_a_service_gets_an_account_and_its_tokens_are_listed_and_revoked() -> No
         _run("revoke", prefix, "--reason", "again")
     with pytest.raises(CommandError):
         _run("service", "other", "--group", "nothing")
+
+
+def test_an_identity_is_linked_once_and_unlinked_with_its_reason(db: None) -> None:
+    alice = factories.person("alice")
+    named = ["--issuer", "https://iam.example.org/", "--subject", "7b2e", "--reason", "by mail"]
+
+    call_command("accounts", "link", "alice", *named)
+
+    assert alice.identities.get().subject == "7b2e"
+    for wrong in (["link", "alice", *named], ["link", "nobody", *named]):
+        with pytest.raises(CommandError):
+            call_command("accounts", *wrong)
+    call_command("accounts", "unlink", *named)
+    with pytest.raises(CommandError):
+        call_command("accounts", "unlink", *named)
+    assert not alice.identities.exists()
+    trail = AuditEntry.objects.filter(target="user alice", reason="by mail")
+    assert set(trail.values_list("action", flat=True)) == {"link identity", "unlink identity"}

@@ -1,6 +1,6 @@
 """Command that makes accounts and API tokens on the portal's host, such as the first admin's.
 
-It also makes accounts of services, and lists and revokes tokens.
+It also makes accounts of services, lists and revokes tokens, and links identities of providers.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from wms.accounting.service_accounts import save_service_account
 from wms.core.accounts import ensure_account
 from wms.core.actors import Actor
 from wms.core.errors import PilotageError
+from wms.core.identities import link_identity, unlink_identity
 from wms.core.models import ApiToken, Role, Scope, ServiceAccount, User
 from wms.core.tokens import create_token, revoke_tokens
 
@@ -65,6 +66,13 @@ class Command(BaseCommand):
         revoke = commands.add_parser("revoke", help="revoke a token")
         revoke.add_argument("prefix", help="what stands between the first two underscores of it")
         revoke.add_argument("--reason", required=True, help="why; its owner reads it")
+        link = commands.add_parser("link", help="let a provider's subject log in to an account")
+        link.add_argument("username")
+        unlink = commands.add_parser("unlink", help="take that away; its tokens are revoked")
+        for each in (link, unlink):
+            each.add_argument("--issuer", required=True, help="the provider, as it calls itself")
+            each.add_argument("--subject", required=True, help="`sub` of the person there")
+            each.add_argument("--reason", required=True, help="why; it stands in the audit trail")
 
     def handle(self, *args: Any, what: str, **options: Any) -> None:
         try:
@@ -153,6 +161,24 @@ def _revoke(options: dict[str, Any]) -> str:
     return ""
 
 
+def _link(options: dict[str, Any]) -> str:
+    user = User.objects.filter(username=options["username"]).first()
+    if user is None:
+        raise CommandError(f"There is no account {options['username']}.")
+    link_identity(
+        user, options["issuer"], options["subject"], actor=_ACTOR, reason=options["reason"]
+    )
+    return ""
+
+
+def _unlink(options: dict[str, Any]) -> str:
+    """Take the link away; the name of the account."""
+    reason = options["reason"]
+    user = unlink_identity(options["issuer"], options["subject"], actor=_ACTOR, reason=reason)
+    return user.username
+
+
 _ACTS: Mapping[str, Callable[[dict[str, Any]], str]] = {
     "add": _add, "token": _token, "service": _service, "tokens": _tokens, "revoke": _revoke,
+    "link": _link, "unlink": _unlink,
 }  # fmt: skip

@@ -1,0 +1,1 @@
+"""Identity provider for tests: django-oauth-toolkit, in a process of its own."""

@@ -1,0 +1,1 @@
+"""Tests of identity: login by OpenID Connect, signed tokens, and their settings."""

@@ -1,0 +1,51 @@
+"""API tokens of logins by a provider: good for an hour, renewed as long as the provider says so.
+
+Each login of a command line has one row: to renew it gives it another secret and another end. So it
+is listed and revoked as any token; once revoked it is renewed no more.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Collection
+from datetime import datetime, timedelta
+
+from django.db import transaction
+
+from wms.core.actors import Actor
+from wms.core.errors import TokenRevoked, TokenUnknown
+from wms.core.identity_models import Identity
+from wms.core.models import ApiToken
+from wms.core.tokens import IssuedToken, issue_token, secret_digest
+
+LIFETIME = timedelta(hours=1)
+
+
+@transaction.atomic
+def issue_login_token(
+    identity: Identity, *, name: str, now: datetime, scopes: Collection[str] | None = None
+) -> IssuedToken:
+    """A token of the account that has just logged in by its identity."""
+    user = identity.user
+    issued = issue_token(
+        user, name=name, actor=Actor.person(user), expires_at=now + LIFETIME, scopes=scopes
+    )
+    ApiToken.objects.filter(pk=issued.row.pk).update(login=identity)
+    return issued
+
+
+@transaction.atomic
+def renew_login_token(identity: Identity, prefix: str, *, now: datetime) -> IssuedToken:
+    """The token of an earlier login by the same identity, with a new secret and a new end.
+
+    Raises TokenUnknown for one of another identity, and TokenRevoked.
+    """
+    row = ApiToken.objects.select_for_update().filter(prefix=prefix, login=identity).first()
+    if row is None or row.user_id != identity.user_id:
+        raise TokenUnknown(f"There is no login {prefix[:12]} of yours to be renewed: log in anew.")
+    if row.revoked_at is not None:
+        raise TokenRevoked(f"The login {prefix} was revoked: log in anew.")
+    secret = secrets.token_urlsafe(32)
+    row.secret_sha256, row.expires_at = secret_digest(secret), now + LIFETIME
+    row.save(update_fields=["secret_sha256", "expires_at"])
+    return IssuedToken(row, f"plt_{prefix}_{secret}")
