@@ -20,4 +20,5 @@ def blobs_s3() -> dict[str, Any]:
         "SECRET": env.text("PILOTAGE_BLOBS_S3_SECRET", needed),
         "LINKS_URL": env.text("PILOTAGE_BLOBS_S3_LINKS_URL", ""),
         "LINK_S": env.number("PILOTAGE_BLOBS_S3_LINK_S", 900),
+        "SERVES_PEOPLE": env.flag("PILOTAGE_BLOBS_S3_SERVES_PEOPLE", True),
     }
