@@ -26,6 +26,7 @@ _READ_OF_UPLOAD_S = 600.0
 _DIRECT: Mapping[str, Any] = {f"all://{host}": None for host in ("localhost", "127.0.0.1", "[::1]")}
 _PIECE_BYTES = 256 * 1024
 _FOUND = 302
+_DIGEST = "x-content-sha256"
 
 
 class Sender:
@@ -168,17 +169,19 @@ def _anonymous(profile: Profile) -> dict[str, Any]:
 
 
 def _elsewhere(answer: httpx.Response, request: Request) -> str:
-    """Address to which the portal leads for a content; empty where the answer is one itself."""
+    """Address to which the portal leads for a content; empty where the answer is one itself.
+
+    Any other redirection is not followed: what it has not told the digest of is no content.
+    """
     at = answer.headers.get("location", "")
-    is_content = request.method == "GET" and not request.is_json
+    is_content = request.method == "GET" and not request.is_json and _DIGEST in answer.headers
     is_led = answer.status_code == _FOUND and is_content
     return at if is_led and at.startswith(("https://", "http://")) else ""
 
 
 def _with_digest(leading: httpx.Response, answer: Answer) -> Answer:
     """The store's answer with the SHA-256 that the portal has told."""
-    told = leading.headers.get("x-content-sha256", "")
-    return replace(answer, headers={**answer.headers, "x-content-sha256": told})
+    return replace(answer, headers={**answer.headers, _DIGEST: leading.headers[_DIGEST]})
 
 
 def _silence_of_store(at: str, error: Exception) -> Silence:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import httpx
 import pytest
-from pilotage_client import AsyncClient, Client, NoAnswer
+from pilotage_client import AsyncClient, Client, NoAnswer, PilotageError
 from pilotage_client.files.sinks import FileSink
 
 from tests.client.conftest import URL
@@ -23,13 +23,13 @@ class _PortalAndStore(httpx.BaseTransport, httpx.AsyncBaseTransport):
     def __init__(self, content: bytes = CONTENT) -> None:
         self.asked: list[httpx.Request] = []
         self._content = content
+        self.told = {"X-Content-SHA256": hashlib.sha256(CONTENT).hexdigest()}
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         self.asked.append(request)
         if str(request.url) == STORE:
             return httpx.Response(200, content=self._content)
-        digest = hashlib.sha256(CONTENT).hexdigest()
-        return httpx.Response(302, headers={"Location": STORE, "X-Content-SHA256": digest})
+        return httpx.Response(302, headers={"Location": STORE, **self.told})
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         return self.handle_request(request)
@@ -69,3 +69,13 @@ def test_another_content_than_the_portal_has_told_is_not_kept(tmp_path: Path) ->
 
     with pytest.raises(NoAnswer):
         sink.keep(digest)
+
+
+def test_no_other_redirection_is_followed(tmp_path: Path) -> None:
+    transport = _PortalAndStore()
+    transport.told = {}
+
+    with Client(URL, "plt_token", transport=transport) as client, pytest.raises(PilotageError):
+        client.download("dags/1/files/x", FileSink(tmp_path / "file"))
+
+    assert len(transport.asked) == 1
