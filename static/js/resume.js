@@ -7,8 +7,7 @@
   const box = document.getElementById("uploads");
   const form = box && box.closest("form");
   if (!form || !window.Worker) return;
-  const { at, hasher, mostBytes } = box.dataset;
-  const MIB = 1024 * 1024;
+  const { at, hasher, mostBytes } = box.dataset, MIB = 1024 * 1024;
   // Larger files go by uploads of their own; others go with the form, if they are not too much.
   const LARGE_BYTES = 8 * MIB, MOST_TOGETHER_BYTES = 128 * MIB, MOST_UPLOADS = 500;
   // The server keeps a piece once it has all of it: over a bad line smaller ones go.
@@ -23,6 +22,7 @@
   class Refused extends Error {}
   class Stopped extends Error {}
 
+  const show = (item) => (list.scrollTop = item.offsetTop - list.offsetTop);
   const nameOf = (file) => file.webkitRelativePath || file.name;
 
   function largeFiles() {
@@ -81,7 +81,7 @@
   function ask(method, url, { json, piece, headers = {}, onSent } = {}) {
     return new Promise((resolve, reject) => {
       const call = new XMLHttpRequest();
-      let timer = 0;
+      let timer;
       const watch = (ms) => {
         clearTimeout(timer);
         timer = setTimeout(() => call.abort(), ms);
@@ -162,8 +162,8 @@
     const worker = new Worker(hasher);
     return new Promise((resolve, reject) => {
       const broken = () => reject(new Refused("It cannot be read: choose it again."));
-      stop.signal.addEventListener("abort", () => reject(new Stopped()));
       worker.onerror = broken;
+      stop.signal.addEventListener("abort", () => reject(new Stopped()));
       worker.onmessage = ({ data: { read, digest, fault } }) => {
         if (fault) broken();
         else if (digest) resolve(digest);
@@ -191,6 +191,7 @@
   const key = () => [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
 
   async function uploaded(line) {
+    show(line.item);
     const sha256 = await digestOf(line);
     let now = await begun(line, sha256), pieceBytes = PIECE_BYTES, tries = 0, beginnings = 1;
     const again = () => {
@@ -231,7 +232,6 @@
   async function sendAll(chosen) {
     stop = new AbortController();
     list.replaceChildren();
-    box.hidden = false;
     box.scrollIntoView({ block: "nearest" });
     const lines = chosen.map((each) => new Line(each)), parts = {};
     let isRefused = false;
@@ -248,8 +248,9 @@
         lines[place].refuse(error instanceof Refused ? error.message : String(error));
       }
     }
-    if (isRefused) throw new Refused("Nothing was submitted: files were refused, see why at their names.");
-    return parts;
+    if (!isRefused) return parts;
+    show(list.querySelector(".is-bad"));
+    throw new Refused("Nothing was submitted: files were refused, see why at their names.");
   }
 
   function lock(isLocked) {
@@ -278,10 +279,8 @@
     if (event.target !== form || isReady) return;
     sent = null;
     const chosen = largeFiles();
-    if (!chosen.length) {
-      box.hidden = true;
-      return;
-    }
+    box.hidden = !chosen.length;
+    if (box.hidden) return;
     event.preventDefault();
     event.stopImmediatePropagation();
     sendThenSubmit(chosen, event.submitter);

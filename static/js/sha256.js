@@ -22,7 +22,9 @@ function takeBlock(state, view, at) {
     const s1 = ((y >>> 17) | (y << 15)) ^ ((y >>> 19) | (y << 13)) ^ (y >>> 10);
     words[i] = (words[i - 16] + s0 + words[i - 7] + s1) | 0;
   }
-  let [a, b, c, d, e, f, g, h] = state;
+  // To take them apart as a list would take as long as all the rest.
+  let a = state[0], b = state[1], c = state[2], d = state[3];
+  let e = state[4], f = state[5], g = state[6], h = state[7];
   for (let i = 0; i < 64; i++) {
     const s1 = ((e >>> 6) | (e << 26)) ^ ((e >>> 11) | (e << 21)) ^ ((e >>> 25) | (e << 7));
     const t1 = (h + s1 + ((e & f) ^ (~e & g)) + K[i] + words[i]) | 0;
