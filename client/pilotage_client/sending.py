@@ -9,8 +9,9 @@ import os
 import re
 import ssl
 from collections.abc import AsyncIterator, Mapping
+from dataclasses import replace
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import urlencode, urlsplit
 
 import httpx
 
@@ -24,14 +25,17 @@ _READ_OF_UPLOAD_S = 600.0
 #: No proxy leads to this host.
 _DIRECT: Mapping[str, Any] = {f"all://{host}": None for host in ("localhost", "127.0.0.1", "[::1]")}
 _PIECE_BYTES = 256 * 1024
+_FOUND = 302
+_DIGEST = "x-content-sha256"
 
 
 class Sender:
     """Sends requests of one profile."""
 
     def __init__(self, profile: Profile, transport: httpx.BaseTransport | None = None) -> None:
-        self._profile = profile
+        self._profile, self._transport = profile, transport
         self._client = httpx.Client(**_settings(profile), transport=transport)
+        self._anonymous: httpx.Client | None = None
 
     def send(self, request: Request) -> Outcome:
         """Outcome of a request."""
@@ -39,11 +43,24 @@ class Sender:
         try:
             answer = self._client.send(built, stream=True)
             try:
-                return _answer(answer, self._content(answer, request))
+                at = _elsewhere(answer, request)
+                if not at:
+                    return _answer(answer, self._content(answer, request))
             finally:
                 answer.close()
+            return self._fetched(at, answer, request)
         except (httpx.TransportError, httpx.DecodingError) as error:
             return _silence(self._profile, error)
+
+    def _fetched(self, at: str, leading: httpx.Response, request: Request) -> Outcome:
+        """Content from where the portal keeps it, which learns no token."""
+        if self._anonymous is None:
+            self._anonymous = httpx.Client(**_anonymous(self._profile), transport=self._transport)
+        try:
+            with self._anonymous.stream("GET", at) as answer:
+                return _with_digest(leading, _answer(answer, self._content(answer, request)))
+        except httpx.TransportError as error:
+            return _silence_of_store(at, error)
 
     def _content(self, answer: httpx.Response, request: Request) -> bytes:
         if request.sink is None or answer.status_code >= 300:
@@ -56,14 +73,17 @@ class Sender:
     def close(self) -> None:
         """Close the connections."""
         self._client.close()
+        if self._anonymous is not None:
+            self._anonymous.close()
 
 
 class AsyncSender:
     """Sends requests of one profile, asynchronously."""
 
     def __init__(self, profile: Profile, transport: httpx.AsyncBaseTransport | None = None) -> None:
-        self._profile = profile
+        self._profile, self._transport = profile, transport
         self._client = httpx.AsyncClient(**_settings(profile), transport=transport)
+        self._anonymous: httpx.AsyncClient | None = None
 
     async def send(self, request: Request) -> Outcome:
         """Outcome of a request."""
@@ -71,11 +91,27 @@ class AsyncSender:
         try:
             answer = await self._client.send(built, stream=True)
             try:
-                return _answer(answer, await self._content(answer, request))
+                at = _elsewhere(answer, request)
+                if not at:
+                    return _answer(answer, await self._content(answer, request))
             finally:
                 await answer.aclose()
+            return await self._fetched(at, answer, request)
         except (httpx.TransportError, httpx.DecodingError) as error:
             return _silence(self._profile, error)
+
+    async def _fetched(self, at: str, leading: httpx.Response, request: Request) -> Outcome:
+        """Content from where the portal keeps it, which learns no token."""
+        if self._anonymous is None:
+            self._anonymous = httpx.AsyncClient(
+                **_anonymous(self._profile), transport=self._transport
+            )
+        try:
+            async with self._anonymous.stream("GET", at) as answer:
+                content = await self._content(answer, request)
+                return _with_digest(leading, _answer(answer, content))
+        except httpx.TransportError as error:
+            return _silence_of_store(at, error)
 
     async def _content(self, answer: httpx.Response, request: Request) -> bytes:
         if request.sink is None or answer.status_code >= 300:
@@ -88,6 +124,8 @@ class AsyncSender:
     async def close(self) -> None:
         """Close the connections."""
         await self._client.aclose()
+        if self._anonymous is not None:
+            await self._anonymous.aclose()
 
 
 class _Awaited:
@@ -112,6 +150,43 @@ def _settings(profile: Profile) -> dict[str, Any]:
         "timeout": httpx.Timeout(_READ_S, connect=_CONNECT_S),
         "follow_redirects": False,
     }
+
+
+def _anonymous(profile: Profile) -> dict[str, Any]:
+    """Settings for what is asked elsewhere than at the portal: without the token."""
+    verification: ssl.SSLContext | bool = True
+    if profile.ca_file:
+        # The store may have the authority of the portal, or one that all believe.
+        verification = ssl.create_default_context()
+        verification.load_verify_locations(os.path.expanduser(profile.ca_file))
+    return {
+        "headers": {"User-Agent": "pilotage-client", "Accept-Encoding": "identity"},
+        "verify": verification,
+        "mounts": _DIRECT,
+        "timeout": httpx.Timeout(_READ_S, connect=_CONNECT_S),
+        "follow_redirects": False,
+    }
+
+
+def _elsewhere(answer: httpx.Response, request: Request) -> str:
+    """Address to which the portal leads for a content; empty where the answer is one itself.
+
+    Any other redirection is not followed: what it has not told the digest of is no content.
+    """
+    at = answer.headers.get("location", "")
+    is_content = request.method == "GET" and not request.is_json and _DIGEST in answer.headers
+    is_led = answer.status_code == _FOUND and is_content
+    return at if is_led and at.startswith(("https://", "http://")) else ""
+
+
+def _with_digest(leading: httpx.Response, answer: Answer) -> Answer:
+    """The store's answer with the SHA-256 that the portal has told."""
+    return replace(answer, headers={**answer.headers, _DIGEST: leading.headers[_DIGEST]})
+
+
+def _silence_of_store(at: str, error: Exception) -> Silence:
+    place = urlsplit(at)
+    return Silence(f"{place.scheme}://{place.hostname}, where the files are,", _reason(error))
 
 
 def _verification(profile: Profile) -> ssl.SSLContext | bool:

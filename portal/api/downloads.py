@@ -1,33 +1,34 @@
-"""Download response for a stored content (blob), streamed as an attachment.
+"""Download response for a stored content (blob), as an attachment.
 
 Also the default length of the end of a log (`TAIL_BYTES`).
 """
 
 from __future__ import annotations
 
-import posixpath
+from django.http import HttpResponseBase
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiResponse
+from rest_framework.request import Request
 
-from django.http import FileResponse
-
-from wms.jobs.content.blobs import open_blob
+from portal.shared.stored_downloads import send_stored
 from wms.jobs.models import Blob
 
 #: What is shown of a log unless all of it is asked for.
 TAIL_BYTES = 64 * 1024
+#: Answers of what is downloaded, for the schema.
+CONTENT = {
+    (200, "application/octet-stream"): OpenApiTypes.BINARY,
+    302: OpenApiResponse(
+        description="`Location` is where the store sends it from: ask there without the token."
+    ),
+}
 
 
-def send_blob(blob: Blob, *, name: str) -> FileResponse:
-    """Content of a file as a streamed attachment."""
-    return send_content(blob.sha256, name=name)
+def send_blob(request: Request, blob: Blob, *, name: str) -> HttpResponseBase:
+    """Content of a file as an attachment, from here or from the store."""
+    return send_stored(request._request, blob, name=name)
 
 
-def send_content(sha256: str, *, name: str) -> FileResponse:
-    """Content as a streamed attachment; a browser never displays it, since users wrote it."""
-    answer = FileResponse(
-        open_blob(sha256),
-        as_attachment=True,
-        filename=posixpath.basename(name),
-        content_type="application/octet-stream",
-    )
-    answer["X-Content-SHA256"] = sha256
-    return answer
+def send_content(request: Request, sha256: str, *, size_bytes: int, name: str) -> HttpResponseBase:
+    """The same of a content whose row was not read."""
+    return send_blob(request, Blob(sha256=sha256, size_bytes=size_bytes), name=name)

@@ -7,7 +7,10 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Mapping, Sequence
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from hashlib import file_digest
 from typing import Any, BinaryIO
@@ -17,16 +20,18 @@ from portal.middleware.storable import faults_of_json
 from portal.middleware.uploads import Upload
 from portal.shared.archives import unpack
 from wms.core.conf import conf
-from wms.core.errors import Finding, InvalidInput
-from wms.core.known_contents import known_sha256
+from wms.core.errors import Finding, InvalidInput, TooLarge
+from wms.core.known_contents import KnownContent, known_sha256
 from wms.dags.language.origin import TOP, Origin
 from wms.dags.priorities import checked_priority
 from wms.dags.rescue.rescue_files import Resumption
 from wms.dags.submission.checking import read_text, request_deadline
 from wms.dags.submission.submit import DagSubmission
+from wms.jobs.content.blobs import open_blob
 
 #: DAG files are packed to about a tenth.
 _TEXT_PER_PACKED = 10
+_CHUNK_BYTES = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +63,11 @@ def submission_of(sent: SubmissionParts) -> DagSubmission:
     deadline = _deadline_for(sent, [*sent.dags, *description, *sent.files])
     left = conf().max_upload_bytes
     for archive in sent.archives:
-        unpacked = unpack(archive.content, name=archive.name, limit_bytes=left, deadline=deadline)
+        with _at_hand(archive) as content:
+            unpacked = unpack(content, name=archive.name, limit_bytes=left, deadline=deadline)
         left -= unpacked.size_bytes
-        for path, content in unpacked.items():
-            findings += _add(files, Upload(path, content), field="archive")
+        for path, unpacked_file in unpacked.items():
+            findings += _add(files, Upload(path, unpacked_file), field="archive")
     priority, faults = _priority_of(sent.priority)
     findings += faults
     names = [upload.name for upload in sent.dags] + list(sent.named_dags)
@@ -89,6 +95,21 @@ def submission_of(sent: SubmissionParts) -> DagSubmission:
         labels=tuple(sent.labels),
         priority=priority,
     )
+
+
+@contextmanager
+def _at_hand(archive: Upload) -> Iterator[BinaryIO]:
+    """An archive on this host, since it is read here and there. Raises TooLarge."""
+    stored = archive.content
+    if not isinstance(stored, KnownContent):
+        yield stored
+        return
+    limit_bytes = conf().max_upload_bytes
+    if stored.size_bytes > limit_bytes:
+        raise TooLarge(f"{archive.name} is larger than {limit_bytes} bytes, the most of archives.")
+    with tempfile.TemporaryFile() as file, open_blob(stored.sha256) as stream:
+        shutil.copyfileobj(stream, file, _CHUNK_BYTES)
+        yield file
 
 
 def _priority_of(text: str) -> tuple[int | None, list[Finding]]:

@@ -1,6 +1,6 @@
-"""Download response of a growing text, or of the range that is asked for (HTTP Range).
+"""Download response of a text or content, or of the range that is asked for (HTTP Range).
 
-Used for output of payloads and logs of pilots; in constant memory.
+Used for output of payloads, logs of pilots and stored contents; in constant memory.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
+from django.utils.http import content_disposition_header
 
 from wms.core.errors import NotFound
 from wms.jobs.output.texts import Text, chunks_of
@@ -26,9 +27,9 @@ def send_in_pieces(request: HttpRequest, text: Text, *, name: str) -> HttpRespon
     It is never shown by a browser: users wrote it. Of several ranges none is sent, but the whole;
     so it is where some is missing, which a line tells.
     """
-    range_match = _RANGE.match(request.headers.get("Range", ""))
     size_bytes = text.size_bytes
-    if range_match is None or not any(range_match.groups()) or text.gaps:
+    range_match = asked_range(request)
+    if range_match is None or text.gaps:
         answer = _download(text, 0, size_bytes, name)
     else:
         start, end = _bounds(range_match[1], range_match[2], size_bytes)
@@ -40,6 +41,12 @@ def send_in_pieces(request: HttpRequest, text: Text, *, name: str) -> HttpRespon
         answer["Content-Range"] = f"bytes {start}-{end - 1}/{size_bytes}"
     answer["Accept-Ranges"] = "bytes"
     return answer
+
+
+def asked_range(request: HttpRequest) -> re.Match[str] | None:
+    """The one range that is asked for, as its ends were written."""
+    found = _RANGE.match(request.headers.get("Range", ""))
+    return found if found is not None and any(found.groups()) else None
 
 
 def _bounds(first: str | None, last: str | None, size_bytes: int) -> tuple[int, int]:
@@ -60,5 +67,5 @@ def _download(text: Text, start: int, end: int, name: str) -> StreamingHttpRespo
         _what_is_there(chunks_of(text, _CHUNK_BYTES, start=start, end=end)),
         content_type="application/octet-stream",
     )
-    answer["Content-Disposition"] = f'attachment; filename="{name}"'
+    answer["Content-Disposition"] = content_disposition_header(True, name) or "attachment"
     return answer

@@ -35,6 +35,7 @@ class S3Server:
         return {
             "BUCKET": BUCKET, "URL": self.url, "PREFIX": prefix, "REGION": "us-east-1",
             "KEY_ID": self.key_id, "SECRET": self.secret, "LINKS_URL": "", "LINK_S": 300,
+            "SERVES_PEOPLE": True,
         }  # fmt: skip
 
     def content(self, key: str) -> bytes | None:

@@ -20,9 +20,11 @@ class BucketConf:
     region: str
     key_id: str
     secret: str = field(repr=False)
-    #: The store's address as pilots reach it; empty: the same.
+    #: The store's address as pilots and people reach it; empty: the same.
     links_url: str
     link_s: int
+    #: Whether people's downloads are led to the store.
+    serves_people: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,4 +143,5 @@ def _bucket(raw: Mapping[str, Any]) -> BucketConf | None:
         secret=str(raw["SECRET"]),
         links_url=str(raw["LINKS_URL"]),
         link_s=int(raw["LINK_S"]),
+        serves_people=bool(raw["SERVES_PEOPLE"]),
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import asdict
 
 from django.db.models import QuerySet
-from django.http import FileResponse
+from django.http import HttpResponseBase
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema
 from rest_framework.generics import RetrieveAPIView
@@ -19,7 +19,7 @@ from rest_framework.views import APIView
 from portal.api.base import AcceptsAnything, ListView, caller, refusals
 from portal.api.clusters import shapes
 from portal.api.clusters.submissions import PARSERS, read_submission
-from portal.api.downloads import send_blob
+from portal.api.downloads import CONTENT, send_blob
 from portal.api.idempotency import created
 from portal.api.jobs.shapes import JobSerializer
 from portal.api.pagination import ByProcess
@@ -158,10 +158,10 @@ class ClusterDescription(APIView):
 
     @extend_schema(
         summary="Download the description of a cluster as it was submitted",
-        responses={(200, "application/octet-stream"): OpenApiTypes.BINARY, **refusals(404)},
+        responses={**CONTENT, **refusals(404)},
     )
-    def get(self, request: Request, cluster_id: int) -> FileResponse:
+    def get(self, request: Request, cluster_id: int) -> HttpResponseBase:
         """Send the text, in submit language or JSON; rows sent in JSON are not in it."""
         cluster = selectors.find_cluster(caller(request), cluster_id)
         name = "description.json" if cluster.language == Cluster.Language.JSON else "job.sub"
-        return send_blob(cluster.description, name=name)
+        return send_blob(request, cluster.description, name=name)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import asdict
 
 from django.db.models import QuerySet
-from django.http import FileResponse, StreamingHttpResponse
+from django.http import HttpResponseBase, StreamingHttpResponse
 from django.urls import reverse
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
@@ -20,7 +20,7 @@ from rest_framework.views import APIView
 from portal.api.base import AcceptsAnything, ListView, caller, refusals
 from portal.api.dags import shapes
 from portal.api.dags.submissions import SubmittedDagSerializer, read_submission
-from portal.api.downloads import send_blob
+from portal.api.downloads import CONTENT, send_blob
 from portal.api.idempotency import IDEMPOTENCY_KEY, created
 from portal.api.problems import CONTENT_TYPE, warnings_and_statistics
 from portal.api.uploads import TakesFiles
@@ -148,13 +148,13 @@ class DagFile(APIView):
 
     @extend_schema(
         summary="Download a file of a DAG",
-        responses={(200, "application/octet-stream"): OpenApiTypes.BINARY, **refusals(404)},
+        responses={**CONTENT, **refusals(404)},
     )
-    def get(self, request: Request, dag_id: int, path: str) -> FileResponse:
+    def get(self, request: Request, dag_id: int, path: str) -> HttpResponseBase:
         """Send the content as it is, to be saved and not shown."""
         dag = selectors.find_dag(caller(request), dag_id)
         file = find_workspace_file(dag.workspace_id, path)
-        return send_blob(file.blob, name=file.path)
+        return send_blob(request, file.blob, name=file.path)
 
 
 class RescueList(ListView):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from django.http import FileResponse, StreamingHttpResponse
+from django.http import HttpResponseBase, StreamingHttpResponse
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
@@ -12,7 +12,7 @@ from rest_framework.reverse import reverse
 from rest_framework.views import APIView
 
 from portal.api.base import AcceptsAnything, caller, refusals
-from portal.api.downloads import send_content
+from portal.api.downloads import CONTENT, send_content
 from portal.shared.sandbox_archives import send_archive_of_job
 from wms.jobs.models import AttemptFile
 from wms.jobs.sandboxes.files import SandboxFile, find_sandbox_file, sandbox_files
@@ -77,14 +77,14 @@ class JobOutput(APIView):
     @extend_schema(
         operation_id="jobs_outputs_download",
         summary="Download an output of a job",
-        responses={(200, "application/octet-stream"): OpenApiTypes.BINARY, **refusals(404)},
+        responses={**CONTENT, **refusals(404)},
     )
-    def get(self, request: Request, job_id: int, path: str) -> FileResponse:
+    def get(self, request: Request, job_id: int, path: str) -> HttpResponseBase:
         """Send the content as it is, to be saved and not shown."""
         job = find_job(caller(request), job_id)
         require_kept(job)
         file = find_sandbox_file(job, path)
-        return send_content(file.sha256, name=file.name)
+        return send_content(request, file.sha256, size_bytes=file.size_bytes, name=file.name)
 
 
 class JobOutputArchive(APIView):

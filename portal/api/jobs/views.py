@@ -22,7 +22,7 @@ from portal.api.actions import ActionView
 from portal.api.base import AcceptsAnything, ListView, caller, refusals, wants_all
 from portal.api.clusters.shapes import SubmittedClusterSerializer
 from portal.api.clusters.views import BODIES, TakesJobs
-from portal.api.downloads import send_blob
+from portal.api.downloads import CONTENT, send_blob
 from portal.api.idempotency import IDEMPOTENCY_KEY
 from portal.api.jobs import shapes
 from portal.api.log_responses import PLACE_PARAMETERS, send_part
@@ -137,7 +137,7 @@ class _JobLog(APIView):
         except NotFound:
             stream = selectors.find_stream(job, kind=self.kind, attempt=number)
             return send_in_pieces(request, stream_text(stream), name=name)
-        return send_blob(file.blob, name=name)
+        return send_blob(request, file.blob, name=name)
 
 
 def _attempt_number(request: Request) -> int | None:
@@ -158,7 +158,7 @@ _log_schema = extend_schema(
     ],
     responses={
         (200, "text/plain"): OpenApiTypes.STR,
-        (200, "application/octet-stream"): OpenApiTypes.BINARY,
+        **CONTENT,
         **refusals(400, 404),
     },
 )

@@ -18,7 +18,7 @@ from rest_framework.views import APIView
 
 from portal.api.actions import ActionView
 from portal.api.base import AcceptsAnything, ListView, caller, refusals, wants_all
-from portal.api.downloads import send_blob
+from portal.api.downloads import CONTENT, send_blob
 from portal.api.jobs.shapes import JobSerializer
 from portal.api.log_responses import PLACE_PARAMETERS, send_part
 from portal.api.nodes import shapes
@@ -125,7 +125,7 @@ class ScriptOutput(APIView):
         parameters=PLACE_PARAMETERS,
         responses={
             (200, "text/plain"): OpenApiTypes.STR,
-            (200, "application/octet-stream"): OpenApiTypes.BINARY,
+            **CONTENT,
             **refusals(400, 404),
         },
     )
@@ -136,7 +136,7 @@ class ScriptOutput(APIView):
         if log.missing or run.output is None:
             raise NotFound(log.missing)
         if wants_all(request) or not {"tail", "offset"} & set(request.query_params):
-            return send_blob(run.output, name=log.file_name)
+            return send_blob(request, run.output, name=log.file_name)
         return send_part(request, log)
 
 

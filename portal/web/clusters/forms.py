@@ -14,6 +14,7 @@ from django.http import HttpRequest
 
 from portal.middleware.uploads import Upload, uploads
 from portal.shared.job_submissions import DEFAULT_NAME, description_of, files_of, read_description
+from portal.shared.named_uploads import FormFiles
 from portal.web.shared.nonces import page_key
 from wms.core.errors import Finding, InvalidInput
 from wms.core.models import User
@@ -144,9 +145,9 @@ class SentJobs:
     is_check: bool
 
 
-def read_jobs_form(request: HttpRequest, form: JobsForm) -> SentJobs:
+def read_jobs_form(request: HttpRequest, form: JobsForm, *, owner: User) -> SentJobs:
     """Submission of the form. Raises InvalidInput with every fault."""
-    given, sent = form.given(), uploads(request, "files")
+    given, sent = form.given(), FormFiles(request, owner, ("files",)).of("files")
     described = uploads(request, "description_file")
     job = {name: given.pop(name) for name in JOB_FIELDS if name in given}
     typed = given.pop("description", "")

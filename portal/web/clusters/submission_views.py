@@ -20,6 +20,7 @@ from portal.web.shared.findings import SHOWN, quoted, status_of
 from portal.web.shared.nonces import fresh_nonce
 from portal.web.shared.pages import page
 from wms.core.actors import Actor
+from wms.core.conf import conf
 from wms.core.errors import Finding, InvalidInput, PilotageError
 from wms.core.heavy import heavy_place
 from wms.core.models import Role
@@ -60,7 +61,7 @@ def submit_jobs(request: HttpRequest) -> HttpResponse:
 def _submitted(request: HttpRequest, form: JobsForm) -> HttpResponse:
     sent: SentJobs | None = None
     try:
-        sent = read_jobs_form(request, form)
+        sent = read_jobs_form(request, form, owner=request.user)
         if sent.is_check:
             checked = check_submission(sent.submission, owner=request.user)
             size = None if checked.findings else checked.size
@@ -113,6 +114,7 @@ def _answer(request: HttpRequest, form: JobsForm, outcome: Outcome) -> HttpRespo
         "warnings_total": len(outcome.warnings),
         "shown": SHOWN,
         "size": outcome.size,
+        "most_bytes": conf().max_upload_bytes,
         "may_submit": has_role(request.user, Role.USER),
     }
     # The faults alone are swapped in by the script, so that the chosen files stay chosen.

@@ -14,11 +14,13 @@ from django.http import HttpRequest
 
 from portal.middleware.uploads import Upload, uploads
 from portal.shared.dag_submissions import SubmissionParts
+from portal.shared.named_uploads import FormFiles
 from portal.web.shared.forms import ReasonForm
 from portal.web.shared.nonces import page_key
 from portal.web.shared.stale_forms import version_of
 from wms.core.errors import Finding, InvalidInput
 from wms.core.labels import labels_in
+from wms.core.models import User
 from wms.dags.language.origin import read_origin
 from wms.dags.language.spec import RunOptions
 from wms.dags.rescue.rescue_files import Resumption, read_resumption
@@ -194,16 +196,16 @@ class SubmitForm:
     terms: ScheduleTerms | None = None
 
 
-def read_submit_form(request: HttpRequest, options: RunOptionsForm) -> SubmitForm:
+def read_submit_form(request: HttpRequest, options: RunOptionsForm, *, owner: User) -> SubmitForm:
     """Read the form. Raises InvalidInput with every fault."""
     dags = uploads(request, "dag")
     if not dags:
         raise InvalidInput.of("Choose a DAG file.", field="DAG file")
     is_schedule = request.POST.get("do") == "schedule"
-    folder = [in_folder(upload) for upload in uploads(request, "folder")]
-    files = [*uploads(request, "files"), *folder]
+    sent = FormFiles(request, owner, ("files", "folder", "archive"))
+    files = [*sent.of("files"), *map(in_folder, sent.of("folder"))]
     description = next(iter(uploads(request, "description")), None)
-    archives = uploads(request, "archive")
+    archives = sent.of("archive")
     if len(archives) > 1:
         raise InvalidInput.of("one archive may be given", field="archive")
     given = options.options()

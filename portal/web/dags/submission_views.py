@@ -20,6 +20,7 @@ from portal.web.shared.findings import SHOWN, quoted, status_of
 from portal.web.shared.nonces import fresh_nonce
 from portal.web.shared.pages import page
 from wms.core.actors import Actor
+from wms.core.conf import conf
 from wms.core.errors import Finding, InvalidInput, PilotageError
 from wms.core.heavy import heavy_place
 from wms.core.models import Role, User
@@ -72,7 +73,7 @@ def submit(request: HttpRequest) -> HttpResponse:
 def _submitted(request: HttpRequest, options: RunOptionsForm) -> HttpResponse:
     submission = None
     try:
-        form = read_submit_form(request, options)
+        form = read_submit_form(request, options, owner=request.user)
         submission = submission_of(form.sent)
         if form.is_check:
             checked = check_submission(submission, owner=request.user)
@@ -123,6 +124,7 @@ def _answer(request: HttpRequest, options: RunOptionsForm, outcome: Outcome) -> 
         "warnings_total": len(warnings),
         "shown": SHOWN,
         "statistics": checked.dag.statistics if checked is not None else None,
+        "most_bytes": conf().max_upload_bytes,
         "may_submit": isinstance(request.user, User) and has_role(request.user, Role.USER),
     }
     # The faults alone are swapped in by the script, so that the chosen files stay chosen.

@@ -17,11 +17,11 @@ from wms.jobs.selectors import find_attempt_file, find_job, find_stream, find_wo
 
 @require_safe
 @page
-def dag_file(request: HttpRequest, dag_id: int, path: str) -> FileResponse:
+def dag_file(request: HttpRequest, dag_id: int, path: str) -> HttpResponseBase:
     """A file of a DAG's workspace, as a download."""
     dag = find_dag(request.user, dag_id)
     file = find_workspace_file(dag.workspace_id, path)
-    return send_download(file.blob, file.path)
+    return send_download(request, file.blob, file.path)
 
 
 @require_safe
@@ -37,14 +37,14 @@ def dag_picture(request: HttpRequest, dag_id: int, path: str) -> FileResponse:
 @page
 def attempt_file(
     request: HttpRequest, job_id: int, number: int, kind: str, path: str
-) -> FileResponse:
+) -> HttpResponseBase:
     """A file that an attempt of a job sent back, as a download."""
     if kind not in AttemptFile.Kind.values:
         raise NotFound(f"There is no kind of file {kind!r}.")
     job = find_job(request.user, job_id)
     file = find_attempt_file(job, attempt=number, kind=kind, path=path)
     name = file.path if kind == AttemptFile.Kind.OUTPUT else f"job-{job_id}-{number}.{kind}.txt"
-    return send_download(file.blob, name)
+    return send_download(request, file.blob, name)
 
 
 @require_safe

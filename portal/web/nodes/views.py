@@ -11,7 +11,7 @@ from functools import partial
 
 from django.contrib import messages
 from django.db.models import QuerySet
-from django.http import FileResponse, Http404, HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils import timezone
@@ -114,12 +114,12 @@ def _run_line(run: ScriptRun, place: int) -> RunLine:
 
 @require_safe
 @page
-def script_output(request: HttpRequest, dag_id: int, run_id: int) -> FileResponse:
+def script_output(request: HttpRequest, dag_id: int, run_id: int) -> HttpResponseBase:
     """Output of a script run, as a download."""
     run = find_script_run(request.user, dag_id, run_id)
     if run.output is None:
         raise NotFound(f"Script run {run_id} has printed nothing.")
-    return send_download(run.output, f"script-{run.pk}.{run.kind}.txt")
+    return send_download(request, run.output, f"script-{run.pk}.{run.kind}.txt")
 
 
 @dataclass(frozen=True, slots=True)

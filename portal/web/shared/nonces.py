@@ -5,8 +5,10 @@ from __future__ import annotations
 import hashlib
 import secrets
 from collections.abc import Iterable
+from typing import BinaryIO
 
 from portal.middleware.uploads import Upload
+from wms.core.known_contents import known_sha256
 
 
 def fresh_nonce() -> str:
@@ -20,8 +22,13 @@ def page_key(nonce: str, sent: Iterable[Upload], how: str) -> str | None:
         return None
     digest = hashlib.sha256(f"{nonce}\0{how}".encode())
     for upload in sent:
-        upload.content.seek(0)
-        content = hashlib.file_digest(upload.content, "sha256").hexdigest()
-        upload.content.seek(0)
+        content = known_sha256(upload.content) or _read_sha256(upload.content)
         digest.update(f"\0{upload.name}\0{content}".encode())
     return f"page:{digest.hexdigest()}"
+
+
+def _read_sha256(content: BinaryIO) -> str:
+    content.seek(0)
+    found = hashlib.file_digest(content, "sha256").hexdigest()
+    content.seek(0)
+    return found

@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import BinaryIO
 
-from wms.core.storage.protocol import Growing, Link, Listed, ObjectLost, StoreFailed
+from wms.core.storage.protocol import NOTHING, Growing, Link, Listed, ObjectLost, StoreFailed
 
 _MODE = 0o700
 
@@ -162,7 +162,12 @@ class FolderStore:
                 each.unlink(missing_ok=True)
         return len(old)
 
-    def read_link(self, key: str) -> Link:
+    @property
+    def serves_people(self) -> bool:
+        """No: a folder has no address."""
+        return False
+
+    def read_link(self, key: str, *, answer: Mapping[str, str] = NOTHING) -> Link:
         """None: see `has_links`."""
         raise StoreFailed("A folder has no links.")
 

@@ -7,13 +7,17 @@ bounded whatever the size.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import BinaryIO, NamedTuple, Protocol
+from types import MappingProxyType
+from typing import BinaryIO, Final, NamedTuple, Protocol
 
 from wms.core.errors import NotFound, PilotageError
+
+#: No headers.
+NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 class ObjectLost(NotFound):
@@ -118,8 +122,15 @@ class ObjectStore(Protocol):
     def sweep(self, *, now: datetime) -> int:
         """Remove what was left by those that were killed a day ago or earlier; the number."""
 
-    def read_link(self, key: str) -> Link:
-        """Link by which an object is read. Only where the store `has_links`."""
+    @property
+    def serves_people(self) -> bool:
+        """Whether browsers and programs of people reach the store by its links."""
+
+    def read_link(self, key: str, *, answer: Mapping[str, str] = NOTHING) -> Link:
+        """Link by which an object is read. Only where the store `has_links`.
+
+        `answer`: headers that the store is to send with it, of those that HTTP has for contents.
+        """
 
     def write_link(self, key: str, *, sha256: str, size_bytes: int) -> Link:
         """Link by which an object of this size and SHA-256 is written, and no other."""

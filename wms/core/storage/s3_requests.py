@@ -22,7 +22,7 @@ from xml.etree import ElementTree
 import structlog
 
 from wms.core.conf import BucketConf
-from wms.core.storage.protocol import Link, StoreFailed
+from wms.core.storage.protocol import NOTHING, Link, StoreFailed
 from wms.core.storage.s3_signing import (
     Key,
     Request,
@@ -59,6 +59,11 @@ class Bucket:
         self._idle: list[http.client.HTTPConnection] = []
         self._pid = os.getpid()
         self._lock = Lock()
+
+    @property
+    def serves_people(self) -> bool:
+        """Whether people's browsers and programs reach it."""
+        return self._conf.serves_people
 
     @property
     def prefix(self) -> str:
@@ -112,15 +117,17 @@ class Bucket:
         """Take back the connection of an answer; one that was not read whole is closed."""
         self._put_back(connection, answer)
 
-    def link(self, method: str, key: str, headers: Mapping[str, str]) -> Link:
+    def link(
+        self, method: str, key: str, headers: Mapping[str, str], query: Mapping[str, str] = NOTHING
+    ) -> Link:
         """Address for one object and method, good for the time of the settings."""
         base = self._conf.links_url or self._conf.url
         scheme, host, path = _place(base, self._conf.bucket)
         path = f"{path}/{quoted_key(self.prefix + key)}"
-        request = Request(method, host, path, headers=headers)
+        request = Request(method, host, path, query, headers)
         now = datetime.now(UTC)
-        query = signed_query(self._key, request, lifetime_s=self._conf.link_s, now=now)
-        return Link(f"{scheme}://{host}{path}?{query}", dict(headers))
+        signed = signed_query(self._key, request, lifetime_s=self._conf.link_s, now=now)
+        return Link(f"{scheme}://{host}{path}?{signed}", dict(headers))
 
     def _begun(
         self,

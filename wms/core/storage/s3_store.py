@@ -18,7 +18,7 @@ from xml.etree import ElementTree
 from xml.sax.saxutils import escape
 
 from wms.core.storage.folder import FolderStore, lost
-from wms.core.storage.protocol import Growing, Link, Listed, ObjectLost, StoreFailed
+from wms.core.storage.protocol import NOTHING, Growing, Link, Listed, ObjectLost, StoreFailed
 from wms.core.storage.s3_multipart import Multipart, abort, begun_before, copied_tag
 from wms.core.storage.s3_requests import Bucket, parsed
 from wms.core.storage.s3_stream import opened
@@ -248,9 +248,15 @@ class S3Store:
         _forget_counts(self._scratch / "lines", now - timedelta(days=30))
         return given_up + len(sent) + FolderStore(self._scratch).sweep(now=now)
 
-    def read_link(self, key: str) -> Link:
+    @property
+    def serves_people(self) -> bool:
+        """As the settings say."""
+        return self._bucket.serves_people
+
+    def read_link(self, key: str, *, answer: Mapping[str, str] = NOTHING) -> Link:
         """Link by which an object is read."""
-        return self._bucket.link("GET", key, {})
+        query = {f"response-{name.lower()}": value for name, value in answer.items()}
+        return self._bucket.link("GET", key, {}, query)
 
     def write_link(self, key: str, *, sha256: str, size_bytes: int) -> Link:
         """Link by which an object is written: size and SHA-256 are signed, and the store looks."""

@@ -1,14 +1,16 @@
-"""Links by which pilots read and write contents at the store itself, where it gives some.
+"""Links by which pilots and people read, and pilots write, contents at the store itself.
 
 What comes by a link is first an object of its attempt; it becomes a content when its SHA-256 is
-known to be the announced one. Links are told to the pilot that asked, and to nobody else.
+known to be the announced one. Links are told to who asked, and to nobody else.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from wms.core.storage.current import current_store
+from wms.core.storage.folder import lost
 from wms.core.storage.protocol import Link
 from wms.core.storage.s3_store import SENT
 from wms.jobs.content.blobs import blob_key, kept_row
@@ -26,6 +28,20 @@ def link_to_read(blob: Blob) -> Link | None:
     if not store.has_links or blob.size_bytes < _LEAST_BYTES:
         return None
     return store.read_link(blob_key(blob.sha256))
+
+
+def link_to_download(blob: Blob, *, answer: Mapping[str, str]) -> Link | None:
+    """Link by which a person reads a content, with the headers of the answer; None where none is.
+
+    The caller has looked whether that person may read it. Raises ObjectLost.
+    """
+    store, key = current_store(), blob_key(blob.sha256)
+    if not store.serves_people or blob.size_bytes < _LEAST_BYTES:
+        return None
+    if store.size_of(key) is None:
+        # Told here, not by the store.
+        raise lost(key)
+    return store.read_link(key, answer=answer)
 
 
 def link_to_send(attempt_id: int, *, sha256: str, size_bytes: int) -> Link | None:

@@ -92,7 +92,8 @@ def mark_strays(*, now: datetime, folder: int) -> int:
     found = {
         name: each
         for each in current_store().listed(f"{folder % FOLDERS:02x}")
-        if _SHA256.fullmatch(name := each.key.rpartition("/")[2])
+        # What only ends so belongs to others: below a prefix, or beside all of them.
+        if _SHA256.fullmatch(name := each.key.rpartition("/")[2]) and each.key == blob_key(name)
     }
     known = Blob.objects.filter(pk__in=found).values_list("pk", flat=True) if found else ()
     # Younger ones belong to transactions that are not at their end.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from datetime import datetime
 
@@ -9,6 +10,7 @@ from wms.core.storage.current import current_store
 from wms.core.storage.protocol import Growing
 
 _FOLDER = "uploads"
+_NAME = re.compile(rf"{_FOLDER}/[0-9a-f]{{2}}/([0-9]{{1,19}})(?:\.[a-z0-9-]+)?")
 #: Of a bucket: parts of a content are copied within it, and have at least 5 MiB there.
 _OBJECT_BYTES = 8 * 1024 * 1024
 #: More than any upload has in parts that are named without a search.
@@ -43,8 +45,9 @@ def old_upload_files(before: datetime) -> Iterator[int]:
     """Uploads, by their ids, to whose files nothing was written since then."""
     youngest: dict[int, datetime] = {}
     for each in current_store().listed(_FOLDER):
-        name = each.key.rpartition("/")[2].partition(".")[0]
-        if name.isdecimal():
-            last = youngest.get(int(name), each.modified_at)
-            youngest[int(name)] = max(last, each.modified_at)
+        # A bucket may have objects of others.
+        if found := _NAME.fullmatch(each.key):
+            upload_id = int(found[1])
+            last = youngest.get(upload_id, each.modified_at)
+            youngest[upload_id] = max(last, each.modified_at)
     return (upload_id for upload_id, last in youngest.items() if last < before)

@@ -19,11 +19,15 @@ Fault = Callable[[str, str], str | int | bytes | Callable[[bytes], bytes]]
 
 
 class FaultyProxy:
-    """Forwards requests to `target`, except where `fault(method, path)` says otherwise."""
+    """Forwards requests to `target`, except where `fault(method, path)` says otherwise.
+
+    `target_of(method, path)` names the host and port of each, where there are several.
+    """
 
     def __init__(self, target: str) -> None:
         self.target = urlsplit(target).netloc
         self.fault: Fault = lambda method, path: PASS
+        self.target_of: Callable[[str, str], str] = lambda method, path: self.target
         self.seen: list[tuple[str, str]] = []
         self._port = 0
         self.start()
@@ -68,7 +72,8 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         if isinstance(fault, int):
             self.send_error(fault)
             return
-        connection = http.client.HTTPConnection(proxy.target, timeout=30)
+        target = proxy.target_of(self.command, self.path)
+        connection = http.client.HTTPConnection(target, timeout=30)
         connection.request(self.command, self.path, body, dict(self.headers))
         answer = connection.getresponse()
         content = answer.read()
