@@ -233,7 +233,7 @@ def _stretches(drawn: Drawn) -> list[range]:
 
 def _line(drawn: Drawn, clock: Clock, line: DrawnLine, place: int) -> dict[str, Any]:
     value, *rest = line.columns.values()
-    unit = " s" if drawn.pane.unit == "s" else ""
+    unit = {"s": " s", "%": " %"}.get(drawn.pane.unit, "")
     trace: dict[str, Any] = {
         "x0": clock.written(drawn.starts[0]),
         "dx": 1000 * drawn.resolution.step_s,

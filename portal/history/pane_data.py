@@ -38,6 +38,7 @@ _COLUMNS = {
     PaneKind.LEVEL: tuple(_LEVEL),
     PaneKind.COUNT: ("sum",),
     PaneKind.SPREAD: ("value",),
+    PaneKind.RATIO: ("share",),
 }
 
 
@@ -153,6 +154,9 @@ def read_pane(
     if pane.is_of_accounts or pane.grouping(window.group_by):
         return _grouped(Drawn(pane, window, resolution, starts, ()), since, user)
     points = _points(pane, window, resolution, since)
+    if pane.kind == PaneKind.RATIO:
+        ratios = [_ratio_line(line, points, starts) for line in pane.lines_of(window.part)]
+        return Drawn(pane, window, resolution, starts, ratios)
     counted = points.get(COUNTED_MINUTES, {})
     chosen = columns if pane.kind == PaneKind.LEVEL and columns else _COLUMNS[pane.kind]
     lines = [
@@ -236,6 +240,23 @@ def _drawn_line(
         min((p.minimum for p in known), default=0.0),
         max((p.maximum for p in known), default=0.0),
     )
+
+
+def _ratio_line(
+    line: PaneLine, points: Mapping[str, Mapping[int, Point]], starts: Sequence[int]
+) -> DrawnLine:
+    """What ended well, in per cent of all that ended; a gap where nothing did."""
+
+    def total(name: str, start: int) -> float:
+        point = points[name].get(start)
+        return 0.0 if point is None else point.total
+
+    values: list[float | None] = []
+    for start in starts:
+        good = total(line.series, start)
+        ended = good + sum(total(name, start) for name in line.others)
+        values.append(_plain(100 * good / ended) if ended else None)
+    return DrawnLine(line, {"share": values}, *_between(values))
 
 
 def _between(values: Column) -> tuple[float, float]:

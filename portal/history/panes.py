@@ -24,12 +24,14 @@ from wms.pilots.states import PilotState
 
 
 class PaneKind(StrEnum):
-    """Meaning of the bins of a pane: level, count or spread."""
+    """Meaning of the bins of a pane: level, count, ratio or spread."""
 
     #: A number that is sampled: its average, minimum, maximum or last value.
     LEVEL = "level"
     #: Things that are counted: how many there were in the bin.
     COUNT = "count"
+    #: Things that are counted: what share of them ended well.
+    RATIO = "ratio"
     #: Values of single things: what shares of them do not exceed.
     SPREAD = "spread"
 
@@ -38,7 +40,8 @@ class PaneKind(StrEnum):
 class PaneLine:
     """One line of a pane; `share` is the part of all values that a line of a spread tells.
 
-    A folded line is drawn when it is asked for.
+    Of a ratio, `series` counts what ended well, `others` all that did not. A folded line is drawn
+    when it is asked for.
     """
 
     name: str
@@ -46,6 +49,12 @@ class PaneLine:
     series: str
     is_folded: bool = False
     share: float = 0.0
+    others: Sequence[str] = ()
+
+    def at(self, site: str) -> PaneLine:
+        """The same line of one site."""
+        others = [f"{name}@{site}" for name in self.others]
+        return replace(self, series=f"{self.series}@{site}", others=others)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +104,7 @@ class Pane:
         if not self.is_of(part):
             return list(self.lines)
         if part.site:
-            return [replace(line, series=f"{line.series}@{part.site}") for line in self.site_lines]
+            return [line.at(part.site) for line in self.site_lines]
         return [
             replace(line, series=series_of(line.series, part.frontend_id))
             for line in self.frontend_lines
@@ -105,7 +114,8 @@ class Pane:
         """The series to be read for these lines."""
         if self.is_of_accounts:
             return []
-        names = dict.fromkeys(line.series for line in self.lines_of(part))
+        lines = self.lines_of(part)
+        names = dict.fromkeys(name for line in lines for name in (line.series, *line.others))
         return [*names, COUNTED_MINUTES] if self.kind == PaneKind.COUNT else list(names)
 
 
@@ -148,8 +158,10 @@ _MAIN_LOOPS = frozenset({"negotiator", "dag-engine", "director", "pilot-monitor"
 
 _ALWAYS = (
     Pane("jobs", "Jobs by state", "jobs", _states("jobs", JobState.values, JOB_TERMINAL),
+         site_lines=[_line("running", series="jobs.running")],
          frontend_lines=[_line("waiting", series="jobs.waiting"),
-                         _line("running", series="jobs.running")]),
+                         _line("running", series="jobs.running")],
+         groupings={_BY_SITE: Grouping("Running jobs", "jobs.running")}),
     Pane("dags", "DAGs by state", "DAGs", _states("dags", DagState.values, _DAG_ENDS)),
     Pane("pilots", "Pilots by state", "pilots",
          _states("pilots", PilotState.values, PILOT_TERMINAL),
@@ -170,6 +182,11 @@ _ALWAYS = (
          PaneKind.COUNT,
          site_lines=[_line("failed", "all reasons", series="failures")],
          groupings={_BY_SITE: Grouping("Failed attempts", "failures")}),
+    Pane("success", "Attempts that succeeded", "%",
+         [PaneLine("succeeded", "succeeded", "throughput.done",
+                   others=[f"failures.{name}" for name in FAILURES])],
+         PaneKind.RATIO,
+         site_lines=[PaneLine("succeeded", "succeeded", "throughput.done", others=["failures"])]),
     Pane("use", "Core-hours used", "core h", (), PaneKind.COUNT, is_of_accounts=True,
          note="From the accounts of whole days: an attempt counts on the day of its end, and once"
               " for each of its labels.",
@@ -188,7 +205,7 @@ _ALWAYS = (
 #: The panes that there always are, by name and in the order of the page.
 FIXED: Mapping[str, Pane] = {pane.name: pane for pane in _ALWAYS}
 #: What pages of their own show, or a long time alone.
-_ELSEWHERE = frozenset({"negotiation", "duration", "use"})
+_ELSEWHERE = frozenset({"negotiation", "duration", "use", "success"})
 
 
 def panes() -> dict[str, Pane]:

@@ -34,7 +34,7 @@ class HistorySerializer(serializers.Serializer[Any]):
 
 
 class PaneSerializer(serializers.Serializer[Any]):
-    """One pane: what it draws, in which unit; `kind` is level, count or spread."""
+    """One pane: what it draws, in which unit; `kind` is level, count, ratio or spread."""
 
     name = serializers.CharField()
     title = serializers.CharField()
@@ -51,8 +51,8 @@ class PaneSerializer(serializers.Serializer[Any]):
 class PaneLineSerializer(serializers.Serializer[Any]):
     """A line of a pane, with a value for each bin, null for a gap.
 
-    Of a level `avg`, `min`, `max` and `last`, of a count `sum`, of a spread `value`. Of a level in
-    groups `avg` alone.
+    Of a level `avg`, `min`, `max` and `last`, of a count `sum`, of a spread `value`, of a
+    ratio `share` in per cent. Of a level in groups `avg` alone.
     """
 
     name = serializers.CharField()
@@ -65,6 +65,7 @@ class PaneLineSerializer(serializers.Serializer[Any]):
     last = serializers.ListField(child=serializers.FloatField(allow_null=True), required=False)
     sum = serializers.ListField(child=serializers.FloatField(allow_null=True), required=False)
     value = serializers.ListField(child=serializers.FloatField(allow_null=True), required=False)
+    share = serializers.ListField(child=serializers.FloatField(allow_null=True), required=False)
 
 
 class PaneDataSerializer(serializers.Serializer[Any]):

@@ -90,6 +90,8 @@ def _figure_caption(pane: Pane, window: Window) -> tuple[str, bool]:
     """Caption of a table's figures, and whether each has a range."""
     if pane.kind == PaneKind.COUNT:
         return "How many in each bin", False
+    if pane.kind == PaneKind.RATIO:
+        return "Share in each bin", False
     if pane.kind == PaneKind.SPREAD:
         return "Percentiles of all values", False
     if pane.grouping(window.group_by):
