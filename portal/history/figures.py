@@ -287,11 +287,11 @@ def _layout(
     is_narrow = width_px <= _NARROW_PX
     peaks = [each.high for _, each in drawn.shown]
     peak = sum(peaks) if drawn.is_stacked else max(peaks, default=0)
-    legend = legend_of(drawn)
+    legend, names = legend_of(drawn), clock.names_in(window)
     return {
         "title": {
             "text": f"{drawn.title}{drawn.part.words}",
-            "subtitle": {"text": f"{legend[0].upper()}{legend[1:]}, {pane.unit}, {clock.name}"},
+            "subtitle": {"text": f"{legend[0].upper()}{legend[1:]}, {pane.unit}, {names}"},
         },
         "margin": {"l": 56, "r": 20, "t": 80, "b": 44},
         "showlegend": True,
@@ -309,6 +309,7 @@ def _layout(
             "tickangle": 0,
             "nticks": 4 if is_narrow else 8,
             "tickformatstops": _TICKS,
+            **_ticks(drawn, clock, 4 if is_narrow else 8),
         },
         "yaxis": {
             "rangemode": "tozero", "tickformat": "~g" if peak < 10 else "~s",
@@ -318,6 +319,18 @@ def _layout(
         "annotations": flags_of(marks, clock, window, width_px),
         "meta": _meta(drawn, clock),
     }  # fmt: skip
+
+
+def _ticks(drawn: Drawn, clock: Clock, most: int) -> dict[str, Any]:
+    """Ticks in the offsets of their instants, where the window has more than one."""
+    if not clock.changes_in(drawn.window):
+        return {}
+    ticks = clock.ticks(drawn.window, most)
+    return {
+        "tickmode": "array",
+        "tickvals": clock.all_written(each.at_s for each in ticks),
+        "ticktext": [each.text for each in ticks],
+    }
 
 
 def _meta(drawn: Drawn, clock: Clock) -> dict[str, Any]:
