@@ -256,6 +256,7 @@ CELERY_TASK_ROUTES = {
     # So do slow batch systems: no loop waits for one.
     "wms.pilots.serve_queue": {"queue": "elements"},
     "wms.pilots.attend_queue": {"queue": "elements"},
+    "wms.pilots.test_connection": {"queue": "elements"},
     "wms.pilots.call_frontend": {"queue": "elements"},
     "wms.pilots.call_factory": {"queue": "elements"},
     # And those who listen outside of the portal.

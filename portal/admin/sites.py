@@ -253,6 +253,9 @@ class QueueAdmin(OwnSitesAdmin):
         queue = kw.get("obj")
         if queue is not None:
             context["test_links"] = test_links(queue.site)
+            context["test_connection"] = reverse(
+                "web:connect-queue", args=[queue.site.name, queue.name]
+            )
         return super().render_change_form(request, context, *args, **kw)
 
     def save_model(self, request: HttpRequest, obj: Queue, form: Any, change: bool) -> None:

@@ -1,4 +1,6 @@
-"""Authentication of the REST API by tokens: of people, of other issuers, and of payloads."""
+"""Authentication of the REST API by tokens: of people, in headers or, to read, in addresses; of
+other issuers; and of payloads.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,8 @@ from rest_framework.request import Request
 
 from portal.api.scopes import check_scopes
 from portal.identity.foreign_tokens import ForeignToken
-from portal.middleware.login_throttle import plain_address
+from portal.middleware.login_throttle import ip_address_of
+from portal.shared.address_tokens import token_in_address
 from wms.accounting.walls import told_of
 from wms.core.models import ApiToken, User
 from wms.core.tokens import authenticated_token
@@ -45,7 +48,7 @@ class TokenAuthentication(BaseAuthentication):
                 f"Write the header as `Authorization: {self.keyword} <token>`."
             )
         text = parts[1].decode("ascii", errors="replace").replace("\0", "")
-        token = _token(text, plain_address(request._request))
+        token = _token(text, ip_address_of(request._request))
         check_scopes(token, request)
         return token.user, token
 
@@ -62,6 +65,24 @@ def _token(text: str, address: str | None) -> ApiToken | ForeignToken:
 
         return accepted(text, now=now, address=address)
     return authenticated_token(text, now=now, told=told_of("user"), address=address)
+
+
+class AddressTokenAuthentication(BaseAuthentication):
+    """`?token=plt_...`, for programs that know an address only; it may do nothing but read."""
+
+    def authenticate(self, request: Request) -> tuple[User, ApiToken] | None:
+        """Return the token's user, and the token; raise when a token was sent that is not good."""
+        token = token_in_address(
+            request.query_params, now=timezone.now(), address=ip_address_of(request._request)
+        )
+        if token is None:
+            return None
+        check_scopes(token, request)
+        return token.user, token
+
+    def authenticate_header(self, request: Request) -> str:
+        """Value of the WWW-Authenticate header of a 401."""
+        return TokenAuthentication.keyword
 
 
 class PayloadAuthentication(BaseAuthentication):

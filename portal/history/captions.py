@@ -23,6 +23,10 @@ def legend_of(drawn: Drawn) -> str:
     """Meaning of a point: the function, and the width of its bin."""
     if drawn.pane.kind == PaneKind.COUNT:
         return f"sum in {drawn.bin_words}"
+    if drawn.pane.kind == PaneKind.RATIO:
+        return f"share in {drawn.bin_words}"
+    if drawn.grouping:
+        return f"mean of {drawn.bin_words}"
     if drawn.pane.kind == PaneKind.SPREAD:
         return f"of those that started in {drawn.bin_words}"
     return f"{FUNCTIONS[drawn.window.function]} of {drawn.bin_words}"

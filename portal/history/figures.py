@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, tzinfo
+from enum import StrEnum
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from portal.history.captions import legend_of
 from portal.history.clocks import Clock
+from portal.history.groupings import REST
 from portal.history.marks import flags_of, shapes_of
 from portal.history.palettes import FONT, PALETTES, Palette, Scheme, faded
 from portal.history.pane_data import Column, Drawn, DrawnLine, stamp
@@ -40,11 +42,23 @@ _TICKS = [
 #: A point stands for about two pixels; nobody sees a figure in more than that.
 _PX_OF_POINT, _MOST_PX = 2, 1000
 _NARROW_PX = 500
-_BAND, _FIELD = 0.22, 0.14
+_BAND, _FIELD, _STACK = 0.22, 0.14, 0.5
+_MOST_STRETCHES = 12
+#: Fields of equal tones differ by their patterns, for those who see no colours, too.
+_PATTERNS = ("", "/", "x", ".")
 #: A fitted figure shows so many bins at least.
 _FEWEST_BINS = 10
 
-Styles = tuple[tuple[str, bool], ...]
+
+class TraceStyle(StrEnum):
+    """Look of a trace: a line, the band from a mean to its maximum, or a layer of a stack."""
+
+    LINE = "line"
+    BAND = "band"
+    LAYER = "layer"
+
+
+Styles = tuple[tuple[str, TraceStyle], ...]
 
 
 def figure_of(
@@ -91,12 +105,23 @@ def figure_json(
 
 
 def styles_of(drawn: Drawn) -> Styles:
-    """Tone of each trace of the figure, and whether it is a band."""
+    """Tone of each trace of the figure, and its look."""
+    if drawn.is_stacked:
+        layers = ((_tone_of_layer(line, at), TraceStyle.LAYER) for at, line in drawn.shown)
+        return tuple(layers) * len(_stretches(drawn))
     return tuple(
-        (tone_of(line, place), is_band)
+        (tone_of(line, place), look)
         for place, line in drawn.shown
-        for is_band in ((True, False) if _has_band(line) else (False,))
+        for look in ((TraceStyle.BAND, TraceStyle.LINE) if _has_band(line) else (TraceStyle.LINE,))
     )
+
+
+def _tone_of_layer(line: DrawnLine, place: int) -> str:
+    """Tones of groups go by their places alone: a site may be called as a state."""
+    if line.line.name == REST:
+        return "off"
+    tones = _TONES[:-1]
+    return tones[place % len(tones)]
 
 
 def tone_of(line: DrawnLine, place: int) -> str:
@@ -141,10 +166,13 @@ def template_of(scheme: Scheme, styles: Styles) -> Mapping[str, Any]:
     }  # fmt: skip
 
 
-def _style(palette: Palette, tone: str, is_band: bool) -> dict[str, Any]:
+def _style(palette: Palette, tone: str, look: TraceStyle) -> dict[str, Any]:
     colour = palette.fills[tone]
-    if is_band:
+    if look == TraceStyle.BAND:
         return {"fillcolor": faded(colour, _BAND)}
+    if look == TraceStyle.LAYER:
+        fill = {"fillcolor": faded(colour, _STACK), "fillpattern": {"fgcolor": palette.ink_3}}
+        return {"line": {"color": colour}, "marker": {"color": colour}, **fill}
     return {"line": {"color": colour}, "marker": {"color": colour}}
 
 
@@ -154,6 +182,9 @@ def _has_band(line: DrawnLine) -> bool:
 
 def _traces(drawn: Drawn, clock: Clock) -> Iterator[Any]:
     times = clock.all_written(drawn.starts) if any(map(_has_band, drawn.lines)) else []
+    if drawn.is_stacked:
+        yield from _layers(drawn, clock)
+        return
     for place, line in drawn.shown:
         state = {
             "type": "scatter",
@@ -170,9 +201,39 @@ def _traces(drawn: Drawn, clock: Clock) -> Iterator[Any]:
         yield state | _line(drawn, clock, line, place)
 
 
+def _layers(drawn: Drawn, clock: Clock) -> Iterator[dict[str, Any]]:
+    """Layers of a stack for each stretch without a gap: within a stack, gaps would be zeros."""
+    for number, stretch in enumerate(_stretches(drawn)):
+        for place, line in drawn.shown:
+            layer = _line(drawn, clock, line, place)
+            shape = "." if line.line.name == REST else _PATTERNS[place // (len(_TONES) - 1)]
+            yield layer | {
+                "type": "scatter",
+                "legendgroup": line.line.name,
+                "visible": True,
+                "showlegend": not number,
+                "stackgroup": f"stretch-{number}",
+                "fillpattern": {"shape": shape, "size": 6, "fillmode": "overlay"},
+                "x0": clock.written(drawn.starts[stretch.start]),
+                "y": layer["y"][stretch.start : stretch.stop],
+            }
+
+
+def _stretches(drawn: Drawn) -> list[range]:
+    """Stretches of bins in which a line has a value; of many gaps the last ones are not told."""
+    columns = [next(iter(line.columns.values())) for _, line in drawn.shown]
+    known = [any(value is not None for value in values) for values in zip(*columns, strict=True)]
+    starts = [at for at, is_known in enumerate(known) if is_known and not (at and known[at - 1])]
+    gaps = [at for at, is_known in enumerate([*known, False]) if not is_known]
+    ends = [at for at in gaps if at and known[at - 1]]
+    if len(starts) > _MOST_STRETCHES:
+        starts, ends = starts[:_MOST_STRETCHES], [*ends[: _MOST_STRETCHES - 1], ends[-1]]
+    return [range(*each) for each in zip(starts, ends, strict=True)]
+
+
 def _line(drawn: Drawn, clock: Clock, line: DrawnLine, place: int) -> dict[str, Any]:
     value, *rest = line.columns.values()
-    unit = " s" if drawn.pane.unit == "s" else ""
+    unit = {"s": " s", "%": " %"}.get(drawn.pane.unit, "")
     trace: dict[str, Any] = {
         "x0": clock.written(drawn.starts[0]),
         "dx": 1000 * drawn.resolution.step_s,
@@ -224,12 +285,13 @@ def _layout(
     pane, window = drawn.pane, drawn.window
     width_px = min(_PX_OF_POINT * window.points, _MOST_PX)
     is_narrow = width_px <= _NARROW_PX
-    peak = max((each.high for _, each in drawn.shown), default=0)
-    legend = legend_of(drawn)
+    peaks = [each.high for _, each in drawn.shown]
+    peak = sum(peaks) if drawn.is_stacked else max(peaks, default=0)
+    legend, names = legend_of(drawn), clock.names_in(window)
     return {
         "title": {
-            "text": f"{pane.title}{drawn.part.words}",
-            "subtitle": {"text": f"{legend[0].upper()}{legend[1:]}, {pane.unit}, {clock.name}"},
+            "text": f"{drawn.title}{drawn.part.words}",
+            "subtitle": {"text": f"{legend[0].upper()}{legend[1:]}, {pane.unit}, {names}"},
         },
         "margin": {"l": 56, "r": 20, "t": 80, "b": 44},
         "showlegend": True,
@@ -241,13 +303,13 @@ def _layout(
             "type": "date",
             "range": [
                 clock.written(each)
-                for each in (_fitted_start(drawn) if is_fitted else window.since.timestamp(),
-                             window.until.timestamp())
+                for each in (_start_s(drawn, is_fitted=is_fitted), window.until.timestamp())
             ],
             "hoverformat": f"%Y-%m-%d %H:%M {clock.name}",
             "tickangle": 0,
             "nticks": 4 if is_narrow else 8,
             "tickformatstops": _TICKS,
+            **_ticks(drawn, clock, 4 if is_narrow else 8),
         },
         "yaxis": {
             "rangemode": "tozero", "tickformat": "~g" if peak < 10 else "~s",
@@ -259,16 +321,29 @@ def _layout(
     }  # fmt: skip
 
 
+def _ticks(drawn: Drawn, clock: Clock, most: int) -> dict[str, Any]:
+    """Ticks in the offsets of their instants, where the window has more than one."""
+    if not clock.changes_in(drawn.window):
+        return {}
+    ticks = clock.ticks(drawn.window, most)
+    return {
+        "tickmode": "array",
+        "tickvals": clock.all_written(each.at_s for each in ticks),
+        "ticktext": [each.text for each in ticks],
+    }
+
+
 def _meta(drawn: Drawn, clock: Clock) -> dict[str, Any]:
     """Description of the data for programs. Times of the figure are `offset_s` later than UTC."""
     window = drawn.window
     return {
         "pane": drawn.pane.name,
-        "title": drawn.pane.title,
+        "title": drawn.title,
         "unit": drawn.pane.unit,
         "kind": drawn.pane.kind.value,
         "site": drawn.part.site,
         "frontend": drawn.part.frontend,
+        "group_by": (window.group_by or "") if drawn.grouping else "",
         "from": stamp(window.since.timestamp()),
         "to": stamp(window.until.timestamp()),
         "archive": drawn.resolution.archive.name,
@@ -280,6 +355,14 @@ def _meta(drawn: Drawn, clock: Clock) -> dict[str, Any]:
         "offset_s": clock.offset_s,
         "file": drawn.file_stem,
     }
+
+
+def _start_s(drawn: Drawn, *, is_fitted: bool) -> float:
+    """Beginning of the axis: of days also what of the first one is before the window."""
+    if is_fitted:
+        return _fitted_start(drawn)
+    since_s = drawn.window.since.timestamp()
+    return min([since_s, *drawn.starts[:1]]) if drawn.pane.is_of_accounts else since_s
 
 
 def _fitted_start(drawn: Drawn) -> float:

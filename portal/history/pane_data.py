@@ -7,15 +7,17 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from operator import attrgetter
 from typing import Any
 
 from matching.round_robin_archives import Resolution, quantile
+from portal.history.groupings import REST, Grouping, GroupLine, read_accounts, read_sites
 from portal.history.panes import Pane, PaneKind, PaneLine
 from portal.history.parts import WHOLE, Part
 from portal.history.windows import Window
+from wms.core.models import User
 from wms.history.counting import COUNTED_MINUTES
 from wms.history.selectors import Point, read_points, read_spread
 
@@ -36,6 +38,7 @@ _COLUMNS = {
     PaneKind.LEVEL: tuple(_LEVEL),
     PaneKind.COUNT: ("sum",),
     PaneKind.SPREAD: ("value",),
+    PaneKind.RATIO: ("share",),
 }
 
 
@@ -69,6 +72,23 @@ class Drawn:
     lines: Sequence[DrawnLine]
 
     @property
+    def grouping(self) -> Grouping | None:
+        """Its grouping; None where it is not grouped, or cannot be."""
+        return self.pane.grouping(self.window.group_by)
+
+    @property
+    def is_stacked(self) -> bool:
+        """Whether its lines are parts of one sum."""
+        return self.grouping is not None or self.pane.is_of_accounts
+
+    @property
+    def title(self) -> str:
+        """Title, with what it is grouped by, and without its part."""
+        return (
+            f"{self.grouping.title} by {self.window.group_by}" if self.grouping else self.pane.title
+        )
+
+    @property
     def bin_words(self) -> str:
         """The width of a bin, as in `5 min`."""
         return step_words(self.resolution.step_s)
@@ -76,6 +96,8 @@ class Drawn:
     @property
     def shown(self) -> list[tuple[int, DrawnLine]]:
         """The lines with anything to show, each with its place among all."""
+        if self.grouping:
+            return list(enumerate(self.lines))
         can_be_zero = len(self.lines) <= _FEW_LINES
         return [
             (place, each)
@@ -91,7 +113,7 @@ class Drawn:
         words = [
             "pilotage",
             self.pane.name,
-            *filter(None, [self.part.file_word]),
+            *filter(None, [self.grouping and f"by-{self.window.group_by}", self.part.file_word]),
         ]
         return "-".join([*words, *times, self.bin_words.replace(" ", "")])
 
@@ -108,21 +130,33 @@ def step_words(step_s: int) -> str:
 
 
 def read_pane(
-    pane: Pane, window: Window, *, is_whole: bool = False, columns: Sequence[str] = ()
+    pane: Pane,
+    window: Window,
+    user: User,
+    *,
+    is_whole: bool = False,
+    columns: Sequence[str] = (),
 ) -> Drawn:
-    """Data of a pane to be drawn, or the `is_whole` bins as stored. One query.
+    """Data of a pane to be drawn, or the `is_whole` bins as stored.
+
+    One query; of groups two, of accounts two to four, with what the user may see.
 
     Of levels only those `columns`, or all. Unfinished bins of counts and spreads are left out where
     they are drawn: a line would always fall at its end.
     """
-    resolution = window.resolution(is_whole=is_whole)
+    resolution = window.resolution(is_whole=is_whole, is_daily=pane.is_of_accounts)
     # Of what the archive has forgotten there is not even a gap to be told.
     since = max(window.since, resolution.archive.oldest_start(window.now))
     starts: Sequence[int] = resolution.starts(since, window.until)
-    if not is_whole and pane.kind != PaneKind.LEVEL:
+    if not is_whole and pane.kind != PaneKind.LEVEL and not pane.is_of_accounts:
         settled = (window.now - _SETTLES).timestamp()
         starts = [start for start in starts if start + resolution.step_s <= settled]
+    if pane.is_of_accounts or pane.grouping(window.group_by):
+        return _grouped(Drawn(pane, window, resolution, starts, ()), since, user)
     points = _points(pane, window, resolution, since)
+    if pane.kind == PaneKind.RATIO:
+        ratios = [_ratio_line(line, points, starts) for line in pane.lines_of(window.part)]
+        return Drawn(pane, window, resolution, starts, ratios)
     counted = points.get(COUNTED_MINUTES, {})
     chosen = columns if pane.kind == PaneKind.LEVEL and columns else _COLUMNS[pane.kind]
     lines = [
@@ -132,10 +166,42 @@ def read_pane(
     return Drawn(pane, window, resolution, starts, lines)
 
 
-def read_to_draw(pane: Pane, window: Window) -> Drawn:
-    """Data of a pane with the columns of its figure: with a mean also the maximum. One query."""
+def read_to_draw(pane: Pane, window: Window, user: User) -> Drawn:
+    """Data of a pane with the columns of its figure: with a mean also the maximum."""
     columns = ("avg", "max") if window.function == "avg" else (window.function,)
-    return read_pane(pane, window, columns=columns)
+    return read_pane(pane, window, user, columns=columns)
+
+
+def _grouped(drawn: Drawn, since: datetime, user: User) -> Drawn:
+    """The same with the lines of its groups, or of its accounts."""
+    pane, window, starts = drawn.pane, drawn.window, drawn.starts
+    span = {"since": since, "until": window.until, "now": window.now}
+    grouping, is_level = drawn.grouping, pane.kind == PaneKind.LEVEL
+    if grouping and grouping.quantity:
+        found = read_sites(
+            grouping, drawn.resolution, top=window.top, is_level=is_level, **span
+        )  # fmt: skip
+        counted: Mapping[int, Point] = {}
+        if not is_level:
+            counted = read_points([COUNTED_MINUTES], drawn.resolution, **span)[COUNTED_MINUTES]
+    else:
+        by = window.group_by if grouping else None
+        found = read_accounts(
+            user, by, starts, drawn.resolution.step_s, part=window.part, top=window.top
+        )
+        counted = {}
+    return replace(drawn, lines=[_group_line(each, starts, counted, is_level) for each in found])
+
+
+def _group_line(
+    found: GroupLine, starts: Sequence[int], counted: Mapping[int, Point], is_level: bool
+) -> DrawnLine:
+    values = [
+        _plain(found.values[start]) if start in found.values else (0 if start in counted else None)
+        for start in starts
+    ]
+    line = PaneLine(found.name, found.label, found.series)
+    return DrawnLine(line, {"avg" if is_level else "sum": values}, *_between(values))
 
 
 def _points(
@@ -176,6 +242,23 @@ def _drawn_line(
     )
 
 
+def _ratio_line(
+    line: PaneLine, points: Mapping[str, Mapping[int, Point]], starts: Sequence[int]
+) -> DrawnLine:
+    """What ended well, in per cent of all that ended; a gap where nothing did."""
+
+    def total(name: str, start: int) -> float:
+        point = points[name].get(start)
+        return 0.0 if point is None else point.total
+
+    values: list[float | None] = []
+    for start in starts:
+        good = total(line.series, start)
+        ended = good + sum(total(name, start) for name in line.others)
+        values.append(_plain(100 * good / ended) if ended else None)
+    return DrawnLine(line, {"share": values}, *_between(values))
+
+
 def _between(values: Column) -> tuple[float, float]:
     known = [value for value in values if value is not None]
     return min(known, default=0.0), max(known, default=0.0)
@@ -200,15 +283,14 @@ def stamp(start: float) -> str:
 def write_csv(out: Any, drawn: Drawn) -> None:
     """Write a line for each bin, oldest first; an empty cell for a gap."""
     writer = csv.writer(out)
-    columns = _COLUMNS[drawn.pane.kind]
-    unit = drawn.pane.unit
+    unit = drawn.pane.unit.replace(" ", "_")
     heads = [
-        "_".join(filter(None, [each.line.name, column if len(columns) > 1 else "", unit]))
+        "_".join(filter(None, [each.line.name, column if len(each.columns) > 1 else "", unit]))
         for each in drawn.lines
-        for column in columns
+        for column in each.columns
     ]
     writer.writerow(["start", "bin_s", *heads])
-    cells = [each.columns[column] for each in drawn.lines for column in columns]
+    cells = [column for each in drawn.lines for column in each.columns.values()]
     for start, *values in zip(drawn.starts, *cells, strict=True):
         row = ["" if value is None else value for value in values]
         writer.writerow([stamp(start), drawn.resolution.step_s, *row])
@@ -218,11 +300,12 @@ def as_json(drawn: Drawn) -> dict[str, Any]:
     """Data as JSON values: times once, and a list of values for each column of each line."""
     return {
         "pane": drawn.pane.name,
-        "title": drawn.pane.title,
+        "title": drawn.title,
         "unit": drawn.pane.unit,
         "kind": drawn.pane.kind.value,
         "site": drawn.part.site,
         "frontend": drawn.part.frontend,
+        "group_by": (drawn.window.group_by or "") if drawn.grouping else "",
         "from": stamp(drawn.window.since.timestamp()),
         "to": stamp(drawn.window.until.timestamp()),
         "archive": drawn.resolution.archive.name,
@@ -232,6 +315,7 @@ def as_json(drawn: Drawn) -> dict[str, Any]:
             {
                 "name": each.line.name,
                 "label": each.line.label,
+                "is_rest": each.line.name == REST,
                 "series": each.line.series,
                 **{column: list(values) for column, values in each.columns.items()},
             }

@@ -6,9 +6,10 @@ Also which panes are shown by default.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
+from portal.history.groupings import GroupBy, Grouping
 from portal.history.parts import WHOLE, Part
 from wms.core.errors import NotFound
 from wms.core.loops import known_loops
@@ -23,12 +24,14 @@ from wms.pilots.states import PilotState
 
 
 class PaneKind(StrEnum):
-    """Meaning of the bins of a pane: level, count or spread."""
+    """Meaning of the bins of a pane: level, count, ratio or spread."""
 
     #: A number that is sampled: its average, minimum, maximum or last value.
     LEVEL = "level"
     #: Things that are counted: how many there were in the bin.
     COUNT = "count"
+    #: Things that are counted: what share of them ended well.
+    RATIO = "ratio"
     #: Values of single things: what shares of them do not exceed.
     SPREAD = "spread"
 
@@ -37,7 +40,8 @@ class PaneKind(StrEnum):
 class PaneLine:
     """One line of a pane; `share` is the part of all values that a line of a spread tells.
 
-    A folded line is drawn when it is asked for.
+    Of a ratio, `series` counts what ended well, `others` all that did not. A folded line is drawn
+    when it is asked for.
     """
 
     name: str
@@ -45,13 +49,20 @@ class PaneLine:
     series: str
     is_folded: bool = False
     share: float = 0.0
+    others: Sequence[str] = ()
+
+    def at(self, site: str) -> PaneLine:
+        """The same line of one site."""
+        others = [f"{name}@{site}" for name in self.others]
+        return replace(self, series=f"{self.series}@{site}", others=others)
 
 
 @dataclass(frozen=True, slots=True)
 class Pane:
     """One chart; `site_lines` are drawn instead of `lines` when a site is chosen, if it has any.
 
-    So are `frontend_lines` when a frontend is chosen.
+    So are `frontend_lines` when a frontend is chosen. What is of accounts has bins of days, and no
+    lines of its own.
     """
 
     name: str
@@ -62,11 +73,22 @@ class Pane:
     site_lines: Sequence[PaneLine] = ()
     frontend_lines: Sequence[PaneLine] = ()
     note: str = ""
+    groupings: Mapping[GroupBy, Grouping] = field(default_factory=dict)
+    is_of_accounts: bool = False
+
+    def grouping(self, by: GroupBy | None) -> Grouping | None:
+        """What it shows when it is grouped so; None where it cannot be."""
+        return None if by is None else self.groupings.get(by)
+
+    def titled(self, by: GroupBy | None) -> Pane:
+        """The same under the title that it has when it is grouped so."""
+        grouping = self.grouping(by)
+        return replace(self, title=grouping.title) if grouping else self
 
     @property
     def has_sites(self) -> bool:
         """Whether it can be drawn for one site."""
-        return bool(self.site_lines)
+        return bool(self.site_lines) or self.is_of_accounts
 
     @property
     def has_frontends(self) -> bool:
@@ -75,14 +97,14 @@ class Pane:
 
     def is_of(self, part: Part) -> bool:
         """Whether it shows the chosen site or frontend, and not all."""
-        return bool((part.site and self.site_lines) or (part.frontend and self.frontend_lines))
+        return bool((part.site and self.has_sites) or (part.frontend and self.frontend_lines))
 
     def lines_of(self, part: Part) -> list[PaneLine]:
         """The lines of a site or frontend, or of all together."""
         if not self.is_of(part):
             return list(self.lines)
         if part.site:
-            return [replace(line, series=f"{line.series}@{part.site}") for line in self.site_lines]
+            return [line.at(part.site) for line in self.site_lines]
         return [
             replace(line, series=series_of(line.series, part.frontend_id))
             for line in self.frontend_lines
@@ -90,7 +112,10 @@ class Pane:
 
     def series_of(self, part: Part = WHOLE) -> list[str]:
         """The series to be read for these lines."""
-        names = dict.fromkeys(line.series for line in self.lines_of(part))
+        if self.is_of_accounts:
+            return []
+        lines = self.lines_of(part)
+        names = dict.fromkeys(name for line in lines for name in (line.series, *line.others))
         return [*names, COUNTED_MINUTES] if self.kind == PaneKind.COUNT else list(names)
 
 
@@ -115,6 +140,7 @@ _FAILURE_LABELS = {
     "not_run": "could not be run",
     "never_started": "never started",
 }
+_BY_SITE = GroupBy.SITE
 _PRESSURE = [
     _line("requested", series="pilots.requested"),
     _line("granted", series="pilots.granted"),
@@ -132,24 +158,39 @@ _MAIN_LOOPS = frozenset({"negotiator", "dag-engine", "director", "pilot-monitor"
 
 _ALWAYS = (
     Pane("jobs", "Jobs by state", "jobs", _states("jobs", JobState.values, JOB_TERMINAL),
+         site_lines=[_line("running", series="jobs.running")],
          frontend_lines=[_line("waiting", series="jobs.waiting"),
-                         _line("running", series="jobs.running")]),
+                         _line("running", series="jobs.running")],
+         groupings={_BY_SITE: Grouping("Running jobs", "jobs.running")}),
     Pane("dags", "DAGs by state", "DAGs", _states("dags", DagState.values, _DAG_ENDS)),
     Pane("pilots", "Pilots by state", "pilots",
          _states("pilots", PilotState.values, PILOT_TERMINAL),
-         site_lines=_ALIVE, frontend_lines=_ALIVE),
+         site_lines=_ALIVE, frontend_lines=_ALIVE,
+         groupings={_BY_SITE: Grouping("Running pilots", "pilots.running")}),
     Pane("pressure", "Pilots requested, granted, running", "pilots", _PRESSURE,
          site_lines=[*_PRESSURE, _line("queued", series="pilots.queued", is_folded=True)],
          frontend_lines=[*_PRESSURE, _line("queued", series="pilots.queued", is_folded=True)],
-         note="Requested is what the waiting jobs would fill, whatever was granted."),
+         note="Requested is what the waiting jobs would fill, whatever was granted.",
+         groupings={_BY_SITE: Grouping("Pilots requested", "pilots.requested")}),
     Pane("throughput", "Jobs submitted, started, ended", "jobs", _THROUGHPUT, PaneKind.COUNT,
          site_lines=[line for line in _THROUGHPUT if line.name in ("started", "done", "failed")],
-         frontend_lines=[line for line in _THROUGHPUT if line.name in THROUGHPUT_OF_FRONTENDS]),
+         frontend_lines=[line for line in _THROUGHPUT if line.name in THROUGHPUT_OF_FRONTENDS],
+         groupings={_BY_SITE: Grouping("Jobs done", "throughput.done")}),
     Pane("failures", "Failed attempts by reason", "attempts",
          [_line(name, _FAILURE_LABELS.get(name, name), series=f"failures.{name}")
           for name in FAILURES],
          PaneKind.COUNT,
-         site_lines=[_line("failed", "all reasons", series="failures")]),
+         site_lines=[_line("failed", "all reasons", series="failures")],
+         groupings={_BY_SITE: Grouping("Failed attempts", "failures")}),
+    Pane("success", "Attempts that succeeded", "%",
+         [PaneLine("succeeded", "succeeded", "throughput.done",
+                   others=[f"failures.{name}" for name in FAILURES])],
+         PaneKind.RATIO,
+         site_lines=[PaneLine("succeeded", "succeeded", "throughput.done", others=["failures"])]),
+    Pane("use", "Core-hours used", "core h", (), PaneKind.COUNT, is_of_accounts=True,
+         note="From the accounts of whole days: an attempt counts on the day of its end, and once"
+              " for each of its labels.",
+         groupings={by: Grouping("Core-hours of attempts") for by in GroupBy}),
     Pane("waiting", "Waiting time of jobs that started", "s", _SHARES, PaneKind.SPREAD,
          note="From when a job joined a TaskQueue last until its start, to within 10 %."),
     Pane("sites", "Sites by state", "sites", _states("sites", SITE_STATES, frozenset())),
@@ -163,8 +204,8 @@ _ALWAYS = (
 
 #: The panes that there always are, by name and in the order of the page.
 FIXED: Mapping[str, Pane] = {pane.name: pane for pane in _ALWAYS}
-#: What pages of their own show.
-_ELSEWHERE = frozenset({"negotiation", "duration"})
+#: What pages of their own show, or a long time alone.
+_ELSEWHERE = frozenset({"negotiation", "duration", "use", "success"})
 
 
 def panes() -> dict[str, Pane]:
@@ -176,8 +217,10 @@ def panes() -> dict[str, Pane]:
     return {**FIXED, "loops": Pane("loops", "Cycles of the loops", "s", loops)}
 
 
-def usual_panes(part: Part) -> list[Pane]:
-    """Panes shown by default, for the installation, one site or one frontend."""
+def usual_panes(part: Part, by: GroupBy | None = None) -> list[Pane]:
+    """Panes shown by default, for the installation, one site or one frontend, or so grouped."""
+    if by is not None:
+        return [pane for pane in panes().values() if pane.grouping(by)]
     return [
         pane
         for pane in panes().values()

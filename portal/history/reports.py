@@ -36,14 +36,13 @@ def report_of(drawn: Drawn, marks: Annotations, *, scheme: Scheme, zone: tzinfo 
         "drawn": drawn,
         "palette": PALETTES[scheme],
         "scheme": scheme.value,
-        "clock": clock,
-        "since": clock.written(drawn.window.since.timestamp()),
-        "until": clock.written(drawn.window.until.timestamp()),
-        "made": clock.written(drawn.window.now.timestamp()),
+        "since": clock.told(drawn.window.since.timestamp()),
+        "until": clock.told(drawn.window.until.timestamp()),
+        "made": clock.told(drawn.window.now.timestamp()),
         "summary": sentence_of(drawn),
         "marks": [
-            (clock.written(mark.at.timestamp()),
-             mark.until and clock.written(mark.until.timestamp()),
+            (clock.told(mark.at.timestamp()),
+             mark.until and clock.told(mark.until.timestamp()),
              mark.words)
             for mark in marks.shown
         ],

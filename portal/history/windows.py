@@ -11,7 +11,14 @@ from typing import Any
 from django import forms
 from django.utils.dateparse import parse_date, parse_datetime
 
-from matching.round_robin_archives import ARCHIVES, Resolution, archive_named, resolution_for
+from matching.round_robin_archives import (
+    ARCHIVES,
+    Archive,
+    Resolution,
+    archive_named,
+    resolution_for,
+)
+from portal.history.groupings import MOST_BINS, MOST_TOP, USUAL_TOP, GroupBy, bins_in
 from portal.history.palettes import Scheme
 from portal.history.parts import WHOLE, Part
 from portal.personal.zones import zone_named
@@ -104,6 +111,22 @@ class WindowForm(forms.Form):
         },
     )
 
+    group_by = forms.ChoiceField(
+        choices=[(by.value, by.value) for by in GroupBy],
+        required=False,
+        error_messages={"invalid_choice": f"Choose one of {', '.join(GroupBy)}."},
+    )
+    top = forms.IntegerField(
+        required=False,
+        min_value=1,
+        max_value=MOST_TOP,
+        error_messages={
+            "invalid": "Give a whole number.",
+            "min_value": "At least 1 is drawn by itself.",
+            "max_value": f"At most {MOST_TOP} are drawn by themselves.",
+        },
+    )
+
     def __init__(self, data: Mapping[str, Any], *, now: datetime, user: User) -> None:
         super().__init__(data)
         self.now, self.user = now, user
@@ -136,6 +159,8 @@ class WindowForm(forms.Form):
         data: dict[str, Any] = super().clean() or self.cleaned_data
         if data.get("site") and data.get("frontend"):
             self.add_error("frontend", "Choose a site or a frontend, not both.")
+        if data.get("group_by"):
+            self._check_grouping(data)
         since, until = data.get("from"), data.get("to")
         if until is not None and since is None and "from" not in self.errors:
             self.add_error("from", "Give the beginning as well.")
@@ -144,6 +169,14 @@ class WindowForm(forms.Form):
         elif since is not None:
             self._check_length(since, until or self.now)
         return data
+
+    def _check_grouping(self, data: Mapping[str, Any]) -> None:
+        if data.get("frontend"):
+            self.add_error("group_by", "Group, or choose a frontend, not both.")
+        if data.get("site") and data["group_by"] == GroupBy.SITE:
+            self.add_error("group_by", "Choose all sites to group by them.")
+        if data.get("function") not in ("", "avg", None):
+            self.add_error("function", "Groups are drawn by their mean: choose no other function.")
 
     def _check_length(self, since: datetime, until: datetime) -> None:
         if until - since < _SHORTEST:
@@ -191,14 +224,28 @@ class Window:
     function: str = "avg"
     archive: str = "auto"
     points: int = MOST_POINTS
+    group_by: GroupBy | None = None
+    top: int = USUAL_TOP
 
-    def resolution(self, *, is_whole: bool = False) -> Resolution:
+    def resolution(self, *, is_whole: bool = False, is_daily: bool = False) -> Resolution:
         """Bins to be read, combined as the number of drawn points allows, or not at all."""
         archive = None if self.archive == "auto" else archive_named(self.archive)
+        if is_daily:
+            archive = ARCHIVES[-1]
+        elif archive is None and self.group_by:
+            archive = self._archive_of_groups()
         found = resolution_for(
             self.since, self.until, now=self.now, most=self.points, archive=archive
         )
         return Resolution(found.archive) if is_whole else found
+
+    def _archive_of_groups(self) -> Archive:
+        """Finest archive that reaches back with few bins: they are read of every site."""
+        for archive in ARCHIVES:
+            is_few = bins_in(self.since, self.until, archive.step_s) <= MOST_BINS
+            if is_few and self.since >= archive.oldest_start(self.now):
+                return archive
+        return ARCHIVES[-1]
 
     @property
     def length(self) -> timedelta:
@@ -224,4 +271,6 @@ def window_of(form: WindowForm) -> Window:
         function=data["function"] or "avg",
         archive=data["resolution"] or "auto",
         points=data["points"] or MOST_POINTS,
+        group_by=GroupBy(data["group_by"]) if data["group_by"] else None,
+        top=data["top"] or USUAL_TOP,
     )

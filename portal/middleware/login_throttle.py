@@ -96,7 +96,7 @@ def client_address(request: HttpRequest) -> str:
     return str(request.META.get("REMOTE_ADDR", ""))
 
 
-def plain_address(request: HttpRequest) -> str | None:
+def ip_address_of(request: HttpRequest) -> str | None:
     """Address of the client, if it is one: a proxy may tell anything."""
     try:
         return str(ip_address(client_address(request)))

@@ -50,7 +50,7 @@
     const styles = template(box).data.scatter;
     return box.pilotageData.figure.data
       .map((trace, at) => ({ ...trace, colour: styles[at].line?.color }))
-      .filter((trace) => trace.name);
+      .filter((trace) => trace.name && trace.showlegend !== false);
   }
 
   function legendItem(box, trace) {

@@ -133,6 +133,8 @@ BODIES: dict[str, Callable[[], dict[str, Any]]] = {
     "api:dag-rematch": lambda: {"reason": "look"},
     "api:job-kill": lambda: {"reason": "look"},
     "api:job-stop-after": lambda: {"reason": "look"},
+    "api:queue-connection-tests": lambda: {"reason": "look"},
+    "web:connect-queue": lambda: {"reason": "look"},
     "api:queue-test-pilots": lambda: {"reason": "look"},
     "web:test-queue": lambda: {"reason": "look"},
     "api:pilot-drain": lambda: {"reason": "look"},

@@ -142,6 +142,7 @@ GET = {
     "api:job-stop-after": POSTED_TO,
     "api:downtimes-import": POSTED_TO,
     "api:queue-test-pilots": POSTED_TO,
+    "api:queue-connection-tests": POSTED_TO,
     "api:pilot-drain": POSTED_TO,
     "api:pilot-remove": POSTED_TO,
     "api:failure-*": POSTED_TO,
@@ -254,6 +255,7 @@ POST = {
     "api:job-peek": "Lffcccc",
     "api:job-stop-after": "Lfffccc",
     "api:queue-test-pilots": SHIFT,
+    "api:queue-connection-tests": SHIFT,
     "api:pilot-drain": SHIFT,
     "api:pilot-remove": SHIFT,
     "api:failure-mute": SHIFT,
@@ -323,6 +325,7 @@ POST = {
     "web:forget-replica": STEER,
     "web:steer-job": "Lffcccc",  # the job has ended
     "web:test-queue": SHIFT,
+    "web:connect-queue": SHIFT,
     "web:drain-pilot": SHIFT,
     "web:remove-pilot": SHIFT,
     "web:steer-site": SHIFT,

@@ -98,6 +98,8 @@ EXEMPT = {
     "api:downtimes-import": "is posted to",
     "api:queue-test-pilots": "is posted to",
     "web:test-queue": "is posted to",
+    "api:queue-connection-tests": "is posted to",
+    "web:connect-queue": "is posted to",
     "api:pilot-drain": "is posted to",
     "api:pilot-remove": "is posted to",
     "api:suspected-node-clear": "is posted to",

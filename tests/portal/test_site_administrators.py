@@ -75,6 +75,8 @@ POST = {
     "api:ads": "fo",
     "api:queue-test-pilots": "fo",
     "web:test-queue": "fo",
+    "api:queue-connection-tests": "fo",
+    "web:connect-queue": "fo",
     "api:pilot-drain": "fo",
     "api:pilot-remove": "fo",
     "web:drain-pilot": "fo",

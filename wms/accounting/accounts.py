@@ -11,7 +11,7 @@ from datetime import date, timedelta
 from enum import StrEnum
 from typing import Any
 
-from django.db.models import CharField, F, Q, QuerySet, Sum
+from django.db.models import Case, CharField, F, Min, Q, QuerySet, Sum, Value, When
 from django.db.models.functions import Cast, TruncMonth
 
 from wms.accounting.core_seconds import BY_LABEL, DAILY, CoreSeconds
@@ -120,6 +120,69 @@ def use_lines(user: User, by: UseBy, period: Period, of: UseOf = UseOf()) -> lis
     if by in _OF_TIME:
         return sorted(lines, key=lambda line: line.name, reverse=True)
     return sorted(lines, key=lambda line: (-line.spent.wasted_s, line.name))
+
+
+@dataclass(frozen=True, slots=True)
+class UseOfDays:
+    """Core-seconds of one name by day; or those of all others, which are `members` and nameless."""
+
+    name: str
+    core_s: Mapping[date, float]
+    members: int = 1
+
+
+def spent_by_day(user: User, period: Period, of: UseOf = UseOf()) -> list[UseOfDays]:
+    """Core-seconds of each day by what became of them, as far as the user may see. One query."""
+    names = list(DAILY.seconds)
+    sums = {f"sum_{name}": Sum(name) for name in names if name in _SPENT}
+    rows = _rows(user, of, is_of_jobs=of.is_of_jobs, has_label=False)
+    days = list(_between(rows, period).values("day").annotate(**sums).values("day", *sums))
+    return [
+        UseOfDays(each.removeprefix("sum_"), {row["day"]: row[each] for row in days})
+        for each in sums
+    ]
+
+
+def used_by_day(
+    user: User, by: UseBy, period: Period, *, top: int, of: UseOf = UseOf()
+) -> list[UseOfDays]:
+    """Core-seconds of attempts by day: of the `top` names with most, largest first, and the rest.
+
+    Three queries at most, whose answers do not grow with the number of names. What the user may not
+    see is left out. By label an attempt counts once for each of its labels.
+    """
+    spent = F("useful_s") + F("failed_s") + F("lost_s")
+    rows = _between(
+        _rows(user, of, is_of_jobs=by in _OF_JOBS or of.is_of_jobs, has_label=by is UseBy.LABEL),
+        period,
+    ).annotate(key=_KEY[by])
+    ranked = rows.values("key").annotate(core_s=Sum(spent)).filter(core_s__gt=0)
+    largest = [row["key"] for row in ranked.order_by("-core_s", "key")[:top]]
+    if not largest:
+        return []
+    is_shown = When(key__in=largest, then=F("key"))
+    days = rows.annotate(is_rest=Case(When(key__in=largest, then=Value(0)), default=Value(1)))
+    days = days.annotate(shown=Case(is_shown, default=Value("")))
+    found: dict[tuple[int, str], dict[date, float]] = {(0, name): {} for name in largest}
+    summed = days.values("day", "is_rest", "shown").annotate(core_s=Sum(spent))
+    for row in summed.order_by("day"):
+        found.setdefault((row["is_rest"], row["shown"]), {})[row["day"]] = row["core_s"]
+    rest = found.pop((1, ""), None)
+    lines = [UseOfDays(name, core_s) for (_, name), core_s in found.items()]
+    if rest is None or not any(rest.values()):
+        return lines
+    return [*lines, UseOfDays("", rest, ranked.count() - len(largest))]
+
+
+def first_day(period: Period) -> date | None:
+    """First day of these of which there are accounts. One query."""
+    days = DailyUse.objects.filter(day__range=(period.since, period.until))
+    found: date | None = days.aggregate(first=Min("day"))["first"]
+    return found
+
+
+def _between(rows: QuerySet[Any], period: Period) -> QuerySet[Any]:
+    return rows.filter(day__range=(period.since, period.until)).order_by()
 
 
 def _rows(user: User, of: UseOf, *, is_of_jobs: bool, has_label: bool) -> QuerySet[Any]:

@@ -1,4 +1,4 @@
-"""Kind queue, and its action: send one test pilot, whatever the demand."""
+"""Kind queue, and its actions: send one test pilot, whatever the demand; test the connection."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from wms.actions.actions import Action, InApi, OnPage
 from wms.actions.arguments import Argument, ArgumentType
 from wms.actions.kinds import Kind, actions, one_alone
 from wms.pilots.policy import may_steer
+from wms.pilots.testing.connections import ask_connection_test
 from wms.pilots.testing.services import send_test_pilot
 from wms.sites.models import Queue
 from wms.sites.selectors import visible_sites
@@ -47,6 +48,27 @@ QUEUES = Kind(
                     in_api="It takes jobs after its checks, as any pilot of the queue.",
                 ),
             ),
+        ),
+        Action(
+            "connect",
+            "Test connection",
+            (),
+            one_alone(ask_connection_test),
+            page=OnPage(
+                "A worker asks the batch system for its places, with the settings and the login "
+                "that pilots are sent with. Nothing is sent or changed there. The result is told "
+                "on this page, within a minute.",
+                "is being tested",
+            ),
+            api=InApi(
+                "Test the connection to a queue's batch system",
+                "A worker asks it within a minute; `connection_test` of the queue's pressure tells "
+                "what came of it. A second request meanwhile is refused.",
+                body="Why it is tested.",
+                path="connection-tests",
+                is_later=True,
+            ),
+            needs_reason=False,
         ),
     ),
 )

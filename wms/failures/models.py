@@ -113,6 +113,11 @@ class Failure(models.Model):
                 condition=models.Q(dag_id__isnull=False),
                 name="failure_by_dag",
             ),
+            models.Index(
+                fields=["dag_id", "at"],
+                condition=models.Q(dag_id__isnull=False),
+                name="failure_by_dag_and_time",
+            ),
             models.Index(fields=["rules_version", "id"], name="failure_by_rules"),
         ]
 

@@ -13,11 +13,12 @@ from enum import StrEnum
 from functools import partial
 from typing import Any
 
-from django.db.models import Case, Count, F, Q, QuerySet, Sum, When
+from django.db.models import Case, Count, F, OuterRef, Q, QuerySet, Subquery, Sum, When
 
 from wms.accounting.walls import seen_by
 from wms.core.errors import NotFound
 from wms.core.models import User
+from wms.dags.models import Dag
 from wms.failures.counting import AT_SITES, Span, start_of
 from wms.failures.failure_reports import FailureReport, read_events
 from wms.failures.models import (
@@ -200,6 +201,19 @@ def _counted_as_seen(
     hits = [CountedGroup(group, counts[group.pk]) for group in found]
     hits.sort(key=lambda hit: (hit.count, hit.group.last_seen, hit.group.pk), reverse=True)
     return hits[:limit]
+
+
+def first_failures(dag_ids: Collection[int]) -> dict[int, datetime]:
+    """Time of the first failure in each DAG, retried ones too; without those that had none.
+
+    One query, which reads one failure of each from `failure_by_dag_and_time`.
+    """
+    if not dag_ids:
+        return {}
+    of_dag = Failure.objects.filter(dag_id=OuterRef("pk")).order_by("at").values("at")[:1]
+    dags = Dag.objects.filter(pk__in=dag_ids).annotate(first_failure=Subquery(of_dag))
+    rows = dags.filter(first_failure__isnull=False).values_list("pk", "first_failure")
+    return dict(rows)
 
 
 def causes_in_dag(dag_id: int, *, limit: int) -> list[CountedGroup]:

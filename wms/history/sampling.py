@@ -1,8 +1,8 @@
 """Sampler, a control loop: numbers of DAGs, jobs and pilots by state, stored in the history.
 
-Also standings of sites, pilots requested, granted and live at each, those of frontends, the last
-negotiation, and durations of control loops. Each cycle has the minutes counted, too, that may have
-changed since the last one (`wms.history.counting`).
+Also standings of sites, jobs running and pilots requested, granted and live at each, those of
+frontends, the last negotiation, and durations of control loops. Each cycle has the minutes counted,
+too, that may have changed since the last one (`wms.history.counting`).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from wms.dags.states import DagState
 from wms.history.counting import count_up_to_now
 from wms.history.frontends import levels_of_frontends
 from wms.history.operations import store_samples
-from wms.jobs.models import Job
+from wms.jobs.models import Attempt, Job
 from wms.jobs.states import JobState
 from wms.pilots.models import Pilot
 from wms.pilots.pressure_models import PressureRequest
@@ -107,8 +107,11 @@ def _of_sites(now: datetime) -> dict[str, float]:
     standing = standings(now).values()
     kinds = [each.kind or "enabled" for each in standing]
     values = {f"sites.{kind}": float(kinds.count(kind)) for kind in SITE_STATES}
-    for quantity in ("running", "queued"):
-        values |= {f"pilots.{quantity}@{each.name}": 0.0 for each in standing}
+    for quantity in ("pilots.running", "pilots.queued", "jobs.running"):
+        values |= {f"{quantity}@{each.name}": 0.0 for each in standing}
+    # Attempts that are open have an index of their own; jobs would be looked through as a whole.
+    open_ones = Attempt.objects.filter(outcome="").order_by().values_list("site_name")
+    values |= {f"jobs.running@{name}": float(n) for name, n in open_ones.annotate(Count("pk"))}
     for name, state, number in _live_pilots():
         series = f"pilots.{_QUANTITIES[state]}@{name}"
         values[series] = values.get(series, 0.0) + number

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from django.db import connection
 
 from matching.round_robin_archives import ARCHIVES, Resolution, archive_named
-from wms.history.sql import READ_BINS, READ_POINTS
+from wms.history.sql import READ_BINS, READ_POINTS, READ_RANKED
 
 
 class Point(NamedTuple):
@@ -73,6 +73,50 @@ def read_spread(
     for start_s, point in found.items():
         together[start_s // resolution.step_s * resolution.step_s].append(point)
     return {start_s: _joined(start_s, parts) for start_s, parts in together.items()}
+
+
+class RankedSeries(NamedTuple):
+    """Values of one of the largest series, by where their points begin; or the sum of all others.
+
+    A rest has no name, and stands for `members` series.
+    """
+
+    name: str
+    values: dict[int, float]
+    members: int = 1
+
+
+def read_ranked(
+    quantity: str,
+    resolution: Resolution,
+    *,
+    since: datetime,
+    until: datetime,
+    now: datetime,
+    top: int,
+    is_level: bool,
+) -> list[RankedSeries]:
+    """The `top` sites with most of a quantity, largest first, then the rest. One query.
+
+    Values are means of levels, sums of counts. Sites that had none of it are left out.
+    """
+    parameters: dict[str, Any] = {
+        "pattern": f"{quantity}@%", "archive": ARCHIVES.index(resolution.archive),
+        "since": _first(resolution, since, until, now), "until": until,
+        "step": resolution.step_s, "top": top, "is_level": is_level,
+    }  # fmt: skip
+    found: dict[int, RankedSeries] = {}
+    with connection.cursor() as cursor:
+        cursor.execute(READ_RANKED, parameters)
+        for place, name, start_s, value, last in cursor.fetchall():
+            is_rest = place > top
+            old = found.get(place)
+            known = old.values if old else {}
+            known[start_s] = value
+            members = max(old.members if old else 1, last - top) if is_rest else 1
+            shown = "" if is_rest else name.removeprefix(f"{quantity}@")
+            found[place] = RankedSeries(shown, known, members)
+    return list(found.values())
 
 
 def _first(resolution: Resolution, since: datetime, until: datetime, now: datetime) -> datetime:

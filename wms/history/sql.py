@@ -120,6 +120,29 @@ FROM (
 ORDER BY number
 """
 
+# The largest series of a quantity, and all others together: so that an answer has a bounded number
+# of lines however many sites there are. By hand because the ORM cannot rank what it sums in the
+# same statement. The bins are found by `bin_unique`, those of some 800 points a series.
+READ_RANKED = """
+WITH points AS (
+    SELECT series.name, floor(extract(epoch FROM bin.start) / %(step)s)::bigint AS number,
+        CASE WHEN %(is_level)s THEN sum(total) / sum(count) ELSE sum(total) END AS value
+    FROM history_series AS series
+    JOIN history_bin AS bin ON bin.series_id = series.id
+    WHERE series.name LIKE %(pattern)s AND bin.archive = %(archive)s
+        AND bin.start >= %(since)s AND bin.start < %(until)s
+    GROUP BY 1, 2
+), ranked AS (
+    SELECT name, row_number() OVER (ORDER BY sum(value) DESC, name) AS place
+    FROM points
+    GROUP BY name HAVING sum(value) > 0
+)
+SELECT least(place, %(top)s + 1), min(name), number * %(step)s, sum(value), max(place)
+FROM points JOIN ranked USING (name)
+GROUP BY 1, 3
+ORDER BY 1, 3
+"""
+
 # Events are written in the transaction of the change, with the time of its statement. By hand,
 # because the ORM cannot join the one attempt that an event is about. The events are found by
 # `jobevent_by_time`, `job_by_time` and `attempt_by_start`, the attempts by `attempt_number_unique`.

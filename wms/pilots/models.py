@@ -15,6 +15,7 @@ from django.db.models.functions import Now
 from wms.accounting.models import AccountingGroup, Frontend
 from wms.core.models import EventRecord
 from wms.pilots import (  # noqa: F401 - Django looks for models here only.
+    connection_models,
     credential_models,
     factory_models,
     pressure_models,

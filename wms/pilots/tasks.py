@@ -19,6 +19,7 @@ from wms.pilots.pressure import director, submitter
 from wms.pilots.program import checks
 from wms.pilots.program.published import sweep_seen
 from wms.pilots.protocol import logs
+from wms.pilots.testing import connections
 
 DIRECTOR = loops.register(
     loops.Loop(
@@ -97,6 +98,16 @@ def serve_queue(queue_id: int) -> None:
 def poll_queue(queue_id: int) -> None:
     """Ask one queue's batch system for its pilots; a missed run delays it until the next cycle."""
     batch_poller.poll(queue_id, timezone.now())
+
+
+@shared_task(
+    name=connections.CONNECT_TASK,
+    soft_time_limit=connections.LIMIT_S,
+    time_limit=connections.LIMIT_S + 20,
+)
+def test_connection(queue_id: int) -> None:
+    """Ask one queue's batch system whether it answers; a lost run is asked for by hand again."""
+    connections.run_connection_test(queue_id)
 
 
 @shared_task(name=FACTORY.task, soft_time_limit=55, time_limit=60)

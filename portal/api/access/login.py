@@ -17,7 +17,7 @@ from rest_framework.views import APIView
 from portal.api.base import refusals
 from portal.api.shapes import StrictSerializer
 from portal.config.identity_providers import OidcProvider
-from portal.middleware.login_throttle import plain_address
+from portal.middleware.login_throttle import ip_address_of
 from wms.accounting.entering import enter
 from wms.core.errors import InvalidInput
 from wms.core.login_tokens import LIFETIME, issue_login_token, renew_login_token
@@ -142,7 +142,7 @@ def _logged_in(
     if access_token:
         claims = with_userinfo(found, issuer_of(found.issuer, now=now), claims, access_token)
     person = entrant_of(found, claims)
-    identity = enter(person, now=now, address=plain_address(request._request))
+    identity = enter(person, now=now, address=ip_address_of(request._request))
     if renews:
         return renew_login_token(identity, renews, now=now)
     return issue_login_token(identity, now=now, **given)

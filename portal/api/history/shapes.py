@@ -34,7 +34,7 @@ class HistorySerializer(serializers.Serializer[Any]):
 
 
 class PaneSerializer(serializers.Serializer[Any]):
-    """One pane: what it draws, in which unit; `kind` is level, count or spread."""
+    """One pane: what it draws, in which unit; `kind` is level, count, ratio or spread."""
 
     name = serializers.CharField()
     title = serializers.CharField()
@@ -42,24 +42,30 @@ class PaneSerializer(serializers.Serializer[Any]):
     kind = serializers.CharField()
     has_sites = serializers.BooleanField(help_text="Whether it can be asked for one site.")
     has_frontends = serializers.BooleanField(help_text="Whether it can be asked for one frontend.")
+    groupings = serializers.ListField(
+        child=serializers.CharField(), help_text="What it can be grouped by."
+    )
     series = serializers.ListField(child=serializers.CharField())
 
 
 class PaneLineSerializer(serializers.Serializer[Any]):
     """A line of a pane, with a value for each bin, null for a gap.
 
-    Of a level `avg`, `min`, `max` and `last`, of a count `sum`, of a spread `value`.
+    Of a level `avg`, `min`, `max` and `last`, of a count `sum`, of a spread `value`, of a
+    ratio `share` in per cent. Of a level in groups `avg` alone.
     """
 
     name = serializers.CharField()
     label = serializers.CharField()
-    series = serializers.CharField()
+    is_rest = serializers.BooleanField(help_text="Of a grouping, all others together.")
+    series = serializers.CharField(help_text="Empty for what is of no series.")
     avg = serializers.ListField(child=serializers.FloatField(allow_null=True), required=False)
     min = serializers.ListField(child=serializers.FloatField(allow_null=True), required=False)
     max = serializers.ListField(child=serializers.FloatField(allow_null=True), required=False)
     last = serializers.ListField(child=serializers.FloatField(allow_null=True), required=False)
     sum = serializers.ListField(child=serializers.FloatField(allow_null=True), required=False)
     value = serializers.ListField(child=serializers.FloatField(allow_null=True), required=False)
+    share = serializers.ListField(child=serializers.FloatField(allow_null=True), required=False)
 
 
 class PaneDataSerializer(serializers.Serializer[Any]):
@@ -71,6 +77,7 @@ class PaneDataSerializer(serializers.Serializer[Any]):
     kind = serializers.CharField()
     site = serializers.CharField(help_text="Empty for all.")
     frontend = serializers.CharField(help_text="Empty for all.")
+    group_by = serializers.CharField(help_text="Empty where it is not grouped.")
     to = serializers.DateTimeField()
     archive = serializers.CharField()
     bin_s = serializers.IntegerField()

@@ -22,10 +22,11 @@ from portal.api.base import AcceptsAnything, caller, refusals
 from portal.api.chosen_fields import FIELDS
 from portal.api.history.shapes import HistorySerializer, PaneDataSerializer, PaneSerializer
 from portal.history.figures import figure_of
+from portal.history.groupings import MOST_TOP, USUAL_TOP, GroupBy
 from portal.history.marks import marks_of
 from portal.history.palettes import Scheme
 from portal.history.pane_data import Drawn, as_json, read_pane, read_to_draw, write_csv
-from portal.history.panes import find_pane, panes
+from portal.history.panes import Pane, find_pane, panes
 from portal.history.reports import report_of
 from portal.history.windows import (
     FUNCTIONS,
@@ -33,6 +34,7 @@ from portal.history.windows import (
     USUAL_POINTS,
     USUAL_RANGE,
     FigureForm,
+    Window,
     WindowForm,
     window_of,
 )
@@ -56,6 +58,14 @@ _WINDOW = [
     OpenApiParameter("site", OpenApiTypes.STR, description="Of one site, where the pane has such."),
     OpenApiParameter(
         "frontend", OpenApiTypes.STR, description="Of one frontend, where the pane has such."
+    ),
+    OpenApiParameter(
+        "group_by", OpenApiTypes.STR, enum=[each.value for each in GroupBy],
+        description="A line for each of the largest and one for the rest, where the pane has it.",
+    ),
+    OpenApiParameter(
+        "top", OpenApiTypes.INT, default=USUAL_TOP,
+        description=f"How many of a grouping have a line of their own, up to {MOST_TOP}.",
     ),
     OpenApiParameter(
         "resolution", OpenApiTypes.STR, enum=["auto", *_ARCHIVES], default="auto",
@@ -127,6 +137,7 @@ class PaneList(APIView):
                 "kind": pane.kind,
                 "has_sites": pane.has_sites,
                 "has_frontends": pane.has_frontends,
+                "groupings": [each.value for each in pane.groupings],
                 "series": pane.series_of(),
             }
             for pane in panes().values()
@@ -153,7 +164,8 @@ class PaneData(APIView):
         pane = find_pane(panel)
         _refuse_unknown(request, [each.name for each in _WINDOW])
         window = window_of(_window_form(request))
-        drawn = read_pane(pane, window, is_whole=True)
+        _refuse_grouping(pane, window)
+        drawn = read_pane(pane, window, caller(request), is_whole=True)
         answer: Any
         if form == "csv":
             answer = HttpResponse(content_type="text/csv; charset=utf-8")
@@ -217,13 +229,23 @@ def _drawing(request: Request, panel: str) -> tuple[Drawn, Annotations, _FigureS
     pane = find_pane(panel)
     _refuse_unknown(request, [each.name for each in (*_WINDOW, *_LOOK)])
     form = FigureForm(request.query_params, now=timezone.now(), user=caller(request))
-    drawn = read_to_draw(pane, window_of(form))
+    window = window_of(form)
+    _refuse_grouping(pane, window)
+    drawn = read_to_draw(pane, window, caller(request))
     style = _FigureStyle(scheme=form.cleaned_data["template"], zone=form.cleaned_data["zone"])
     return drawn, marks_of(drawn, request.user), style
 
 
 def _window_form(request: Request) -> WindowForm:
     return WindowForm(request.query_params, now=timezone.now(), user=caller(request))
+
+
+def _refuse_grouping(pane: Pane, window: Window) -> None:
+    if window.group_by is None or pane.grouping(window.group_by):
+        return
+    known = ", ".join(pane.groupings) or "nothing"
+    text = f"the pane {pane.name} is not told by {window.group_by}, but by {known}"
+    raise InvalidInput([Finding(text, field="group_by")])
 
 
 def _named(answer: HttpResponse, drawn: Drawn, form: str) -> HttpResponse:

@@ -17,6 +17,7 @@ from rest_framework.response import Response
 from portal.api.actions import ActionView
 from portal.api.base import ListView, caller, refusals
 from portal.api.pilots.shapes import PilotDetailSerializer
+from wms.pilots.connection_models import ConnectionTest
 from wms.pilots.models import Pilot
 from wms.pilots.pressure.selectors import (
     OwnerLine,
@@ -93,6 +94,16 @@ class OwnerLineSerializer(serializers.Serializer[OwnerLine]):
     running = serializers.IntegerField()
 
 
+class ConnectionTestSerializer(serializers.ModelSerializer[ConnectionTest]):
+    """A test of the connection to a batch system; without an outcome it is under way."""
+
+    class Meta:
+        model = ConnectionTest
+        fields = [
+            "asked_at", "asked_by", "ended_at", "outcome", "detail", "took_s", "total", "free",
+        ]  # fmt: skip
+
+
 class PressureSerializer(serializers.Serializer[Pressure]):
     """The pressure on a queue now."""
 
@@ -103,6 +114,9 @@ class PressureSerializer(serializers.Serializer[Pressure]):
     )
     requests = RequestOfFrontendSerializer(many=True, help_text="That of each frontend.")
     troubles = ContactSerializer(many=True)
+    connection_test = ConnectionTestSerializer(
+        source="connection", allow_null=True, help_text="The last one; null if there was none."
+    )
     owners = serializers.SerializerMethodField(
         help_text="Where each pilot is private to somebody else: for whom they are."
     )
@@ -147,7 +161,7 @@ class QueuePressure(GenericAPIView[Any]):
 
 
 class QueueAction(ActionView):
-    """One change at a queue: a new test pilot."""
+    """One deed at a queue: a new test pilot, or a test of the connection."""
 
     shape = PilotDetailSerializer
     status = status.HTTP_201_CREATED

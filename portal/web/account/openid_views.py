@@ -22,7 +22,7 @@ from django.views.decorators.http import require_GET
 
 from portal.config.identity_providers import OidcProvider
 from portal.middleware.error_pages import StatusExplanation, error_page
-from portal.middleware.login_throttle import plain_address
+from portal.middleware.login_throttle import ip_address_of
 from wms.accounting.entering import enter
 from wms.core.errors import IssuerAway, PilotageError
 
@@ -111,7 +111,7 @@ def come_back(request: HttpRequest, provider: OidcProvider) -> HttpResponse:
 
     def finish(claims: Mapping[str, Any], next_path: str) -> HttpResponse:
         person = entrant_of(provider, claims)
-        identity = enter(person, now=now, address=plain_address(request))
+        identity = enter(person, now=now, address=ip_address_of(request))
         login(request, identity.user, backend=_BACKEND)
         request.session[_CAME_BY] = provider.id
         log.info("openid_login", provider=provider.id, user=identity.user.username)

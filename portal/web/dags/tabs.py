@@ -27,7 +27,7 @@ from wms.dags.reading.selectors import (
     files_of,
 )
 from wms.dags.states import NodeState
-from wms.failures.selectors import causes_in_dag
+from wms.failures.selectors import causes_in_dag, first_failures
 
 _EVENTS_SHOWN = 100
 _LATEST_EVENTS = 10
@@ -53,6 +53,7 @@ def overview_tab(request: HttpRequest, read: DagReading) -> Mapping[str, Any]:
         "map": None if levels else level_map(drawing_of(dag), read.states.codes),
         "states_drawn": [state for state in BADGES if state in present],
         "causes": causes_in_dag(dag.pk, limit=_CAUSES_SHOWN),
+        "first_failure": first_failures([dag.pk]).get(dag.pk),
         "forecast": forecast_of_dag(dag, now=now),
         "outlook": rematch_forecast(dag, read.policy, now=now),
         "pictures": _pictures(newest[:_FILES_SHOWN]),

@@ -33,7 +33,14 @@ from wms.dags.models import Dag
 from wms.dags.reading.gate_selectors import WaitingGate, gates_to_decide
 from wms.dags.reading.selectors import attention_and_running, listed_dags
 from wms.dags.states import DagState
-from wms.failures.selectors import CountedGroup, Window, counted_groups, own_groups, visible_groups
+from wms.failures.selectors import (
+    CountedGroup,
+    Window,
+    counted_groups,
+    first_failures,
+    own_groups,
+    visible_groups,
+)
 from wms.failures.states import WANTED
 from wms.jobs.clusters.selectors import listed_clusters
 from wms.jobs.clusters.states import ClusterState
@@ -151,6 +158,7 @@ def board_of(user: User, *, now: datetime, scope: Scope, window: Window) -> Boar
     sites, loops = strip_lines(user, now=now), loop_statuses(now=now)
     attention_items = attention_items_of(
         dags=needy,
+        failed_at=first_failures([dag.pk for dag in needy if dag.failed_count]),
         loops=[] if is_mine else loops,
         sites=[] if is_mine else sites,
         rows=attention_rows(user, jobs, is_whole=not is_mine, now=now),

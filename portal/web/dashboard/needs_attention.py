@@ -6,10 +6,10 @@ trouble. Downtimes are planned: they stand with the sites.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from itertools import zip_longest
+from itertools import groupby, zip_longest
 from typing import Any
 
 from django.db.models import (
@@ -46,6 +46,7 @@ from wms.pilots.program.checks import failed_checks_since
 #: Lines of one kind; the list behind them has them all.
 MOST_OF_A_KIND = 6
 _CHECKS_SINCE = timedelta(hours=1)
+_FAILING = frozenset({DagState.RUNNING.value, DagState.FAILED.value})
 _UNWANTED = frozenset({"late", "expired", "throttled"})
 _WHY = 400
 
@@ -67,11 +68,13 @@ class AttentionItem:
     since: datetime | None = None
     beside: str = ""
     until: datetime | None = None
+    failed_at: datetime | None = None
 
 
 def attention_items_of(
     *,
     dags: Iterable[Dag],
+    failed_at: Mapping[int, datetime],
     loops: Sequence[LoopStatus],
     sites: Sequence[SiteLine],
     rows: Sequence[tuple[Any, ...]],
@@ -81,14 +84,15 @@ def attention_items_of(
     """All attention items, the most severe first.
 
     `rows` are those of `attention_rows`, `held_jobs` is their number as text, and `owner` the user
-    whose items alone are shown, or empty.
+    whose items alone are shown, or empty. DAGs come in their order; of those with equally many
+    failed nodes, the one whose first failure is longest ago, `failed_at`, comes first.
     """
     of_rows: dict[str, list[AttentionItem]] = {}
     for row in rows:
         of_rows.setdefault(row[0], []).append(_of_row(row, held_jobs, owner))
     return [
         *_of_loops(loops),
-        *_of_dags(dags, owner),
+        *_of_dags(dags, failed_at, owner),
         *of_rows.get("held", ()),
         *_of_sites(sites),
         *of_rows.get("demand", ()),
@@ -135,19 +139,35 @@ def _of_loops(loops: Sequence[LoopStatus]) -> list[AttentionItem]:
     ]
 
 
-def _of_dags(dags: Iterable[Dag], owner: str) -> list[AttentionItem]:
+def _of_dags(
+    dags: Iterable[Dag], failed_at: Mapping[int, datetime], owner: str
+) -> list[AttentionItem]:
     """Items of DAGs in their order; those of one state that say the same are one item."""
     alike: dict[tuple[str, str], list[Dag]] = {}
-    for dag in dags:
+    for dag in _by_first_failure(dags, failed_at):
         alike.setdefault((dag.state, _why_dag(dag)), []).append(dag)
     return [
-        _of_dag(same[0]) if len(same) == 1 else _of_alike(same, owner) for same in alike.values()
+        _of_dag(same[0], failed_at) if len(same) == 1 else _of_alike(same, failed_at, owner)
+        for same in alike.values()
     ]
 
 
-def _of_alike(dags: Sequence[Dag], owner: str) -> AttentionItem:
+def _by_first_failure(dags: Iterable[Dag], failed_at: Mapping[int, datetime]) -> list[Dag]:
+    """The DAGs with runs of equal severity and size put in the order of their first failures."""
+    ranked: list[Dag] = []
+    for _, alike in groupby(dags, key=lambda dag: (dag.state in _FAILING, _affected(dag))):
+        ranked += sorted(alike, key=lambda dag: failed_at.get(dag.pk, dag.state_since))
+    return ranked
+
+
+def _affected(dag: Dag) -> tuple[str, int]:
+    return "" if dag.state in _FAILING else dag.state, dag.failed_count + dag.futile_count
+
+
+def _of_alike(dags: Sequence[Dag], failed_at: Mapping[int, datetime], owner: str) -> AttentionItem:
     """One item for DAGs that need the same for the same reason."""
-    first = _of_dag(dags[0])
+    first = _of_dag(dags[0], failed_at)
+    times = [failed_at[dag.pk] for dag in dags if dag.pk in failed_at]
     query = {"attention": "true", "state": dags[0].state, **({"owner": owner} if owner else {})}
     listed = f"{reverse('web:dags')}?{urlencode(query)}"
     owners = sorted({dag.owner.username for dag in dags})
@@ -159,11 +179,12 @@ def _of_alike(dags: Sequence[Dag], owner: str) -> AttentionItem:
         act="Show them",
         act_address=listed,
         since=min(dag.state_since for dag in dags),
+        failed_at=min(times, default=None),
         beside=f"of {owners[0]}" if len(owners) == 1 else f"of {len(owners)} people",
     )
 
 
-def _of_dag(dag: Dag) -> AttentionItem:
+def _of_dag(dag: Dag, failed_at: Mapping[int, datetime]) -> AttentionItem:
     page = reverse("web:dag", args=[dag.pk])
     is_idle, is_failing = dag.state == DagState.IDLE, dag.state == DagState.RUNNING
     state = "unmatched" if is_idle else "failing" if is_failing else dag.state
@@ -181,6 +202,7 @@ def _of_dag(dag: Dag) -> AttentionItem:
         act_address=_act_on(dag, page),
         since=dag.state_since,
         beside=beside,
+        failed_at=failed_at.get(dag.pk),
     )
 
 

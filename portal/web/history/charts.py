@@ -54,9 +54,9 @@ def chart_data(
 ) -> dict[str, Any]:
     """Data for the chart script: the figure, page-specific changes of it, and its templates.
 
-    Two queries.
+    Two queries, with groups a few more.
     """
-    drawn = read_to_draw(pane, window)
+    drawn = read_to_draw(pane, window, user)
     styles = styles_of(drawn)
     return {
         "figure": figure_json(drawn, marks_of(drawn, user).shown, zone=zone, is_fitted=is_fitted),
@@ -66,9 +66,9 @@ def chart_data(
     }
 
 
-def chart_table(pane: Pane, window: Window) -> ChartTable:
-    """Latest bins as a table, latest first. One query."""
-    drawn = read_pane(pane, window)
+def chart_table(pane: Pane, window: Window, user: User) -> ChartTable:
+    """Latest bins as a table, latest first, with what the user may see."""
+    drawn = read_pane(pane, window, user)
     shown = [line for _, line in drawn.shown]
     filled = [
         (
@@ -90,8 +90,12 @@ def _figure_caption(pane: Pane, window: Window) -> tuple[str, bool]:
     """Caption of a table's figures, and whether each has a range."""
     if pane.kind == PaneKind.COUNT:
         return "How many in each bin", False
+    if pane.kind == PaneKind.RATIO:
+        return "Share in each bin", False
     if pane.kind == PaneKind.SPREAD:
         return "Percentiles of all values", False
+    if pane.grouping(window.group_by):
+        return "Average of each bin", False
     if window.function == "avg":
         return "Average, with minimum to maximum", True
     return FUNCTIONS[window.function].capitalize(), False
@@ -103,5 +107,5 @@ def _cell(line: DrawnLine, at: int, function: str) -> TableCell | None:
     value = columns.get(function, next(iter(columns.values())))[at]
     if value is None:
         return None
-    is_mean = function == "avg" and function in columns
+    is_mean = function == "avg" and "min" in columns
     return TableCell(value, columns["min"][at], columns["max"][at]) if is_mean else TableCell(value)

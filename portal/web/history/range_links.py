@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from urllib.parse import urlencode
 
+from portal.history.groupings import USUAL_TOP
 from portal.history.pane_data import stamp
 from portal.history.panes import Pane, panes, usual_panes
 from portal.history.parts import WHOLE
@@ -41,8 +42,12 @@ class Timeline:
     def panes(self) -> list[Pane]:
         """Panes to be drawn, in the order of the page."""
         if not self.chosen:
-            return usual_panes(self.window.part if self.window else WHOLE)
-        return [pane for pane in panes().values() if pane.name in self.chosen]
+            if self.window is None:
+                return usual_panes(WHOLE)
+            by = self.window.group_by
+            return [pane.titled(by) for pane in usual_panes(self.window.part, by)]
+        by = self.window.group_by if self.window else None
+        return [pane.titled(by) for pane in panes().values() if pane.name in self.chosen]
 
     @property
     def drawn(self) -> set[str]:
@@ -116,8 +121,10 @@ class Timeline:
                 ("frontend", window.part.frontend, ""),
                 ("function", window.function, "avg"),
                 ("resolution", window.archive, "auto"),
+                ("group_by", window.group_by or "", ""),
+                ("top", str(window.top) if window.group_by else "", str(USUAL_TOP)),
             )
-            if value != usual
+            if value not in ("", usual)
         ]
         if with_panes:
             pairs += [("pane", name) for name in self.chosen]

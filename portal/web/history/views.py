@@ -13,6 +13,7 @@ from django.views.decorators.gzip import gzip_page
 from django.views.decorators.http import require_safe
 
 from matching.round_robin_archives import ARCHIVES
+from portal.history.groupings import MOST_TOP, USUAL_TOP, GroupBy
 from portal.history.panes import find_pane, panes
 from portal.history.parts import WHOLE
 from portal.history.windows import FUNCTIONS, WindowForm, window_of
@@ -42,6 +43,9 @@ def history(request: HttpRequest) -> HttpResponse:
         "sites": sites,
         "frontends": [(key, called(key)) for key in frontends_to_choose(request.user)],
         "functions": FUNCTIONS.items(),
+        "groupings": list(GroupBy),
+        "usual_top": USUAL_TOP,
+        "most_top": MOST_TOP,
         "resolutions": ["auto", *(ring.name for ring in ARCHIVES)],
         "all_panes": panes().values(),
         "timeline": Timeline(None, request.GET.getlist("pane")),
@@ -85,10 +89,10 @@ def history_table(request: HttpRequest, panel: str) -> HttpResponse:
     pane = find_pane(panel)
     window = window_of(WindowForm(request.GET, now=timezone.now(), user=request.user))
     context = {
-        "pane": pane,
+        "pane": pane.titled(window.group_by),
         "window": window,
         "part": window.part if pane.is_of(window.part) else WHOLE,
-        "table": chart_table(pane, window),
+        "table": chart_table(pane, window, request.user),
         "query": Timeline(window, []).query,
     }
     name = "components/chart_table.html" if request.htmx else "web/history_table.html"

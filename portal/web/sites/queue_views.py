@@ -20,6 +20,7 @@ from wms.actions.actions import Action
 from wms.actions.queues import QUEUES
 from wms.core.actors import Actor
 from wms.core.errors import NotFound, NotPermitted, PilotageError
+from wms.pilots.models import Pilot
 from wms.pilots.pressure.selectors import find_pressure, owner_lines, records_of
 from wms.pilots.selectors import listed_pilots, live_pilots_by_queue
 from wms.pilots.states import ALIVE
@@ -60,6 +61,7 @@ def _show_queue(
         "records": records_of(request.user, row)[:_RECORDS],
         "pilots": pilots.qs[:_LINES],
         "tests": queue_tests(request.user, row, most=_TESTS),
+        "connection": pressure.connection,
         "closed": why_closed(row, now),
         "now": now,
         "may_configure": may_configure(request.user, row.site),
@@ -77,8 +79,9 @@ def _show_queue(
 @require_http_methods(["GET", "HEAD", "POST"])
 @page
 def steer_queue(request: HttpRequest, name: str, queue: str, *, action: Action) -> HttpResponse:
-    """Send a test pilot and lead to its report; a refusal is shown at the form.
+    """Send a test pilot and lead to its report, or test the connection.
 
+    A refusal is shown at the form.
     Whoever had to log in again comes here by GET, and is led to the queue.
     """
     found = find_queue(request.user, name, queue)
@@ -86,10 +89,13 @@ def steer_queue(request: HttpRequest, name: str, queue: str, *, action: Action) 
         return redirect("web:queue", name=name, queue=queue)
     form = ActionForm(action, request.POST)
     try:
-        pilot = action.act(found.pk, form.order(Actor.person(request.user)))
+        done = action.act(found.pk, form.order(Actor.person(request.user)))
     except (NotPermitted, NotFound):
         raise
     except PilotageError as error:
         return _show_queue(request, name, queue, refused=Refused(form, error))
-    messages.success(request, f"Test pilot {pilot.pk} {action.done}.")
-    return redirect("web:pilot", pilot_id=pilot.pk)
+    if not isinstance(done, Pilot):
+        messages.success(request, f"The connection of {found} {action.done}.")
+        return redirect("web:queue", name=name, queue=queue)
+    messages.success(request, f"Test pilot {done.pk} {action.done}.")
+    return redirect("web:pilot", pilot_id=done.pk)

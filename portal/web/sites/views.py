@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from urllib.parse import urlencode
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
@@ -11,9 +12,11 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_safe
 
+from portal.history.parts import Part
 from portal.lists.filters import DagFilter, PilotFilter
 from portal.shared.efficiency import EfficiencyQuery
 from portal.shared.site_lines import matched_at
+from portal.web.history.charts import PANELS
 from portal.web.jobs.needs import offer_of, reserved_for
 from portal.web.records.waste import WasteLine, shown_lines
 from portal.web.shared.action_forms import ActionForm, Offer, Refused, offers_of
@@ -27,6 +30,8 @@ from wms.core.errors import Conflict, NotFound, NotPermitted, PilotageError
 from wms.dags.negotiation.requests import load_at
 from wms.dags.reading.selectors import listed_dags
 from wms.dags.states import DAG_ACTIVE
+from wms.failures.selectors import Window
+from wms.history.success import Success, success_at
 from wms.pilots.monitoring.suspects import as_seen, suspects_at
 from wms.pilots.pressure.selectors import queue_statuses, unanswered_sites
 from wms.pilots.program.checks import FAILURES_TOLD_FOR, failed_checks_at
@@ -46,6 +51,7 @@ from wms.sites.standing import standing_under, with_standing_facts
 
 _EVENTS_SHOWN = 50
 _LINES = 25
+_CHARTS = ("pilots", "jobs", "success")
 
 
 @require_safe
@@ -90,12 +96,22 @@ def show_site(request: HttpRequest, name: str, *, refused: Refused | None = None
         "failed_checks": failed_checks[:_LINES],
         "failed_checks_cut": len(failed_checks) > _LINES,
         "pilots": pilots.qs[:_LINES],
+        "success": _success_at(site, now),
+        "panels": [PANELS[name] for name in _CHARTS],
+        "part": Part(site.name),
+        "chart_query": "?" + urlencode({"range": "1d", "site": site.name}),
         "waste": _waste_at(request, site, now),
         "events": events[:_EVENTS_SHOWN],
         "events_cut": len(events) > _EVENTS_SHOWN,
         "may_configure": may_configure(user, site),
     }
     return render_page(request, "site", context, status=error.status if error else 200)
+
+
+def _success_at(site: Site, now: datetime) -> list[tuple[str, Window, Success]]:
+    """Success of the last day and week, each with the window of failures that it leads to."""
+    found = success_at(site.name, now)
+    return [("last day", Window.DAY, found.day), ("last week", Window.WEEK, found.week)]
 
 
 def _waste_at(request: HttpRequest, site: Site, now: datetime) -> list[WasteLine]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io as streams
 import re
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 
 import pytest
@@ -17,6 +17,7 @@ from portal.history.palettes import PALETTES, Scheme
 from portal.history.panes import find_pane, panes
 from tests import factories
 from tests.e2e import history_data
+from wms.accounting.core_seconds import CoreSeconds, Use, add_uses
 from wms.history.operations import store_samples
 from wms.sites.services import ban_site
 
@@ -101,7 +102,7 @@ def test_the_panes_are_listed_with_their_units(alice: APIClient) -> None:
     assert found["waiting"] == {
         "name": "waiting", "title": find_pane("waiting").title, "unit": "s",
         "kind": "spread", "has_sites": False, "has_frontends": False,
-        "series": ["waiting.seconds"],
+        "groupings": [], "series": ["waiting.seconds"],
     }  # fmt: skip
     assert found["pressure"]["has_sites"]
     assert found["pressure"]["has_frontends"]
@@ -144,6 +145,8 @@ def test_a_figure_opens_in_a_notebook(alice: APIClient, minute: datetime) -> Non
 @pytest.mark.slow
 def test_the_figure_of_every_pane_is_valid(alice: APIClient) -> None:
     history_data.fill(timezone.now(), ["UW"], back=timedelta(days=2))
+    yesterday = timezone.now().astimezone(UTC).date() - timedelta(days=1)
+    add_uses([Use(yesterday, "UW", "alice", CoreSeconds(useful_s=60))])
 
     for pane in panes():
         answer = alice.get(f"/api/v1/history/panes/{pane}.figure.json")

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from types import SimpleNamespace
 
 import pytest
+from django.test import Client
 from django.utils import timezone
 from rest_framework.test import APIClient
 
@@ -128,6 +129,21 @@ def test_a_pilot_tells_what_it_ran_and_what_happened_to_it(
 def test_a_pilot_that_is_not_there_is_not_found(alice: APIClient) -> None:
     for path in ("", "events/", "attempts/"):
         assert alice.get(f"/api/v1/pilots/{uuid.uuid4()}/{path}").status_code == 404
+
+
+def test_the_connection_of_a_queue_is_tested_once_at_a_time_and_told(sam: APIClient) -> None:
+    factories.site("Here")
+    queue = "/api/v1/sites/Here/queues/short/"
+
+    asked = sam.post(f"{queue}connection-tests/", {}, format="json")
+    again = sam.post(f"{queue}connection-tests/", {"reason": "twice"}, format="json")
+    told = sam.get(f"{queue}pressure/").json()["connection_test"]
+    page = Client()
+    page.force_login(User.objects.get(username="sam"))
+
+    assert (asked.status_code, again.status_code) == (202, 409)
+    assert (told["outcome"], told["asked_by"], told["ended_at"]) == ("", "sam", None)
+    assert 'id="connection"' in page.get("/sites/Here/queues/short/").content.decode()
 
 
 def test_a_test_pilot_is_sent_and_a_second_one_refused_with_the_name_of_the_first(

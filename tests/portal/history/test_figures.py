@@ -10,6 +10,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -217,6 +218,42 @@ def test_times_are_those_of_the_zone_and_say_so(zone: str, name: str, noon: str)
     assert figure.layout.title.subtitle.text.endswith(f", {name}")
     assert figure.layout.meta["zone"] == name
     assert Clock(figure.layout.meta["offset_s"]).written(NOON.timestamp())[11:16] == noon
+
+
+@pytest.mark.parametrize(
+    ("day", "told", "subtitle"),
+    [
+        # Summer ends: two o'clock in the night comes twice.
+        (datetime(2026, 10, 25, tzinfo=UTC), ["02:00", "02:00", "03:00"], "UTC+2, then UTC+1"),
+        # Summer begins: there is no two o'clock.
+        (datetime(2026, 3, 29, tzinfo=UTC), ["01:00", "03:00", "04:00"], "UTC+1, then UTC+2"),
+    ],
+)
+def test_each_instant_has_its_own_offset_where_clocks_change(
+    day: datetime, told: list[str], subtitle: str
+) -> None:
+    window = Window(since=day, until=day + 3 * HOUR, now=day + 3 * HOUR, points=150)
+    clock = Clock.of(ZoneInfo("Europe/Berlin"), window)
+
+    axis = made(drawn(window=window, running=MEAN), [], zone=ZoneInfo("Europe/Berlin")).layout
+
+    assert [each[:5] for each in axis.xaxis.ticktext] == told
+    hours = [datetime.fromisoformat(each) for each in axis.xaxis.tickvals]
+    assert {after - before for before, after in pairwise(hours)} == {HOUR}
+    assert axis.title.subtitle.text.endswith(f", {subtitle}")
+    assert clock.told(day.timestamp())[11:].endswith(subtitle[:5])
+    assert clock.told((day + 2 * HOUR).timestamp())[11:].endswith(subtitle[-5:])
+
+
+def test_ticks_of_long_windows_are_midnights_of_their_days() -> None:
+    until = datetime(2026, 11, 1, tzinfo=UTC)
+    for length in (timedelta(days=8), timedelta(days=30), timedelta(days=365)):
+        window = Window(since=until - length, until=until, now=until)
+        ticks = Clock.of(ZoneInfo("Europe/Berlin"), window).ticks(window, 8)
+
+        assert 3 <= len(ticks) <= 9
+        local = [datetime.fromtimestamp(each.at_s, ZoneInfo("Europe/Berlin")) for each in ticks]
+        assert {(each.hour, each.minute) for each in local} == {(0, 0)}
 
 
 def test_a_pane_without_values_is_an_empty_figure() -> None:

@@ -21,7 +21,7 @@ from wms.core.models import ControlLoop, User
 from wms.dags.models import Dag
 from wms.dags.services.dags import hold_dags
 from wms.failures import grouping
-from wms.failures.models import FailureGroup
+from wms.failures.models import Failure, FailureGroup
 from wms.failures.services import mute_groups
 from wms.jobs.operations import hold_jobs
 from wms.pilots.models import PilotCheck
@@ -151,6 +151,31 @@ def test_a_planned_downtime_is_told_with_its_site_and_alarms_nobody(people: Any)
     assert near["CERN"] is None
     assert near["UW"].reason == "new disks"
     assert {item.state for item in shown.attention_items} <= {"late"}
+
+
+def test_of_dags_that_fail_alike_the_one_that_failed_first_comes_first(people: Any) -> None:
+    late, early = (factories.running_dag(people.bob, node_count=3) for _ in range(2))
+    Dag.objects.filter(pk=late.pk).update(failed_count=2)
+    Dag.objects.filter(pk=early.pk).update(failed_count=1, futile_count=1)
+    now = timezone.now()
+    group = FailureGroup.objects.create(
+        fingerprint="f", kind="job", text="x", sample="x", first_seen=now, last_seen=now
+    )
+    for number, (dag, minutes) in enumerate(((late, 5), (early, 50), (early, 2))):
+        Failure.objects.create(
+            group=group, kind="job", event_id=number, subject_id=number, dag_id=dag.pk,
+            at=now - timedelta(minutes=minutes), rules_version=1,
+        )  # fmt: skip
+
+    items = [each for each in board(people.sam).attention_items if each.thing == "DAG"]
+    page = Client()
+    page.force_login(people.sam)
+
+    assert [(each.mark, each.failed_at) for each in items] == [
+        (f"needy-{early.pk}", now - timedelta(minutes=50)),
+        (f"needy-{late.pk}", now - timedelta(minutes=5)),
+    ]
+    assert 'id="first-failure"' in page.get(f"/dags/{early.pk}/").content.decode()
 
 
 @pytest.mark.slow

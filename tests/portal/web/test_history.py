@@ -382,3 +382,18 @@ def test_what_the_script_is_told_is_small(alice: Client, minute: datetime) -> No
 
     # Three values of a line, and twice a time and a value of its band.
     assert len(json.dumps(found["figure"])) < 100 * MOST_POINTS * len(lines(found))
+
+
+def test_the_page_groups_those_panes_that_can_be(alice: Client, minute: datetime) -> None:
+    store_samples({"pilots.running@UW": 3.0}, now=minute)
+
+    page = alice.get("/history/?group_by=site&top=3").content.decode()
+    owners = alice.get("/history/?group_by=owner").content.decode()
+    table = alice.get("/history/pilots/?range=1h&group_by=site").content.decode()
+
+    assert 'id="panel-pilots"' in page
+    assert 'id="panel-jobs"' not in page
+    assert "group_by=site&amp;top=3" in page
+    assert 'id="panel-use"' in owners
+    assert 'id="panel-pilots"' not in owners
+    assert 'data-label="UW"' in table

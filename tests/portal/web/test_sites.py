@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import datetime, timedelta
 from types import SimpleNamespace
 
 import pytest
@@ -12,9 +12,12 @@ from django.test import Client
 from django.utils import timezone
 
 from matching.negotiation.failure_throttle import Outcomes
+from matching.round_robin_archives import ARCHIVES, archive_named
 from tests import factories
 from tests.portal.web.markup import text_of
 from wms.core.models import User
+from wms.history.models import Bin, Series
+from wms.history.operations import MinuteCount, store_counts
 from wms.sites.advertising import advertise
 from wms.sites.downtimes.services import add_downtime
 from wms.sites.models import Advertisement, Site
@@ -63,6 +66,37 @@ def test_a_refusal_is_shown_at_its_form(site: Site, sam: Client) -> None:
     assert sam.get(f"{PAGE}steer/ban/", follow=True).redirect_chain == [(PAGE, 302)]
     assert sam.get(f"{PAGE}steer/burn/").status_code == 404
     assert Site.objects.get().state == "open"
+
+
+def _counted_earlier(counts: dict[str, int], moment: datetime) -> None:
+    """Counts in the bins of an hour from which the minutes are gone."""
+    ring = archive_named("1h")
+    for name, number in counts.items():
+        Bin.objects.create(
+            series=Series.objects.get(name=name), archive=ARCHIVES.index(ring),
+            slot=ring.slot_of(moment), start=ring.start_of(moment), count=1, total=number,
+            minimum=0, maximum=number, last=number,
+        )  # fmt: skip
+
+
+def test_a_site_tells_how_its_attempts_ended_and_leads_to_its_history_and_failures(
+    site: Site, alice: Client
+) -> None:
+    now = timezone.now()
+    minute = (now - timedelta(hours=2)).replace(second=0, microsecond=0)
+    counts = {"throughput.done@UW": (9, 20), "failures@UW": (1, 10)}
+    store_counts([MinuteCount.number(name, minute, new) for name, (new, _) in counts.items()])
+    _counted_earlier({name: old for name, (_, old) in counts.items()}, now - timedelta(hours=50))
+
+    page = alice.get(PAGE)
+    ratio = alice.get("/api/v1/history/panes/success.json?range=1d&site=UW").json()["lines"][0]
+
+    day, week = (line[2] for line in page.context["success"])
+    assert (day.percent, day.ended) == (90.0, 10)
+    assert (week.percent, week.ended) == (72.5, 40)
+    assert [each for each in ratio["share"] if each is not None] == [90]
+    for part in ("?site=UW&amp;within=24h", "?range=1w&amp;site=UW", 'id="panel-success"'):
+        assert part in page.content.decode()
 
 
 def test_who_may_not_steer_sees_no_forms(site: Site, alice: Client) -> None:

@@ -42,6 +42,7 @@ EXEMPT = {
     "web:forget-placement-credential": "one's own",
     "web:import-downtimes": "carries out what was previewed, by its token",
     "web:dag-grow": "adds nodes, whose names cannot be there twice",
+    "web:connect-queue": "asks again, while no other asks",
     "web:test-queue": "makes a new one, while there is no other",
     "web:new-downtime": "makes a new one, and tells what it overlaps",
     "web:explain": "writes nothing",

@@ -150,6 +150,20 @@ def test_a_chart_reads_the_bins_of_its_series_alone(rings: list[int]) -> None:
         assert rows_read(steps, "history_bin") == 1000
 
 
+def test_the_largest_sites_are_found_by_the_bins_of_their_series(rings: list[int]) -> None:
+    run("UPDATE history_series SET name = 'pilots.running@' || name WHERE name IN ('s7', 's8')")
+    since = datetime(2026, 11, 20, 12, tzinfo=UTC)
+    about = {"pattern": "pilots.running@%", "top": 1, "is_level": True, "step": 600}
+
+    steps = explain(
+        history.READ_RANKED,
+        {**about, "archive": 0, "since": since, "until": since + timedelta(days=1)},
+    )
+
+    assert not scanned_whole(steps, "history_bin")
+    assert rows_read(steps, "history_bin") == 2000
+
+
 def test_the_latest_samples_are_found_by_their_places_in_the_ring(rings: list[int]) -> None:
     run("UPDATE history_bin SET last_at = start")
     analyze("history_bin")

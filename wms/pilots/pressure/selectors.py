@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -29,6 +29,7 @@ from wms.accounting.models import AccountingGroup
 from wms.accounting.walls import OPEN, Walls, seen_by, walls_of
 from wms.core.errors import NotFound
 from wms.core.models import User
+from wms.pilots.connection_models import ConnectionTest
 from wms.pilots.models import Pilot
 from wms.pilots.pressure.backoff import backing_off
 from wms.pilots.pressure.identities import stored_needs
@@ -48,13 +49,15 @@ class Pressure:
 
     Each frontend that has pilots there has one, the default frontend's comes first: `requests` are
     those that the user may see, `request` is that of all frontends together. `troubles` are the
-    kinds of questions that its batch system does not answer as it should.
+    kinds of questions that its batch system does not answer as it should, `connection` is the last
+    test of that by hand.
     """
 
     queue: Queue
     requests: Sequence[PressureRequest]
     request: PressureRequest | None
     troubles: Sequence[ElementContact]
+    connection: ConnectionTest | None = None
 
     @property
     def has_frontends(self) -> bool:
@@ -196,13 +199,14 @@ def _pressure(
 
 
 def find_pressure(user: User, site_name: str, queue_name: str) -> Pressure:
-    """Pressure on one queue of a site that the user may see. Raises NotFound."""
+    """Pressure on one queue of a site that the user may see, and its last test. Raises NotFound."""
     site = find_visible_site(user, site_name)
     pressures = (each for each in pressure_at(user, site).values() if each.queue.name == queue_name)
     pressure = next(pressures, None)
     if pressure is None:
         raise NotFound(f"The site {site_name} has no queue {queue_name}.")
-    return pressure
+    test = ConnectionTest.objects.filter(queue=pressure.queue).first()
+    return replace(pressure, connection=test)
 
 
 @dataclass(frozen=True, slots=True)
