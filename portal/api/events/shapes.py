@@ -43,7 +43,7 @@ class FollowSerializer(StrictSerializer):
     """Query of the stream of events."""
 
     after = serializers.CharField(
-        required=False, default="", max_length=20_000,
+        required=False, default="", allow_blank=True, max_length=20_000,
         help_text="The `cursor` of the answer before. Without one the answer is a cursor alone, "
         "behind all that has happened.",
     )  # fmt: skip
