@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import re
 import ssl
+import time
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
 from urllib.parse import urlencode
@@ -36,10 +37,11 @@ class Sender:
     def send(self, request: Request) -> Outcome:
         """Outcome of a request."""
         built = _built(self._client, self._profile, request)
+        begun_s = time.monotonic()
         try:
             answer = self._client.send(built, stream=True)
             try:
-                return _answer(answer, self._content(answer, request))
+                return _answer(answer, self._content(answer, request), begun_s)
             finally:
                 answer.close()
         except (httpx.TransportError, httpx.DecodingError) as error:
@@ -68,10 +70,11 @@ class AsyncSender:
     async def send(self, request: Request) -> Outcome:
         """Outcome of a request."""
         built = _built(self._client, self._profile, request)
+        begun_s = time.monotonic()
         try:
             answer = await self._client.send(built, stream=True)
             try:
-                return _answer(answer, await self._content(answer, request))
+                return _answer(answer, await self._content(answer, request), begun_s)
             finally:
                 await answer.aclose()
         except (httpx.TransportError, httpx.DecodingError) as error:
@@ -147,11 +150,10 @@ def _built(client: Any, profile: Profile, request: Request) -> httpx.Request:
     return built
 
 
-def _answer(answer: httpx.Response, content: bytes) -> Answer:
+def _answer(answer: httpx.Response, content: bytes, begun_s: float) -> Answer:
     headers = {name.lower(): value for name, value in answer.headers.items()}
-    return Answer(
-        str(answer.request.url.copy_with(query=None)), answer.status_code, headers, content
-    )
+    url = str(answer.request.url.copy_with(query=None))
+    return Answer(url, answer.status_code, headers, content, time.monotonic() - begun_s)
 
 
 def _silence(profile: Profile, error: Exception) -> Silence:

@@ -73,8 +73,8 @@ _NULL = {"$ref": f"#/components/schemas/{_NULL_NAME}"}
 _FIELDS = {
     "name": FIELDS,
     "in": "query",
-    "description": "Members of each object to be answered, separated by commas; all of them "
-    "without it.",
+    "description": "Members of each object to be answered, separated by commas: then the others "
+    "are missing, also those that are required.",
     "schema": {"type": "string"},
 }
 

@@ -241,7 +241,7 @@ def test_it_logs_in_submits_follows_steers_resumes_and_reads(client: Generated) 
     assert client.explain(dag.id).about.value == "dag"
     assert client.hold(dag.id, "look").state.value == "held"
     assert client.release(dag.id).state.value == "idle"
-    heard = client.events(after=begun.cursor, dag=dag.id, wait=30).events
+    heard = client.events(after=begun.cursor, dag=[dag.id], wait=30).events
     assert [(each.kind.value, each.event, each.reason) for each in heard] == [
         ("dag", "hold", "look"),
         ("dag", "release", ""),
