@@ -263,6 +263,8 @@ POST = {
     "api:ads": OPERATE,
     "api:running-limits": OPERATE,
     "api:quotas": OPERATE,
+    "api:groups": OPERATE,
+    "api:limits": OPERATE,
     "api:credentials": OPERATE,
     "api:remote-factories": OPERATE,
     "api:remote-factory-token": "Lffffbb",  # without a reason
@@ -404,6 +406,8 @@ POST = {
 }
 
 DELETE = {
+    "api:group": OPERATE,
+    "api:concurrency-limit": OPERATE,
     "api:subscription": MINE,
     "api:filter": OWN,
     "api:ad": OPERATE,
@@ -423,6 +427,9 @@ DELETE = {
     "api:storage": OPERATE,
 }
 PUT = {
+    "api:group": OPERATE,
+    "api:concurrency-limit": OPERATE,
+    "api:submitter": OPERATE,
     "api:service-account": ADMINS,
     "api:downtime": SHIFT,
     "api:filter": OWN,
