@@ -66,6 +66,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--engine-seconds", type=int, default=20, help="how long engines are killed and cut off"
     )
     parser.addoption(
+        "--any-client-seconds",
+        type=int,
+        default=0,
+        help="how long requests are made up of the schema",
+    )
+    parser.addoption(
         "--every-extension",
         action="store_true",
         help="every case of the extensions with a killed engine, and each in drawn orders of ends",

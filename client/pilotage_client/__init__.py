@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .client import AsyncClient, AsyncRun, Client, Run
+    from .client import AsyncClient, Client
     from .errors import (
         Busy,
         Conflict,
@@ -29,11 +29,24 @@ if TYPE_CHECKING:
         UsageError,
     )
     from .files.found import DagFiles, JobFiles, dag_files, job_files
-    from .model import Check, Cluster, Dag, Finding, Job, LogPart, NodeCounts, Pilot, Site
+    from .model import (
+        Check,
+        Cluster,
+        Dag,
+        Event,
+        EventBatch,
+        Finding,
+        Job,
+        LogPart,
+        NodeCounts,
+        Pilot,
+        Site,
+    )
+    from .runs import AsyncRun, Run
 
 __version__ = "0.1.0"
 _HOMES = {
-    "client": ("AsyncClient", "AsyncRun", "Client", "Run"),
+    "client": ("AsyncClient", "Client"),
     "errors": (
         "Busy", "Conflict", "InvalidInput", "NoAnswer", "NoProfile", "NotAuthenticated",
         "NotFound", "NotPermitted", "NotPilotage", "PilotageError", "Problem", "QuotaExceeded",
@@ -41,16 +54,18 @@ _HOMES = {
     ),
     "files.found": ("DagFiles", "JobFiles", "dag_files", "job_files"),
     "model": (
-        "Check", "Cluster", "Dag", "Finding", "Job", "LogPart", "NodeCounts", "Pilot", "Site",
+        "Check", "Cluster", "Dag", "Event", "EventBatch", "Finding", "Job", "LogPart",
+        "NodeCounts", "Pilot", "Site",
     ),
+    "runs": ("AsyncRun", "Run"),
 }  # fmt: skip
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
     "AsyncClient", "AsyncRun", "Busy", "Check", "Client", "Cluster", "Conflict", "Dag", "DagFiles",
-    "Finding", "InvalidInput", "Job", "JobFiles", "LogPart", "NoAnswer", "NoProfile",
-    "NodeCounts", "NotAuthenticated", "NotFound", "NotPermitted", "NotPilotage", "Pilot",
-    "PilotageError", "Problem", "QuotaExceeded", "Run", "ServerFault", "Site", "TimedOut",
+    "Event", "EventBatch", "Finding", "InvalidInput", "Job", "JobFiles", "LogPart", "NoAnswer",
+    "NoProfile", "NodeCounts", "NotAuthenticated", "NotFound", "NotPermitted", "NotPilotage",
+    "Pilot", "PilotageError", "Problem", "QuotaExceeded", "Run", "ServerFault", "Site", "TimedOut",
     "TooLarge", "UsageError", "dag_files", "job_files",
 ]  # fmt: skip
 

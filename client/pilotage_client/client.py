@@ -13,17 +13,19 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from email.utils import parsedate_to_datetime
 from functools import wraps
 from time import sleep
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, Union, overload
 
-from .flows import contents, objects, steering, submitting, uploading
+from .flows import contents, events, objects, steering, submitting, uploading
 from .light_httpx import httpx_without_its_command
-from .model import Cluster, Dag
+from .model import Cluster, Dag, Event
 from .profiles import Profile, find_profile
+from .runs import AsyncRun, Run
 from .wire import Answer, Flow, Pause, Step
 
 if sys.version_info >= (3, 10):
@@ -109,9 +111,10 @@ class Calls:
     nodes = Call(objects.nodes)
     node = Call(objects.node)
     explain = Call(objects.explain)
-    wait_for_dag = Call(objects.wait_for_dag)
-    wait_for_cluster = Call(objects.wait_for_cluster)
-    wait_for_job = Call(objects.wait_for_job)
+    wait_for_dag = Call(events.wait_for_dag)
+    wait_for_cluster = Call(events.wait_for_cluster)
+    wait_for_job = Call(events.wait_for_job)
+    events = Call(events.events)
 
     submit_dag = Submission(submitting.submit_dag)
     send_dag = Submission(submitting.send_dag)
@@ -228,6 +231,14 @@ class Client(_Settings):
         """Run of what a flow submits."""
         return Run(self, self.run(flow))
 
+    def follow_events(self, after: str = "", **filters: object) -> Iterator[Event]:
+        """Events as they happen, without an end; from a cursor on, or from now."""
+        place = after or self.run(events.events()).cursor
+        while True:
+            batch = self.run(events.next_events(place, **filters))
+            yield from batch.events
+            place = batch.cursor
+
     def _do(self, step: Step) -> Any:
         if isinstance(step, Pause):
             self._delay(step)
@@ -290,6 +301,15 @@ class AsyncClient(_Settings):
         """Run of what a flow submits."""
         return AsyncRun(self, await self.run(flow))
 
+    async def follow_events(self, after: str = "", **filters: object) -> AsyncIterator[Event]:
+        """Events as they happen, without an end; from a cursor on, or from now."""
+        place = after or (await self.run(events.events())).cursor
+        while True:
+            batch = await self.run(events.next_events(place, **filters))
+            for event in batch.events:
+                yield event
+            place = batch.cursor
+
     async def _do(self, step: Step) -> Any:
         if isinstance(step, Pause):
             import asyncio
@@ -332,60 +352,3 @@ class AsyncClient(_Settings):
     ) -> None:
         """Close the connections."""
         await self.close()
-
-
-class Run(Generic[R]):
-    """A submitted DAG or cluster; `submitted` is as it was then."""
-
-    def __init__(self, client: Client, submitted: R) -> None:
-        self._client, self.submitted = client, submitted
-
-    @property
-    def id(self) -> int:
-        """Its number."""
-        return self.submitted.id
-
-    def wait(
-        self, *, timeout_s: float | None = None, on_change: Callable[[R], None] | None = None
-    ) -> R:
-        """It, when it has ended. Raises TimedOut."""
-        found: R = self._client.run(_waiting(self.submitted, timeout_s, on_change))
-        return found
-
-    def now(self) -> R:
-        """It, as it is now."""
-        found: R = self._client.run(_looking(self.submitted))
-        return found
-
-
-class AsyncRun(Generic[R]):
-    """A submitted DAG or cluster; `submitted` is as it was then."""
-
-    def __init__(self, client: AsyncClient, submitted: R) -> None:
-        self._client, self.submitted = client, submitted
-
-    @property
-    def id(self) -> int:
-        """Its number."""
-        return self.submitted.id
-
-    async def wait(
-        self, *, timeout_s: float | None = None, on_change: Callable[[R], None] | None = None
-    ) -> R:
-        """It, when it has ended. Raises TimedOut."""
-        found: R = await self._client.run(_waiting(self.submitted, timeout_s, on_change))
-        return found
-
-    async def now(self) -> R:
-        """It, as it is now."""
-        found: R = await self._client.run(_looking(self.submitted))
-        return found
-
-
-def _waiting(submitted: Any, timeout_s: float | None, on_change: Any) -> Flow[Any]:
-    wait = objects.wait_for_dag if isinstance(submitted, Dag) else objects.wait_for_cluster
-    return wait(submitted.id, timeout_s=timeout_s, on_change=on_change)
-
-
-def _looking(submitted: Any) -> Flow[Any]:
-    return (objects.dag if isinstance(submitted, Dag) else objects.cluster)(submitted.id)

@@ -342,3 +342,43 @@ class FollowedLog:
             raw["dag"], raw["dag_state"], raw["offset"], bool(raw["is_over"]),
             raw.get("fault") or "", raw,
         )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Event:
+    """What happened to one object; `name` is that of a node, of others empty."""
+
+    id: int
+    kind: str
+    object: str
+    name: str
+    event: str
+    from_state: str
+    to_state: str
+    actor: str
+    reason: str
+    created_at: datetime | None
+    raw: Raw = field(repr=False, compare=False)
+
+    @classmethod
+    def of(cls, raw: Raw) -> Event:
+        """Event that the API tells so."""
+        return cls(
+            raw["id"], raw["kind"], raw["object"], raw.get("name") or "", raw["event"],
+            raw["from_state"], raw["to_state"], raw["actor"], raw["reason"],
+            time_of(raw["created_at"]), raw,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class EventBatch:
+    """The next events, the cursor behind them, and in how many seconds to ask again."""
+
+    events: Sequence[Event]
+    cursor: str
+    again_s: float
+
+    @classmethod
+    def of(cls, raw: Raw) -> EventBatch:
+        """Batch that the API tells so."""
+        return cls(tuple(map(Event.of, raw["events"])), raw["cursor"], float(raw["again_s"]))

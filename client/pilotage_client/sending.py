@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import re
 import ssl
+import time
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import replace
 from typing import Any
@@ -40,12 +41,13 @@ class Sender:
     def send(self, request: Request) -> Outcome:
         """Outcome of a request."""
         built = _built(self._client, self._profile, request)
+        begun_s = time.monotonic()
         try:
             answer = self._client.send(built, stream=True)
             try:
                 at = _elsewhere(answer, request)
                 if not at:
-                    return _answer(answer, self._content(answer, request))
+                    return _answer(answer, self._content(answer, request), begun_s)
             finally:
                 answer.close()
             return self._fetched(at, answer, request)
@@ -56,9 +58,11 @@ class Sender:
         """Content from where the portal keeps it, which learns no token."""
         if self._anonymous is None:
             self._anonymous = httpx.Client(**_anonymous(self._profile), transport=self._transport)
+        begun_s = time.monotonic()
         try:
             with self._anonymous.stream("GET", at) as answer:
-                return _with_digest(leading, _answer(answer, self._content(answer, request)))
+                content = self._content(answer, request)
+                return _with_digest(leading, _answer(answer, content, begun_s))
         except httpx.TransportError as error:
             return _silence_of_store(at, error)
 
@@ -88,12 +92,13 @@ class AsyncSender:
     async def send(self, request: Request) -> Outcome:
         """Outcome of a request."""
         built = _built(self._client, self._profile, request)
+        begun_s = time.monotonic()
         try:
             answer = await self._client.send(built, stream=True)
             try:
                 at = _elsewhere(answer, request)
                 if not at:
-                    return _answer(answer, await self._content(answer, request))
+                    return _answer(answer, await self._content(answer, request), begun_s)
             finally:
                 await answer.aclose()
             return await self._fetched(at, answer, request)
@@ -106,10 +111,11 @@ class AsyncSender:
             self._anonymous = httpx.AsyncClient(
                 **_anonymous(self._profile), transport=self._transport
             )
+        begun_s = time.monotonic()
         try:
             async with self._anonymous.stream("GET", at) as answer:
                 content = await self._content(answer, request)
-                return _with_digest(leading, _answer(answer, content))
+                return _with_digest(leading, _answer(answer, content, begun_s))
         except httpx.TransportError as error:
             return _silence_of_store(at, error)
 
@@ -244,11 +250,10 @@ def _built(client: Any, profile: Profile, request: Request) -> httpx.Request:
     return built
 
 
-def _answer(answer: httpx.Response, content: bytes) -> Answer:
+def _answer(answer: httpx.Response, content: bytes, begun_s: float) -> Answer:
     headers = {name.lower(): value for name, value in answer.headers.items()}
-    return Answer(
-        str(answer.request.url.copy_with(query=None)), answer.status_code, headers, content
-    )
+    url = str(answer.request.url.copy_with(query=None))
+    return Answer(url, answer.status_code, headers, content, time.monotonic() - begun_s)
 
 
 def _silence(profile: Profile, error: Exception) -> Silence:

@@ -83,12 +83,16 @@ class Request:
 
 @dataclass(frozen=True)
 class Answer:
-    """Answer of a server; the names of `headers` are in lower case, `body` is empty for a sink."""
+    """Answer of a server; the names of `headers` are in lower case, `body` is empty for a sink.
+
+    `took_s` is how long it has kept the client waiting.
+    """
 
     url: str
     status: int
     headers: Mapping[str, str]
     body: bytes = b""
+    took_s: float = 0.0
 
     @property
     def kind(self) -> str:

@@ -83,11 +83,15 @@ _ALWAYS = {
 _OF_PATHS = {"404": "No such object, or you may not see it."}
 _OF_BODIES = {"413": "The request is larger than allowed, or has too many parts."}
 
+#: As `drf_spectacular.hooks.postprocess_schema_enums` names it.
+_NULL_NAME = "NullEnum"
+_NULL = {"$ref": f"#/components/schemas/{_NULL_NAME}"}
+
 _FIELDS = {
     "name": FIELDS,
     "in": "query",
-    "description": "Members of each object to be answered, separated by commas; all of them "
-    "without it.",
+    "description": "Members of each object to be answered, separated by commas: then the others "
+    "are missing, also those that are required.",
     "schema": {"type": "string"},
 }
 
@@ -111,6 +115,20 @@ def tell_refusals(
     return result
 
 
+def tell_null(result: dict[str, Any], generator: Any, request: Any, public: bool) -> dict[str, Any]:
+    """Say of a value that it may be null, without the enumeration of null alone.
+
+    Of that, generators make code that no compiler takes; a hook of the schema's generator.
+    """
+    schemas = result["components"]["schemas"]
+    if schemas.pop(_NULL_NAME, None) is not None:
+        for schema in schemas.values():
+            for member in schema.get("properties", {}).values():
+                if _NULL in member.get("oneOf", ()):
+                    _let_be_null(member)
+    return result
+
+
 def tell_fields(
     result: dict[str, Any], generator: Any, request: Any, public: bool
 ) -> dict[str, Any]:
@@ -123,6 +141,12 @@ def tell_fields(
             parameters = [*operation.get("parameters", ()), _FIELDS]
             operation["parameters"] = sorted(parameters, key=lambda each: str(each["name"]))
     return result
+
+
+def _let_be_null(member: dict[str, Any]) -> None:
+    kinds = [each for each in member.pop("oneOf") if each != _NULL]
+    member["allOf" if len(kinds) == 1 else "oneOf"] = kinds
+    member["nullable"] = True
 
 
 def _takes_key(operation: dict[str, Any]) -> bool:

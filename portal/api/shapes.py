@@ -7,8 +7,10 @@ of bodies without unknown names.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
+from django.utils import timezone
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
@@ -147,6 +149,18 @@ class StrictSerializer(serializers.Serializer[Any]):
                 {name: [f"unknown; known are {known}"] for name in unknown}
             )
         return super().to_internal_value(data)
+
+
+class InstantField(serializers.DateTimeField):
+    """A time that is sent: one without a zone could mean any of 24 hours, and is refused."""
+
+    def enforce_timezone(self, value: datetime) -> datetime:
+        """The time. Raises ValidationError for one without a zone."""
+        if timezone.is_naive(value):
+            raise serializers.ValidationError(
+                f"has no time zone: write {value.isoformat()}Z for UTC, or +01:00 at its end"
+            )
+        return super().enforce_timezone(value)
 
 
 class ReasonSerializer(StrictSerializer):

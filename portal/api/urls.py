@@ -8,8 +8,7 @@ from django.urls import path, re_path
 from portal.api import schema
 from portal.api.access import login, service_accounts, tokens
 from portal.api.access import views as access
-from portal.api.accounting import efficiency
-from portal.api.accounting import views as accounting
+from portal.api.accounting import urls as accounting
 from portal.api.actions import view_of
 from portal.api.audit import views as audit
 from portal.api.bulk import views as bulk
@@ -280,10 +279,7 @@ urlpatterns = [
         )
         for action in PILOTS.in_api
     ),
-    path("efficiency/", efficiency.Efficiency.as_view(), name="efficiency"),
-    path("submitters/", accounting.SubmitterList.as_view(), name="submitters"),
-    path("groups/", accounting.GroupList.as_view(), name="groups"),
-    path("limits/", accounting.LimitList.as_view(), name="limits"),
+    *accounting.urlpatterns,
     path("running-limits/", running_limits.RunningLimitList.as_view(), name="running-limits"),
     path(
         "running-limits/<int8:limit_id>/",

@@ -13,6 +13,7 @@ SPECTACULAR_SETTINGS: dict[str, Any] = {
     "COMPONENT_SPLIT_REQUEST": True,
     "POSTPROCESSING_HOOKS": [
         "drf_spectacular.hooks.postprocess_schema_enums",
+        "portal.api.schema.tell_null",
         "portal.api.schema.tell_refusals",
         "portal.api.schema.tell_fields",
     ],
@@ -58,6 +59,9 @@ SPECTACULAR_SETTINGS: dict[str, Any] = {
         "BulkState": "wms.bulk.states.BulkState",
         "BulkOutcome": "wms.bulk.states.Outcome",
         "AttemptFileKindEnum": "wms.jobs.models.AttemptFile.Kind",
+        "AboutDag": ["dag"],
+        "AboutJob": ["job"],
+        "AboutSite": ["site"],
         "OutcomeEnum": "wms.jobs.models.Attempt.Outcome",
     },
 }

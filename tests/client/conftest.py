@@ -15,6 +15,7 @@ from django.db import close_old_connections
 from pilotage_client import Client
 from pilotage_client.cli.main import main
 
+from portal.api.events.waiting import WaitingRoom
 from portal.wsgi import application
 from tests import factories
 from wms.core.models import User
@@ -110,6 +111,12 @@ def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     for module in ("client", "cli.contents", "cli.watching", "cli.following"):
         monkeypatch.setattr(f"pilotage_client.{module}.sleep", sleep)
     return found
+
+
+@pytest.fixture(autouse=True)
+def no_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No place to wait for events at the portal, whose changes nobody else sees here."""
+    monkeypatch.setattr("portal.api.events.views.WAITING_ROOM", WaitingRoom(0))
 
 
 @pytest.fixture

@@ -29,6 +29,10 @@ def _rule_form(name: str) -> dict[str, Any]:
 _FRAGMENT = "JOB Grown {\nexecutable = /bin/true\n}\n"
 _CREDENTIAL = {"name": "new", "site": "Pool0of1", "kind": "htcondor-token"}
 _DOWNTIME = {"start": "2100-01-01T00:00", "end": "2100-01-02T00:00", "reason": "look"}
+#: The same as programs send it, with its zone.
+_SENT_DOWNTIME = {
+    name: f"{value}Z" if name in ("start", "end") else value for name, value in _DOWNTIME.items()
+}
 
 
 def _dag_ids() -> list[int]:
@@ -159,10 +163,17 @@ BODIES: dict[str, Callable[[], dict[str, Any]]] = {
         "reason": "look",
     },
     "api:ads": lambda: {"Name": "UW"},
+    "api:groups": lambda: {"name": "new"},
+    "api:group": lambda: {"name": "physics", "share": 7},
+    "api:limits": lambda: {"name": "new", "maximum": 1},
+    "api:concurrency-limit": lambda: {"name": "physics", "maximum": 7},
+    "api:submitter": lambda: {"factor": 7},
     "api:quotas": lambda: {"user": "bob", "max_clusters": 1},
     "api:quota": lambda: {"max_clusters": 1},
     "api:credentials": lambda: _CREDENTIAL | {"frontend": "bare1", "secret": "e30.e30.c2ln"},
-    "api:credential": lambda: _CREDENTIAL | {"name": "token0of1", "valid_until": "2100-01-01"},
+    "api:credential": lambda: (
+        _CREDENTIAL | {"name": "token0of1", "valid_until": "2100-01-01T00:00:00Z"}
+    ),
     "api:remote-factories": lambda: {"name": "new"},
     "api:remote-factory": lambda: {"name": "factory0of1", "sites": ["UW"]},
     "api:remote-frontends": lambda: _remote_frontend("bare1"),
@@ -192,8 +203,8 @@ BODIES: dict[str, Callable[[], dict[str, Any]]] = {
     "web:new-downtime": lambda: {"site": ["UW"], **_DOWNTIME},
     "web:change-downtime": lambda: _DOWNTIME,
     "web:cancel-downtime": lambda: {"reason": "look"},
-    "api:downtimes": lambda: {"sites": ["UW"], **_DOWNTIME},
-    "api:downtime": lambda: _DOWNTIME,
+    "api:downtimes": lambda: {"sites": ["UW"], **_SENT_DOWNTIME},
+    "api:downtime": lambda: _SENT_DOWNTIME,
     "web:explain": lambda: {"ad": "Requirements = true"},
     "web:what-if": lambda: {"ad": "Requirements = true"},
     "web:new-bulk": lambda: {"list": "dags", "action": "hold", "pick": _dag_ids()},

@@ -267,6 +267,8 @@ POST = {
     "api:ads": OPERATE,
     "api:running-limits": OPERATE,
     "api:quotas": OPERATE,
+    "api:groups": OPERATE,
+    "api:limits": OPERATE,
     "api:credentials": OPERATE,
     "api:remote-factories": OPERATE,
     "api:remote-factory-token": "Lffffbb",  # without a reason
@@ -410,6 +412,8 @@ POST = {
 }
 
 DELETE = {
+    "api:group": OPERATE,
+    "api:concurrency-limit": OPERATE,
     "api:subscription": MINE,
     "api:filter": OWN,
     "api:ad": OPERATE,
@@ -429,6 +433,9 @@ DELETE = {
     "api:storage": OPERATE,
 }
 PUT = {
+    "api:group": OPERATE,
+    "api:concurrency-limit": OPERATE,
+    "api:submitter": OPERATE,
     "api:service-account": ADMINS,
     "api:downtime": SHIFT,
     "api:filter": OWN,

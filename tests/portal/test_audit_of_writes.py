@@ -50,6 +50,7 @@ UNTOLD = {
 }
 #: What is deleted of all, not of one's own: the address gives the reason.
 REASONED = (
+    "api:concurrency-limit", "api:group",
     "api:downtime", "api:quota", "api:running-limit", "api:shared-limit", "api:credential",
     "api:remote-factory", "api:remote-factory-token", "api:remote-frontend",
     "api:remote-frontend-token", "api:frontend", "api:frontend-entry", "api:storage",

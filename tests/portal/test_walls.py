@@ -45,7 +45,8 @@ __all__ = ["plain_pages", "unlogged_refusals"]
 ROLES = ("viewer", "user", "site administrator")
 #: Parameters that lead to what all frontends share, or to a part of an object.
 _SHARED = frozenset({
-    "name", "queue", "downtime_id", "suspect_id", "cycle_id", "limit_id", "quota_id", "rule_id",
+    "name", "queue", "downtime_id", "suspect_id", "cycle_id", "limit", "limit_id", "quota_id",
+    "rule_id",
     "list_name", "panel", "form", "path", "kind", "index", "number", "attempt", "event", "sha256",
     "object_id", "content_type_id", "app_label", "url", "factory", "storage", "code",
 })  # fmt: skip

@@ -118,6 +118,8 @@ class World:
             ("api:dag-export", "kind"): "status",
             ("api:job-output", "path"): self.job.stdout_name,
             ("api:shared-limit", "limit_id"): self.shared_limit.pk,
+            ("api:group", "group"): "physics",
+            ("api:concurrency-limit", "limit"): "physics",
             ("api:frontend", "frontend"): "bare1",
             ("api:storage", "storage"): "bare",
             ("api:frontend-standing", "frontend"): "frontend0of1",
@@ -169,7 +171,7 @@ class World:
             "token_id": ApiToken, "subscription_id": Subscription, "channel_id": Channel,
             "placement_credential_id": PlacementCredential, "file_id": LogicalFile,
             "upload_id": ResumableUpload, "account_id": ServiceAccount,
-            "allocation_id": PlacementAllocation,
+            "allocation_id": PlacementAllocation, "submitter_id": Submitter,
         }  # fmt: skip
         if parameter in rows:
             return _first(rows[parameter])

@@ -63,6 +63,19 @@ def visible_submitters(user: User) -> QuerySet[Submitter]:
     return seen_by(user, ranked_submitters(), partial(Walls.by_group, column="group", owner="user"))
 
 
+def find_submitter(user: User, submitter_id: int) -> Submitter:
+    """One visible submitter with its place. Raises NotFound."""
+    rows = visible_submitters(user)
+    found = rows.filter(pk=submitter_id).first()
+    if found is None:
+        raise NotFound(f"There is no submitter {submitter_id}, or you may not see it.")
+    # Alone it would be the first.
+    own = found.real_priority * found.factor
+    before = Q(effective_priority__lt=own) | Q(effective_priority=own, pk__lt=found.pk)
+    found.place = rows.filter(before).count() + 1  # type: ignore[attr-defined]  # annotated
+    return found
+
+
 def _share(row: Submitter) -> SubmitterShare:
     group = row.group.name if row.group else ""
     return SubmitterShare(

@@ -12,12 +12,15 @@ from typing import Any, Union
 
 from ..client import Client
 from ..errors import NoAnswer, TimedOut, UsageError
+from ..flows.events import News, patient
 from ..model import Cluster, Dag
 from .lists import cluster_row, dag_row
 from .printing import Row, is_terminal, say, say_json, tell
 from .targets import target
 
-_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 1.0, 10.0
+_PAUSE_S = 10.0
+#: Objects of a kind that the portal follows at once.
+_MOST_FOLLOWED = 100
 _ACTIVE = {"dag": ("idle", "running", "held", "halted"), "cluster": ("active", "held")}
 _GROUPS: Mapping[str, Callable[[Sequence[bool]], bool]] = {
     "all": all,
@@ -50,20 +53,19 @@ def watch(client: Client, options: Namespace) -> int:
         tell("Nothing of yours is under way.")
         return 0
     until = None if options.timeout is None else time.monotonic() + options.timeout
-    pause_s, before = _FIRST_PAUSE_S, None
+    news = _news(chosen)
+    client.run(patient(news.begin))
     with _shown(options) as show:
         while True:
             runs = _looked_up(client, chosen)
-            now = [run.raw for run in runs]
-            pause_s = _FIRST_PAUSE_S if now != before else min(1.3 * pause_s, _LONGEST_PAUSE_S)
-            before = now
             show(runs)
             met = next((each for each in exits if each.is_met(runs)), None)
             if met is not None:
                 break
-            if until is not None and time.monotonic() >= until:
+            left_s = None if until is None else until - time.monotonic()
+            if left_s is not None and left_s <= 0:
                 raise TimedOut(f"After {options.timeout:g} s it has not come so far.")
-            sleep(pause_s)
+            client.run(news.wait(left_s))
     if options.json:
         say_json([dict(_row(run)) for run in runs])
     if met.code is not None:
@@ -111,6 +113,12 @@ def _chosen(client: Client, options: Namespace) -> dict[str, list[int]]:
     }
 
 
+def _news(chosen: Mapping[str, list[int]]) -> News:
+    """Events of the objects; of more than one question may name, only that a while is over."""
+    is_few = all(len(ids) <= _MOST_FOLLOWED for ids in chosen.values())
+    return News({kind: ids or None for kind, ids in chosen.items()} if is_few else None)
+
+
 def _looked_up(client: Client, chosen: Mapping[str, list[int]]) -> list[Run]:
     """The objects as they are now; one that nobody finds is asked for alone, and tells so."""
     runs: list[Run] = []
@@ -125,7 +133,7 @@ def _looked_up(client: Client, chosen: Mapping[str, list[int]]) -> list[Run]:
         except NoAnswer as error:
             tell(f"{error} It is asked again.")
             runs.clear()
-            sleep(_LONGEST_PAUSE_S)
+            sleep(_PAUSE_S)
         else:
             return runs
 

@@ -1,21 +1,15 @@
-"""Flows that read DAGs, nodes, jobs, clusters, sites and pilots, and wait for their ends."""
+"""Flows that read DAGs, nodes, jobs, clusters, sites and pilots."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, TypeVar, Union
+from collections.abc import Mapping
+from typing import Any
 
-from ..errors import NoAnswer, NoSuchNode, NotFound, TimedOut
+from ..errors import NoSuchNode, NotFound
 from ..model import Cluster, Dag, Job, Pilot, Raw, Site
-from ..wire import Flow, Pause
+from ..wire import Flow
 from ..wire import path as at
 from .asking import get, listed, post
-
-_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.5, 10.0
-#: So often in a row a portal may be away while one waits, each time for some 16 seconds.
-_SILENCES = 20
-Ends = Union[Dag, Cluster, Job]
-E = TypeVar("E", Dag, Cluster, Job)
 
 
 def username() -> Flow[str]:
@@ -101,69 +95,3 @@ def explain(subject: str, value: Any, changes: Mapping[str, Any] | None = None) 
     """Why something does not run; `subject` is dag, job, task_queue, site or ad."""
     answer: Raw = yield from post("explain/", {subject: value, "changes": changes or None})
     return answer
-
-
-def wait_for_dag(
-    dag_id: int,
-    *,
-    timeout_s: float | None = None,
-    on_change: Callable[[Dag], None] | None = None,
-) -> Flow[Dag]:
-    """The DAG when it has ended. Raises TimedOut."""
-    return (yield from _wait(lambda: dag(dag_id), f"DAG {dag_id}", timeout_s, on_change))
-
-
-def wait_for_cluster(
-    cluster_id: int,
-    *,
-    timeout_s: float | None = None,
-    on_change: Callable[[Cluster], None] | None = None,
-) -> Flow[Cluster]:
-    """The cluster when all of its jobs have ended. Raises TimedOut."""
-    found = _wait(lambda: cluster(cluster_id), f"Cluster {cluster_id}", timeout_s, on_change)
-    return (yield from found)
-
-
-def wait_for_job(
-    job_id: int,
-    *,
-    timeout_s: float | None = None,
-    on_change: Callable[[Job], None] | None = None,
-) -> Flow[Job]:
-    """The job when it has ended. Raises TimedOut."""
-    return (yield from _wait(lambda: job(job_id), f"Job {job_id}", timeout_s, on_change))
-
-
-def _wait(
-    look: Callable[[], Flow[E]],
-    name: str,
-    timeout_s: float | None,
-    on_change: Callable[[E], None] | None,
-) -> Flow[E]:
-    waited_s, pause_s = 0.0, _FIRST_PAUSE_S
-    before: E | None = None
-    while True:
-        now: E = yield from _patient_look(look)
-        if before is None or now.raw != before.raw:
-            before, pause_s = now, _FIRST_PAUSE_S
-            if on_change is not None:
-                on_change(now)
-        if now.has_ended:
-            return now
-        if timeout_s is not None and waited_s >= timeout_s:
-            raise TimedOut(f"{name} has not ended within {timeout_s:g} s.")
-        # The time that is left, so that one does not wait for longer than was asked.
-        left_s = pause_s if timeout_s is None else min(pause_s, timeout_s - waited_s)
-        yield Pause(left_s)
-        waited_s += left_s
-        pause_s = min(1.5 * pause_s, _LONGEST_PAUSE_S)
-
-
-def _patient_look(look: Callable[[], Flow[E]]) -> Flow[E]:
-    """The object, also when the portal is away for some minutes. Raises NoAnswer."""
-    for _ in range(_SILENCES):
-        try:
-            return (yield from look())
-        except NoAnswer:
-            yield Pause(_LONGEST_PAUSE_S)
-    return (yield from look())

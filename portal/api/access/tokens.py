@@ -16,7 +16,7 @@ from rest_framework.views import APIView
 
 from portal.api.base import ListView, caller, refusals
 from portal.api.idempotency import once
-from portal.api.shapes import ReasonSerializer, StrictSerializer
+from portal.api.shapes import InstantField, ReasonSerializer, StrictSerializer
 from portal.identity.foreign_tokens import ForeignToken
 from wms.core.actors import Actor
 from wms.core.errors import InvalidInput, NotPermitted
@@ -67,7 +67,7 @@ class MakeTokenSerializer(StrictSerializer):
         child=serializers.ChoiceField(Scope.choices), required=False, allow_null=True,
         default=None, max_length=20, help_text="null: all.",
     )  # fmt: skip
-    expires_at = serializers.DateTimeField(
+    expires_at = InstantField(
         required=False, allow_null=True, default=None, help_text="null: never."
     )
 

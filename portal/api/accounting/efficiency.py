@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC
 from typing import Any
 
@@ -93,11 +94,14 @@ class Efficiency(APIView):
         question = read_question(given, today=today)
         answer = question.answer(caller(request), today=today)
         lines = [
-            {
-                **UseSerializer(line).data,
-                "before": answer.before
-                and UseSerializer(answer.before.get(line.name, UseLine(line.name))).data,
-            }
+            {**UseSerializer(line).data, "before": _before(line.name, answer.before)}
             for line in answer.lines
         ]
         return Response(lines)
+
+
+def _before(name: str, before: Mapping[str, UseLine] | None) -> dict[str, Any] | None:
+    """Accounts of the days before, of nothing too; None unless they are asked for."""
+    if before is None:
+        return None
+    return dict(UseSerializer(before.get(name, UseLine(name))).data)

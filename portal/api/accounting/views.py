@@ -1,36 +1,26 @@
-"""Endpoints of submitters, accounting groups and concurrency limits: lists."""
+"""Endpoints of submitters: list, one, and its factor."""
 
 from __future__ import annotations
 
-import re
-from typing import Any
-
 from django.db.models import QuerySet
+from drf_spectacular.utils import extend_schema
+from rest_framework.generics import RetrieveAPIView
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from portal.api.accounting.shapes import (
-    GroupSerializer,
-    LimitSerializer,
-    SubmitterSerializer,
-)
-from portal.api.base import ListView, caller
-from portal.api.pagination import ByName, NewestFirst
-from wms.accounting import selectors
-from wms.accounting.models import AccountingGroup, ConcurrencyLimit, Submitter
-from wms.dags.negotiation.usage import uses_by_limit
+from portal.api.accounting.shapes import FactorSerializer, SubmitterSerializer
+from portal.api.base import WHY, ListView, caller, refusals, why_of
+from portal.api.pagination import NewestFirst
+from wms.accounting.models import Submitter
+from wms.accounting.selectors import find_submitter, visible_submitters
+from wms.accounting.services import save_submitter
+from wms.core.actors import Actor
 
 
 class _ByPlace(NewestFirst):
     """Submitters, best first."""
 
     ordering = "place"
-
-
-class _ByLimitName(ByName):
-    """Limits, whose names may contain a star."""
-
-    position = re.compile(r"[a-z0-9_.*]{1,64}")
 
 
 class SubmitterList(ListView):
@@ -42,35 +32,31 @@ class SubmitterList(ListView):
 
     def get_queryset(self) -> QuerySet[Submitter]:
         """Everything that the caller may see."""
-        return selectors.visible_submitters(caller(self.request))
+        return visible_submitters(caller(self.request))
 
 
-class GroupList(ListView):
-    """All accounting groups by name."""
+class SubmitterDetail(RetrieveAPIView[Submitter]):
+    """One submitter; its place is that among those that you may see."""
 
-    queryset = AccountingGroup.objects.none()
-    serializer_class = GroupSerializer
-    pagination_class = ByName
+    queryset = Submitter.objects.none()
+    serializer_class = SubmitterSerializer
+    lookup_url_kwarg = "submitter_id"
 
-    def get_queryset(self) -> QuerySet[AccountingGroup]:
-        """Everything that the caller may see."""
-        return selectors.visible_groups(caller(self.request))
+    def get_object(self) -> Submitter:
+        """The submitter with its place."""
+        return find_submitter(caller(self.request), self.kwargs["submitter_id"])
 
-
-class LimitList(ListView):
-    """All concurrency limits by name, with what the running DAGs take of them."""
-
-    queryset = ConcurrencyLimit.objects.none()
-    serializer_class = LimitSerializer
-    pagination_class = _ByLimitName
-
-    def get_queryset(self) -> QuerySet[ConcurrencyLimit]:
-        """Everything that the caller may see."""
-        return selectors.visible_limits(caller(self.request))
-
-    def list(self, request: Request, *args: Any, **kwargs: Any) -> Response:
-        """Answer with a page; what is used is looked up once."""
-        page = self.paginate_queryset(self.filter_queryset(self.get_queryset()))
-        uses = uses_by_limit(caller(request))
-        lines = LimitSerializer(page, many=True, context={"uses": uses})
-        return self.get_paginated_response(lines.data)
+    @extend_schema(
+        summary="Set the factor of a submitter",
+        parameters=[WHY],
+        request=FactorSerializer,
+        responses={200: SubmitterSerializer, **refusals(400, 403, 404)},
+    )
+    def put(self, request: Request, submitter_id: int) -> Response:
+        """It counts from the next negotiation on; the answer has the place that it gives."""
+        submitter = self.get_object()
+        body = FactorSerializer(data=request.data)
+        body.is_valid(raise_exception=True)
+        submitter.factor = body.validated_data["factor"]
+        save_submitter(submitter, actor=Actor.person(caller(request)), reason=why_of(request))
+        return Response(SubmitterSerializer(self.get_object()).data)

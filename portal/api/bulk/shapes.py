@@ -8,6 +8,7 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from portal.api.lists.shapes import ParametersField
+from portal.api.shapes import StrictSerializer
 from portal.lists.selection import MAX_NAMED
 from wms.actions.registry import KINDS
 from wms.bulk.models import BulkItem, BulkOperation
@@ -15,7 +16,7 @@ from wms.bulk.services import MAX_REASON
 from wms.bulk.states import Outcome
 
 
-class StartBulkSerializer(serializers.Serializer[Any]):
+class StartBulkSerializer(StrictSerializer):
     """The first step names objects and an action, the second one has the `operation_token`."""
 
     dry_run = serializers.BooleanField(

@@ -6,7 +6,7 @@ from typing import Any
 
 from rest_framework import serializers
 
-from portal.api.shapes import NumbersByNameField, ReasonSerializer
+from portal.api.shapes import InstantField, NumbersByNameField, ReasonSerializer
 from wms.campaigns.forecast import NoForecast, Verdict
 from wms.campaigns.selectors import Campaign
 
@@ -109,4 +109,4 @@ class CampaignSerializer(serializers.Serializer[Any]):
 class DeadlineSerializer(ReasonSerializer):
     """A deadline, or null for none."""
 
-    deadline = serializers.DateTimeField(allow_null=True)
+    deadline = InstantField(allow_null=True)

@@ -13,6 +13,7 @@ from portal.api.shapes import (
     CAUSED_EVENT_FIELDS,
     EventSerializer,
     FindingSerializer,
+    InstantField,
     NumbersByNameField,
     ObjectField,
     TextsByNameField,
@@ -100,7 +101,7 @@ class DescriptionSerializer(serializers.Serializer[Any]):
     name = _text()
     labels = _names("Words to find it by.")
     group = _text("Accounting group; yours by default.")
-    deadline = serializers.DateTimeField(required=False, help_text="It is removed then.")
+    deadline = InstantField(required=False, help_text="It is removed then.")
     max_idle = _limit("No further jobs are made while so many wait.")
     max_materialize = _limit("No further jobs are made while so many have not ended.")
     eager = serializers.BooleanField(

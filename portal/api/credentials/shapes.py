@@ -8,7 +8,7 @@ from rest_framework import serializers
 
 from portal.api.frontends.fields import FrontendField, QueueField
 from portal.api.limits.shapes import SiteField
-from portal.api.shapes import StrictSerializer
+from portal.api.shapes import InstantField, StrictSerializer
 from wms.accounting.models import Frontend
 from wms.pilots.credential_models import Credential
 from wms.pilots.credentials.secrets import MOST_BYTES
@@ -30,7 +30,7 @@ class CredentialSerializer(StrictSerializer, serializers.ModelSerializer[Credent
     account = serializers.CharField(max_length=64, allow_blank=True, required=False, default="")
     directory = serializers.CharField(max_length=200, allow_blank=True, required=False, default="")
     is_enabled = serializers.BooleanField(required=False, default=True)
-    valid_until = serializers.DateTimeField(allow_null=True, required=False, default=None)
+    valid_until = InstantField(allow_null=True, required=False, default=None)
     secret = serializers.CharField(
         source="new_secret",
         write_only=True,

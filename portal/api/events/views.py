@@ -14,10 +14,8 @@ from portal.api.base import caller, refusals
 from portal.api.events.shapes import EventBatchSerializer, FollowSerializer
 from portal.api.events.waiting import AGAIN_S, WAITING_ROOM
 from wms.core.models import User
-from wms.dags.reading.selectors import find_dag
-from wms.jobs.clusters.selectors import find_cluster
 from wms.notices.stream.cursors import place_of
-from wms.notices.stream.reading import KINDS, Batch, Wanted, begin, read
+from wms.notices.stream.reading import KINDS, Batch, Wanted, begin, find_all, read
 
 
 class EventStream(APIView):
@@ -50,24 +48,17 @@ class EventStream(APIView):
 def _asked(request: Request) -> dict[str, Any]:
     query = request.query_params
     data: dict[str, Any] = query.dict()
-    if "kind" in query:
-        data["kind"] = query.getlist("kind")
+    for name in query.keys() & {"kind", *KINDS}:
+        data[name] = [word for text in query.getlist(name) for word in text.split(",")]
     asked = FollowSerializer(data=data)
     asked.is_valid(raise_exception=True)
     return dict(asked.validated_data)
 
 
 def _followed(user: User, given: dict[str, Any]) -> tuple[Batch, bool]:
-    wanted = Wanted(
-        frozenset(given.get("kind") or KINDS),
-        given.get("dag"),
-        given.get("cluster"),
-        given.get("label", ""),
-    )
-    if wanted.dag is not None:
-        find_dag(user, wanted.dag)
-    if wanted.cluster is not None:
-        find_cluster(user, wanted.cluster)
+    objects = {kind: given[kind] for kind in KINDS if kind in given}
+    wanted = Wanted(frozenset(given.get("kind") or KINDS), objects, given.get("label", ""))
+    find_all(user, wanted)
     place = place_of(given["after"], timezone.now())
 
     def look() -> Batch:

@@ -234,9 +234,21 @@ class DagsSerializer(serializers.Serializer[Any]):
     conjuncts = ConjunctSerializer(many=True)
 
 
+class AboutField(serializers.ChoiceField):
+    """Kind of what an answer is about, by which programs tell answers apart."""
+
+    def __init__(self, kind: str) -> None:
+        super().__init__([kind], read_only=True)
+
+    def get_attribute(self, instance: Any) -> str:
+        """The kind, whatever the answer."""
+        return str(next(iter(self.choices)))
+
+
 class DagAnswerSerializer(serializers.Serializer[Any]):
     """Why a DAG, or a pasted ad, has no site; `after` is with the changes."""
 
+    about = AboutField("dag")
     verdict = serializers.ChoiceField([verdict.value for verdict in MatchVerdict])
     summary = serializers.CharField()
     turn = TurnSerializer(allow_null=True)
@@ -273,6 +285,7 @@ class SiteJobsSerializer(serializers.Serializer[Any]):
 class JobAnswerSerializer(serializers.Serializer[Any]):
     """Why a job, or the jobs of a TaskQueue, wait; `after` is with the changes."""
 
+    about = AboutField("job")
     verdict = serializers.ChoiceField([verdict.value for verdict in MatchVerdict])
     summary = serializers.CharField()
     queues = QueueFitSerializer(many=True, source="queues.queues", default=[])
@@ -289,6 +302,7 @@ class JobAnswerSerializer(serializers.Serializer[Any]):
 class SiteAnswerSerializer(serializers.Serializer[Any]):
     """Idle DAGs that a site would take; `after` is with the changes."""
 
+    about = AboutField("site")
     standing = serializers.CharField(source="standing.kind", help_text="Empty when it is open.")
     summary = serializers.CharField()
     explanation = DagsSerializer(allow_null=True)

@@ -40,8 +40,12 @@ class Explain(APIView):
         responses={
             200: PolymorphicProxySerializer(
                 component_name="Answer",
-                serializers=[DagAnswerSerializer, JobAnswerSerializer, SiteAnswerSerializer],
-                resource_type_field_name=None,
+                serializers={
+                    "dag": DagAnswerSerializer,
+                    "job": JobAnswerSerializer,
+                    "site": SiteAnswerSerializer,
+                },
+                resource_type_field_name="about",
             ),
             **refusals(400, 404, 429),
         },

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from rest_framework import serializers
 
+from portal.api.shapes import StrictSerializer
 from portal.personal.models import SavedFilter
 
 
@@ -27,7 +26,7 @@ class SavedFilterSerializer(serializers.ModelSerializer[SavedFilter]):
         fields = ["id", "list", "name", "owner", "is_shared", "parameters", "created_at"]
 
 
-class SaveFilterSerializer(serializers.Serializer[Any]):
+class SaveFilterSerializer(StrictSerializer):
     """A filter to be saved."""
 
     list = serializers.CharField(help_text="dags, jobs, pilots, sites, task-queues, placements.")
@@ -36,7 +35,7 @@ class SaveFilterSerializer(serializers.Serializer[Any]):
     is_shared = serializers.BooleanField(default=False, help_text="Everybody sees it.")
 
 
-class FilterChangeSerializer(serializers.Serializer[Any]):
+class FilterChangeSerializer(StrictSerializer):
     """Changes of a saved filter."""
 
     name = serializers.CharField(max_length=80, required=False)

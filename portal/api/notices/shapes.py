@@ -6,6 +6,7 @@ from typing import Any
 
 from rest_framework import serializers
 
+from portal.api.shapes import StrictSerializer
 from wms.core.conf import conf
 from wms.notices.messages import path_of
 from wms.notices.models import Notice, Rule, Subscription
@@ -28,7 +29,7 @@ class NoticeSerializer(serializers.ModelSerializer[Notice]):
         return conf().public_url + path_of(notice.subject_kind, notice.subject_id)
 
 
-class MarkReadSerializer(serializers.Serializer[Any]):
+class MarkReadSerializer(StrictSerializer):
     """Notices to mark: these ids, or all."""
 
     notices = serializers.ListField(
@@ -58,7 +59,7 @@ class SubscriptionSerializer(serializers.ModelSerializer[Subscription]):
         read_only_fields = fields
 
 
-class SubscribeSerializer(serializers.Serializer[Any]):
+class SubscribeSerializer(StrictSerializer):
     """Subscription of the caller."""
 
     rule = serializers.ChoiceField(choices=Rule.choices)

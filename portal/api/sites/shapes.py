@@ -11,7 +11,7 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from portal.api.pilots.shapes import NodeCheckSerializer
-from portal.api.shapes import EVENT_FIELDS, EventSerializer
+from portal.api.shapes import EVENT_FIELDS, EventSerializer, InstantField, StrictSerializer
 from wms.pilots.models import PilotCheck
 from wms.pilots.suspect_models import SuspectedNode
 from wms.sites.downtimes.models import Downtime
@@ -171,11 +171,11 @@ class DowntimeSerializer(serializers.ModelSerializer[Downtime]):
         ]  # fmt: skip
 
 
-class DowntimeTermsSerializer(serializers.Serializer[Any]):
+class DowntimeTermsSerializer(StrictSerializer):
     """Period in which a site gets nothing new, and its reason."""
 
-    start = serializers.DateTimeField()
-    end = serializers.DateTimeField()
+    start = InstantField()
+    end = InstantField()
     lead_time_s = serializers.IntegerField(
         required=False, min_value=0, max_value=2**31 - 1,
         help_text="So long before the start the site takes no new DAG, in seconds.",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from uuid import UUID
 
 import pytest
 from rest_framework.test import APIClient
@@ -41,6 +42,10 @@ def test_a_follower_hears_of_what_happens_to_a_dag(as_user: Any) -> None:
         ({"kind": "planet"}, "kind"),
         ({"since": "x"}, "since"),
         ({"dag": 0}, "dag"),
+        ({"kind": "node"}, "dag"),
+        ({"node": 1}, "dag"),
+        ({"job": "7,x"}, "job"),
+        ({"pilot": "7"}, "pilot"),
     ],
 )
 def test_a_wrong_question_is_refused_by_its_field(
@@ -52,11 +57,14 @@ def test_a_wrong_question_is_refused_by_its_field(
     assert field in {each["field"].partition(".")[0] for each in answer.json()["findings"]}
 
 
-@pytest.mark.parametrize("kind", ["dag", "cluster"])
-def test_what_nobody_may_see_is_not_found(alice: APIClient, kind: str) -> None:
-    cursor = alice.get(URL).json()["cursor"]
+def test_what_nobody_may_see_is_not_found(alice: APIClient, people: Any) -> None:
+    cursor, dag = alice.get(URL).json()["cursor"], factories.dag(people.alice)
 
-    assert alice.get(URL, {"after": cursor, kind: 999}).status_code == 404
+    for asked in (
+        {"dag": f"{dag.pk},999"}, {"cluster": 999}, {"dag": dag.pk, "node": 999}, {"job": [1, 999]},
+        {"pilot": UUID(int=1)}, {"site": "Mars"}, {"placement": 999}, {"schedule": 999},
+    ):  # fmt: skip
+        assert alice.get(URL, {"after": cursor, **asked}).status_code == 404
 
 
 def test_a_wait_ends_with_what_is_found() -> None:

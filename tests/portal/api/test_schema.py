@@ -14,6 +14,7 @@ from django.urls import reverse
 from drf_spectacular.drainage import GENERATOR_STATS
 from drf_spectacular.renderers import OpenApiYamlRenderer
 from drf_spectacular.validation import validate_schema
+from jsonschema import Draft4Validator
 from rest_framework.test import APIClient
 
 SNAPSHOT = Path(settings.BASE_DIR, "docs/reference/openapi.yaml")
@@ -102,3 +103,25 @@ def test_examples_of_requests_are_taken(alice: APIClient, schema: dict[str, Any]
     answer = alice.post("/api/v1/jobs/check/", example["value"], format="json")
 
     assert (answer.status_code, answer.json()["size"]) == (200, 100), answer.content
+
+
+def test_defaults_of_parameters_are_taken(schema: dict[str, Any]) -> None:
+    """Generated clients send them."""
+    refused = [
+        (operation["operationId"], parameter["name"])
+        for path in schema["paths"].values()
+        for operation in path.values()
+        for parameter in operation.get("parameters", ())
+        if "default" in (told := parameter["schema"])
+        and not Draft4Validator(told).is_valid(told["default"])
+    ]
+
+    assert refused == []
+
+
+def test_no_enumeration_has_null_alone(schema: dict[str, Any]) -> None:
+    """OpenAPI Generator makes a class without a base of it, which is no Python."""
+    schemas = schema["components"]["schemas"]
+
+    assert [name for name, told in schemas.items() if told.get("enum") == [None]] == []
+    assert schemas["Schedule"]["properties"]["last_outcome"]["nullable"] is True

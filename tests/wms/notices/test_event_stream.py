@@ -123,13 +123,37 @@ def test_events_are_those_of_the_objects_that_are_asked_for(dag: Dag) -> None:
     followers = [
         Follower(dag.owner, wanted)
         for wanted in (
-            Wanted(dag=dag.pk), Wanted(label="campaign=mc27"), Wanted(frozenset({"site"})),
+            Wanted(objects={"dag": [dag.pk], "site": ["none"]}), Wanted(label="campaign=mc27"),
+            Wanted(frozenset({"site"})),
         )
     ]  # fmt: skip
     add(dag, "first")
     add(second, "second")
 
     assert [each.read() for each in followers] == [["first"], ["second"], []]
+
+
+def test_events_of_nodes_are_told_of_one_dag_with_their_names(dag: Dag) -> None:
+    first, second = dag.nodes.order_by("ordinal")
+    everything, of_dag, of_node = (
+        Follower(dag.owner, wanted)
+        for wanted in (
+            Wanted(), Wanted(objects={"dag": [dag.pk]}),
+            Wanted(objects={"dag": [dag.pk], "node": [second.pk]}),
+        )
+    )  # fmt: skip
+
+    factories.site()
+    factories.turn()
+    told = read(dag.owner, of_node.wanted, of_node.place, of_node.now).events
+
+    assert {(each.kind, each.object, each.name) for each in told} == {
+        ("node", str(second.pk), second.name)
+    }
+    heard = everything.read()
+    assert ("match" in heard, "submit" in heard) == (True, False)
+    assert of_dag.read().count("submit") == 2
+    assert first.name != second.name
 
 
 def test_nobody_hears_of_what_they_may_not_see(dag: Dag) -> None:

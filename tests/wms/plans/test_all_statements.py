@@ -27,6 +27,7 @@ EXEMPT = {
     "READ_DURABILITY": _NO_TABLE,
     "READ_CLOCK": _NO_TABLE,
     "READ_SNAPSHOT": _NO_TABLE,
+    "READ_NUMBERS": _NO_TABLE,
     "FORGET_SESSIONS": _NO_TABLE,
     "FIND_SETTLED": "reads the sessions of the server, which are few and have no index",
     "COUNT_SESSIONS": "reads the sessions of the server, which are few and have no index",

@@ -1,22 +1,25 @@
-"""Events of DAGs, clusters, jobs, pilots and sites as one stream, for who may see the objects.
+"""Events of all that one follows as one stream, for who may see the objects.
 
 Of jobs the stream has the changes that have a row of their own, such as all ends: neither the
-first waiting, nor that a pilot took one.
+first waiting, nor that a pilot took one. Of nodes it has all, but those of one DAG only: events of
+nodes have no index but by their DAG.
 """
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
 from django.db import connection
-from django.db.models import F, Max, Model, Q, QuerySet
+from django.db.models import CharField, F, Q, QuerySet, Value
+from django.db.models.expressions import Combinable
 
+from wms.core.errors import NotFound
 from wms.core.models import EventRecord, User
-from wms.dags.models import DagEvent
+from wms.dags.models import DagEvent, Node, NodeEvent
 from wms.dags.reading.dag_jobs import jobs_of
 from wms.dags.reading.selectors import visible_dags
 from wms.jobs.clusters.selectors import visible_clusters
@@ -25,49 +28,64 @@ from wms.jobs.selectors import visible_jobs
 from wms.notices.stream.cursors import Place, Snapshot
 from wms.notices.stream.sql import (
     FORGET_SESSIONS,
+    READ_NUMBERS,
     READ_SNAPSHOT,
     StoredNumber,
     written_by,
 )
 from wms.pilots.models import PilotEvent
 from wms.pilots.selectors import visible_pilots
+from wms.placement.models import PlacementEvent
+from wms.placement.selectors import visible_requests
+from wms.schedules.models import ScheduleEvent
+from wms.schedules.selectors import visible_schedules
 from wms.sites.models import SiteEvent
 from wms.sites.selectors import visible_sites
 
 #: Most events of an answer.
 MOST = 1000
+_NONE = Value("", CharField())
 
 
 @dataclass(frozen=True, slots=True)
 class _Kind:
-    """Kind of objects: its events, their column of the object, who may see it, and its name."""
+    """Kind of objects: its events, their column by which they are seen, and who may see that.
+
+    `named` leads from an event to the object as the API names it, which is its `key`; `name` to its
+    name for people.
+    """
 
     events: type[EventRecord]
     column: str
     visible: Callable[[User], QuerySet[Any]]
-    name: str = "pk"
+    named: str
+    key: str = "pk"
+    name: Combinable = _NONE
 
 
 _KINDS: Mapping[str, _Kind] = {
-    "cluster": _Kind(ClusterEvent, "cluster", visible_clusters),
-    "dag": _Kind(DagEvent, "dag", visible_dags),
-    "job": _Kind(JobEvent, "job", visible_jobs),
-    "pilot": _Kind(PilotEvent, "pilot", visible_pilots, "uuid"),
-    "site": _Kind(SiteEvent, "site", visible_sites, "name"),
+    "cluster": _Kind(ClusterEvent, "cluster", visible_clusters, "cluster_id"),
+    "dag": _Kind(DagEvent, "dag", visible_dags, "dag_id"),
+    "job": _Kind(JobEvent, "job", visible_jobs, "job_id"),
+    "node": _Kind(NodeEvent, "dag", visible_dags, "node_id", name=F("node__name")),
+    "pilot": _Kind(PilotEvent, "pilot", visible_pilots, "pilot__uuid", "uuid"),
+    "placement": _Kind(PlacementEvent, "request", visible_requests, "request_id"),
+    "schedule": _Kind(ScheduleEvent, "schedule", visible_schedules, "schedule_id"),
+    "site": _Kind(SiteEvent, "site", visible_sites, "site__name", "name"),
 }
 KINDS = tuple(_KINDS)
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Events that are asked for: by kind, by the objects, and by label; nothing means all.
+    """Events that are asked for: by kind, by the objects of each kind, by label; nothing means all.
 
-    A DAG or a cluster comes with the ends of its jobs.
+    DAGs come with their nodes and the ends of their jobs, clusters with these. Named nodes are
+    those of the named DAGs, and come alone; without a DAG there are no events of nodes.
     """
 
     kinds: frozenset[str] = frozenset(KINDS)
-    dag: int | None = None
-    cluster: int | None = None
+    objects: Mapping[str, Collection[Any]] = field(default_factory=dict)
     label: str = ""
 
     def conditions(self) -> dict[str, Q]:
@@ -76,22 +94,50 @@ class Wanted:
         if self.label:
             found = {kind: Q(**{f"{kind}__labels__contains": [self.label]})
                      for kind in found if kind in ("dag", "cluster")}  # fmt: skip
-        if self.dag is not None:
-            of_dag = {"dag": Q(dag=self.dag), "job": Q(job__in=jobs_of(self.dag))}
-            found = {kind: found[kind] & of_dag[kind] for kind in found if kind in of_dag}
-        if self.cluster is not None:
-            of_cluster = {"cluster": Q(cluster=self.cluster), "job": Q(job__cluster=self.cluster)}
-            found = {kind: found[kind] & of_cluster[kind] for kind in found if kind in of_cluster}
+        if of_objects := self._of_objects():
+            return {kind: found[kind] & of_objects[kind] for kind in found if kind in of_objects}
+        found.pop("node", None)
         return found
+
+    def _of_objects(self) -> dict[str, Q]:
+        found = {kind: Q(**{f"{_KINDS[kind].named}__in": names})
+                 for kind, names in self.objects.items() if names}  # fmt: skip
+        of_dags = Q(dag__in=dags) if (dags := self.objects.get("dag")) else Q()
+        if "node" in found:
+            return {"node": found["node"] & of_dags}
+        if dags:
+            found["node"] = of_dags
+            found["job"] = found.get("job", Q()) | Q(job__in=jobs_of(*dags))
+        if clusters := self.objects.get("cluster"):
+            found["job"] = found.get("job", Q()) | Q(job__cluster__in=clusters)
+        return found
+
+
+def find_all(user: User, wanted: Wanted) -> None:
+    """See whether all objects are there. Raises NotFound; a query for each kind of objects."""
+    for kind, names in wanted.objects.items():
+        of = _KINDS[kind]
+        if kind == "node":
+            there = Node.objects.filter(dag__in=wanted.objects["dag"])
+        else:
+            there = of.visible(user).order_by()
+        found = there.filter(**{f"{of.key}__in": names}).values_list(of.key, flat=True)
+        if missing := set(names) - set(found):
+            told = min(map(str, missing))
+            raise NotFound(f"There is no {kind} {told}, or you may not see it.")
 
 
 @dataclass(frozen=True, slots=True)
 class StreamedEvent:
-    """One event of the stream; `object` names the object as the API does."""
+    """One event of the stream; `object` names the object as the API does.
+
+    `name` is that of a node, of all others empty.
+    """
 
     id: int
     kind: str
     object: str
+    name: str
     event: str
     from_state: str
     to_state: str
@@ -117,7 +163,7 @@ def begin(now: datetime) -> Place:
 def read(user: User, wanted: Wanted, place: Place, now: datetime, *, most: int = MOST) -> Batch:
     """The next events that the user may see, at most so many.
 
-    Five queries for all kinds, and one for each kind that is wanted.
+    Two queries, now and then a third, and one for each kind that is wanted.
     """
     ids = _highest() if place.is_renewed(now) else None
     snapshot = _snapshot()
@@ -153,17 +199,17 @@ def _of_kind(
             **{f"{of.column}__in": of.visible(user).order_by().values("pk")},
         )
         .annotate(stored=StoredNumber(table=table))
-        .annotate(written=written_by(snapshot.newest), named=F(f"{of.column}__{of.name}"))
+        .annotate(written=written_by(snapshot.newest), named=F(of.named), called=of.name)
         .filter(is_behind, written__lt=snapshot.oldest)
         .order_by("written", "pk")
-        .values_list("written", "pk", "named", *_COLUMNS)[:most]
+        .values_list("written", "pk", "named", "called", *_COLUMNS)[:most]
     )  # fmt: skip
     return [(row[0], kind, row[1], row[2:]) for row in rows]
 
 
 def _told(_: int, kind: str, number: int, row: tuple[Any, ...]) -> StreamedEvent:
-    named, *values = row
-    return StreamedEvent(number, kind, str(named), *values)
+    named, name, *values = row
+    return StreamedEvent(number, kind, str(named), name, *values)
 
 
 def _snapshot() -> Snapshot:
@@ -175,9 +221,9 @@ def _snapshot() -> Snapshot:
 
 
 def _highest() -> dict[str, int]:
-    return {kind: _last(of.events) for kind, of in _KINDS.items()}
-
-
-def _last(events: type[Model]) -> int:
-    found = events._default_manager.aggregate(last=Max("pk"))["last"]
-    return int(found or 0)
+    """The latest number of each kind. One query."""
+    tables = [of.events._meta.db_table for of in _KINDS.values()]
+    with connection.cursor() as cursor:
+        cursor.execute(READ_NUMBERS, [tables])
+        numbers = [number for (number,) in cursor.fetchall()]
+    return dict(zip(_KINDS, numbers, strict=True))

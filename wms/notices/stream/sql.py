@@ -1,4 +1,4 @@
-"""SQL of the stream of events: the transactions that are under way, and that of a row."""
+"""SQL of the stream of events: transactions under way, that of a row, the latest numbers."""
 
 from __future__ import annotations
 
@@ -23,6 +23,12 @@ FROM (SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint AS newest) AS
 """
 # Within a transaction the sessions would be told as they were when they were read first.
 FORGET_SESSIONS = "SELECT pg_stat_clear_snapshot()"
+# By hand: the ORM knows no sequences. Some of these tables have no index of their numbers alone, so
+# the highest one of a row would be looked for in all of them. No table is read.
+READ_NUMBERS = """
+SELECT coalesce(pg_sequence_last_value(pg_get_serial_sequence(name, 'id')::regclass), 0)
+FROM unnest(%s::text[]) WITH ORDINALITY AS tables (name, place) ORDER BY place
+"""
 _EPOCH = 2**32
 
 
