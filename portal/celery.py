@@ -20,6 +20,9 @@ from portal.config.live_keys import follow_files
 from wms.elements.logins import sweep
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.settings")
+# Checks of Django go through all pages and the API, which no task needs: to import them costs each
+# program of Celery as much as all else at its start. `prepare_data`, which all wait for, checks.
+os.environ.setdefault("CELERY_SKIP_CHECKS", "1")
 
 app = Celery("pilotage")
 app.config_from_object("django.conf:settings", namespace="CELERY")

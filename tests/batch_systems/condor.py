@@ -92,6 +92,11 @@ PREEMPT = False
 KILL = False
 RESERVED_DISK = 0
 
+# The machine's speed is of no interest, and no job has files at addresses: programs for them would
+# be started for each job.
+RunBenchmarks = False
+ENABLE_URL_TRANSFERS = False
+
 # Tests wait for each step.
 NEGOTIATOR_INTERVAL = 1
 NEGOTIATOR_CYCLE_DELAY = 1
