@@ -14,7 +14,6 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import contextmanager
 from email.utils import parsedate_to_datetime
 from functools import wraps
 from time import sleep

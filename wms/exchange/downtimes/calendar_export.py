@@ -33,7 +33,7 @@ def calendar_of(
     for downtime in downtimes:
         calendar.add_component(_event_of(downtime, host, address_of(downtime)))
     # Lines are folded by their octets, and end as the standard wants.
-    return calendar.to_ical()
+    return bytes(calendar.to_ical())
 
 
 def _event_of(downtime: Downtime, host: str, address: str) -> Event:
