@@ -56,7 +56,7 @@ class WaySerializer(serializers.Serializer[Any]):
 class WayChoiceSerializer(serializers.Serializer[Any]):
     """The way of an attempt, first, and those that it was chosen before."""
 
-    why = serializers.ChoiceField(choices=[each.value for each in Why])
+    cause = serializers.ChoiceField(choices=[each.value for each in Why])
     ways = WaySerializer(many=True)
 
 

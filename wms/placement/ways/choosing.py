@@ -62,8 +62,8 @@ class Chooser:
         left = [place for place in order if _key(offered[place]) not in used] or order
         place = next((each for each in left if each in aimed), None)
         place = next((each for each in order if each in aimed), left[0]) if place is None else place
-        why = _why(place, left, records, new_ones=new_ones)
-        return Chosen(place, _facts(why, place, order, offered, records))
+        cause = _cause(place, left, records, new_ones=new_ones)
+        return Chosen(place, _facts(cause, place, order, offered, records))
 
     def _records_of(self, ways: Sequence[Way]) -> list[Record]:
         new = [each for each in ways if each not in self._records]
@@ -93,7 +93,7 @@ def _key(offered: Offered) -> tuple[str, str, str]:
     return (offered.way.source_scheme, offered.way.destination_scheme, offered.source_url)
 
 
-def _why(place: int, left: Sequence[int], records: Sequence[Record], *, new_ones: bool) -> Why:
+def _cause(place: int, left: Sequence[int], records: Sequence[Record], *, new_ones: bool) -> Why:
     if place != left[0]:
         return Why.AIMED
     if place == min(left):
@@ -102,7 +102,7 @@ def _why(place: int, left: Sequence[int], records: Sequence[Record], *, new_ones
 
 
 def _facts(
-    why: Why,
+    cause: Why,
     place: int,
     order: Sequence[int],
     offered: Sequence[Offered],
@@ -110,7 +110,7 @@ def _facts(
 ) -> dict[str, Any]:
     told = [place, *(each for each in order if each != place)][:_TOLD]
     return {
-        "why": why.value,
+        "cause": cause.value,
         "ways": [
             {**offered[each].way._asdict(), **_figures(records[each])} for each in told
         ],

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from wms.placement.ways.ordering import Why
 
-_WHY: Final[Mapping[str, str]] = {
+_WORDS: Final[Mapping[str, str]] = {
     Why.OWN_ORDER: "in the order of the request",
     Why.RECORD: "for its record",
     Why.UNTRIED: "as it has not been tried of late",
@@ -21,8 +21,8 @@ def told_choice(choice: Mapping[str, Any] | None) -> str:
     if choice is None or not ways:
         return ""
     first, *others = ways
-    reason = _WHY.get(choice["why"], choice["why"])
-    told = f"{_name(first)} was tried first of those left, {reason}: {_record(first)}"
+    words = _WORDS.get(choice["cause"], choice["cause"])
+    told = f"{_name(first)} was tried first of those left, {words}: {_record(first)}"
     return "; ".join([told, *(f"{_name(each)}: {_record(each)}" for each in others)])
 
 

@@ -92,7 +92,7 @@ def test_without_records_ways_are_taken_in_the_order_of_the_request(alice) -> No
 
     pairs = ["http-http", "http-ftp", "ftp-ftp"]
     assert [_pair(each) for each in attempts] == [*pairs, *pairs]
-    assert attempts[0].choice["why"] == "own_order"
+    assert attempts[0].choice["cause"] == "own_order"
 
 
 def test_the_way_with_the_better_record_is_taken_first_and_tells_so(alice) -> None:
@@ -106,7 +106,7 @@ def test_the_way_with_the_better_record_is_taken_first_and_tells_so(alice) -> No
     assert [_pair(each) for each in attempts] == ["ftp-ftp", "http-http", "http-ftp"]
     choice = attempts[0].choice
     first = choice["ways"][0]
-    assert (choice["why"], first["tries"], first["successes"]) == ("record", 3, 3)
+    assert (choice["cause"], first["tries"], first["successes"]) == ("record", 3, 3)
     assert first["bytes_per_s"] == pytest.approx(2**24 / 10)
     assert told_choice(choice).count(";") == 2
 
