@@ -17,12 +17,12 @@ from wms.core.database.permanent_errors import storable
 from wms.core.database.statements import prepared_rows, whole_numbers
 from wms.core.statemachine import Increment
 from wms.placement import lifecycle
+from wms.placement.beginnings import Started
 from wms.placement.models import PlacementAttempt
 from wms.placement.modules.protocol import TransferResult
 from wms.placement.operations import (
     FIRST_PAUSE,
     LONGEST_PAUSE,
-    Started,
     lock_with_leaders,
     publish,
 )

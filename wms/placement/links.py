@@ -11,13 +11,14 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from django.db.models import F, QuerySet
+from django.db.models import F, FilteredRelation, Q, QuerySet
 
 from wms.core.models import User
 from wms.placement.addresses import host_of
 from wms.placement.models import PlacementAttempt, PlacementRequest
 from wms.placement.selectors import visible_requests
 from wms.placement.states import WAITING, RequestKind, RequestState
+from wms.placement.ways.ends import ELSEWHERE
 
 #: So long ago attempts count.
 PERIOD: Final = timedelta(days=1)
@@ -89,17 +90,24 @@ def _count_attempts(
             "request_id", "exit_code", "message", "size_bytes", "started_at", "ended_at",
             named_source=F("request__source_url"), named_destination=F("request__destination_url"),
             used_source=F("source_url"), used_destination=F("destination_url"),
+            from_end=F("source_end"), to_end=F("destination_end"),
             source=F("request__source_storage__name"),
             destination=F("request__destination_storage__name"),
         )[:_MOST_ATTEMPTS]
     )  # fmt: skip
     for row in rows:
-        source = row["source"] or _host(row["used_source"] or row["named_source"])
-        destination = row["destination"] or _host(
-            row["used_destination"] or row["named_destination"]
-        )
-        _add(_link(found, source, destination), row)
+        _add(_link(found, *_ends_of(row)), row)
     return len(rows)
+
+
+def _ends_of(row: Mapping[str, Any]) -> tuple[str, str]:
+    """The ends that an attempt used; of an old one without any those of its request."""
+    if row["from_end"]:
+        return row["from_end"], row["to_end"]
+    return (
+        row["source"] or _host(row["used_source"] or row["named_source"]),
+        row["destination"] or _host(row["used_destination"] or row["named_destination"]),
+    )
 
 
 def _add(link: Link, row: Mapping[str, Any]) -> None:
@@ -116,13 +124,18 @@ def _add(link: Link, row: Mapping[str, Any]) -> None:
 def _count_requests(found: dict[tuple[str, str], Link], seen: QuerySet[PlacementRequest]) -> int:
     """Count the requests that run and that wait, the oldest; how many there were."""
     alive = seen.filter(state__in=[RequestState.PROCESSING, *WAITING]).order_by("pk")
-    rows = alive.values_list(
+    running = FilteredRelation("attempts", condition=Q(attempts__exit_code=None))
+    rows = alive.annotate(running=running).values_list(
         "state", "source_url", "destination_url", "source_storage__name",
-        "destination_storage__name",
+        "destination_storage__name", "running__source_end", "running__destination_end",
     )[:_MOST_REQUESTS]  # fmt: skip
     count = 0
-    for state, source_url, destination_url, source, destination in rows:
-        link = _link(found, source or _host(source_url), destination or _host(destination_url))
+    for state, source_url, destination_url, source, destination, used, used_to in rows:
+        link = _link(
+            found,
+            used or source or _host(source_url),
+            used_to or destination or _host(destination_url),
+        )
         if state == RequestState.PROCESSING:
             link.running += 1
         else:
@@ -133,4 +146,4 @@ def _count_requests(found: dict[tuple[str, str], Link], seen: QuerySet[Placement
 
 def _host(url: str) -> str:
     """The host of an address; of a logical name that leads nowhere yet there is none."""
-    return host_of(url) or "elsewhere"
+    return host_of(url) or ELSEWHERE

@@ -30,8 +30,8 @@ def _lane() -> list[models.expressions.Combinable]:
 class PlacementRequest(models.Model):
     """A transfer of a file or other work on storage, tried until it succeeds, within a limit.
 
-    Attempt k of a transfer uses pair k of the primary schemes and the alternatives, and again from
-    the first. Requests of one text are a batch, led by the first of them.
+    Each attempt of a transfer goes another way until all were gone: by the primary schemes or the
+    alternatives, from one replica or another. Requests of one text are a batch, led by the first.
     """
 
     kind = models.CharField(
@@ -315,6 +315,17 @@ class PlacementAttempt(models.Model):
         blank=True, default="", db_default="", help_text="What a logical name led to."
     )
     destination_url = models.TextField(blank=True, default="", db_default="")
+    source_end = models.CharField(
+        max_length=255,
+        blank=True,
+        default="",
+        db_default="",
+        help_text="The storage from which this transfer read, or the host where it is in none.",
+    )
+    destination_end = models.CharField(max_length=255, blank=True, default="", db_default="")
+    choice = models.JSONField(
+        null=True, help_text="Why this way, where there was more than one: a code, and figures."
+    )
     started_at = models.DateTimeField()
     ended_at = models.DateTimeField(null=True)
     lease = models.CharField(max_length=64, blank=True, help_text="Of the service that runs it.")
@@ -362,6 +373,12 @@ class PlacementAttempt(models.Model):
             ),
             # How links do of late.
             models.Index(fields=["ended_at"], name="placement_attempt_by_end"),
+            # How one of them does.
+            models.Index(
+                fields=["source_end", "destination_end", "ended_at"],
+                condition=~models.Q(source_end=""),
+                name="placement_attempt_by_ends",
+            ),
         ]
 
     def __str__(self) -> str:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from itertools import takewhile
 from typing import Final
@@ -25,13 +24,12 @@ from wms.core.statemachine import DatabaseTime, Increment
 from wms.core.transitions import Applied
 from wms.jobs.models import WorkspaceFile
 from wms.placement import lifecycle
-from wms.placement.addresses import scheme_of
+from wms.placement.beginnings import Started, attempt_row, begun_attempt, facts_of
 from wms.placement.catalogue.names import is_logical
 from wms.placement.catalogue.operations import Content, register, take_out
-from wms.placement.catalogue.resolving import Resolved, aim, resolve
+from wms.placement.catalogue.resolving import aim
 from wms.placement.conf import placement_conf
 from wms.placement.models import PlacementAttempt, PlacementRequest
-from wms.placement.request_ad import pair_of
 from wms.placement.sql import FIND_FURTHER, FIND_NEXT
 from wms.placement.states import (
     MAX_ATTEMPTS,
@@ -41,6 +39,8 @@ from wms.placement.states import (
     RequestKind,
     RequestState,
 )
+from wms.placement.ways.choosing import Chooser
+from wms.placement.ways.ends import Ends
 
 #: So long a service that is not heard of keeps its attempts.
 LEASE: Final = timedelta(seconds=60)
@@ -63,21 +63,6 @@ _CANDIDATES: Final = 10
 SMALL_BYTES: Final = 2**20
 #: Among so many services what a limit leaves is shared.
 _SHARES: Final = 8
-
-
-@dataclass(frozen=True, slots=True)
-class Started:
-    """An attempt that has begun, with its lease."""
-
-    request_id: int
-    number: int
-    lease: str
-    source_scheme: str
-    destination_scheme: str
-    #: Its addresses; what is to be removed of a logical name; why it fails at once.
-    resolved: Resolved
-    #: As it was before: what an attempt needs of it does not change.
-    request: PlacementRequest = field(repr=False)
 
 
 def _due(now: datetime) -> QuerySet[PlacementRequest]:
@@ -165,58 +150,24 @@ def start_attempt(request_id: int, now: datetime) -> Started | None:
 def _start(requests: Sequence[PlacementRequest], now: datetime) -> list[Started]:
     """Begin attempts of requests, several only of one lane, under one lease."""
     lease = secrets.token_hex(16)
-    begun = [_begun(each, lease) for each in requests]
+    storages = {each.source_storage_id for each in requests} | {
+        each.destination_storage_id for each in requests
+    }
+    chooser = Chooser(now, Ends(storages))
+    begun = [begun_attempt(each, lease, chooser) for each in requests]
     lifecycle.apply(
         "start",
         [each.request_id for each in begun],
         actor=_ACTOR,
-        facts={each.request_id: _facts_of(each) for each in begun},
+        facts={each.request_id: facts_of(each) for each in begun},
         attempt_number=Increment(),
         due_at=None,
         source_storage_id=begun[0].resolved.source_storage_id,
     )
     PlacementAttempt.objects.bulk_create(
-        PlacementAttempt(
-            request=each.request,
-            number=each.number,
-            source_scheme=each.source_scheme,
-            destination_scheme=each.destination_scheme,
-            source_url=_if_other(each.resolved.source_url, each.request.source_url),
-            destination_url=_if_other(each.resolved.destination_url, each.request.destination_url),
-            started_at=now,
-            lease=lease,
-            lease_until=now + LEASE,
-        )
-        for each in begun
+        attempt_row(each, now, lease_until=now + LEASE) for each in begun
     )
     return begun
-
-
-def _begun(request: PlacementRequest, lease: str) -> Started:
-    number = request.attempt_number + 1
-    resolved = resolve(request, number)
-    primary = (scheme_of(resolved.source_url), scheme_of(resolved.destination_url))
-    others = [_pair(text) for text in request.alternatives]
-    source, destination = pair_of([primary, *others], number)
-    return Started(request.pk, number, lease, source, destination, resolved, request)
-
-
-def _facts_of(begun: Started) -> dict[str, int | str]:
-    facts: dict[str, int | str] = {"attempt": begun.number}
-    source, destination = begun.source_scheme, begun.destination_scheme
-    if source:
-        is_transfer = begun.request.kind == RequestKind.TRANSFER
-        facts["schemes"] = f"{source}-{destination}" if is_transfer else source
-    return facts
-
-
-def _if_other(url: str, named: str) -> str:
-    return "" if url == named else url
-
-
-def _pair(text: str) -> tuple[str, str]:
-    source, _, destination = text.partition("-")
-    return source, destination
 
 
 def renew_lease(started: Started, *, now: datetime) -> bool:
@@ -330,7 +281,7 @@ def _try_again_or_fail(
     due_at = now + pause_after(request.attempt_number)
     lifecycle.apply(
         "reschedule", [request.pk], actor=_ACTOR, reason=reason, facts=facts, due_at=due_at,
-        source_storage_id=aim(request, request.attempt_number + 1),
+        source_storage_id=aim(request, request.attempt_number + 1, Chooser(now)),
     )  # fmt: skip
 
 

@@ -6,7 +6,7 @@ Also the pairs of schemes of a request and of each attempt.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -87,11 +87,6 @@ class RequestSpec:
         """The pairs of schemes in the order in which they are tried, the primary one first."""
         primary = (scheme_of(self.source_url), scheme_of(self.destination_url))
         return [primary, *self.alternatives]
-
-
-def pair_of(spec_pairs: Sequence[tuple[str, str]], attempt_number: int) -> tuple[str, str]:
-    """The pair of schemes of an attempt, from 1: each in turn, the primary one first."""
-    return spec_pairs[(attempt_number - 1) % len(spec_pairs)]
 
 
 def parse_requests(text: str, *, directory: str = "", file: str = "") -> list[RequestSpec]:

@@ -26,6 +26,7 @@ from wms.core.loops import wake
 from wms.placement import allocations, grants, reservations
 from wms.placement import operations as services
 from wms.placement.addresses import scheme_of, with_scheme
+from wms.placement.beginnings import Started
 from wms.placement.catalogue.models import LogicalFile
 from wms.placement.catalogue.names import is_logical
 from wms.placement.catalogue.operations import Content
@@ -41,7 +42,6 @@ from wms.placement.modules.protocol import (
     TransferResult,
     TransferTask,
 )
-from wms.placement.operations import Started
 from wms.placement.request_ad import Checksums
 from wms.placement.states import RequestKind
 from wms.placement.storages.selectors import storage_for_space

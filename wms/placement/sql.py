@@ -118,3 +118,26 @@ FROM unnest(%(ids)s::bigint[], %(sizes)s::bigint[], %(began)s::timestamptz[],
 WHERE attempt.request_id = given.id AND attempt.exit_code IS NULL AND attempt.lease = %(lease)s
 RETURNING attempt.request_id
 """)
+
+# How the latest attempts between ends did, by schemes; `placement_attempt_by_ends` is read from its
+# end, as far as `most` for each. Those without an exit code of a module tell nothing of a way.
+WAY_RECORDS = """
+SELECT ends.source, ends.destination, latest.source_scheme, latest.destination_scheme,
+       count(*), count(*) FILTER (WHERE latest.is_good),
+       sum(latest.weight), COALESCE(sum(latest.weight) FILTER (WHERE latest.is_good), 0),
+       COALESCE(sum(latest.weight * latest.size_bytes) FILTER (WHERE latest.is_good), 0),
+       COALESCE(sum(latest.weight * latest.time_s) FILTER (WHERE latest.is_good), 0)
+FROM unnest(%(sources)s::text[], %(destinations)s::text[]) AS ends(source, destination)
+CROSS JOIN LATERAL (
+    SELECT a.source_scheme, a.destination_scheme, a.exit_code = 0 AS is_good, a.size_bytes,
+           EXTRACT(EPOCH FROM a.ended_at - a.started_at)::float8 AS time_s,
+           power(0.5, GREATEST(EXTRACT(EPOCH FROM %(now)s - a.ended_at), 0)::float8
+                      / %(half_life)s) AS weight
+    FROM placement_placementattempt AS a
+    WHERE a.source_end <> '' AND a.source_end = ends.source
+      AND a.destination_end = ends.destination
+      AND a.ended_at >= %(since)s AND a.exit_code >= 0
+    ORDER BY a.ended_at DESC LIMIT %(most)s
+) AS latest
+GROUP BY 1, 2, 3, 4
+"""

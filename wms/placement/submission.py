@@ -36,6 +36,7 @@ from wms.placement.states import MAX_ATTEMPTS, RequestKind
 from wms.placement.storages.choosing import Offer, choose, offers
 from wms.placement.storages.models import Storage
 from wms.placement.storages.selectors import storage_map
+from wms.placement.ways.choosing import Chooser
 
 #: The task that carries out what is due.
 PLACEMENT_TASK: Final = "wms.placement.run"
@@ -139,6 +140,7 @@ def _place(specs: Sequence[RequestSpec], requests: Sequence[PlacementRequest]) -
     A query, another one for storages by name, and some for each logical name that is read.
     """
     where, faults = storage_map(), []
+    chooser = Chooser(timezone.now())
     named = {name for each in specs for name in (each.source_storage, each.destination_storage)}
     ids = dict(Storage.objects.filter(name__in=named - {""}).values_list("name", "pk"))
     for spec, request in zip(specs, requests, strict=True):
@@ -152,7 +154,7 @@ def _place(specs: Sequence[RequestSpec], requests: Sequence[PlacementRequest]) -
                 faults.append(_finding(spec, name, f"{name}: there is no storage {word}"))
             elif word:
                 setattr(request, f"{column}_id", ids[word])
-        request.source_storage_id = aim(request, 1)
+        request.source_storage_id = aim(request, 1, chooser)
     faults += _choose(specs, requests)
     return faults
 

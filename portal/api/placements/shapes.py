@@ -15,6 +15,8 @@ from portal.api.shapes import (
 )
 from wms.placement.models import PlacementAttempt, PlacementEvent, PlacementRequest
 from wms.placement.storages.waiting import why_it_waits
+from wms.placement.ways.ordering import Why
+from wms.placement.ways.telling import told_choice
 
 
 class PlacementRequestSerializer(serializers.ModelSerializer[PlacementRequest]):
@@ -38,19 +40,49 @@ class PlacementRequestSerializer(serializers.ModelSerializer[PlacementRequest]):
         ]  # fmt: skip
 
 
+class WaySerializer(serializers.Serializer[Any]):
+    """A way of a transfer, and how its latest attempts of a day did when it was chosen."""
+
+    source_end = serializers.CharField(help_text="Storage, or the host of what is in none.")
+    destination_end = serializers.CharField()
+    source_scheme = serializers.CharField()
+    destination_scheme = serializers.CharField()
+    tries = serializers.IntegerField()
+    successes = serializers.IntegerField()
+    bytes_per_s = serializers.FloatField(allow_null=True)
+    is_untried = serializers.BooleanField(help_text="Too little is known of late to judge by.")
+
+
+class WayChoiceSerializer(serializers.Serializer[Any]):
+    """The way of an attempt, first, and those that it was chosen before."""
+
+    cause = serializers.ChoiceField(choices=[each.value for each in Why])
+    ways = WaySerializer(many=True)
+
+
 class PlacementAttemptSerializer(serializers.ModelSerializer[PlacementAttempt]):
     """One try of a request."""
 
     bytes_per_s = serializers.FloatField(
         read_only=True, allow_null=True, help_text="Throughput, of one that has brought a file."
     )
+    choice = WayChoiceSerializer(
+        read_only=True, allow_null=True,
+        help_text="Why this way, where there was more than one; null else.",
+    )  # fmt: skip
+    choice_told = serializers.SerializerMethodField(help_text="The choice in words.")
 
     class Meta:
         model = PlacementAttempt
         fields = [
             "number", "source_scheme", "destination_scheme", "source_url", "destination_url",
-            "started_at", "ended_at", "exit_code", "message", "note", "size_bytes", "bytes_per_s",
+            "source_end", "destination_end", "choice", "choice_told", "started_at", "ended_at",
+            "exit_code", "message", "note", "size_bytes", "bytes_per_s",
         ]  # fmt: skip
+
+    def get_choice_told(self, attempt: PlacementAttempt) -> str:
+        """Words for the codes and figures."""
+        return told_choice(attempt.choice)
 
 
 class PlacementEventSerializer(EventSerializer):

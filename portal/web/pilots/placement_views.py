@@ -22,6 +22,7 @@ from wms.dags.reading.node_selectors import nodes_of_requests
 from wms.placement.models import PlacementRequest
 from wms.placement.selectors import find_request
 from wms.placement.storages.waiting import why_it_waits
+from wms.placement.ways.telling import told_choice
 
 _EVENTS_SHOWN = 100
 
@@ -42,7 +43,9 @@ def _page(
         "placement": found,
         "node": nodes_of_requests([found.pk]).get(found.pk),
         "waits_because": why_it_waits(found, timezone.now()),
-        "attempts": list(found.attempts.order_by("-number")),
+        "attempts": [
+            (each, told_choice(each.choice)) for each in found.attempts.order_by("-number")
+        ],
         "offers": offers_of(
             PLACEMENTS.possible_on_page(request.user, found),
             found.state,

@@ -17,7 +17,8 @@ BEFORE = [("placement", "0001_tables")]
 
 
 @pytest.mark.slow
-@pytest.mark.django_db
+# Indexes are made concurrently: in no transaction.
+@pytest.mark.django_db(transaction=True)
 def test_requests_that_are_under_way_go_on_as_transfers(alice: User) -> None:
     before = MigrationExecutor(connection)
     before.migrate(BEFORE)

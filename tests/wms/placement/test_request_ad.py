@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from wms.core.errors import InvalidInput
 from wms.placement.addresses import FileLocation, checked_url, file_location
-from wms.placement.request_ad import pair_of, parse_requests
+from wms.placement.request_ad import parse_requests
 
 GOOD = """[
   // the first file
@@ -219,11 +219,3 @@ def test_no_relative_address_leaves_the_workspace(name, directory):
     if not place.is_absolute:
         assert not place.path.startswith("/")
         assert ".." not in place.path.split("/")
-
-
-@given(
-    st.lists(st.tuples(st.text(max_size=3), st.text(max_size=3)), min_size=1), st.integers(1, 99)
-)
-def test_every_pair_has_its_turn(pairs, number):
-    assert pair_of(pairs, number) == pair_of(pairs, number + len(pairs))
-    assert pair_of(pairs, 1) == pairs[0]

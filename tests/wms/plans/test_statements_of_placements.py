@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 from django.utils import timezone
 
@@ -96,3 +98,25 @@ def test_attempts_that_were_granted_together_are_ended_by_their_ids(requests: No
 
     assert not scanned_whole(steps, "placement_placementattempt")
     assert written(steps, "placement_placementattempt")["Actual Rows"] == count
+
+
+def test_records_of_ways_are_read_by_their_ends(requests: None) -> None:
+    """Among 20,000 attempts of other ends."""
+    run(
+        """
+        INSERT INTO placement_placementattempt
+            (request_id, number, source_scheme, destination_scheme, source_end, destination_end,
+             exit_code, size_bytes, started_at, ended_at, lease, message)
+        SELECT id, 2, 'http', 'file', 'a' || id %% 100, 'b', 0, 1, now(), now(), '', ''
+        FROM placement_placementrequest WHERE state = 'completed'
+        """,
+        [],
+    )
+    analyze("placement_placementattempt")
+    now = timezone.now()
+    given = {"sources": ["a7", "a8"], "destinations": ["b", "b"], "now": now, "half_life": 3600.0}
+
+    steps = explain(placement.WAY_RECORDS, {**given, "since": now - timedelta(days=1), "most": 50})
+
+    assert not scanned_whole(steps, "placement_placementattempt")
+    assert rows_read(steps, "placement_placementattempt") <= 200

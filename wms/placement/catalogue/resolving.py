@@ -1,13 +1,14 @@
 """Resolution of logical names: from which address an attempt reads, to which it writes.
 
-Replicas are taken in turn, attempt by attempt, those near the site of the request first; of a
-storage its endpoints in their order.
+Replicas are taken in turn, attempt by attempt, by how their links did of late, of alike ones those
+near the site of the request first; of a storage its endpoints in their order.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 from django.db.models import Q
 
@@ -23,6 +24,16 @@ from wms.placement.modules.found import found_modules
 from wms.placement.states import RequestKind, RequestState
 from wms.placement.storages.endpoints import url_below
 from wms.placement.storages.models import Storage
+from wms.placement.ways.choosing import Chooser, Offered
+from wms.placement.ways.records import Way
+
+
+class Address(NamedTuple):
+    """An address of a logical file, and the storage in which it lies."""
+
+    storage_id: int
+    storage: str
+    url: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +56,8 @@ class Removal:
 class Resolved:
     """Addresses of an attempt, or why there are none: then it fails at once.
 
-    `source_storage_id` is that of the replica that is read. `file` is what the name stands for
-    already.
+    `source_storage_id` is that of the replica that is read; `choice` is why this one. `file` is
+    what the name stands for already.
     """
 
     source_url: str
@@ -55,9 +66,10 @@ class Resolved:
     file: LogicalFile | None = None
     removals: tuple[Removal, ...] = ()
     refusal: str = ""
+    choice: dict[str, Any] | None = None
 
 
-def resolve(request: PlacementRequest, attempt_number: int) -> Resolved:
+def resolve(request: PlacementRequest, attempt_number: int, chooser: Chooser) -> Resolved:
     """Addresses of an attempt of a request; no query where it names no logical file."""
     plain = Resolved(
         request.source_url, request.destination_url, source_storage_id=request.source_storage_id
@@ -65,20 +77,35 @@ def resolve(request: PlacementRequest, attempt_number: int) -> Resolved:
     if request.kind == RequestKind.REMOVE and is_logical(request.source_url):
         return _to_remove(request, plain, attempt_number)
     if is_logical(request.source_url):
-        plain = _read_from(request, plain, attempt_number)
+        plain = _read_from(request, plain, attempt_number, chooser)
     if is_logical(request.destination_url) and not plain.refusal:
         plain = _written_to(request, plain, attempt_number)
     return plain
 
 
-def aim(request: PlacementRequest, attempt_number: int) -> int | None:
+def aim(request: PlacementRequest, attempt_number: int, chooser: Chooser) -> int | None:
     """The storage from which an attempt will read, by its id: its limits hold it back."""
     if request.kind == RequestKind.REMOVE or not is_logical(request.source_url):
         return request.source_storage_id
     found = _choices(
         _replicas_of(_visible(request, request.source_url), request), found_modules().readers
     )
-    return found[(attempt_number - 1) % len(found)][0] if found else None
+    if not found:
+        return None
+    offered = _offered(request, found, chooser)
+    return found[chooser.choose(request, attempt_number, offered).place].storage_id
+
+
+def _offered(
+    request: PlacementRequest, found: Sequence[Address], chooser: Chooser
+) -> list[Offered]:
+    """Replicas as ways to the destination of a request."""
+    if request.kind == RequestKind.TRANSFER:
+        to = chooser.ends.name_of(request.destination_url, request.destination_storage_id)
+        scheme = scheme_of(request.destination_url)
+    else:
+        to = scheme = ""
+    return [Offered(Way(each.storage, to, scheme_of(each.url), scheme), each.url) for each in found]
 
 
 def replica_urls(
@@ -89,21 +116,26 @@ def replica_urls(
     if file is None:
         return None
     found = _choices(_near_first(file, site_id), schemes)
-    return ReplicaUrls([address for _, address in found], file.sha256)
+    return ReplicaUrls([each.url for each in found], file.sha256)
 
 
-def _read_from(request: PlacementRequest, plain: Resolved, number: int) -> Resolved:
+def _read_from(
+    request: PlacementRequest, plain: Resolved, number: int, chooser: Chooser
+) -> Resolved:
     file = _visible(request, request.source_url)
     choices = _choices(_replicas_of(file, request), found_modules().readers)
     if not choices:
         return replace(
             plain, refusal=f"there is no replica of {request.source_url} that can be read"
         )
-    turn = choices[(number - 1) % len(choices) :] + choices[: (number - 1) % len(choices)]
     # Where limits were looked at, if the replica is still there.
-    aimed = [each for each in turn if each[0] == request.source_storage_id]
-    storage_id, url = (aimed or turn)[0]
-    return replace(plain, source_url=url, source_storage_id=storage_id, file=file)
+    aimed = [n for n, each in enumerate(choices) if each.storage_id == request.source_storage_id]
+    chosen = chooser.choose(request, number, _offered(request, choices, chooser), aimed)
+    taken = choices[chosen.place]
+    return replace(
+        plain, source_url=taken.url, source_storage_id=taken.storage_id, file=file,
+        choice=chosen.facts,
+    )  # fmt: skip
 
 
 def _written_to(request: PlacementRequest, plain: Resolved, number: int) -> Resolved:
@@ -120,7 +152,7 @@ def _written_to(request: PlacementRequest, plain: Resolved, number: int) -> Reso
     choices = _choices([storage] if storage else [], found_modules().writers, name=name)
     if not choices:
         return replace(plain, refusal="the storage of the destination is no more, or is off")
-    url = choices[(number - 1) % len(choices)][1]
+    url = choices[(number - 1) % len(choices)].url
     return replace(plain, destination_url=url, file=plain.file or there)
 
 
@@ -142,7 +174,7 @@ def _to_remove(request: PlacementRequest, plain: Resolved, number: int) -> Resol
         choices = _choices([each.storage], found_modules().removers, name=file.name)
         if not choices:
             return replace(plain, refusal=f"storage {each.storage.name} is off")
-        removals.append(Removal(each.pk, choices[(number - 1) % len(choices)][1]))
+        removals.append(Removal(each.pk, choices[(number - 1) % len(choices)].url))
     return replace(plain, file=file, removals=tuple(removals))
 
 
@@ -176,11 +208,11 @@ def _near_first(file: LogicalFile, site_id: int | None) -> Sequence[tuple[Storag
 
 def _choices(
     storages: Sequence[tuple[Storage, str] | Storage], schemes: Collection[str], *, name: str = ""
-) -> list[tuple[int, str]]:
-    """Storages and addresses in the order in which they are tried."""
+) -> list[Address]:
+    """Addresses in the order in which they are tried."""
     pairs = [each if isinstance(each, tuple) else (each, name) for each in storages]
     return [
-        (storage.pk, url_below(endpoint, path))
+        Address(storage.pk, storage.name, url_below(endpoint, path))
         for storage, path in pairs
         if storage.is_enabled
         for endpoint in storage.endpoints.splitlines()

@@ -62,16 +62,6 @@ class Migration(BatchedMigration):
                 help_text="Why this storage, where the request left it open.",
             ),
         ),
-        migrations.AddIndex(
-            model_name="placementrequest",
-            index=models.Index(
-                condition=models.Q(
-                    ("state__in", ["received", "rescheduled"]), ("kind", "allocate")
-                ),
-                fields=["due_at"],
-                name="placement_waiting_for_space",
-            ),
-        ),
         migrations.AddField(
             model_name="spaceplan",
             name="workspace",

@@ -12,6 +12,7 @@ from wms.dags.simulation.context import SIMULATION_ACTOR, SimulationContext
 from wms.dags.simulation.trace import Run
 from wms.dags.states import NodeState
 from wms.placement import operations as placement
+from wms.placement.beginnings import Started
 from wms.placement.models import PlacementRequest
 from wms.placement.states import TERMINAL, WAITING
 
@@ -60,7 +61,7 @@ class PlacementService:
             if pk in self._attempts:
                 self._context.end(self._attempts.pop(pk), "stopped")
 
-    def _start(self, attempt: placement.Started) -> None:
+    def _start(self, attempt: Started) -> None:
         context, name, dag_id = self._context, *self._node_of(attempt.request_id)
         if attempt.request_id not in self._requests:
             number = context.trace.next_run_number(name, "")
@@ -83,7 +84,7 @@ class PlacementService:
         )
         return node.name, node.dag_id
 
-    def _end(self, attempt: placement.Started, run: Run, result: RunResult) -> None:
+    def _end(self, attempt: Started, run: Run, result: RunResult) -> None:
         if self._attempts.get(attempt.request_id) is not run:
             return
         del self._attempts[attempt.request_id]
