@@ -1,9 +1,10 @@
-"""Authentication of the REST API by tokens: those of people, and those of payloads."""
+"""Authentication of the REST API by tokens: those of people, in headers or, to read, in addresses;
+and those of payloads.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from ipaddress import ip_address
 
 from django.utils import timezone
 from rest_framework.authentication import BaseAuthentication, get_authorization_header
@@ -12,7 +13,8 @@ from rest_framework.permissions import SAFE_METHODS
 from rest_framework.request import Request
 
 from portal.api.scopes import check_scopes
-from portal.middleware.login_throttle import client_address
+from portal.middleware.login_throttle import ip_address_of
+from portal.shared.address_tokens import token_in_address
 from wms.accounting.walls import told_of
 from wms.core.models import ApiToken, User
 from wms.core.tokens import authenticated_token
@@ -43,7 +45,7 @@ class TokenAuthentication(BaseAuthentication):
             )
         text = parts[1].decode("ascii", errors="replace").replace("\0", "")
         token = authenticated_token(
-            text, now=timezone.now(), told=told_of("user"), address=_address(request)
+            text, now=timezone.now(), told=told_of("user"), address=ip_address_of(request._request)
         )
         check_scopes(token, request)
         return token.user, token
@@ -53,13 +55,22 @@ class TokenAuthentication(BaseAuthentication):
         return self.keyword
 
 
-def _address(request: Request) -> str | None:
-    """Address of the client, if it is one: a proxy may tell anything."""
-    text = client_address(request._request)
-    try:
-        return str(ip_address(text))
-    except ValueError:
-        return None
+class AddressTokenAuthentication(BaseAuthentication):
+    """`?token=plt_...`, for programs that know an address only; it may do nothing but read."""
+
+    def authenticate(self, request: Request) -> tuple[User, ApiToken] | None:
+        """Return the token's user, and the token; raise when a token was sent that is not good."""
+        token = token_in_address(
+            request.query_params, now=timezone.now(), address=ip_address_of(request._request)
+        )
+        if token is None:
+            return None
+        check_scopes(token, request)
+        return token.user, token
+
+    def authenticate_header(self, request: Request) -> str:
+        """Value of the WWW-Authenticate header of a 401."""
+        return TokenAuthentication.keyword
 
 
 class PayloadAuthentication(BaseAuthentication):

@@ -22,6 +22,7 @@ from rest_framework.request import Request
 
 from portal.api.chosen_fields import FIELDS
 from portal.api.idempotency import IDEMPOTENCY_KEY
+from portal.shared.address_tokens import PARAMETER
 from portal.shared.problem_details import CONTENT_TYPE
 
 
@@ -37,6 +38,22 @@ class TokenScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-ca
             "type": "http",
             "scheme": "bearer",
             "description": "`Bearer plt_<prefix>_<secret>`; `Token` before it does as well.",
+        }
+
+
+class AddressTokenScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
+    """Authentication by a token in the address, in the schema's form."""
+
+    target_class = "portal.api.authentication.AddressTokenAuthentication"
+    name = "address-token"
+
+    def get_security_definition(self, auto_schema: AutoSchema) -> dict[str, Any]:
+        """Describe the parameter."""
+        return {
+            "type": "apiKey",
+            "in": "query",
+            "name": PARAMETER,
+            "description": "A token whose only scope is `read`.",
         }
 
 

@@ -38,7 +38,15 @@ from portal.api.pilots import views as pilots
 from portal.api.placements import urls as placements
 from portal.api.resumable_uploads import views as uploads
 from portal.api.schedules import views as schedules
-from portal.api.sites import ads, downtime_import, downtimes, exchange, pressure, worker_nodes
+from portal.api.sites import (
+    ads,
+    downtime_calendar,
+    downtime_import,
+    downtimes,
+    exchange,
+    pressure,
+    worker_nodes,
+)
 from portal.api.sites import views as sites
 from portal.api.task_queues import views as task_queues
 from portal.api.trials import views as trials
@@ -252,6 +260,7 @@ urlpatterns = [
     ),
     re_path(f"{_SITE}/downtimes/$", downtimes.DowntimeList.as_view(), name="site-downtimes"),
     path("downtimes/", downtimes.EveryDowntime.as_view(), name="downtimes"),
+    path("downtimes.ics", downtime_calendar.DowntimeCalendar.as_view(), name="downtimes-calendar"),
     path("downtimes/import/", downtime_import.DowntimeImport.as_view(), name="downtimes-import"),
     path("downtimes/<int8:downtime_id>/", downtimes.DowntimeDetail.as_view(), name="downtime"),
     path("ads/", ads.Advertise.as_view(), name="ads"),

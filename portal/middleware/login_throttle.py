@@ -11,6 +11,7 @@ import hashlib
 import unicodedata
 from collections.abc import Callable
 from http import HTTPStatus
+from ipaddress import ip_address
 from typing import TypeVar
 
 import structlog
@@ -93,6 +94,15 @@ def client_address(request: HttpRequest) -> str:
         forwarded: str = request.META.get("HTTP_X_FORWARDED_FOR", "")
         return forwarded.rpartition(",")[2].strip()
     return str(request.META.get("REMOTE_ADDR", ""))
+
+
+def ip_address_of(request: HttpRequest) -> str | None:
+    """Address of the client, if it is one: a proxy may tell anything."""
+    text = client_address(request)
+    try:
+        return str(ip_address(text))
+    except ValueError:
+        return None
 
 
 class LoginThrottle:
