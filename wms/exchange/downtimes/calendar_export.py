@@ -55,8 +55,7 @@ def _event_of(downtime: Downtime, host: str, address: str) -> Event:
 
 
 def _summary(downtime: Downtime) -> str:
-    line = next(iter(downtime.reason.splitlines()), "")
-    return f"{downtime.site.name}: {line}"[:_LONGEST_SUMMARY]
+    return f"{downtime.site.name}: {downtime.reason}"[:_LONGEST_SUMMARY]
 
 
 def _description(downtime: Downtime) -> str:
