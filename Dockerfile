@@ -24,5 +24,5 @@ USER pilotage
 VOLUME /var/lib/pilotage
 EXPOSE 8000
 
-CMD ["gunicorn", "portal.wsgi", "--bind", "0.0.0.0:8000", "--workers", "2", "--threads", "16", \
+CMD ["gunicorn", "portal.wsgi", "--bind", "0.0.0.0:8000", "--workers", "2", "--threads", "24", \
      "--worker-tmp-dir", "/dev/shm", "--preload", "--timeout", "120", "--no-control-socket"]

@@ -2,7 +2,7 @@
 
 The web server, started as `manage.py up` starts it, the client in a process of its own, and the
 database share the processors. `pilots` (`benchmarks.api_pilots`) are requests of pilots: claims by
-one client and by sixteen, heartbeats, whole lives of jobs without payload. `submit_s` is a DAG of
+one client and by twelve, heartbeats, whole lives of jobs without payload. `submit_s` is a DAG of
 10,000 nodes, `list_ms` a page of a hundred out of a million jobs. `followers`
 (`benchmarks.api_followers`) are 200 that wait for events, and `overload`
 (`benchmarks.api_overload`) three times as much as can be served: `lost` is work that was accepted

@@ -50,7 +50,7 @@ class _Overload:
     async def measure(self, seconds: float) -> dict[str, Any]:
         """Measure the usual load, then the overload."""
         pilots = [self._free.get_nowait() for _ in range(self._free.qsize())]
-        await all_of((pilot.register() for pilot in pilots), most=CLIENTS)
+        await all_of((self._registered(pilot) for pilot in pilots), most=CLIENTS)
         for pilot in pilots:
             self._free.put_nowait(pilot)
         await self._look()
@@ -81,6 +81,10 @@ class _Overload:
             "clusters": self._clusters,
             "ended": self._ended,
         }
+
+    async def _registered(self, pilot: SimulatedPilot) -> None:
+        while (await pilot.register()).status == 503:
+            await asyncio.sleep(0.2)
 
     async def _ask_until(self, until_s: float, first: int) -> None:
         number = first
@@ -118,7 +122,9 @@ class _Overload:
             pause_s = min(2 * pause_s, 5.0)
 
     async def _list(self) -> None:
-        self._served += self._note("list", await self._server.get("/api/v1/jobs/")).status == 200
+        answer = self._note("list", await self._server.get("/api/v1/jobs/"))
+        # Not in one line with the request: the sum of before it would be written after it.
+        self._served += answer.status == 200
 
     async def _submit(self) -> None:
         body = {"executable": "/bin/true", "queue": 1}

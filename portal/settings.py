@@ -100,6 +100,7 @@ MIDDLEWARE = [
     "csp.middleware.CSPMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
     "allauth.account.middleware.AccountMiddleware",
+    "portal.middleware.overload.RefusedPages",
     "portal.api.chosen_fields.ChosenFields",
 ]
 
@@ -225,6 +226,10 @@ API_RATES = {
     )
     if rate is not None
 }
+# Requests that a process of the web server works on at once, that wait for a place, and how long.
+WORKING_PLACES = int(env.number("PILOTAGE_WEB_PLACES", 6))
+WORKING_PLACES_QUEUE = int(env.number("PILOTAGE_WEB_QUEUE", 6))
+WORKING_PLACES_WAIT_S = env.number("PILOTAGE_WEB_WAIT_S", 0.5)
 # Celery: tasks are short and idempotent, all state is in PostgreSQL, and a message that is lost
 # only delays work until the next periodic sweep.
 CELERY_BROKER_URL = broker_url(REDIS_URL)

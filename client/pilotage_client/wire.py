@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from random import uniform
 from typing import Any, Protocol, TypeVar, Union
 from urllib.parse import quote
 
@@ -138,8 +139,11 @@ class Patience:
     pauses_s: Sequence[float] = field(default=_PAUSES_S)
 
     def pause_s(self, place: int, asked_s: float = 0.0) -> float:
-        """Pause before the repetition, at least as long as the portal asked for."""
-        pause_s = self.pauses_s[min(place, len(self.pauses_s) - 1)]
+        """Pause before the repetition, at least as long as the portal asked for.
+
+        The others vary, so that programs that failed together do not come back together.
+        """
+        pause_s = self.pauses_s[min(place, len(self.pauses_s) - 1)] * uniform(0.7, 1.0)
         return max(pause_s, asked_s)
 
 

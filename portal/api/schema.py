@@ -79,6 +79,8 @@ _ALWAYS = {
     "403": "You may not do this, or your token may not; the detail says why.",
     "429": "More requests than the rate allows, or too much at once; ask again after "
     "`Retry-After` seconds.",
+    "503": "The portal has too much to do, or its database is away; nothing was begun. Send the "
+    "same again after `Retry-After` seconds.",
 }
 _OF_PATHS = {"404": "No such object, or you may not see it."}
 _OF_BODIES = {"413": "The request is larger than allowed, or has too many parts."}

@@ -49,6 +49,13 @@ HEARTBEATS = Counter(
     ["answer"],
     registry=REGISTRY,
 )
+REFUSALS = Counter(
+    "pilotage_requests_refused",
+    "Requests that found no working place and were answered 503, by whom they are for: api, pilot, "
+    "factory, page. They are in no other count, but those of pages.",
+    ["face"],
+    registry=REGISTRY,
+)
 TASKS = Counter(
     "pilotage_tasks",
     "Tasks that workers carried out; each wms.dags.advance is a turn of the engine.",
@@ -90,6 +97,12 @@ def count_heartbeat(*, has_commands: bool) -> None:
     """Count one recorded heartbeat."""
     with unfailing():
         HEARTBEATS.labels("commands" if has_commands else "none").inc()
+
+
+def count_refusal(face: str) -> None:
+    """Count one request that found no working place."""
+    with unfailing():
+        REFUSALS.labels(face).inc()
 
 
 def _count_connection(*, connection: object, **_: object) -> None:

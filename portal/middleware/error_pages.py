@@ -70,6 +70,13 @@ TROUBLES: dict[int, StatusExplanation] = {
         "Wait a moment and load the page again. If it lasts, tell the operators.",
     ),
 }
+#: There was no working place.
+OVERLOADED = StatusExplanation(
+    "The portal has too much to do",
+    "More is asked of it at this moment than it can answer. This request was not begun, so nothing "
+    "was changed. What runs at the sites goes on.",
+    "Wait a few seconds, and load the page again or send the form once more.",
+)
 #: A value that the refusal itself names.
 REFUSED = StatusExplanation(
     "This was refused",

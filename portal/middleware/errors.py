@@ -8,6 +8,7 @@ that are not allowed (405).
 
 from __future__ import annotations
 
+import random
 import sys
 from collections.abc import Callable, Sequence
 from http import HTTPStatus
@@ -32,8 +33,9 @@ log = structlog.get_logger(__name__)
 API = "/api/"
 #: These answer programs, in forms of their own.
 OTHER_FACES = (API, "/pilot/", "/factory/", "/health/", "/metrics")
-#: So long a browser or program should wait before it asks again, in seconds.
-_RETRY_S = "10"
+#: So long a browser or program should wait before it asks again, in seconds: not all equally long,
+#: so that they do not come back together.
+_RETRY_S = range(5, 16)
 
 
 class ErrorPages:
@@ -100,7 +102,7 @@ def server_error(request: HttpRequest) -> HttpResponse:
     if not isinstance(error, OperationalError | InterfaceError):
         return refused(request, HTTPStatus.INTERNAL_SERVER_ERROR)
     answer = refused(request, HTTPStatus.SERVICE_UNAVAILABLE)
-    answer["Retry-After"] = _RETRY_S
+    answer["Retry-After"] = str(random.choice(_RETRY_S))
     return answer
 
 

@@ -25,6 +25,7 @@ from portal.pilot_api import messages
 from portal.pilot_api.bodies import MAX_AMOUNT, Fields, read_body
 from portal.pilot_api.connections import is_connected
 from portal.pilot_api.endpoint import credential_of, endpoint, for_attempt, for_pilot
+from portal.shared.working_places import resting
 from wms.core.conf import conf
 from wms.core.errors import InvalidInput, NotAuthenticated, NotFound, PilotageError, TooLarge
 from wms.jobs.attempts import ending, progress
@@ -94,6 +95,7 @@ def claim(request: HttpRequest, pilot: Pilot) -> HttpResponse:
         unreported=claim_request.unreported,
         wait_s=claim_request.wait_s,
         is_there=partial(is_connected, request),
+        resting=resting,
     )
     count_claim(has_job=answer.work is not None)
     return JsonResponse({**messages.claim_json(answer), "is_held": is_held})

@@ -20,10 +20,10 @@ CONTENT_TYPE = "application/problem+json"
 
 
 def problem_without_view(
-    status: HTTPStatus, detail: str, findings: Sequence[Finding] = ()
+    status: HTTPStatus, detail: str, findings: Sequence[Finding] = (), *, code: str = ""
 ) -> JsonResponse:
     """Problem details of a request that no endpoint takes."""
-    body = problem_body(status, detail, findings, InvalidInput.code if findings else "")
+    body = problem_body(status, detail, findings, code or (InvalidInput.code if findings else ""))
     return JsonResponse(body, status=status.value, content_type=CONTENT_TYPE)
 
 

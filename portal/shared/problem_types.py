@@ -208,6 +208,12 @@ _TYPES = (
         "Try again in a moment.",
     ),
     ProblemType(
+        "overloaded", "The portal has too much to do", 503,
+        "It has more requests than it can answer at present; the request was not begun.",
+        "Send the same again after `Retry-After` seconds, which differ from answer to answer, so "
+        "that not all come back at once.",
+    ),
+    ProblemType(
         "unavailable", "The portal cannot answer now", 503,
         "Something that it needs is away for a time.",
         "Send it again later.",

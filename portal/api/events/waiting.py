@@ -13,7 +13,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
 
-#: Of the 16 threads of a process; half are for claims of pilots.
+from portal.shared.working_places import resting
+
+#: Of the 24 threads of a process; a third are for claims of pilots.
 PLACES = 4
 #: Seconds between two looks, and until a follower without a place asks again.
 _LOOK_S = 1.0
@@ -48,7 +50,8 @@ class WaitingRoom:
             return found, True
         with self.place() as has_place:
             while has_place and not is_enough(found) and time.monotonic() < until_s:
-                self._pause(_LOOK_S)
+                with resting():
+                    self._pause(_LOOK_S)
                 found = look()
         return found, has_place
 

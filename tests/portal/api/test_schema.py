@@ -72,7 +72,7 @@ def test_a_visitor_of_the_page_is_sent_to_the_login(client: Client, db: None) ->
 def test_problems_are_described_for_every_refusal(schema: dict[str, Any]) -> None:
     answers = schema["paths"]["/api/v1/dags/"]["post"]["responses"]
 
-    assert set(answers) == {"200", "201", "400", "401", "403", "409", "413", "429"}
+    assert set(answers) == {"200", "201", "400", "401", "403", "409", "413", "429", "503"}
     assert answers["400"]["content"]["application/problem+json"]["schema"] == {
         "$ref": "#/components/schemas/FaultyDag"
     }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Set
+from contextlib import AbstractContextManager, nullcontext
 
 from django.utils import timezone
 
@@ -26,13 +27,14 @@ def claim_and_wait(
     claim_key: str,
     wait_s: float,
     is_there: Callable[[], bool] = lambda: True,
+    resting: Callable[[], AbstractContextManager[None]] = nullcontext,
     unreported: Set[AttemptRef] = frozenset(),
 ) -> tuple[ClaimAnswer, bool]:
     """Claim a job, and wait for one where that may help; tell whether it waited in vain.
 
     A process holds `max_held_claims` at once; the answer to others comes at once. A pilot that is
-    not there any more, as far as `is_there` can tell, is given no job. Raises NotAuthenticated when
-    the pilot has ended.
+    not there any more, as far as `is_there` can tell, is given no job. It waits inside `resting`,
+    where it needs nothing. Raises NotAuthenticated when the pilot has ended.
     """
     until_s = time.monotonic() + min(wait_s, LONGEST_S)
 
@@ -47,7 +49,7 @@ def claim_and_wait(
         answer = ask(False)
         if slot is None:
             return answer, False
-        while _wait(slot, answer, until_s):
+        while _is_called(slot, answer, until_s, resting):
             if not is_there():
                 WAITING_LIST.wake_next()
                 return answer, False
@@ -55,6 +57,16 @@ def claim_and_wait(
             if answer.work is None:
                 WAITING_LIST.wake_next()
     return answer, answer.until is not RetryWhen.OTHER and time.monotonic() >= until_s
+
+
+def _is_called(
+    slot: WaitingSlot,
+    answer: ClaimAnswer,
+    until_s: float,
+    resting: Callable[[], AbstractContextManager[None]],
+) -> bool:
+    with resting():
+        return _wait(slot, answer, until_s)
 
 
 def _wait(slot: WaitingSlot, answer: ClaimAnswer, until_s: float) -> bool:

@@ -158,3 +158,20 @@ def _submit_when_somebody_waits(owner: User) -> None:
         submit(owner)
     finally:
         connections.close_all()
+
+
+def test_who_waits_lets_others_work_meanwhile(make_queue) -> None:
+    pilot = running_pilot(make_queue())
+    seen: list[str] = []
+
+    @contextmanager
+    def resting() -> Iterator[None]:
+        seen.append("rests")
+        yield
+        seen.append("works")
+
+    claim_and_wait(
+        pilot, queue_offer(pilot.queue), claim_key="a" * 32, wait_s=0.01, resting=resting
+    )
+
+    assert seen == ["rests", "works"]

@@ -22,7 +22,7 @@ from ..control import Control, Waker
 from .file_contents import NodeFault as NodeFault
 from .file_contents import copied, open_file
 from .http_route import HttpRoute
-from .json_messages import problem_of, skew_s, storable
+from .json_messages import problem_of, retry_after_s, skew_s, storable
 from .links import ASKS_FOR_LINK, LINK, LINKED_BYTES, LinkFailed, Links
 
 #: Seconds that the server may be away before the pilot gives up: more than any planned outage.
@@ -103,7 +103,14 @@ class _TemporaryFailure(Exception):
 
 
 class _ServerUnable(_TemporaryFailure):
-    """The server, or a gateway before it, answers that this cannot be done now."""
+    """The server, or a gateway before it, answers that this cannot be done now.
+
+    `again_s`: so long it asks to wait; 0 if it does not say.
+    """
+
+    def __init__(self, message: str, *, again_s: float = 0.0) -> None:
+        super().__init__(message)
+        self.again_s = again_s
 
 
 class _UnknownAnswer(_TemporaryFailure):
@@ -288,10 +295,12 @@ class Client:
                 return attempt()
             except _TemporaryFailure as trouble:
                 reason = str(trouble)
+                again_s = trouble.again_s if isinstance(trouble, _ServerUnable) else 0.0
                 is_answered = isinstance(trouble, _ServerUnable)
                 unknown_answers += isinstance(trouble, _UnknownAnswer)
             if unknown_answers >= _UNKNOWN_ANSWERS_LIMIT:
                 raise BadAnswer(f"{what}: {reason}")
+            pause_s = max(pause_s, again_s)
             now = self._control.clock()
             if now + pause_s > self._control.retry_until(started, retry_s):
                 raise Unavailable(f"{what}: {reason}", is_answered=is_answered)
@@ -369,7 +378,7 @@ def _failure(response: http.client.HTTPResponse) -> Exception:
         superseded.size = size if isinstance(size, int) else None
         return superseded
     if status >= 500 or status in _TRY_AGAIN:
-        return _ServerUnable(f"{status}: {detail}")
+        return _ServerUnable(f"{status}: {detail}", again_s=retry_after_s(response))
     return Rejected(status, detail)
 
 

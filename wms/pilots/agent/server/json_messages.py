@@ -5,8 +5,11 @@ from __future__ import annotations
 import email.utils
 import http.client
 import json
+import random
 import time
 from typing import Any
+
+_LONGEST_PAUSE_S = 120
 
 
 def skew_s(response: http.client.HTTPResponse) -> float | None:
@@ -16,6 +19,17 @@ def skew_s(response: http.client.HTTPResponse) -> float | None:
     except (TypeError, ValueError):
         return None
     return float(round(server_time.timestamp() - time.time()))
+
+
+def retry_after_s(response: http.client.HTTPResponse) -> float:
+    """Seconds that the server asks to wait, and a part of one, so that pilots do not come together.
+
+    0 where it does not ask for it, or not in seconds; nobody waits for more than two minutes.
+    """
+    text = response.headers.get("Retry-After", "")
+    if not (text.isascii() and text.isdecimal()):
+        return 0.0
+    return min(int(text[:9]), _LONGEST_PAUSE_S) + random.random()
 
 
 def problem_of(response: http.client.HTTPResponse) -> dict[str, Any]:
