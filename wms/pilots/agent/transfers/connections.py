@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import http.client
 import io
+import select
 import socket
 import ssl
 import time
@@ -20,8 +21,12 @@ from .rules import TransferBroken, TransferRefused, TransferRules
 
 PORTS = {"http": 80, "https": 443}
 _CONNECT_S = 15.0
-#: So often a wait looks whether the job is still wanted.
-_SLICE_S = 0.5
+#: Longest time of a wait, after which it is looked whether the job is still wanted.
+_SLICE_S = 0.25
+#: Least time between two such looks: each takes as long as some KiB take to come.
+_CHECK_S = 0.1
+#: Errors of a socket that has nothing more at the moment.
+_NOT_NOW = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 
 #: Raises an exception once the transfer is to end.
 Check = Callable[[], None]
@@ -47,34 +52,83 @@ class PatientSocket:
     """
 
     def __init__(self, plain: Any, *, stall_s: float, check: Check) -> None:
+        plain.setblocking(False)
         self._socket = plain
         self._stall_s = stall_s
         self._check = check
-        plain.settimeout(_SLICE_S)
+        self._checks_from_s = 0.0
+        # What the last read has found after its bytes: an end, or the words of an error.
+        self._is_over = False
+        self._fault = ""
 
     def sendall(self, content: Any) -> None:
         """Send all of it, as long as something goes."""
         left = memoryview(content).cast("B")
         while left:
-            sent = self._patiently(self._socket.send, left)
+            sent = self._patiently(self._socket.send, left, select.POLLOUT)
             left = left[sent:]
 
     def recv_into(self, buffer: Any) -> int:
-        """Read what comes next."""
-        return self._patiently(self._socket.recv_into, buffer)
+        """Wait for what comes next, and read all that has come, as far as there is room.
 
-    def _patiently(self, step: Callable[[Any], int], buffer: Any) -> int:
+        TLS gives 16 KiB at once, for each of which the callers would pay.
+        """
+        if self._fault:
+            raise TransferBroken(self._fault)
+        if self._is_over:
+            return 0
+        view = memoryview(buffer)
+        filled = self._patiently(self._socket.recv_into, view, select.POLLIN)
+        while 0 < filled < len(view):
+            count = self._read_at_once(view[filled:])
+            if not count:
+                break
+            filled += count
+        return filled
+
+    def _read_at_once(self, buffer: memoryview) -> int:
+        """Read without a wait; zero where nothing has come. The next read tells of an end."""
+        try:
+            count = int(self._socket.recv_into(buffer))
+        except _NOT_NOW:
+            return 0
+        except OSError as error:
+            self._fault = _broken_off(error)
+            return 0
+        self._is_over = not count
+        return count
+
+    def _patiently(self, step: Callable[[Any], int], buffer: Any, event: int) -> int:
         since = time.monotonic()
         while True:
-            self._check()
+            self._check_at_times()
             try:
                 return step(buffer)
-            except socket.timeout:  # noqa: UP041 - another class in Python 3.9
-                if time.monotonic() - since > self._stall_s:
-                    raise TransferBroken(f"nothing moved for {self._stall_s:g} s") from None
+            except BlockingIOError:
+                wanted = event
+            except ssl.SSLWantReadError:
+                wanted = select.POLLIN
+            except ssl.SSLWantWriteError:
+                wanted = select.POLLOUT
             except OSError as error:
                 # Not to be taken for one of the node's disk.
-                raise TransferBroken(f"the connection broke off: {error}") from error
+                raise TransferBroken(_broken_off(error)) from error
+            if not self._becomes_ready(wanted) and time.monotonic() - since > self._stall_s:
+                raise TransferBroken(f"nothing moved for {self._stall_s:g} s")
+
+    def _check_at_times(self) -> None:
+        """Look whether the transfer is still wanted, where that was not done a moment ago."""
+        now = time.monotonic()
+        if now >= self._checks_from_s:
+            self._check()
+            self._checks_from_s = now + _CHECK_S
+
+    def _becomes_ready(self, event: int) -> bool:
+        """Wait a moment for an event of the socket; tell whether it came."""
+        # Not select(): that fails once a pilot of very many jobs has more than 1023 files open.
+        poll = select.poll()
+        poll.register(self._socket.fileno(), event)
+        return bool(poll.poll(_SLICE_S * 1000))
 
     def makefile(self, mode: str, *_: Any, **__: Any) -> io.BufferedReader:
         """The answers as a file."""
@@ -86,6 +140,10 @@ class PatientSocket:
     def end(self) -> None:
         """Close the socket."""
         self._socket.close()
+
+
+def _broken_off(error: OSError) -> str:
+    return f"the connection broke off: {error}"
 
 
 class _Received(io.RawIOBase):

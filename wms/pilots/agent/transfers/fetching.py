@@ -13,6 +13,7 @@ from urllib.parse import SplitResult, urljoin
 
 from .connections import PORTS, Check, Connection, parsed
 from .rules import Source, TransferBroken, TransferRefused, TransferRules, without_secrets
+from .writing import Sink
 
 TRIES = 4
 #: Pauses between tries.
@@ -20,7 +21,7 @@ PAUSES_S = (1.0, 5.0, 15.0)
 _MOST_REDIRECTS = 5
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _TRY_AGAIN = frozenset({408, 425, 429})
-_CHUNK = 256 * 1024
+_CHUNK = 2**20
 
 log = logging.getLogger("pilot")
 
@@ -45,7 +46,7 @@ class Fetcher:
         Raises TransferRefused and TransferBroken, and OSError where it cannot be written.
         """
         left, fault = list(sources), ""
-        part = _Part(self, target, min(most_bytes, self.rules.file_bytes))
+        part = _Part(self, target, min(most_bytes, self.rules.file_bytes), is_hashed=bool(sha256))
         for number in range(TRIES):
             if number:
                 self.pause(PAUSES_S[number - 1])
@@ -70,11 +71,12 @@ class Fetcher:
 class _Part:
     """Part of a file that has come, and the tag of the file that the rest must have."""
 
-    def __init__(self, fetcher: Fetcher, target: Path, most_bytes: int) -> None:
+    def __init__(self, fetcher: Fetcher, target: Path, most_bytes: int, *, is_hashed: bool) -> None:
         self._fetcher = fetcher
         self._target = target
         self._most_bytes = most_bytes
         self._size = 0
+        self._digest = hashlib.sha256() if is_hashed else None
         self._version = ""
         self._source = ""
         self._until = 0.0
@@ -92,14 +94,7 @@ class _Part:
 
     def sha256(self) -> str:
         """SHA-256 of all that has come."""
-        digest = hashlib.sha256()
-        with self._target.open("rb") as content:
-            while True:
-                piece = content.read(_CHUNK)
-                if not piece:
-                    return digest.hexdigest()
-                digest.update(piece)
-                self._fetcher.check()
+        return str(self._digest.hexdigest()) if self._digest else ""
 
     def forget(self) -> None:
         """Begin anew with the next try."""
@@ -137,25 +132,29 @@ class _Part:
     def _take(self, answer: http.client.HTTPResponse, parts: SplitResult) -> None:
         offset = self._offset(answer, parts)
         self._version = _version(answer)
-        with self._target.open("r+b" if offset else "wb") as sink:
-            sink.seek(offset)
-            sink.truncate()
-            self._size = offset
-            if answer.length is not None:
-                self._require_room(offset + answer.length)
-            while True:
-                piece = answer.read1(_CHUNK)
-                if not piece:
-                    break
-                self._require_room(self._size + len(piece))
-                sink.write(piece)
-                # So that what is counted is there when the rest is asked for.
-                sink.flush()
-                self._size += len(piece)
-                self._fetcher.moved(len(piece))
-                self._check()
+        if not offset and self._digest:
+            self._digest = hashlib.sha256()
+        if answer.length is not None:
+            self._require_room(offset + answer.length)
+        sink = Sink(self._target, offset, self._digest)
+        try:
+            with sink:
+                self._receive(answer, sink, offset)
+        finally:
+            # So that what is counted is there when the rest is asked for.
+            self._size = sink.size
         if answer.length:
             raise TransferBroken(f"the connection ended, {answer.length} bytes too early")
+
+    def _receive(self, answer: http.client.HTTPResponse, sink: Sink, size: int) -> None:
+        while True:
+            piece = answer.read1(_CHUNK)
+            if not piece:
+                return
+            size += len(piece)
+            self._require_room(size)
+            sink.add(piece)
+            self._fetcher.moved(len(piece))
 
     def _offset(self, answer: http.client.HTTPResponse, parts: SplitResult) -> int:
         """Place in the file of an answer's begin. Raises TransferRefused and TransferBroken."""

@@ -14,7 +14,7 @@ from .fetching import PAUSES_S, TRIES, is_for_another_try
 from .rules import Source, TransferBroken, TransferRefused, TransferRules, without_secrets
 
 _GOOD = frozenset({200, 201, 204})
-_CHUNK = 256 * 1024
+_CHUNK = 2**20
 
 log = logging.getLogger("pilot")
 

@@ -8,6 +8,7 @@ import pytest
 
 from matching.task_queues.resources import Resource
 from tests import factories
+from tests.wms.jobs.description.test_rendering import render
 from tests.wms.pilots.agent.conftest import LIMIT_S, World, wait_until
 from tests.wms.placement.servers.http import http_server
 from wms.core.actors import Actor
@@ -143,6 +144,35 @@ def test_outputs_go_to_urls_with_their_owners_credential_and_not_to_the_portal(
     agent.wait()
     assert SECRET not in agent.log
     assert "signed" not in agent.log
+
+
+def test_all_outputs_of_a_description_go_below_its_destination_at_a_webdav_server(
+    world: World, site, tmp_path
+) -> None:
+    dav = pytest.importorskip("tests.wms.placement.servers.dav")
+    folder = tmp_path / "dav"
+    (folder / "0").mkdir(parents=True)
+    with dav.dav_server(folder, password=SECRET) as port:
+        url = f"http://127.0.0.1:{port}/"
+        set_credential(
+            NewCredential(url, "alice", SECRET),
+            owner=world.alice,
+            actor=Actor.person(world.alice),
+        )
+        (spec,) = render(
+            "transfer_output_files = a, d/b, c\n"
+            'transfer_output_remaps = "c = kept"\n'
+            f"output_destination = {url}$(Process)\nqueue"
+        )
+        job = world.submit(PRINTS, outputs=spec.output_files, directives=spec.directives)
+
+        world.start()
+
+        job = world.wait_for_state(job, "done", "failed")
+    assert job.state == "done", job.state_reason
+    sent = {each.name: each.read_bytes() for each in (folder / "0").iterdir()}
+    assert sent == {"a": b"1\n", "b": b"2\n"}
+    assert world.output(job, "kept") == b"3\n"
 
 
 def test_an_output_that_cannot_be_sent_fails_the_job_and_no_failure_sends_any(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import random
+import resource
 import socket
 import threading
 from pathlib import Path
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.wms.placement.servers.http import HttpServer, http_server
+from tests.wms.placement.servers.tls import make_certificate, server_side
 from wms.pilots.agent.transfers.fetching import TRIES, Fetcher
 from wms.pilots.agent.transfers.rules import (
     Source,
@@ -118,6 +120,34 @@ def test_a_replica_that_is_another_file_is_passed_over(site: HttpServer, tmp_pat
 
     with pytest.raises(TransferBroken):
         fetcher().fetch([Source(sources[0])], target, most_bytes=10**9, sha256=sha256)
+
+
+def test_a_file_of_many_pieces_is_hashed_over_its_tries(tmp_path: Path, monkeypatch) -> None:
+    certificate, content = make_certificate(tmp_path), X * 8
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+    with http_server(tls=server_side(certificate)) as site:
+        site.files["/x"], site.cuts = content, 1
+        source = Source(f"https://127.0.0.1:{site.port}/x")
+        sha256 = hashlib.sha256(content).hexdigest()
+
+        fetcher(file_bytes=10**7).fetch([source], tmp_path / "x", most_bytes=10**9, sha256=sha256)
+
+        ranges = [each for _, _, each in site.requests]
+    assert ranges == ["", f"bytes={len(content) // 2}-"]
+    assert (tmp_path / "x").read_bytes() == content
+
+
+def test_a_fetch_ends_where_the_disk_takes_no_more(site: HttpServer, tmp_path: Path) -> None:
+    site.files["/x"] = X * 8
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (2 * len(X), before[1]))
+    try:
+        with pytest.raises(OSError, match="too large"):
+            fetch(site, tmp_path / "x", fetcher(file_bytes=10**7))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+    assert len(site.requests) == 1
 
 
 @pytest.mark.parametrize("most_bytes", [len(X) - 1, 0])
