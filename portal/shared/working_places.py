@@ -12,6 +12,10 @@ from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+#: Requests that a process can surely answer in a second: where many come in one moment, after which
+#: it is quiet, so few were let in that they do not tell how many could be.
+_AT_LEAST_PER_S = 20
+
 
 class WorkingPlaces:
     """Places that are given in the order of asking; a few requests wait for one, and not for long.
@@ -125,8 +129,7 @@ class RetryAdvice:
             self._turn(now_s)
             served, refused = (sum(each) for each in zip(self._now, self._before, strict=True))
             seen_s = self._window_s + now_s % self._window_s
-        # Where hardly anything is let in, one each second is hoped for.
-        stretch_s = seen_s * refused / max(served, seen_s)
+        stretch_s = seen_s * refused / max(served, _AT_LEAST_PER_S * seen_s)
         return 1 + int(chance * min(max(stretch_s, self._least_s), self._most_s))
 
     def _turn(self, now_s: float) -> None:

@@ -211,14 +211,22 @@ def test_without_places_in_the_settings_nobody_is_refused(settings: Any) -> None
 
 def test_the_more_are_refused_the_longer_the_stretch_they_come_back_in() -> None:
     advice = RetryAdvice(least_s=4.0, most_s=60.0, window_s=10.0)
-    for number in range(900):
-        # Ten each second are let in, and twenty refused.
-        advice.note(1000.0 + number / 30, is_refused=number % 3 != 0)
+    for number in range(3600):
+        # Forty each second are let in, and eighty refused.
+        advice.note(1000.0 + number / 120, is_refused=number % 3 != 0)
 
     assert advice.seconds(1030.0, 0.0) == 1
     # Twice as many as were let in within the ten seconds that are known.
     assert advice.seconds(1030.0, 1.0) == 21
     assert advice.seconds(1060.0, 1.0) == 5
+
+
+def test_many_who_came_in_one_moment_come_back_soon() -> None:
+    advice = RetryAdvice(least_s=4.0, most_s=60.0, window_s=10.0)
+    for number in range(100):
+        advice.note(1000.0, is_refused=number >= 12)
+
+    assert advice.seconds(1000.0, 1.0) == 5
 
 
 @given(st.lists(st.tuples(st.floats(0, 100), st.booleans()), max_size=50), st.floats(0, 1))
