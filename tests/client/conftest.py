@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import asyncio
+from collections.abc import Callable, Coroutine, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, TypeVar
 
 import httpx
 import pytest
@@ -21,6 +23,13 @@ from tests import factories
 from wms.core.models import User
 
 URL = "http://testserver"
+_Result = TypeVar("_Result")
+
+
+def run_in_loop(work: Coroutine[Any, Any, _Result]) -> _Result:
+    """Result of what really waits, in a thread of its own: in this one a browser's loop may run."""
+    with ThreadPoolExecutor(1) as threads:
+        return threads.submit(asyncio.run, work).result()
 
 
 @dataclass

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import re
 import stat
@@ -18,7 +17,7 @@ from pilotage_client import AsyncClient, Client
 from pilotage_client.errors import LoginEnded, NotAuthenticated
 from pilotage_client.profiles import find_profile, renew_profile
 
-from tests.client.conftest import URL, Portal, Ran
+from tests.client.conftest import URL, Portal, Ran, run_in_loop
 from tests.identity_provider.server import Person, Provider
 from wms.core.actors import Actor
 from wms.core.models import ApiToken, User
@@ -110,7 +109,7 @@ def test_the_asynchronous_client_renews_as_well(
         async with AsyncClient() as client:
             return await client.username()
 
-    assert asyncio.run(ask()) == "nora"
+    assert run_in_loop(ask()) == "nora"
     assert find_profile().token != before.token
 
 

@@ -11,6 +11,8 @@ import httpx
 from pilotage_client import AsyncClient
 from pilotage_client.profiles import Login
 
+from tests.client.conftest import run_in_loop
+
 
 class _Renewable(AsyncClient):
     """Client whose provider has the next token at hand."""
@@ -51,4 +53,4 @@ def test_an_answer_that_another_flow_waits_for_is_not_cut_off() -> None:
             second = await client.username()
             return [await first, second], portal.closed_before
 
-    assert asyncio.run(ask()) == (["nora", "nora"], False)
+    assert run_in_loop(ask()) == (["nora", "nora"], False)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 from collections.abc import Callable
 from pathlib import Path
@@ -18,7 +17,7 @@ from pilotage_client.flows.uploading import UploadBroken, large_files
 from pilotage_client.wire import Patience
 
 from tests import factories
-from tests.client.conftest import URL, Portal, Ran
+from tests.client.conftest import URL, Portal, Ran, run_in_loop
 from wms.dags.models import Dag
 from wms.jobs.models import ResumableUpload, WorkspaceFile
 
@@ -279,7 +278,7 @@ def test_a_connection_that_breaks_in_a_piece_loses_nothing_of_it(
         async with AsyncClient(live_server.url, token) as client:
             await client.upload(big, cut)
 
-    asyncio.run(send())
+    run_in_loop(send())
 
     upload = ResumableUpload.objects.get()
     assert upload.blob_id == hashlib.sha256(content).hexdigest()

@@ -32,7 +32,7 @@ def test_a_test_pilot_is_sent_and_its_report_grows_up_to_the_verdict(
     # The page says that nothing is sent there, and the test goes even so.
     expect(page.locator("#queue-closed")).to_contain_text("switched off")
     page.get_by_text("Send a test pilot", exact=True).first.click()
-    page.get_by_label("Reason").fill("new nodes")
+    page.get_by_label("Reason", exact=True).fill("new nodes")
     page.get_by_role("button", name="Send a test pilot").click()
     expect(page.locator("#verdict")).to_contain_text("asked within seconds")
 
