@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 import httpx
 
-from .errors import LoginEnded, NoAnswer, UsageError, decoded, good
+from .errors import Busy, LoginEnded, NoAnswer, ServerFault, UsageError, decoded, good
 from .profiles import Login, Profile, kept_profile, locked, renew_profile
 from .sending import Sender, certificates
 from .wire import Request
@@ -66,7 +66,8 @@ def log_in(
 def renewed(profile: Profile, transport: Any = None) -> Profile:
     """The profile with a token that is good for a while, kept in the file; one process does it.
 
-    Where the provider is away a token that is still good goes on being used. Raises PilotageError.
+    Where the provider is away, or the portal has no time, a token that is still good goes on being
+    used. Raises PilotageError.
     """
     with locked():
         kept = kept_profile(profile.name)
@@ -77,7 +78,7 @@ def renewed(profile: Profile, transport: Any = None) -> Profile:
             return current
         try:
             return _renewed(current, kept.login, transport)
-        except NoAnswer:
+        except (NoAnswer, Busy, ServerFault):
             if kept.login.expires_at <= time.time():
                 raise
             return current

@@ -12,9 +12,10 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import httpx
 import pytest
 from pilotage_client import AsyncClient, Client
-from pilotage_client.errors import LoginEnded, NotAuthenticated
+from pilotage_client.errors import Busy, LoginEnded, NotAuthenticated, ServerFault
 from pilotage_client.profiles import find_profile, renew_profile
 
 from tests.client.conftest import URL, Portal, Ran, run_in_loop
@@ -93,6 +94,24 @@ def test_a_token_that_ends_soon_is_renewed_before_it_is_used(
     assert ApiToken.objects.filter(user__username="nora").count() == 1
     assert User.objects.get(username="nora").role == "operator"
     with pytest.raises(NotAuthenticated), Client(URL, before.token, transport=portal) as client:
+        client.username()
+
+
+@pytest.mark.parametrize("status", [429, 503])
+def test_a_token_that_is_still_good_is_used_while_the_portal_renews_none(
+    logged_in: Ran, portal: Portal, status: int
+) -> None:
+    before = soon()
+    kind = {"Content-Type": "application/problem+json"}
+    refusal = httpx.Response(status, content=b'{"detail": "later"}', headers=kind)
+    portal.before = lambda request: refusal if request.method == "POST" else None
+
+    with Client(transport=portal) as client:
+        assert client.username() == "nora"
+
+    assert find_profile().token == before.token
+    renew_profile(_with(find_profile(), expires_at=time.time() - 1))
+    with pytest.raises((Busy, ServerFault)), Client(transport=portal) as client:
         client.username()
 
 
