@@ -5,9 +5,9 @@ as many services as a host has by default, and the largest memory of one of them
 file from the same server, by the service and by `curl` in the same run: `of_curl` is the ratio of
 their rates, `of_curl_synced` that to `curl` with its file on the disk, as that of the service is in
 the end; `whole_s` has submission and end besides. `input` is a job with an input of 2 GiB by URL,
-five times beside `curl` (`benchmarks.placement_input`). `grant` is the median of one decision, what
-is next, and of the whole transaction that begins an attempt, with 1,000 and with 100,000
-that wait. `reference` is a read of one row and a transaction of one row in the same run.
+five times beside `curl` (`benchmarks.placement_input`). `grant` is the median of one decision,
+which request is next, and of the whole transaction that begins an attempt, with 1,000 and with
+100,000 that wait. `reference` is a read of one row and a transaction of one row in the same run.
 """
 
 from __future__ import annotations

@@ -18,6 +18,7 @@ from portal.config.content_security import CONTENT_SECURITY_POLICY as CONTENT_SE
 from portal.config.databases import databases
 from portal.config.identity_providers import oidc_providers, token_issuers
 from portal.config.redis_urls import broker_url
+from portal.config.task_routes import TASK_ROUTES
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 VAR_DIR = Path(env.text("PILOTAGE_VAR", str(BASE_DIR / "var"))).resolve()
@@ -251,22 +252,7 @@ CELERY_TASK_REJECT_ON_WORKER_LOST = True
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_ACCEPT_CONTENT = ["json"]
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
-# Scripts of nodes and placements of data have workers of their own each, which they may keep busy.
-CELERY_TASK_ROUTES = {
-    # The engine may be busy for half a minute: no other loop waits for it, nor it for them.
-    "wms.dags.advance": {"queue": "engine"},
-    "wms.dags.scripts.run": {"queue": "scripts"},
-    "wms.placement.run": {"queue": "placement"},
-    "wms.dags.trials.run": {"queue": "scripts"},
-    # So do slow batch systems: no loop waits for one.
-    "wms.pilots.serve_queue": {"queue": "elements"},
-    "wms.pilots.attend_queue": {"queue": "elements"},
-    "wms.pilots.test_connection": {"queue": "elements"},
-    "wms.pilots.call_frontend": {"queue": "elements"},
-    "wms.pilots.call_factory": {"queue": "elements"},
-    # And those who listen outside of the portal.
-    "wms.notices.send": {"queue": "elements"},
-}
+CELERY_TASK_ROUTES = TASK_ROUTES
 # Of the service of scripts; the other workers are told on their command lines.
 CELERY_WORKER_CONCURRENCY = int(env.number("PILOTAGE_SCRIPTS_CONCURRENCY", 4))
 CELERY_TASK_PUBLISH_RETRY = False

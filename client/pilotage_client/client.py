@@ -316,23 +316,29 @@ class AsyncClient(_Settings):
             self._delay(step)
             await asyncio.sleep(step.seconds)
             return None
-        if self._is_due() and self._sender is not None:
-            await self._sender.close()
-            self._sender = None
-        if self._sender is None:
-            if self._is_due():
-                import asyncio
+        outcome = await (await self._ready_sender()).send(step)
+        if isinstance(outcome, Answer):
+            self._saw(outcome)
+        return outcome
 
-                # The few requests of a renewal are synchronous ones.
-                await asyncio.get_running_loop().run_in_executor(None, self._renew, None)
+    async def _ready_sender(self) -> AsyncSender:
+        """The sender with a token that is good for a while; several flows may ask at once."""
+        if self._is_due():
+            import asyncio
+
+            # The few requests of a renewal are synchronous ones.
+            await asyncio.get_running_loop().run_in_executor(None, self._renew, None)
+            before = self._sender
+            if before is not None and before.token != self.profile.token:
+                self._sender = None
+                # Other flows may be waiting for its answers.
+                await before.close_when_idle()
+        if self._sender is None:
             with httpx_without_its_command():
                 from .sending import AsyncSender
 
             self._sender = AsyncSender(self.profile, self._transport)
-        outcome = await self._sender.send(step)
-        if isinstance(outcome, Answer):
-            self._saw(outcome)
-        return outcome
+        return self._sender
 
     async def close(self) -> None:
         """Close the connections."""

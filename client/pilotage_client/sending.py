@@ -88,9 +88,24 @@ class AsyncSender:
         self._profile, self._transport = profile, transport
         self._client = httpx.AsyncClient(**_settings(profile), transport=transport)
         self._anonymous: httpx.AsyncClient | None = None
+        self._under_way, self._closes_when_idle = 0, False
+
+    @property
+    def token(self) -> str:
+        """Token that it shows."""
+        return self._profile.token
 
     async def send(self, request: Request) -> Outcome:
         """Outcome of a request."""
+        self._under_way += 1
+        try:
+            return await self._sent(request)
+        finally:
+            self._under_way -= 1
+            if self._closes_when_idle and not self._under_way:
+                await self.close()
+
+    async def _sent(self, request: Request) -> Outcome:
         built = _built(self._client, self._profile, request)
         begun_s = time.monotonic()
         try:
@@ -126,6 +141,12 @@ class AsyncSender:
         async for piece in answer.aiter_bytes(_PIECE_BYTES):
             request.sink.write(piece)
         return b""
+
+    async def close_when_idle(self) -> None:
+        """Close the connections after the answers that are waited for."""
+        self._closes_when_idle = True
+        if not self._under_way:
+            await self.close()
 
     async def close(self) -> None:
         """Close the connections."""

@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 
 import requests
 import structlog
+import urllib3
 
 from wms.core.errors import IssuerAway
 from wms.core.identity_models import IssuerDocument
@@ -115,7 +116,11 @@ def get_json(address: str, headers: dict[str, str] | None = None) -> dict[str, A
         address, headers=headers, timeout=_TIMEOUT_S, stream=True, allow_redirects=False
     ) as answer:
         answer.raise_for_status()
-        content = answer.raw.read(_MOST_BYTES + 1, decode_content=True)
+        try:
+            content = answer.raw.read(_MOST_BYTES + 1, decode_content=True)
+        except urllib3.exceptions.HTTPError as error:
+            # What is read past the package is not told in its words.
+            raise requests.ConnectionError(error) from None
     if answer.status_code != requests.codes.ok or len(content) > _MOST_BYTES:
         raise Malformed(f"{address} answered with status {answer.status_code}")
     try:

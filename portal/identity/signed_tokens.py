@@ -29,8 +29,8 @@ MOST_CHARACTERS = 8192
 #: Clocks of two hosts may differ by so much.
 LEEWAY_S = 60
 _LEAST_RSA_BITS = 2048
-#: Beside those of the package what its parsers let through: depth, and numbers beyond all bounds.
-_FAULTS = (jwt.PyJWTError, RecursionError, OverflowError, ValueError, OSError)
+#: Beside those of the package what its parsers let through: depth, types, unbounded numbers.
+_FAULTS = (jwt.PyJWTError, RecursionError, OverflowError, TypeError, ValueError, OSError)
 
 
 def claims_of(
@@ -39,7 +39,7 @@ def claims_of(
     """Claims of a token that is good. Raises NotAuthenticated or IssuerAway."""
     header = _header(text)
     algorithm = header.get("alg")
-    if algorithm not in ALGORITHMS:
+    if not isinstance(algorithm, str) or algorithm not in ALGORITHMS:
         raise TokenUnreadable(f"The token is signed by {str(algorithm)[:20]}, which is not taken.")
     key = _key(header, algorithm, issuer, now)
     try:

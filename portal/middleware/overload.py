@@ -133,7 +133,8 @@ def _read_ahead(environ: dict[str, Any]) -> None:
     if announced in ("", "0") and not environ.get("wsgi.input_terminated"):
         return
     content = environ["wsgi.input"]
-    if announced.isdecimal() and int(announced[:20]) <= _READ_AHEAD_BYTES:
+    # Any number of noughts may come before it, so that no part of it says how long it is.
+    if announced.isdecimal() and len(announced) <= 20 and int(announced) <= _READ_AHEAD_BYTES:
         environ["wsgi.input"] = io.BytesIO(content.read(int(announced)))
     else:
         environ["wsgi.input"] = _Unhurried(content)

@@ -238,3 +238,19 @@ def test_nobody_is_sent_away_for_longer_than_a_minute(
         advice.note(now_s, is_refused=is_refused)
 
     assert 1 <= advice.seconds(100.0, chance) <= 61
+
+
+def test_a_length_with_noughts_before_it_is_not_read_ahead() -> None:
+    sizes: list[Any] = []
+
+    class Body:
+        def read(self, size: int = -1) -> bytes:
+            sizes.append(size)
+            return b""
+
+    length = "1".zfill(20) + "0" * 10
+    app = BoundedWork(_stub([]), WorkingPlaces(1, waiting=0, wait_s=0.0))
+
+    _asked(app, "/api/v1/jobs/", CONTENT_LENGTH=length, **{"wsgi.input": Body()})
+
+    assert sizes == []

@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+from typing import Final
+
 from django.db import models
 from django.db.models import Q
+from django.utils import timezone
 
 from wms.sites.models import Queue
+
+#: Time of the task that asks; a test without an end after twice as long was lost, with its worker
+#: or before one took it.
+LIMIT_S: Final = 50
+LOST_AFTER: Final = timedelta(seconds=2 * LIMIT_S)
 
 
 class ConnectionTest(models.Model):
@@ -56,3 +65,8 @@ class ConnectionTest(models.Model):
     def is_good(self) -> bool:
         """Whether the batch system answered."""
         return self.outcome == self.Outcome.ANSWERED
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether no end of it is to be expected any more."""
+        return self.ended_at is None and timezone.now() - self.asked_at >= LOST_AFTER

@@ -13,6 +13,7 @@ from celery import shared_task
 from django.utils import timezone
 
 from wms.core import loops
+from wms.pilots.connection_models import LIMIT_S
 from wms.pilots.factories import calling, turns
 from wms.pilots.monitoring import accounting, batch_poller, monitor, suspects
 from wms.pilots.pressure import director, submitter
@@ -102,8 +103,8 @@ def poll_queue(queue_id: int) -> None:
 
 @shared_task(
     name=connections.CONNECT_TASK,
-    soft_time_limit=connections.LIMIT_S,
-    time_limit=connections.LIMIT_S + 20,
+    soft_time_limit=LIMIT_S,
+    time_limit=LIMIT_S + 20,
 )
 def test_connection(queue_id: int) -> None:
     """Ask one queue's batch system whether it answers; a lost run is asked for by hand again."""

@@ -104,6 +104,13 @@ def own_allocations(owner_id: int, names: Collection[str], now: datetime) -> set
 
 
 @transaction.atomic
+def require_room(request: PlacementRequest, storage: Storage, *, now: datetime) -> None:
+    """Raise what `allocate` would raise now, and make nothing."""
+    lock_space()
+    _require_room(request, storage, now)
+
+
+@transaction.atomic
 def allocate(request: PlacementRequest, storage: Storage, *, now: datetime) -> PlacementAllocation:
     """Take space of a storage, if all DAGs can end that could before.
 
@@ -113,13 +120,32 @@ def allocate(request: PlacementRequest, storage: Storage, *, now: datetime) -> P
     lock_space()
     # So that requests that name it can go on meanwhile.
     storage = Storage.objects.select_for_update(no_key=True).get(pk=storage.pk)
-    live = live_allocations(now)
+    _named_by_it(request).filter(released_at=None, expires_at__lte=now).update(
+        released_at=F("expires_at")
+    )
+    _require_room(request, storage, now)
+    return PlacementAllocation.objects.create(
+        owner_id=request.owner_id,
+        workspace_id=request.workspace_id if request.topic else None,
+        name=request.allocation_name,
+        host=request.host,
+        storage=storage,
+        size_bytes=request.expected_bytes or 0,
+        expires_at=now + timedelta(seconds=request.duration_s or 0),
+    )
+
+
+def _named_by_it(request: PlacementRequest) -> QuerySet[PlacementAllocation]:
+    """Allocations of the name that a request gives to its own, of its DAG or its owner."""
     mine = Q(workspace_id=request.workspace_id) if request.topic else Q(
         workspace=None, owner_id=request.owner_id
     )  # fmt: skip
-    named = PlacementAllocation.objects.filter(mine, name=request.allocation_name)
-    named.filter(released_at=None, expires_at__lte=now).update(released_at=F("expires_at"))
-    if named.filter(released_at=None).exists():
+    return PlacementAllocation.objects.filter(mine, name=request.allocation_name)
+
+
+def _require_room(request: PlacementRequest, storage: Storage, now: datetime) -> None:
+    live = live_allocations(now)
+    if _named_by_it(request).filter(released_at=None, expires_at__gt=now).exists():
         raise Conflict(f"there is an allocation {request.allocation_name} already")
     size, offered = request.expected_bytes or 0, storage.space_bytes or 0
     at_hosts = Q(storage=None, host__in=hosts_of(storage.endpoints))
@@ -135,15 +161,6 @@ def allocate(request: PlacementRequest, storage: Storage, *, now: datetime) -> P
             f"{storage.name} has {left} bytes left, which are kept: a DAG would need them to end "
             f"that has space already, if {size} were taken now"
         )
-    return PlacementAllocation.objects.create(
-        owner_id=request.owner_id,
-        workspace_id=request.workspace_id if request.topic else None,
-        name=request.allocation_name,
-        host=request.host,
-        storage=storage,
-        size_bytes=size,
-        expires_at=now + timedelta(seconds=request.duration_s or 0),
-    )
 
 
 @transaction.atomic

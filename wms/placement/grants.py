@@ -29,6 +29,7 @@ from wms.placement.operations import (
 from wms.placement.sql import END_ATTEMPTS
 
 _ACTOR = Actor.system("placement")
+_JITTER = 0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,10 +107,11 @@ def give_back(granted: Collection[Started]) -> list[int]:
 
 
 @transaction.atomic
-def put_off(started: Started, *, reason: str, now: datetime) -> None:
+def put_off(started: Started, *, reason: str, now: datetime, jitter: float) -> None:
     """Let a request wait for space: that is no attempt, and none is used up.
 
     It is looked at again the later, the longer it has waited, and at once when space is released.
+    `jitter`, a random number from -1 to 1, keeps those apart that began to wait together.
     """
     pk = started.request_id
     lock_with_leaders([pk], [started.request.leader_id])
@@ -120,5 +122,5 @@ def put_off(started: Started, *, reason: str, now: datetime) -> None:
         pause = min(max((now - started.request.created_at) / 4, FIRST_PAUSE), LONGEST_PAUSE)
         lifecycle.apply(
             "put_off", [pk], actor=_ACTOR, reason=reason, attempt_number=Increment(-1),
-            due_at=now + pause,
+            due_at=now + pause * (1 + _JITTER * jitter),
         )  # fmt: skip

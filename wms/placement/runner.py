@@ -9,6 +9,7 @@ gives those back that were to come after it.
 
 from __future__ import annotations
 
+import random
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -198,7 +199,7 @@ class Grant:
     def _keep_space(self, request: PlacementRequest, started: Started) -> None:
         """Allocate or release space; what was done counts only with the end of the attempt.
 
-        Where a program reserves space of the storage's server, it is asked before.
+        Where a program reserves space of the storage's server, it is asked before if there is room.
         """
         try:
             if request.kind == RequestKind.ALLOCATE:
@@ -208,7 +209,8 @@ class Grant:
         except Superseded:
             log.info("placement_superseded", request=started.request_id, attempt=started.number)
         except allocations.NoRoomYet as error:
-            grants.put_off(started, reason=str(error), now=timezone.now())
+            jitter = random.uniform(-1, 1)
+            grants.put_off(started, reason=str(error), now=timezone.now(), jitter=jitter)
         except ModuleFailed as error:
             _end(started, error.exit_code, error.message)
         except (PilotageError, OSError) as error:
@@ -218,6 +220,7 @@ class Grant:
         storage = storage_for_space(request.host)
         task = self._task(started)
         allocations.expire_allocations(timezone.now())
+        allocations.require_room(request, storage, now=timezone.now())
         kept = reservations.reserve(request, storage, task)
         try:
             with transaction.atomic():
@@ -232,9 +235,8 @@ class Grant:
             raise
 
     def _release(self, request: PlacementRequest, started: Started) -> None:
-        reservations.give_back(
-            allocations.named_by(request, now=timezone.now()), self._task(started)
-        )
+        named = allocations.named_by(request, now=timezone.now())
+        reservations.give_back(named, self._task(started))
         with transaction.atomic():
             allocations.release(request, now=timezone.now())
             if not _end(started, 0):

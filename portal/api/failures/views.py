@@ -27,7 +27,8 @@ from wms.core.models import User
 from wms.core.transitions import Applied
 from wms.failures.models import FailureGroup
 from wms.failures.seen import as_seen
-from wms.failures.selectors import Window, find_group, total_at_sites, trends_of, visible_groups
+from wms.failures.selectors import Window, find_group, trends_of, visible_groups
+from wms.failures.site_counts import total_at_sites
 
 _WITHIN = OpenApiParameter(
     "within", enum=[window.value for window in Window], description="The time that is counted."

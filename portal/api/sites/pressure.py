@@ -95,12 +95,15 @@ class OwnerLineSerializer(serializers.Serializer[OwnerLine]):
 
 
 class ConnectionTestSerializer(serializers.ModelSerializer[ConnectionTest]):
-    """A test of the connection to a batch system; without an outcome it is under way."""
+    """A test of the connection to a batch system; without an outcome it is under way, or lost."""
+
+    is_lost = serializers.BooleanField(help_text="Whether no end is to be expected any more.")
 
     class Meta:
         model = ConnectionTest
         fields = [
-            "asked_at", "asked_by", "ended_at", "outcome", "detail", "took_s", "total", "free",
+            "asked_at", "asked_by", "ended_at", "is_lost", "outcome", "detail", "took_s", "total",
+            "free",
         ]  # fmt: skip
 
 

@@ -18,10 +18,10 @@ from portal.lists.filters import DagFilter, PilotFilter
 from portal.lists.job_filter import JobFilter
 from portal.shared.site_lines import SiteLine
 from portal.shared.site_strip import strip_lines
+from portal.web.dashboard.attention_rows import attention_rows
 from portal.web.dashboard.needs_attention import (
     AttentionItem,
     attention_items_of,
-    attention_rows,
     in_turns,
 )
 from portal.web.templatetags.pilotage import about

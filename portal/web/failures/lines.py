@@ -12,7 +12,8 @@ from django.http import QueryDict
 
 from wms.failures.failure_reports import FailureReport
 from wms.failures.models import Failure
-from wms.failures.selectors import CountedGroup, Matrix, Trend
+from wms.failures.selectors import CountedGroup, Trend
+from wms.failures.site_counts import Matrix
 
 _NOTHING = Trend(())
 

@@ -44,12 +44,11 @@ from wms.failures.selectors import (
     events_of_group,
     failures_in,
     find_group,
-    matrix_of,
     messages_of,
-    total_at_sites,
     trends_of,
     visible_groups,
 )
+from wms.failures.site_counts import matrix_of, total_at_sites
 from wms.failures.states import GroupState
 from wms.jobs.selectors import visible_jobs
 

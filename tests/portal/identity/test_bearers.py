@@ -194,3 +194,11 @@ def test_the_settings_may_name_an_account_paths_and_other_scopes(
     assert not reads("compute.read:/atl")
     assert not reads("compute.read:/atlas/../atlas")
     assert not reads("compute.modify")
+
+
+@pytest.mark.parametrize("algorithm", [["RS256"], {"RS256": 1}, 256, None])
+def test_an_algorithm_that_is_no_text_is_refused(provider: Provider, algorithm: object) -> None:
+    claims = {"iss": provider.issuer, "sub": "nobody", "aud": PORTAL}
+    header = {"typ": "JWT", "alg": algorithm}
+
+    assert refusal(f"{_part(header)}.{_part(claims)}.AAAA") == (401, "token-unreadable")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -183,6 +184,19 @@ def test_a_cursor_that_is_too_old_is_refused() -> None:
 
     with pytest.raises(InvalidInput):
         place_of(place.text(), now)
+
+
+def test_a_cursor_of_before_an_update_looks_through_no_kind_as_a_whole(dag: Dag) -> None:
+    follower = Follower(dag.owner)
+    mark = replace(follower.place.mark, ids={"dag": follower.place.mark.ids["dag"]})
+    follower.place = replace(follower.place, floors={"dag": 0}, mark=mark)
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT setval('placement_placementevent_id_seq', 5000000)")
+    add(dag, "later")
+
+    assert follower.read() == ["later"]
+    assert follower.place.floors["placement"] > 1_000_000
+    assert follower.place.knows(follower.place.floors.keys())
 
 
 def test_a_place_never_goes_back() -> None:

@@ -11,7 +11,7 @@ time: when all transactions of that time are over, the marked numbers are the fl
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -79,6 +79,19 @@ class Place:
         mark = Mark(snapshot.newest, ids, now.timestamp())
         is_over = snapshot.oldest >= self.mark.newest
         return replace(moved, floors=self.mark.ids, mark=mark) if is_over else moved
+
+    def knows(self, kinds: Set[str]) -> bool:
+        """Whether it tells of all kinds; one of a portal before an update tells of fewer."""
+        return kinds <= self.floors.keys() & self.mark.ids.keys()
+
+    def with_all(self, ids: Mapping[str, int]) -> Place:
+        """The same with a floor of each kind, of those that it lacks as at a beginning.
+
+        Without a floor all events that there ever were would be looked through.
+        """
+        new = {kind: max(0, last - _FIRST_LOOK) for kind, last in ids.items()}
+        mark = replace(self.mark, ids={**new, **self.mark.ids})
+        return replace(self, floors={**new, **self.floors}, mark=mark)
 
     def text(self) -> str:
         """The place as a cursor, which nobody else can make."""

@@ -165,7 +165,10 @@ def read(user: User, wanted: Wanted, place: Place, now: datetime, *, most: int =
 
     Two queries, now and then a third, and one for each kind that is wanted.
     """
-    ids = _highest() if place.is_renewed(now) else None
+    is_whole = place.knows(_KINDS.keys())
+    ids = _highest() if place.is_renewed(now) or not is_whole else None
+    if ids is not None and not is_whole:
+        place = place.with_all(ids)
     snapshot = _snapshot()
     found = [
         _of_kind(kind, condition, user, place, snapshot, most + 1)

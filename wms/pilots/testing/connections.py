@@ -8,7 +8,7 @@ task, so that nobody can keep workers busy by asking.
 from __future__ import annotations
 
 import time
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import partial
 
 import structlog
@@ -22,7 +22,7 @@ from wms.core.errors import Conflict, NotFound
 from wms.core.loops import wake
 from wms.elements.logins import BadLogin
 from wms.elements.protocol import BadSettings, Capacity, Refused, Unreachable
-from wms.pilots.connection_models import ConnectionTest
+from wms.pilots.connection_models import LIMIT_S, LOST_AFTER, ConnectionTest
 from wms.pilots.credentials.choice import chosen_at, element_with
 from wms.pilots.policy import require_steering
 from wms.sites.models import Queue
@@ -30,9 +30,6 @@ from wms.sites.models import Queue
 log = structlog.get_logger(__name__)
 #: The task that asks.
 CONNECT_TASK = "wms.pilots.test_connection"
-#: Time of the task; a test without an end after twice as long was lost with its worker.
-LIMIT_S = 50
-_LOST_AFTER = timedelta(seconds=2 * LIMIT_S)
 _LONGEST_DETAIL = 2000
 _Outcome = ConnectionTest.Outcome
 #: What an exception of an adapter tells, the first that fits.
@@ -61,7 +58,7 @@ def ask_connection_test(
         raise NotFound(f"There is no queue {queue_id}.")
     require_steering(actor, "test connections", queue.site)
     last = ConnectionTest.objects.filter(queue=queue).first()
-    if last is not None and last.ended_at is None and now - last.asked_at < _LOST_AFTER:
+    if last is not None and last.ended_at is None and now - last.asked_at < LOST_AFTER:
         raise Conflict(f"The connection of {queue} is being tested for {last.asked_by} already.")
     test, _ = ConnectionTest.objects.update_or_create(
         queue=queue,

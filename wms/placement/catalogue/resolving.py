@@ -92,17 +92,17 @@ def aim(request: PlacementRequest, attempt_number: int, chooser: Chooser) -> int
     )
     if not found:
         return None
-    offered = _offered(request, found, chooser)
+    offered = _offered(request, found, attempt_number, chooser)
     return found[chooser.choose(request, attempt_number, offered).place].storage_id
 
 
 def _offered(
-    request: PlacementRequest, found: Sequence[Address], chooser: Chooser
+    request: PlacementRequest, found: Sequence[Address], number: int, chooser: Chooser
 ) -> list[Offered]:
-    """Replicas as ways to the destination of a request."""
+    """Replicas as ways to the destination of a request, by the scheme that the attempt writes."""
     if request.kind == RequestKind.TRANSFER:
         to = chooser.ends.name_of(request.destination_url, request.destination_storage_id)
-        scheme = scheme_of(request.destination_url)
+        scheme = scheme_of(_written_at(request, number) or request.destination_url)
     else:
         to = scheme = ""
     return [Offered(Way(each.storage, to, scheme_of(each.url), scheme), each.url) for each in found]
@@ -130,7 +130,7 @@ def _read_from(
         )
     # Where limits were looked at, if the replica is still there.
     aimed = [n for n, each in enumerate(choices) if each.storage_id == request.source_storage_id]
-    chosen = chooser.choose(request, number, _offered(request, choices, chooser), aimed)
+    chosen = chooser.choose(request, number, _offered(request, choices, number, chooser), aimed)
     taken = choices[chosen.place]
     return replace(
         plain, source_url=taken.url, source_storage_id=taken.storage_id, file=file,
@@ -139,7 +139,7 @@ def _read_from(
 
 
 def _written_to(request: PlacementRequest, plain: Resolved, number: int) -> Resolved:
-    name, storage = checked_name(request.destination_url), request.destination_storage
+    name = checked_name(request.destination_url)
     there = LogicalFile.objects.filter(name=name).first()
     if there is not None and _visible(request, request.destination_url) is None:
         return replace(plain, refusal=f"{request.destination_url} is the name of another's file")
@@ -149,11 +149,19 @@ def _written_to(request: PlacementRequest, plain: Resolved, number: int) -> Reso
     if _is_changed_by_others(request, request.destination_url):
         told = f"another request is just placing or removing {request.destination_url}"
         return replace(plain, refusal=told)
-    choices = _choices([storage] if storage else [], found_modules().writers, name=name)
-    if not choices:
+    url = _written_at(request, number)
+    if not url:
         return replace(plain, refusal="the storage of the destination is no more, or is off")
-    url = choices[(number - 1) % len(choices)].url
     return replace(plain, destination_url=url, file=plain.file or there)
+
+
+def _written_at(request: PlacementRequest, number: int) -> str:
+    """The address to which an attempt writes a logical name; empty where there is none."""
+    if not is_logical(request.destination_url):
+        return ""
+    name, storage = checked_name(request.destination_url), request.destination_storage
+    choices = _choices([storage] if storage else [], found_modules().writers, name=name)
+    return choices[(number - 1) % len(choices)].url if choices else ""
 
 
 def _to_remove(request: PlacementRequest, plain: Resolved, number: int) -> Resolved:

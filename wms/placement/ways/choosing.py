@@ -59,7 +59,7 @@ class Chooser:
         new_ones = tries_new_ones(request.source_url, request.destination_url)
         order = order_of_ways(records, tries_new_ones=new_ones)
         used = _used(request, number, len(offered))
-        left = [place for place in order if _key(offered[place]) not in used] or order
+        left = [place for place in order if _key(request, offered[place]) not in used] or order
         place = next((each for each in left if each in aimed), None)
         place = next((each for each in order if each in aimed), left[0]) if place is None else place
         cause = _cause(place, left, records, new_ones=new_ones)
@@ -77,7 +77,7 @@ def tries_new_ones(source_url: str, destination_url: str) -> bool:
     return zlib.crc32(f"{source_url} {destination_url}".encode()) % _NEW_ONES_OF == 0
 
 
-def _used(request: PlacementRequest, number: int, ways: int) -> set[tuple[str, str, str]]:
+def _used(request: PlacementRequest, number: int, ways: int) -> set[str]:
     """What the attempts of this round before this one used."""
     position = (number - 1) % ways
     if not position:
@@ -86,11 +86,17 @@ def _used(request: PlacementRequest, number: int, ways: int) -> set[tuple[str, s
         request=request, number__gte=number - position, number__lt=number
     ).order_by()
     rows = before.values_list("source_scheme", "destination_scheme", "source_url")
-    return {(one, other, url or request.source_url) for one, other, url in rows}
+    return {url or f"{one}-{other}" for one, other, url in rows}
 
 
-def _key(offered: Offered) -> tuple[str, str, str]:
-    return (offered.way.source_scheme, offered.way.destination_scheme, offered.source_url)
+def _key(request: PlacementRequest, offered: Offered) -> str:
+    """What tells a way from the request's others: the replica that it reads, else its schemes.
+
+    To a logical name each attempt may write by another scheme, whatever it reads.
+    """
+    if offered.source_url != request.source_url:
+        return offered.source_url
+    return f"{offered.way.source_scheme}-{offered.way.destination_scheme}"
 
 
 def _cause(place: int, left: Sequence[int], records: Sequence[Record], *, new_ones: bool) -> Why:

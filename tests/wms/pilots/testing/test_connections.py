@@ -72,6 +72,19 @@ def test_a_second_test_is_refused_until_the_first_ends_or_is_lost(
     assert again.asked_at == now + timedelta(seconds=101)
 
 
+def test_one_that_no_worker_took_is_told_to_be_lost(
+    make_queue: Callable[..., Queue], sam: User
+) -> None:
+    queue, now = make_queue(), timezone.now()
+
+    fresh = ask_connection_test(queue.pk, actor=Actor.person(sam), now=now)
+    assert not fresh.is_lost
+    fresh.asked_at = now - timedelta(seconds=101)
+    assert fresh.is_lost
+    run_connection_test(queue.pk)
+    assert not ConnectionTest.objects.get().is_lost
+
+
 def test_who_may_not_steer_the_site_tests_nothing(
     make_queue: Callable[..., Queue], alice: User, elements: dict[str, FakeElement]
 ) -> None:

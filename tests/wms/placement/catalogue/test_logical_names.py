@@ -115,6 +115,21 @@ def test_the_next_attempt_reads_another_replica(storages, request_of, again) -> 
     assert again(first).state == "completed"
 
 
+def test_one_that_is_copied_by_its_name_is_read_from_another_replica_next(
+    storages, request_of, again
+) -> None:
+    request_of(_to("a"), x=b"data")
+    request_of(_to("b", NAME))
+    create_storage(StorageSpec("c", [f"file://{storages}/c/"]), actor=SYSTEM)
+    (storages / "c").mkdir()
+    (storages / "a" / "run" / "7").unlink()
+
+    first = request_of(_to("c", NAME))
+
+    assert {each["destination_scheme"] for each in last_attempt(first).choice["ways"]} == {"file"}
+    assert again(first).state == "completed"
+
+
 def test_a_replica_that_is_not_what_was_registered_is_not_taken(storages, request_of) -> None:
     request_of(_to("a"), x=b"data")
     (storages / "a" / "run" / "7").write_bytes(b"atad")

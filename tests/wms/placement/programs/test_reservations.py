@@ -17,6 +17,7 @@ from wms.placement import services as by_people
 from wms.placement.models import PlacementAllocation, PlacementRequest
 from wms.placement.modules.fenced import Program, ProgramEnd
 from wms.placement.space import release_allocations
+from wms.placement.storages.models import Storage
 from wms.placement.storages.services import StorageSpec, create_storage
 
 pytestmark = [pytest.mark.django_db, pytest.mark.process]
@@ -78,16 +79,39 @@ def test_a_server_without_room_lets_the_attempt_fail_and_nothing_is_kept(submitt
     assert not PlacementAllocation.objects.exists()
 
 
-def test_what_no_allocation_comes_of_is_given_back_at_once(alice, submitted, site):
+def test_no_program_is_asked_while_there_is_no_room(alice, submitted, site):
+    Storage.objects.update(space_bytes=1024)
     PlacementAllocation.objects.create(
-        owner=alice, name="1", host="elsewhere", size_bytes=1,
+        owner=alice, name="2", storage=Storage.objects.get(), host="nest", size_bytes=1,
         expires_at=timezone.now() + timedelta(days=1),
     )  # fmt: skip
 
-    attempt = last_attempt(submitted(ALLOCATE))
+    request = submitted(ALLOCATE)
 
-    assert attempt.exit_code == 1
-    assert [each[0] for each in site.requests] == ["PUT", "DELETE"]
+    assert (request.state, request.attempt_number) == ("rescheduled", 0)
+    assert site.requests == []
+
+
+def test_what_no_allocation_comes_of_is_given_back_at_once(alice, scripted):
+    create_storage(StorageSpec("nest", ["web://127.0.0.1/"], space_bytes=2**20), actor=SYSTEM)
+    ended = []
+
+    def run(program: Program, folder: Path) -> ProgramEnd:
+        """Another takes the name while the first one runs."""
+        (folder / "reservation").write_text("lot7")
+        PlacementAllocation.objects.get_or_create(
+            owner=alice, name="1", host="elsewhere", size_bytes=1,
+            defaults={"expires_at": timezone.now() + timedelta(days=1)},
+        )  # fmt: skip
+        ended.append(Path(program.executable).name)
+        return ProgramEnd(0, "", b"")
+
+    scripted(run)
+    by_people.submit_requests(ALLOCATE, actor=SYSTEM, owner=alice)
+    runner.run_due()
+
+    assert last_attempt(PlacementRequest.objects.get()).exit_code == 1
+    assert ended == ["stork.reserve.web", "stork.release.web"]
 
 
 def test_a_release_that_the_server_refuses_is_tried_again(submitted, program, site):
