@@ -26,6 +26,11 @@ EXAMPLES: Mapping[str, Sequence[Example]] = {
         Example("CurMatches < MaxMatches", "the site has room"),
         Example('CurMatches < MaxMatches && TARGET.Owner != "alice"', "and the DAG is not Alice's"),
     ),
+    "transfer_requirements": (
+        Example("TARGET.SizeBytes < FreeBytes / 2", "files of a known size that leave room"),
+        Example('TARGET.Owner != "alice"', "all but Alice's"),
+        Example("false", "none: only requests that name it"),
+    ),
     "start_expression": (
         Example('MY.Site != "UW"', "everywhere but there"),
         Example("TARGET.RequestMemory <= MY.Memory / 2", "small jobs only"),

@@ -55,10 +55,13 @@ class StorageForm(CheckedForm):
         model = Storage
         fields = (
             "name", "endpoints", "sites", "space_bytes", "max_transfers", "max_link_transfers",
-            "is_enabled", "note",
+            "transfer_requirements", "is_enabled", "note",
         )  # fmt: skip
         widgets = {
             "endpoints": forms.Textarea(attrs={"rows": 4, "cols": 100, "spellcheck": "false"}),
+            "transfer_requirements": forms.Textarea(
+                attrs={"rows": 3, "cols": 100, "spellcheck": "false"}
+            ),
             "note": forms.Textarea(attrs={"rows": 3, "cols": 80}),
         }
         help_texts = {

@@ -169,7 +169,8 @@ def _choose(specs: Sequence[RequestSpec], requests: Sequence[PlacementRequest]) 
         if found is None:
             schemes = found_modules().writers.keys()
             found = offers(site_id=request.site_id, schemes=schemes, now=timezone.now())
-        choice = choose(spec.attributes, found)
+        facts = {"Owner": request.owner.username, "SizeBytes": request.expected_bytes}
+        choice = choose(spec.attributes, found, facts)
         request.destination_storage_id, request.choice = choice.storage_id, choice.why
         if choice.storage_id is None:
             faults.append(_finding(spec, "Requirements", choice.why))

@@ -19,7 +19,7 @@ from portal.api.shapes import StrictSerializer
 from wms.core.actors import Actor
 from wms.placement.amounts import MAX_BYTES
 from wms.placement.storages.endpoints import MAX_ENDPOINTS
-from wms.placement.storages.models import Storage
+from wms.placement.storages.models import MAX_REQUIREMENTS, Storage
 from wms.placement.storages.selectors import StorageUse, find_storage, listed_storages, uses_of
 from wms.placement.storages.services import (
     StorageSpec,
@@ -61,6 +61,11 @@ class NewStorageSerializer(StrictSerializer, serializers.Serializer[Any]):
         required=False, allow_null=True, default=None, min_value=1, max_value=_MOST,
         help_text="Most transfers at once between it and any one other storage.",
     )  # fmt: skip
+    transfer_requirements = serializers.CharField(
+        required=False, default="", allow_blank=True, max_length=MAX_REQUIREMENTS,
+        help_text="Which transfers may choose it where they leave the storage open, as a ClassAd "
+        "expression in which TARGET is the request; empty: all.",
+    )  # fmt: skip
     is_enabled = serializers.BooleanField(required=False, default=True)
     note = serializers.CharField(
         required=False, default="", allow_blank=True, max_length=4000, trim_whitespace=False
@@ -80,7 +85,8 @@ class StorageSerializer(serializers.ModelSerializer[Storage]):
         model = Storage
         fields = [
             "name", "endpoints", "sites", "space_bytes", "allocated_bytes", "max_transfers",
-            "max_link_transfers", "is_enabled", "note", "running", "waiting", "created_at",
+            "max_link_transfers", "transfer_requirements", "is_enabled", "note", "running",
+            "waiting", "created_at",
         ]  # fmt: skip
 
     def get_endpoints(self, storage: Storage) -> list[str]:

@@ -40,7 +40,13 @@ def test_a_storage_is_made_with_its_sites_and_a_space_with_a_unit(olga: SimpleNa
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"endpoints": "nonsense"}, {"space_bytes": "much"}, {"name": "a b"}]
+    "wrong",
+    [
+        {"endpoints": "nonsense"},
+        {"space_bytes": "much"},
+        {"name": "a b"},
+        {"transfer_requirements": "Owner = 1"},
+    ],
 )
 def test_what_is_wrong_is_told_and_nothing_stored(
     olga: SimpleNamespace, wrong: dict[str, str]
@@ -53,9 +59,15 @@ def test_what_is_wrong_is_told_and_nothing_stored(
 
 
 def test_the_pages_show_what_is_configured(olga: SimpleNamespace) -> None:
-    _add(olga.client, space_bytes="1 TB", note="tape behind it")
+    _add(
+        olga.client,
+        space_bytes="1 TB",
+        note="tape behind it",
+        transfer_requirements="SizeBytes > 7",
+    )
 
     assert b"pool" in olga.client.get(reverse("web:storages")).content
     page = olga.client.get(reverse("web:storage", args=["pool"])).content.decode()
     assert "tape behind it" in page
+    assert "SizeBytes &gt; 7" in page
     assert "s3://pool/" in page

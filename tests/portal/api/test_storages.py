@@ -40,9 +40,12 @@ def test_an_operator_sets_a_storage_up_and_everybody_sees_it(
 
 
 def test_a_storage_is_set_anew_as_a_whole_and_deleted(made: APIClient) -> None:
-    changed = made.put(f"{URL}pool/", POOL | {"max_transfers": 3}, format="json").json()
+    changed = made.put(
+        f"{URL}pool/", POOL | {"max_transfers": 3, "transfer_requirements": "false"}, format="json"
+    ).json()
 
     assert (changed["max_transfers"], changed["space_bytes"]) == (3, None)
+    assert changed["transfer_requirements"] == "false"
     assert made.delete(f"{URL}pool/?reason=gone").status_code == 204
     assert made.get(f"{URL}pool/").status_code == 404
 
@@ -54,6 +57,7 @@ def test_a_storage_is_set_anew_as_a_whole_and_deleted(made: APIClient) -> None:
         ({"endpoints": ["gopher://x/"]}, "endpoints"),
         ({"sites": ["nowhere"]}, "sites"),
         ({"max_transfers": -1}, "max_transfers"),
+        ({"transfer_requirements": "Owner ="}, "transfer_requirements"),
         ({"colour": "red"}, "colour"),
     ],
 )

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from django.core.validators import MinValueValidator, RegexValidator
+from typing import Final
+
+from django.core.validators import MaxLengthValidator, MinValueValidator, RegexValidator
 from django.db import models
 from django.db.models.functions import Now
+
+#: Most characters of an expression: each request that chooses is compared with it.
+MAX_REQUIREMENTS: Final = 2000
 
 _NAME = RegexValidator(
     r"\A[A-Za-z0-9][A-Za-z0-9_.-]*\Z", "Use letters, digits, points, hyphens and underscores."
@@ -40,6 +45,14 @@ class Storage(models.Model):
         validators=[MinValueValidator(1)],
         help_text="Most transfers at once from it to any one other storage, and back; what is in "
         "no storage counts as one. Empty: no limit.",
+    )
+    transfer_requirements = models.TextField(
+        blank=True,
+        default="",
+        db_default="",
+        validators=[MaxLengthValidator(MAX_REQUIREMENTS)],
+        help_text="Which transfers may choose it where they leave the storage open, as a ClassAd "
+        "expression in which TARGET is the request. Empty: all.",
     )
     is_enabled = models.BooleanField(
         default=True,

@@ -13,6 +13,9 @@ from functools import partial
 
 from django.db import transaction
 
+from matching.ads.ad_cost import check_cost
+from matching.ads.classads import AdError, build_ad, evaluate, parse_expression
+from matching.ads.expressions import references
 from wms.core.actors import Actor
 from wms.core.audit import record_action
 from wms.core.database.saving import (
@@ -37,6 +40,7 @@ from wms.placement.submission import PLACEMENT_TASK
 from wms.sites.models import Site
 
 _BATCH = 1000
+_REQUIREMENTS = "transfer_requirements"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +53,7 @@ class StorageSpec:
     space_bytes: int | None = None
     max_transfers: int | None = None
     max_link_transfers: int | None = None
+    transfer_requirements: str = ""
     is_enabled: bool = True
     note: str = ""
 
@@ -62,8 +67,11 @@ def check_storage(storage: Storage) -> None:
     """Raise InvalidInput with the faults of a storage."""
     # Browsers send text fields with the line ends of Windows.
     storage.note = "\n".join(storage.note.splitlines())
+    text = storage.transfer_requirements
+    storage.transfer_requirements = "\n".join(text.split("\r\n")).strip()
     check_row(storage)
     check_same_name(storage)
+    _check_requirements(storage.transfer_requirements)
     modules = found_modules()
     lines = checked_endpoints(storage.endpoints, modules.readers.keys() & modules.writers.keys())
     others = Storage.objects.exclude(pk=storage.pk)
@@ -79,6 +87,23 @@ def check_storage(storage: Storage) -> None:
             message = f"{line} is an endpoint of {taken[line]}"
             raise InvalidInput.of(message, field="endpoints")
     storage.endpoints = "\n".join(lines)
+
+
+def _check_requirements(text: str) -> None:
+    """Raise InvalidInput, with the place, for a text that cannot say yes or no to a request."""
+    if not text:
+        return
+    try:
+        expression = parse_expression(text)
+        check_cost({"Requirements": text})
+    except AdError as error:
+        message = error.message.removeprefix("Requirements: ")
+        line, column = error.line_in_text, error.column
+        raise InvalidInput(
+            [Finding(message, field=_REQUIREMENTS, line=line, column=column)]
+        ) from None
+    if not references(text) and not isinstance(evaluate(expression, build_ad({})), bool):
+        raise InvalidInput.of("is neither true nor false for any request", field=_REQUIREMENTS)
 
 
 @transaction.atomic
@@ -107,7 +132,8 @@ def save_storage(
 
 
 _FIELDS = (
-    "name", "endpoints", "space_bytes", "max_transfers", "max_link_transfers", "is_enabled", "note",
+    "name", "endpoints", "space_bytes", "max_transfers", "max_link_transfers", _REQUIREMENTS,
+    "is_enabled", "note",
 )  # fmt: skip
 
 
@@ -140,6 +166,7 @@ def _configure(storage: Storage, spec: StorageSpec, actor: Actor, reason: str) -
     storage.space_bytes, storage.note = spec.space_bytes, spec.note
     storage.max_transfers = spec.max_transfers
     storage.max_link_transfers = spec.max_link_transfers
+    storage.transfer_requirements = spec.transfer_requirements
     storage.is_enabled = spec.is_enabled
     save_storage(storage, actor=actor, reason=reason, sites=sites)
 

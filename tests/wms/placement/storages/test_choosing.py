@@ -39,6 +39,39 @@ def test_the_best_of_those_that_meet_the_requirements_is_chosen(attributes, chos
     assert all(each.name in found.why for each in _OFFERS)
 
 
+@pytest.mark.parametrize(
+    ("requirements", "attributes", "chosen", "told"),
+    [
+        ('Owner == "alice"', {}, 1, ""),
+        ('true && Owner == "bob"', {"owner": '"bob"'}, None, 'own (Owner == "bob")'),
+        ("TARGET.SizeBytes <= FreeBytes", {}, 1, ""),
+        ("TARGET.SizeBytes < FreeBytes / 2", {}, None, "own (TARGET.SizeBytes < FreeBytes / 2)"),
+        ("TARGET.Stream == 3 && true", {"stream": "2 + 1"}, 1, ""),
+        ("TARGET.Stream == 3 && true", {}, None, "own (TARGET.Stream == 3)"),
+        ("false", {"Requirements": "true && FreeBytes > 1000"}, None, "own (FreeBytes > 1000)"),
+    ],
+)
+def test_the_storage_has_to_agree_and_its_clause_that_does_not_is_told(
+    requirements, attributes, chosen, told
+) -> None:
+    ad = {"Name": "own", "IsNear": False, "FreeBytes": 1000}
+
+    found = choose(
+        {"Rank": "1", **attributes},
+        [Offer(1, "own", ad, requirements)],
+        {"Owner": "alice", "SizeBytes": 1000},
+    )
+
+    assert found.storage_id == chosen
+    assert told in found.why
+
+
+def test_a_request_cannot_claim_a_size_that_it_has_not() -> None:
+    offer = Offer(1, "own", {"Name": "own", "IsNear": False}, "TARGET.SizeBytes < 10")
+
+    assert choose({"SizeBytes": "5"}, [offer], {"SizeBytes": None}).storage_id is None
+
+
 def _write(*, more: str) -> str:
     return f'[dap_type = "transfer"; src_url = "file://ROOT/x"; dest_url = "lfn:/run/7"; {more}]'
 
@@ -52,6 +85,14 @@ def test_the_file_goes_to_the_storage_that_was_chosen(alice, tmp_path: Path, set
         (tmp_path / name).mkdir()
         endpoint = f"file://{tmp_path}/{name}/"
         create_storage(StorageSpec(name, [endpoint], space_bytes=size), actor=SYSTEM)
+    (tmp_path / "c").mkdir()
+    most = StorageSpec(
+        "c",
+        [f"file://{tmp_path}/c/"],
+        space_bytes=9000,
+        transfer_requirements='TARGET.Owner != "alice"',
+    )
+    create_storage(most, actor=SYSTEM)
 
     def submit(more: str) -> list[int]:
         text = _write(more=more).replace("ROOT", str(tmp_path))

@@ -58,6 +58,13 @@ def test_a_storage_is_made_with_its_sites_and_audited() -> None:
         (StorageSpec("x", ["https://x.example/"], ["nowhere"]), "sites"),
         (StorageSpec("x", ["https://x.example/"], space_bytes=0), "space_bytes"),
         (StorageSpec("x", ["https://x.example/"], max_transfers=0), "max_transfers"),
+        *(
+            (
+                StorageSpec("x", ["https://x.example/"], transfer_requirements=text),
+                "transfer_requirements",
+            )
+            for text in ('Owner = "a"', "1", "TARGET.Requirements", "true ||" + " true ||" * 400)
+        ),
     ],
 )
 def test_a_fault_is_told_at_its_field_and_nothing_is_stored(spec: StorageSpec, field: str) -> None:
@@ -68,6 +75,19 @@ def test_a_fault_is_told_at_its_field_and_nothing_is_stored(spec: StorageSpec, f
 
     assert {each.field for each in caught.value.findings} == {field}
     assert Storage.objects.count() == 1
+
+
+def test_a_fault_of_requirements_is_told_with_its_place() -> None:
+    text = 'Owner == "a"\r\n  && (SizeBytes <'
+
+    with pytest.raises(InvalidInput) as caught:
+        create_storage(
+            StorageSpec("x", ["https://x.example/"], transfer_requirements=text), actor=SYSTEM
+        )
+
+    [finding] = caught.value.findings
+    assert (finding.field, finding.line) == ("transfer_requirements", 2)
+    assert finding.column
 
 
 def test_only_operators_set_storages_up(people) -> None:
