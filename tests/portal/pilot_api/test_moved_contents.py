@@ -30,7 +30,7 @@ from wms.jobs.output.streams import stream_file, stream_text
 from wms.jobs.output.texts import chunks_of
 from wms.jobs.uploads.services import append_pieces, begin_upload
 from wms.pilots.models import PilotLog
-from wms.pilots.protocol.logs import append_to_log, log_text
+from wms.pilots.protocol.logs import append_to_log, log_file, log_text
 
 pytestmark = [pytest.mark.django_db, pytest.mark.process]
 
@@ -135,6 +135,29 @@ def test_a_move_that_was_killed_goes_on_and_what_is_spoilt_is_told(
     assert files_left() == [spoilt.pk]
     with open_blob(other) as stream:
         assert stream.read() == b"result"
+
+
+def test_an_original_stays_of_which_the_copy_is_another_or_that_grows_meanwhile(
+    filled: ResumableUpload, s3: S3Server, settings: Any
+) -> None:
+    use_bucket(s3, settings, "differing")
+    move("--to", "bucket")
+    stream = Stream.objects.get()
+    grows, differs = (
+        log_file(PilotLog.objects.get().pk),
+        stream_file(stream.attempt_id, stream.kind),
+    )
+    folder_store().append(grows, b"more\n", at=4)
+    part = current_store().read_grown(differs, 0, len(LINES))
+    current_store().append(differs, b"X" + part[1:], at=0)
+    current_store().append(differs, b"later\n", at=200_000)
+
+    with pytest.raises(CommandError) as refused:
+        move("--to", "bucket", "--remove-originals")
+
+    assert all(each.key in str(refused.value) for each in (grows, differs))
+    assert folder_store().read_grown(grows, 0, 100) == b"log\nmore\n"
+    assert folder_store().read_grown(differs, 0, len(LINES)) == LINES
 
 
 def test_no_name_in_a_bucket_leads_out_of_the_folder(

@@ -66,7 +66,7 @@ def copy_folder(
 ) -> None:  # fmt: skip
     """Copy the objects of a folder; of a `hashed` one those whose names are hashes, and hold.
 
-    With `removes`, those that are in both stores are removed from the source.
+    With `removes`, those that both stores have with the same content are removed from the source.
     """
     there = {each.key: each.size_bytes for each in target.listed(folder)}
     done = []
@@ -81,10 +81,30 @@ def copy_folder(
         else:
             copied.tell_spoilt(each.key)
             continue
-        done.append(each.key)
-    if removes and done:
+        if removes and not _are_same(source, target, each.key):
+            copied.tell_spoilt(each.key)
+        elif removes:
+            done.append(each.key)
+    if done:
         source.delete(done)
         copied.removed += len(done)
+
+
+def _are_same(source: ObjectStore, target: ObjectStore, key: str) -> bool:
+    """Whether the target has the content of an object, read anew from both."""
+    try:
+        return _digest(source, key) == _digest(target, key)
+    except ObjectLost:
+        return False
+
+
+def _digest(store: ObjectStore, key: str) -> tuple[int, bytes]:
+    digest, size_bytes = hashlib.sha256(), 0
+    with store.open(key) as stream:
+        while chunk := stream.read(_CHUNK_BYTES):
+            digest.update(chunk)
+            size_bytes += len(chunk)
+    return size_bytes, digest.digest()
 
 
 def _copy(source: ObjectStore, target: ObjectStore, key: str, sha256: str, scratch: Path) -> bool:
@@ -116,7 +136,11 @@ def copy_growing(
     source: ObjectStore, target: ObjectStore, extents: Iterable[Extent], copied: Copied, *,
     removes: bool = False,
 ) -> None:  # fmt: skip
-    """Copy growing files; with `removes`, they are removed from the source."""
+    """Copy growing files; with `removes`, they are removed from the source.
+
+    One stays there, and is told, that the target has not with the same bytes, or that has grown
+    there meanwhile: something writes to the source.
+    """
     for each in extents:
         if not each.size_bytes:
             continue
@@ -133,9 +157,62 @@ def copy_growing(
         else:
             # Removed meanwhile, or moved by a run before this.
             continue
-        if removes and _has_end(target, each):
-            source.remove_grown([(each.file, each.size_bytes)])
-            copied.removed += 1
+        if removes:
+            _remove_original(source, target, each, copied)
+
+
+def _remove_original(
+    source: ObjectStore, target: ObjectStore, extent: Extent, copied: Copied
+) -> None:
+    if not _has_any(source, extent):
+        # Moved by a run before this, and perhaps gone on with since then.
+        return
+    if _is_copied(source, target, extent) and not _has_grown(source, extent):
+        source.remove_grown([(extent.file, extent.size_bytes)])
+        copied.removed += 1
+    else:
+        copied.tell_spoilt(extent.file.key)
+
+
+def _has_any(store: ObjectStore, extent: Extent) -> bool:
+    """Whether a store has the beginning of one of the parts that count."""
+    for start, _ in extent.spans:
+        try:
+            if store.read_grown(extent.file, start, 1):
+                return True
+        except ObjectLost:
+            pass
+    return False
+
+
+def _is_copied(source: ObjectStore, target: ObjectStore, extent: Extent) -> bool:
+    """Whether the target has all bytes that count, and those that the source has are the same.
+
+    The source has fewer where the file has grown in the target since it was copied.
+    """
+    try:
+        for start, end in extent.spans:
+            for at in range(start, end, _CHUNK_BYTES):
+                wanted = min(_CHUNK_BYTES, end - at)
+                moved = target.read_grown(extent.file, at, wanted)
+                if len(moved) != wanted or not moved.startswith(_piece(source, extent, at, wanted)):
+                    return False
+    except ObjectLost:
+        return False
+    return True
+
+
+def _piece(store: ObjectStore, extent: Extent, start: int, length: int) -> bytes:
+    """Bytes that a store has there, none behind its end."""
+    try:
+        return store.read_grown(extent.file, start, length)
+    except ObjectLost:
+        return b""
+
+
+def _has_grown(store: ObjectStore, extent: Extent) -> bool:
+    """Whether a store has bytes behind the end that was read from the row."""
+    return bool(_piece(store, extent, extent.size_bytes, 1))
 
 
 def _has_end(store: ObjectStore, extent: Extent) -> bool:
