@@ -10,7 +10,8 @@ from django.utils import timezone
 from tests.e2e.production import Production
 from tests.factories import SYSTEM
 from wms.placement.catalogue.models import LogicalFile, Replica
-from wms.placement.models import PlacementAllocation, PlacementCredential
+from wms.placement.credential_models import PlacementCredential
+from wms.placement.models import PlacementAllocation
 from wms.placement.storages.models import Storage
 from wms.placement.storages.services import StorageSpec, create_storage
 

@@ -53,7 +53,8 @@ from wms.pilots.program.checks import save_node_check
 from wms.pilots.protocol.logs import append_to_log
 from wms.pilots.suspect_models import SuspectedNode
 from wms.placement.catalogue.models import LogicalFile, Replica
-from wms.placement.models import PlacementAllocation, PlacementCredential, PlacementRequest
+from wms.placement.credential_models import PlacementCredential
+from wms.placement.models import PlacementAllocation, PlacementRequest
 from wms.placement.storages.models import Storage
 from wms.placement.storages.services import StorageSpec, create_storage
 from wms.placement.submission import submit_requests

@@ -36,8 +36,8 @@ from wms.pilots.credentials.sealing import new_key
 from wms.pilots.credentials.sealing import unseal as unseal_credential
 from wms.pilots.protocol.attempt_refs import AttemptRef
 from wms.pilots.protocol.registration import attempt_token, authenticate_pilot
+from wms.placement.credential_models import PlacementCredential
 from wms.placement.credentials import NewCredential, set_credential
-from wms.placement.models import PlacementCredential
 
 pytestmark = pytest.mark.django_db
 

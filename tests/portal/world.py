@@ -65,7 +65,8 @@ from wms.pilots.program.bundle import agent_bundle
 from wms.pilots.program.manifest import store_manifest
 from wms.pilots.suspect_models import SuspectedNode
 from wms.placement.catalogue.models import LogicalFile
-from wms.placement.models import PlacementAllocation, PlacementCredential, PlacementRequest
+from wms.placement.credential_models import PlacementCredential
+from wms.placement.models import PlacementAllocation, PlacementRequest
 from wms.placement.storages.models import Storage
 from wms.schedules.models import Schedule
 from wms.sites.downtimes.models import Downtime

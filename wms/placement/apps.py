@@ -24,7 +24,7 @@ class PlacementConfig(AppConfig):
         from wms.pilots.credentials.rotation import register_sealed
         from wms.pilots.protocol.url_transfers import register_resolver
         from wms.placement.catalogue.locating import locate_inputs
-        from wms.placement.models import PlacementCredential
+        from wms.placement.credential_models import PlacementCredential
         from wms.placement.pilot_transfers import resolve_transfers
         from wms.placement.selectors import visible_requests
 

@@ -26,7 +26,7 @@ from wms.pilots.credentials.sealing import seal, unseal
 from wms.pilots.credentials.secrets import read_secret
 from wms.pilots.credentials.services import SEALING_LOCK
 from wms.placement.addresses import is_host
-from wms.placement.models import PlacementCredential
+from wms.placement.credential_models import PlacementCredential
 from wms.placement.modules.found import found_modules
 from wms.placement.modules.ports import port_of
 from wms.placement.modules.protocol import Credential

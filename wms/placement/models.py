@@ -1,4 +1,4 @@
-"""Models of placement requests, their attempts and events, of allocations and credentials."""
+"""Models of placement requests, their attempts and events, and of allocations."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from django.db.models.functions import Coalesce, Now
 from wms.core.models import EventRecord
 from wms.jobs.content.paths import MAX_PATH_BYTES
 from wms.jobs.models import Workspace
+from wms.placement import credential_models  # noqa: F401 - Django looks here.
 from wms.placement.catalogue import models as catalogue_models  # noqa: F401 - Django looks here.
 from wms.placement.space_plans import models as plan_models  # noqa: F401 - Django looks here.
 from wms.placement.states import RequestKind, RequestState
@@ -264,44 +265,6 @@ class PlacementAllocation(models.Model):
 
     def __str__(self) -> str:
         return f"allocation {self.name} at {self.host}"
-
-
-class PlacementCredential(models.Model):
-    """Credential of a user's transfers at an endpoint: a password, token or key, stored sealed."""
-
-    class Kind(models.TextChoices):
-        """Kind of the secret."""
-
-        PASSWORD = "password", "password of a user"
-        TOKEN = "token", "bearer token"
-        KEY = "key", "SSH key of a user"
-
-    owner = models.ForeignKey(
-        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="placement_credentials"
-    )
-    scheme = models.CharField(max_length=32)
-    host = models.CharField(max_length=255)
-    port = models.PositiveIntegerField()
-    kind = models.CharField(max_length=16, choices=Kind)
-    user = models.CharField(max_length=255, blank=True, help_text="Whose password or key it is.")
-    sealed = models.TextField(editable=False, help_text="The secret, encrypted.")
-    created_at = models.DateTimeField(db_default=Now())
-    replaced_at = models.DateTimeField(null=True)
-
-    class Meta:
-        ordering = ["scheme", "host", "port"]
-        constraints = [
-            models.UniqueConstraint(
-                fields=["owner", "scheme", "host", "port"], name="placement_credential_once"
-            ),
-            models.CheckConstraint(
-                condition=models.Q(kind__in=["password", "token", "key"]),
-                name="placement_credential_kind_known",
-            ),
-        ]
-
-    def __str__(self) -> str:
-        return f"{self.scheme}://{self.host}" + (f":{self.port}" if self.port else "")
 
 
 class PlacementAttempt(models.Model):

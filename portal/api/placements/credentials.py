@@ -16,13 +16,13 @@ from portal.api.base import WHY, ListView, caller, refusals, why_of
 from portal.api.idempotency import once
 from portal.api.shapes import StrictSerializer
 from wms.core.actors import Actor
+from wms.placement.credential_models import PlacementCredential
 from wms.placement.credentials import (
     NewCredential,
     delete_credential,
     own_credentials,
     set_credential,
 )
-from wms.placement.models import PlacementCredential
 
 
 class PlacementCredentialSerializer(serializers.ModelSerializer[PlacementCredential]):

@@ -14,7 +14,8 @@ from rest_framework.test import APIClient
 
 from wms.core.models import User
 from wms.pilots.credentials.sealing import new_key
-from wms.placement.models import PlacementCredential, PlacementRequest
+from wms.placement.credential_models import PlacementCredential
+from wms.placement.models import PlacementRequest
 
 URL = "/api/v1/placement-requests/"
 STAGE = '[ dap_type = "stage"; src_url = "http://storage.example.org/x" ]'

@@ -16,8 +16,8 @@ from wms.jobs.models import Attempt, Job, JobEvent
 from wms.jobs.operations import enqueue_again
 from wms.pilots.credentials.sealing import new_key
 from wms.placement.catalogue.models import LogicalFile, Replica
+from wms.placement.credential_models import PlacementCredential
 from wms.placement.credentials import NewCredential, set_credential
-from wms.placement.models import PlacementCredential
 from wms.placement.storages.models import Storage
 from wms.taskqueues.models import WaitingJob
 from wms.taskqueues.operations import withdraw

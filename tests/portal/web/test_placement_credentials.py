@@ -7,8 +7,8 @@ from django.test import Client
 from django.urls import reverse
 
 from tests import factories
+from wms.placement.credential_models import PlacementCredential
 from wms.placement.credentials import credential_for
-from wms.placement.models import PlacementCredential
 
 URL = "/placements/credentials/"
 

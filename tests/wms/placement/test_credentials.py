@@ -14,13 +14,14 @@ from wms.core.errors import InvalidInput, NotFound, NotPermitted
 from wms.core.key_rotation import KeyKind, renew_all
 from wms.core.models import AuditEntry
 from wms.pilots.credentials.sealing import new_key
+from wms.placement.credential_models import PlacementCredential
 from wms.placement.credentials import (
     NewCredential,
     credential_for,
     delete_credential,
     set_credential,
 )
-from wms.placement.models import PlacementAttempt, PlacementCredential, PlacementEvent
+from wms.placement.models import PlacementAttempt, PlacementEvent
 
 pytestmark = pytest.mark.django_db
 
