@@ -346,7 +346,7 @@ class FollowedLog:
 
 @dataclass(frozen=True)
 class Event:
-    """What happened to one object; `name` is that of a node, of others empty."""
+    """An event of one object; `name` is that of a node, of others empty."""
 
     id: int
     kind: str

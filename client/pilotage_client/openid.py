@@ -28,7 +28,7 @@ _NEAR = frozenset({"localhost", "127.0.0.1", "::1"})
 
 @dataclass(frozen=True)
 class Prompt:
-    """What a person does in a browser: open `address` and type `code`; `whole` has both in one."""
+    """Steps of a person in a browser: open `address` and type `code`; `whole` has both in one."""
 
     address: str
     code: str

@@ -43,7 +43,7 @@ _LOGIN_KEYS = ("provider", "issuer", "client_id", "refresh_token", "expires_at")
 
 @dataclass(frozen=True)
 class Login:
-    """What renews a token: the provider, and the token by which it knows the client.
+    """Means to renew a token: the provider, and the token by which it knows the client.
 
     `expires_at` is the end of the portal's token, in seconds since 1970.
     """

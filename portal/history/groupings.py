@@ -31,7 +31,7 @@ _DAY_S = 86_400
 
 
 class GroupBy(StrEnum):
-    """What tells the lines of a grouped chart apart."""
+    """Dimension by which the lines of a grouped chart are told apart."""
 
     SITE = "site"
     OWNER = "owner"
@@ -40,7 +40,7 @@ class GroupBy(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Grouping:
-    """What a pane shows when it is grouped: another title, and what is read.
+    """Grouped form of a pane: another title, and what is read.
 
     A quantity is that of the series of sites; without one the accounts are read.
     """
@@ -147,5 +147,5 @@ def _rest(members: int) -> str:
 
 
 def bins_in(since: datetime, until: datetime, step_s: int) -> float:
-    """How many bins of this width are in a time."""
+    """Number of bins of this width in a time."""
     return (until - since) / timedelta(seconds=step_s)

@@ -245,7 +245,7 @@ def _drawn_line(
 def _ratio_line(
     line: PaneLine, points: Mapping[str, Mapping[int, Point]], starts: Sequence[int]
 ) -> DrawnLine:
-    """What ended well, in per cent of all that ended; a gap where nothing did."""
+    """Share that ended well, in per cent of all that ended; a gap where nothing did."""
 
     def total(name: str, start: int) -> float:
         point = points[name].get(start)

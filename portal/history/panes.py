@@ -77,7 +77,7 @@ class Pane:
     is_of_accounts: bool = False
 
     def grouping(self, by: GroupBy | None) -> Grouping | None:
-        """What it shows when it is grouped so; None where it cannot be."""
+        """Form of the pane when it is grouped so; None where it cannot be."""
         return None if by is None else self.groupings.get(by)
 
     def titled(self, by: GroupBy | None) -> Pane:

@@ -57,7 +57,7 @@ def _subject(claims: Mapping[str, Any]) -> str:
 
 
 def granted_by(claims: Mapping[str, Any], issuer: TokenIssuer) -> set[str]:
-    """What a token's scopes stand for here; those with a path count at or above ours."""
+    """Scopes here for which a token's scopes stand; those with a path count at or above ours."""
     told = claims.get("scope", "")
     if not isinstance(told, str):
         raise TokenUnreadable("The token's `scope` is no text.")

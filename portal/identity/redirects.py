@@ -66,7 +66,7 @@ class PilotageProvider(OpenIDConnectProvider):
     pkce_enabled_default = True
 
     def get_oauth2_adapter(self, request: HttpRequest) -> ProviderCalls:
-        """What speaks to it."""
+        """Adapter that speaks to the provider."""
         return ProviderCalls(request, self.app.provider_id)
 
 
@@ -104,7 +104,7 @@ class ProviderCalls(OpenIDConnectOAuth2Adapter):
 
     @property
     def openid_config(self) -> dict[str, Any]:
-        """What the provider publishes."""
+        """Document that the provider publishes."""
         return self.issuer.configuration
 
     def parse_token(self, data: Mapping[str, Any]) -> SocialToken:

@@ -145,7 +145,7 @@ def _too_early(text: str, now: datetime) -> str:
 
 
 def _told(text: str, claim: str, words: str, now: datetime) -> str:
-    """What a token says of a time, and what time it is here: one of two clocks may be wrong."""
+    """A time as a token tells it, and the time here: one of two clocks may be wrong."""
     try:
         moment = f"{datetime.fromtimestamp(float(_unchecked(text)[claim]), UTC):%Y-%m-%d %H:%M:%S}"
     except (KeyError, TypeError, ValueError, OverflowError, OSError):

@@ -88,7 +88,7 @@ def working(places: WorkingPlaces) -> Iterator[bool]:
 
 @contextmanager
 def resting() -> Iterator[None]:
-    """Let others work while the block waits, if this thread's request holds a place."""
+    """Pause of this thread's request, if it holds a place: others work while the block waits."""
     places = _HELD.places
     if places is None:
         yield

@@ -112,7 +112,7 @@ def new_key() -> str:
 
 
 class _Configuration(ConnectDiscoveryInfoView):
-    """What the package publishes, with the endpoint for devices."""
+    """The document of the package, with the endpoint for devices."""
 
     def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         answer = super().get(request, *args, **kwargs)

@@ -99,7 +99,7 @@ def test_forms_are_shown_without_a_place(olga: User) -> None:
 
 @pytest.fixture
 def no_unread_answers() -> None:
-    """What other tests have left unread holds a place until it is collected."""
+    """No place is held by answers of other tests, which do so, unread, until they are collected."""
     gc.collect()
 
 

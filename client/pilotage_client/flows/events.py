@@ -23,7 +23,7 @@ E = TypeVar("E", Dag, Cluster, Job)
 
 
 def events(after: str = "", *, wait_s: float = 0, **filters: object) -> Flow[EventBatch]:
-    """What has happened since a cursor; without one, a cursor behind all that has happened.
+    """Events since a cursor; without one, a cursor behind all that has happened.
 
     Filters are those of the API: `kind`, `dag`, `cluster`, `label`, ...
     """

@@ -91,7 +91,7 @@ class Login(APIView):
         auth=[],
     )
     def get(self, request: Request) -> Response:
-        """Those that have a client for command lines; anybody may ask."""
+        """Providers that have a client for command lines; anybody may ask."""
         told = [
             {
                 "id": each.id, "name": each.name, "issuer": each.issuer,

@@ -53,7 +53,7 @@ class LimitList(ListView):
         responses={201: LimitSerializer, **refusals(400, 403)},
     )
     def post(self, request: Request) -> Response:
-        """It holds for the next matches; what is matched stays."""
+        """A limit of new matches; what is matched stays."""
         return Response(_saved(request, ConcurrencyLimit()), status=status.HTTP_201_CREATED)
 
 
@@ -89,7 +89,7 @@ class LimitDetail(RetrieveAPIView[ConcurrencyLimit]):
         responses={204: None, **refusals(403, 404)},
     )
     def delete(self, request: Request, limit: str) -> Response:
-        """What it named is free then."""
+        """Removal of a limit: what it named is free then."""
         delete_limit(self.get_object(), actor=Actor.person(caller(request)), reason=why_of(request))
         return Response(status=status.HTTP_204_NO_CONTENT)
 

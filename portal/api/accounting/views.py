@@ -53,7 +53,7 @@ class SubmitterDetail(RetrieveAPIView[Submitter]):
         responses={200: SubmitterSerializer, **refusals(400, 403, 404)},
     )
     def put(self, request: Request, submitter_id: int) -> Response:
-        """It counts from the next negotiation on; the answer has the place that it gives."""
+        """A factor from the next negotiation on; the answer has the place that it gives."""
         submitter = self.get_object()
         body = FactorSerializer(data=request.data)
         body.is_valid(raise_exception=True)

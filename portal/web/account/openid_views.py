@@ -49,7 +49,7 @@ class Login(LoginView):
     redirect_authenticated_user = True
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        """What the page shows: also the providers, and the one where a session goes on."""
+        """Values of the page: also the providers, and the one where a session goes on."""
         providers = settings.OIDC_PROVIDERS
         left = providers.get(self.request.GET.get("left", ""))
         return super().get_context_data(providers=list(providers.values()), left=left, **kwargs)
@@ -103,7 +103,7 @@ def begin(request: HttpRequest, provider: OidcProvider) -> HttpResponse:
 
 @_told
 def come_back(request: HttpRequest, provider: OidcProvider) -> HttpResponse:
-    """Let in who comes back from the provider; the session gets a new key."""
+    """Login of who comes back from the provider; the session gets a new key."""
     from portal.identity import redirects
     from portal.identity.claims import entrant_of
 

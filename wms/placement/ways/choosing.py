@@ -78,7 +78,7 @@ def tries_new_ones(source_url: str, destination_url: str) -> bool:
 
 
 def _used(request: PlacementRequest, number: int, ways: int) -> set[str]:
-    """What the attempts of this round before this one used."""
+    """Ways that the attempts of this round before this one used."""
     position = (number - 1) % ways
     if not position:
         return set()
@@ -90,7 +90,7 @@ def _used(request: PlacementRequest, number: int, ways: int) -> set[str]:
 
 
 def _key(request: PlacementRequest, offered: Offered) -> str:
-    """What tells a way from the request's others: the replica that it reads, else its schemes.
+    """Key that tells a way from the request's others: the replica that it reads, else its schemes.
 
     To a logical name each attempt may write by another scheme, whatever it reads.
     """
