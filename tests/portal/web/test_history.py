@@ -269,7 +269,7 @@ def test_of_a_site_those_panes_are_drawn_that_have_it(alice: Client) -> None:
 
     shown = alice.get(f"{PAGE}?site=UW").context["timeline"].drawn
 
-    assert "jobs" not in shown
+    assert "dags" not in shown
     assert {"pilots", "pressure", "throughput", "failures"} <= shown
 
 
@@ -392,7 +392,7 @@ def test_the_page_groups_those_panes_that_can_be(alice: Client, minute: datetime
     table = alice.get("/history/pilots/?range=1h&group_by=site").content.decode()
 
     assert 'id="panel-pilots"' in page
-    assert 'id="panel-jobs"' not in page
+    assert 'id="panel-dags"' not in page
     assert "group_by=site&amp;top=3" in page
     assert 'id="panel-use"' in owners
     assert 'id="panel-pilots"' not in owners

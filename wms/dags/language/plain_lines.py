@@ -30,20 +30,24 @@ _MOST_ARCS = 100_000
 _MOST_KEYS = 20
 #: With fewer it takes longer to begin than is gained.
 _LEAST_LINES = 16
+# Groups are not repeated by `++` and the like: Python 3.11.2, which is Debian 12's, takes the part
+# of a last turn that fails half-way for matched.
 #: Every word of a plain line stands for itself: none has quotes, escapes or `+` in it.
 _WORD = r"[A-Za-z0-9_.:/-]++"
 _GAP = r"[ \t]++"
 _END = r"[ \t\r]*+(?=\n|\Z)"
-_PAIRS = rf'(?:{_GAP}[A-Za-z0-9_.+]++="[^"\\\n]*+")++'
+_PAIRS = rf'(?>(?:{_GAP}[A-Za-z0-9_.+]++="[^"\\\n]*+")+)'
 _JOB = rf"JOB{_GAP}({_WORD}){_GAP}({_WORD}){_END}"
 _VARS = rf"VARS{_GAP}{_WORD}({_PAIRS}){_END}"
-_PARENT = rf"PARENT((?:{_GAP}(?!CHILD[ \t]){_WORD})++){_GAP}CHILD((?:{_GAP}{_WORD})++){_END}"
+_PARENTS = rf"(?>(?:{_GAP}(?!CHILD[ \t]){_WORD})+)"
+_CHILDREN = rf"(?>(?:{_GAP}{_WORD})+)"
+_PARENT = rf"PARENT({_PARENTS}){_GAP}CHILD({_CHILDREN}){_END}"
 
 
 def _run_of(line: str) -> str:
     """Pattern of a run of these lines, behind the end of the line before it."""
     line = re.sub(r"\((?!\?)", "(?:", line)
-    return rf"{line}(?:\n{line}){{0,{MOST_LINES - 1}}}+"
+    return rf"{line}(?>(?:\n{line}){{0,{MOST_LINES - 1}}})"
 
 
 _RUN = re.compile(rf"\n(?:(?P<JOB>{_run_of(_JOB)})|(?P<VARS>{_run_of(_VARS)})|{_run_of(_PARENT)})")

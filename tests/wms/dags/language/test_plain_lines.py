@@ -5,7 +5,7 @@ from __future__ import annotations
 from unittest import mock
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from wms.dags.language import parser, plain_lines
@@ -60,6 +60,8 @@ def _texts(draw: st.DrawFn) -> str:
 
 @pytest.mark.slow
 @given(_texts(), _texts(), st.sampled_from([SizeLimits(), SizeLimits(max_nodes=6, max_arcs=4)]))
+# By Python 3.11.2 the beginning of the last line was once taken for a part of the run.
+@example("JOB n0 a.sub\nJOB n1 a.sub\nJOB n0 {", "", SizeLimits())
 def test_runs_of_plain_lines_are_read_as_their_lines_are_one_by_one(
     text: str, spliced: str, limits: SizeLimits
 ) -> None:
