@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import ssl
 import subprocess
 import sys
@@ -42,10 +43,23 @@ def why_not() -> str:
     return ""
 
 
-def _ip(*words: str) -> None:
+def _ip(*words: str) -> str:
     done = subprocess.run(["ip", *words], capture_output=True, text=True, check=False)
     if done.returncode:
         raise AssertionError(f"ip {' '.join(words)}: {done.stderr}")
+    return done.stdout
+
+
+def _remove_left_behind() -> None:
+    """Remove hosts of test runs that were killed, with their programs: they hold the addresses."""
+    for line in _ip("netns", "list").splitlines():
+        name = line.split()[0]
+        host, _, maker = name.rpartition("-")
+        if host in SEEN and not Path("/proc", maker).exists():
+            for program in _ip("netns", "pids", name).split():
+                with suppress(ProcessLookupError):
+                    os.kill(int(program), signal.SIGKILL)
+            _ip("netns", "del", name)
 
 
 @dataclass(frozen=True)
@@ -93,6 +107,7 @@ def two_hosts(folder: Path) -> Iterator[Hosts]:
     """Both namespaces, wired; TLS ends at the frontend's port, behind which its portal listens."""
     certificate = _certificate(folder)
     hosts = Hosts(str(os.getpid()), certificate.parent / "trusted", certificate, [])
+    _remove_left_behind()
     try:
         _wire(hosts)
         hosts.open("frontend")

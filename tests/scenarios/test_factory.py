@@ -17,7 +17,7 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -231,9 +231,11 @@ def _both(folder: Path) -> Iterator[tuple[Hosts, Installation, Installation]]:
             made["factory"].set_up(_SET_UP, FRONTEND)
             yield hosts, made["frontend"], made["factory"]
         finally:
-            for each in made.values():
-                each.stop()
-                each.kill()
+            # All of it, also after one that does not end in time.
+            with ExitStack() as ending:
+                for each in made.values():
+                    ending.callback(each.kill)
+                    ending.callback(each.stop)
 
 
 @pytest.fixture
