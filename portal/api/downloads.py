@@ -30,5 +30,5 @@ def send_blob(request: Request, blob: Blob, *, name: str) -> HttpResponseBase:
 
 
 def send_content(request: Request, sha256: str, *, size_bytes: int, name: str) -> HttpResponseBase:
-    """The same of a content whose row was not read."""
+    """Download of a content whose row was not read."""
     return send_blob(request, Blob(sha256=sha256, size_bytes=size_bytes), name=name)

@@ -173,7 +173,7 @@ def read_to_draw(pane: Pane, window: Window, user: User) -> Drawn:
 
 
 def _grouped(drawn: Drawn, since: datetime, user: User) -> Drawn:
-    """The same with the lines of its groups, or of its accounts."""
+    """Pane with the lines of its groups, or of its accounts."""
     pane, window, starts = drawn.pane, drawn.window, drawn.starts
     span = {"since": since, "until": window.until, "now": window.now}
     grouping, is_level = drawn.grouping, pane.kind == PaneKind.LEVEL

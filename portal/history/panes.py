@@ -52,7 +52,7 @@ class PaneLine:
     others: Sequence[str] = ()
 
     def at(self, site: str) -> PaneLine:
-        """The same line of one site."""
+        """Line of one site."""
         others = [f"{name}@{site}" for name in self.others]
         return replace(self, series=f"{self.series}@{site}", others=others)
 
@@ -81,7 +81,7 @@ class Pane:
         return None if by is None else self.groupings.get(by)
 
     def titled(self, by: GroupBy | None) -> Pane:
-        """The same under the title that it has when it is grouped so."""
+        """Pane under the title that it has when it is grouped so."""
         grouping = self.grouping(by)
         return replace(self, title=grouping.title) if grouping else self
 

@@ -75,7 +75,7 @@ class DowntimeCalendar(APIView):
 
 
 def _visible(user: User, names: list[str]) -> list[str]:
-    """The same names, if each is of a site that the user may see. Raises NotFound."""
+    """Names as given, if each is of a site that the user may see. Raises NotFound."""
     found = set(visible_sites(user).filter(name__in=names).values_list("name", flat=True))
     if missing := sorted(set(names) - found):
         raise NotFound(f"There is no site {', '.join(missing)}.")

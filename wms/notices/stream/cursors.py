@@ -85,7 +85,7 @@ class Place:
         return kinds <= self.floors.keys() & self.mark.ids.keys()
 
     def with_all(self, ids: Mapping[str, int]) -> Place:
-        """The same with a floor of each kind, of those that it lacks as at a beginning.
+        """Cursor with a floor of each kind, of those that it lacks as at a beginning.
 
         Without a floor all events that there ever were would be looked through.
         """
