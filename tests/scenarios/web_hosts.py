@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import os
 import subprocess
-import time
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from urllib.error import URLError
 from urllib.parse import quote
@@ -20,6 +19,7 @@ from portal.cli.state_directory import BASE
 from portal.cli.supervision import web_command
 from portal.embedded.ports import LOOPBACK, free_ports
 from tests.s3.server import BUCKET, S3Server
+from tests.scenarios.running_demo import wait_for
 
 START_S = 90
 
@@ -59,15 +59,16 @@ def _program(port: int, environment: Mapping[str, str]) -> Iterator[subprocess.P
 
 
 def _wait_for(url: str, program: subprocess.Popen[bytes]) -> None:
-    opener, deadline = build_opener(ProxyHandler({})), time.monotonic() + START_S
-    while True:
+    opener = build_opener(ProxyHandler({}))
+
+    def answers() -> bool:
         assert program.poll() is None, "a web server has ended"
-        try:
+        with suppress(URLError, ConnectionError):
             opener.open(f"{url}/health/live", timeout=30).close()
-            return
-        except (URLError, ConnectionError):
-            assert time.monotonic() < deadline, "a web server does not answer"
-            time.sleep(0.1)
+            return True
+        return False
+
+    wait_for("a web server answers", answers, timeout_s=START_S)
 
 
 def _database() -> dict[str, str]:
