@@ -62,9 +62,11 @@ lint-advisories:
 	$(BIN)/python .ci/check_advisories.py
 
 lock: $(VENV)/.development ## Renew the requirements files from pyproject.toml (needs uv)
-	@for out in requirements.txt "requirements-dev.txt --group dev -c requirements.txt"; do \
+	@for list in "pyproject.toml -o requirements.txt" \
+		"pyproject.toml --group dev -c requirements.txt -o requirements-dev.txt" \
+		"--group installer -o .ci/pip.txt"; do \
 		uv pip compile --no-config --universal --python-version 3.11 --generate-hashes \
-			--no-emit-index-url --no-header --quiet pyproject.toml -o $$out || exit 1; \
+			--no-emit-index-url --no-header --quiet $$list || exit 1; \
 	done
 
 clean: ## Remove .venv, all caches, and var/ with all its data
@@ -79,9 +81,9 @@ $(BIN)/python:
 
 $(VENV)/.production: requirements.txt | $(BIN)/python
 	@echo "Installing the locked packages into $(VENV) ..."
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.txt
+	@$(BIN)/python .ci/install requirements.txt
 	@touch $@
 
 $(VENV)/.development: requirements-dev.txt $(VENV)/.production
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.txt
+	@$(BIN)/python .ci/install requirements-dev.txt --no-compile
 	@touch $@

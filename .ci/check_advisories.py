@@ -30,6 +30,7 @@ from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
 BASE = Path(__file__).resolve().parent.parent
+LISTS = [BASE / name for name in ("requirements-dev.txt", "requirements.txt", ".ci/pip.txt")]
 OWN_LIST = Path(__file__).with_name("advisories.toml")
 #: A list older than this is no news to anybody; it is said loudly.
 OLD_DAYS = 60
@@ -170,7 +171,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--own-list", type=Path, default=OWN_LIST)
     parser.add_argument("files", nargs="*", type=Path)
     options = parser.parse_args(arguments)
-    packages = locked(options.files or [BASE / "requirements-dev.txt", BASE / "requirements.txt"])
+    packages = locked(options.files or LISTS)
     own = tomllib.loads(options.own_list.read_text(encoding="utf-8"))
     today = datetime.now(UTC).date()
     found, made = of_safety_db(packages)
