@@ -17,7 +17,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from wms.elements import htcondor_helper
 from wms.elements.helper_process import ask
 from wms.elements.htcondor_login import TokenRunner, environment
 from wms.elements.logins import Login
@@ -46,6 +45,8 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}")
 _PILOT_ID = re.compile(r"([1-9][0-9]{0,9})\.(0|[1-9][0-9]{0,5})")
 _ATTRIBUTE = re.compile(r"\+(?!Pilotage)[A-Za-z][A-Za-z0-9_]{0,99}")
 _PATH = "/usr/local/bin:/usr/bin:/bin"
+#: Run, not imported: HTCondor's library would take its time in each of the portal's processes.
+_HELPER = str(Path(__file__).with_name("htcondor_helper.py"))
 _SCRIPT = "pilot.sh"
 _LOG = "pilot.log"
 _IS_OURS = "PilotageBatch isnt undefined"
@@ -239,7 +240,7 @@ class HTCondorElement:
             **question,
         }
         limit = limit or TimeLimit(self.settings.timeout_s)
-        return ask(self._runner, htcondor_helper.__file__, asked, limit, refusal=_REFUSAL)
+        return ask(self._runner, _HELPER, asked, limit, refusal=_REFUSAL)
 
 
 def _description(name: str, folder: str, slot: Mapping[str, int]) -> dict[str, str]:
