@@ -12,9 +12,12 @@ from django.db.migrations.state import ProjectState
 from wms.core.database.migrations import BatchedMigration, steps
 
 KEY = ("id", models.BigAutoField(primary_key=True))
-SHELF = migrations.CreateModel(name="Shelf", fields=[KEY])
+SHELF = migrations.CreateModel(name="Shelf", fields=[("id", models.AutoField(primary_key=True))])
+MORE_SHELVES = migrations.AlterField("shelf", "id", models.BigAutoField(primary_key=True))
 BOOK = migrations.CreateModel(name="Book", fields=[KEY, ("title", models.TextField())])
-PLACE = migrations.AddField("book", "shelf", models.ForeignKey("core.shelf", models.CASCADE))
+PLACE = migrations.AddField(
+    "book", "shelf", models.ForeignKey("core.shelf", models.CASCADE, null=True)
+)
 NUMBER = migrations.AddField("book", "number", models.IntegerField(db_default=1))
 OPTIONAL_NUMBER = migrations.AlterField("book", "number", models.IntegerField(null=True))
 POSITIVE = migrations.AddConstraint(
@@ -51,6 +54,7 @@ def test_operations_are_grouped_where_none_needs_the_outcome_of_another(
 class Library(BatchedMigration):
     operations: ClassVar = [
         BOOK, NUMBER, BY_TITLE, FILLED, SHELF, OPTIONAL_NUMBER, POSITIVE, UNCHECKED, NOT_NEGATIVE,
+        FILLED, PLACE, FILLED, MORE_SHELVES,
     ]  # fmt: skip
 
 
@@ -60,8 +64,10 @@ class LibraryOneByOne(migrations.Migration):
 
 def tables_made_by(kind: type[migrations.Migration]) -> list[tuple[object, ...]]:
     """Columns, indexes and constraints that a migration makes; nothing of them stays."""
+    before = ProjectState()
+    assert not before.apps.get_models(), "rendered, as it is for each migration"
     with connection.schema_editor() as editor:
-        state = kind("library", "core").apply(ProjectState(), editor)
+        state = kind("library", "core").apply(before, editor)
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT attname::text, atttypid::regtype::text, attnotnull::text, attnum"
@@ -81,4 +87,5 @@ def test_steps_make_the_same_tables_as_operations_one_by_one() -> None:
     batched = tables_made_by(Library)
 
     assert ("number", "integer", "false", 3) in batched
+    assert ("shelf_id", "bigint", "false", 4) in batched
     assert batched == tables_made_by(LibraryOneByOne)

@@ -1,7 +1,7 @@
-"""Base class of migrations that render the state of the models once for many operations.
+"""Base class of migrations that render the state of few models, and once for many operations.
 
-Django renders the classes of nearly all models anew after each operation, which makes up nine
-tenths of the time that an empty database takes to get its tables.
+Django renders the classes of nearly all models anew after each operation, as all are related
+somehow: nine tenths of the time that an empty database takes to get its tables.
 """
 
 from __future__ import annotations
@@ -11,7 +11,10 @@ from collections.abc import Iterator, Sequence
 from django.db import migrations
 from django.db.backends.base.schema import BaseDatabaseSchemaEditor
 from django.db.migrations.operations.base import Operation
-from django.db.migrations.state import ProjectState
+from django.db.migrations.state import ModelState, ProjectState, StateApps
+
+#: Label of the app and lower-case name of a model, as Django's states have them.
+ModelKey = tuple[str, str]
 
 #: What these say to the database depends on nothing but the models before and after the whole
 #: step, as long as no part of a model is touched twice in it.
@@ -40,12 +43,7 @@ class BatchedMigration(migrations.Migration):
         if collect_sql or not schema_editor.atomic_migration:
             return super().apply(project_state, schema_editor, collect_sql)
         for step in steps(self.operations):
-            before = project_state.clone()
-            if len(step) > 1:
-                # Not rendered anew after each of the changes that follow.
-                project_state.__dict__.pop("apps", None)
-            for operation in step:
-                operation.state_forwards(self.app_label, project_state)
+            before = self._advance(step, project_state)
             made: set[str] = set()
             for operation in step:
                 if isinstance(operation, migrations.CreateModel):
@@ -54,6 +52,60 @@ class BatchedMigration(migrations.Migration):
                     continue
                 operation.database_forwards(self.app_label, schema_editor, before, project_state)
         return project_state
+
+    def _advance(self, step: Sequence[Operation], state: ProjectState) -> ProjectState:
+        """State before a step; `state` becomes that after it, its classes rendered where needed."""
+        changed = self._changed_models(step, state)
+        if changed is None:
+            _forget_stale_relations(state)
+        before = state.clone()
+        # One operation that needs all is left to Django; several are rendered when asked for.
+        rendered = (
+            state.__dict__.pop("apps", None) if changed is not None or len(step) > 1 else None
+        )
+        for operation in step:
+            operation.state_forwards(self.app_label, state)
+        if changed is not None and rendered is not None:
+            _render_again(changed, rendered, state)
+        return before
+
+    def _changed_models(
+        self, step: Sequence[Operation], state: ProjectState
+    ) -> set[ModelKey] | None:
+        """Keys of the models whose classes a step needs anew; None for a step that needs all."""
+        changed: set[ModelKey] = set()
+        for operation in step:
+            if type(operation) is migrations.RunSQL and not operation.state_operations:
+                continue
+            key = (self.app_label, _model(operation))
+            if not key[1] or _is_referred_to(operation, state.models.get(key)):
+                return None
+            changed.add(key)
+        return changed
+
+
+def _is_referred_to(operation: Operation, model: ModelState | None) -> bool:
+    """Whether an operation changes a field by which other models may refer to this one."""
+    if not isinstance(operation, migrations.AlterField):
+        return False
+    fields = [operation.field, *([model.fields[operation.name]] if model else [])]
+    return any(field.primary_key or field.unique for field in fields)
+
+
+def _render_again(changed: set[ModelKey], rendered: StateApps, state: ProjectState) -> None:
+    """Classes of the changed models anew; others refer to what they were, with the same columns."""
+    with rendered.bulk_update():
+        for key in changed:
+            rendered.unregister_model(*key)
+    rendered.render_multiple([state.models[key] for key in sorted(changed)])
+    state.apps = rendered
+    state.is_delayed = True
+
+
+def _forget_stale_relations(state: ProjectState) -> None:
+    """All classes anew when next asked for, where some refer to what others were."""
+    state.clear_delayed_apps_cache()
+    state.is_delayed = False
 
 
 def steps(operations: Sequence[Operation]) -> Iterator[list[Operation]]:
