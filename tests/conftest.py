@@ -60,7 +60,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="cases in the format of tests/matching/pressure_cases.json, instead of those",
     )
     parser.addoption(
-        "--load-seconds", type=int, default=90, help="how long collaborations share their sites"
+        "--load-seconds", type=int, default=60, help="how long collaborations share their sites"
     )
     parser.addoption(
         "--engine-seconds", type=int, default=20, help="how long engines are killed and cut off"
