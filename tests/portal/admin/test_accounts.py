@@ -239,4 +239,4 @@ def test_the_page_of_an_account_tells_its_identities(ada: Client, people: Simple
 
     page = ada.get(f"/admin/core/user/{people.alice.pk}/change/").content.decode()
 
-    assert "&lt;7b2e&gt; at https://iam.example.org/, never used" in page
+    assert "&lt;7b2e&gt; at https://iam.example.org/, linked " in page
