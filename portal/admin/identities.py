@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django.db.models import QuerySet
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.http import urlencode
@@ -15,6 +15,8 @@ from portal.admin.accounting import DeletableAdmin, deletion_reason
 from portal.admin.forms import CheckedForm
 from portal.admin.roles import actor_of
 from portal.identity.known_issuers import known_issuers, login_issuers
+from portal.web.shared.pages import refusal
+from wms.core.errors import PilotageError
 from wms.core.identities import (
     check_link,
     identities_of,
@@ -89,6 +91,24 @@ class IdentityAdmin(DeletableAdmin):
             obj.user, obj.issuer, obj.subject, actor=actor_of(request), reason=form.said_reason
         )
         obj.pk = made.pk
+
+    def add_view(
+        self, request: HttpRequest, form_url: str = "", extra_context: Any = None
+    ) -> HttpResponse:
+        """Link one; what somebody else has linked at this moment is told on a page."""
+        try:
+            return super().add_view(request, form_url, extra_context)
+        except PilotageError as error:
+            return refusal(request, error)
+
+    def delete_view(
+        self, request: HttpRequest, object_id: str, extra_context: Any = None
+    ) -> HttpResponse:
+        """Unlink one; a missing reason, and one's own last way to log in, are told on a page."""
+        try:
+            return super().delete_view(request, object_id, extra_context)
+        except PilotageError as error:
+            return refusal(request, error)
 
     def delete_model(self, request: HttpRequest, obj: Identity) -> None:
         """Unlink it with an audit entry."""

@@ -75,10 +75,10 @@ def with_userinfo(
         raise LoginFailed(f"{provider.name} tells nothing of you: {error}.") from None
     if told.get("sub") != claims["sub"]:
         raise LoginFailed(f"{provider.name} tells of somebody else than its token.")
-    return _merged(claims, told)
+    return merged(claims, told)
 
 
-def _merged(claims: Mapping[str, Any], told: Mapping[str, Any]) -> Mapping[str, Any]:
+def merged(claims: Mapping[str, Any], told: Mapping[str, Any]) -> Mapping[str, Any]:
     """Claims with those of userinfo, whose `email_verified` is of the address that is left."""
     merged = {**claims, **told}
     email = merged.get("email")
