@@ -41,7 +41,7 @@ class IdentityForm(CheckedForm):
         fields = ("user", "issuer", "subject")
         help_texts = {
             "issuer": "As the provider writes itself in its configuration, to the last slash.",
-            "subject": "`sub` of the person there: whoever logs in as it has the account.",
+            "subject": "The claim sub of the person there: whoever logs in as it has the account.",
         }
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
