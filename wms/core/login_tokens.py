@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from django.db import transaction
 
 from wms.core.actors import Actor
-from wms.core.errors import TokenRevoked, TokenUnknown
+from wms.core.errors import LoginRefused, TokenRevoked, TokenUnknown
 from wms.core.identity_models import Identity
 from wms.core.models import ApiToken
 from wms.core.tokens import IssuedToken, issue_token, secret_digest
@@ -36,10 +36,11 @@ def issue_login_token(
     """A token of the account that has just logged in by its identity.
 
     The same ID token once more gives the same login another secret. Raises TokenRevoked where that
-    one was revoked.
+    one was revoked, and LoginRefused where the identity is linked no more.
     """
     # Of a request and its repetition at once, the second one sees the login of the first.
-    Identity.objects.select_for_update().get(pk=identity.pk)
+    if not Identity.objects.select_for_update().filter(pk=identity.pk).exists():
+        raise LoginRefused("The identity was unlinked at this moment.")
     key = secret_digest(id_token)
     made = ApiToken.objects.select_for_update().filter(login=identity, login_key=key).first()
     if made is not None:
