@@ -23,8 +23,6 @@ from wms.accounting.service_accounts import save_service_account
 from wms.accounting.services import save_group
 from wms.bulk import services as bulk
 from wms.core.actors import Actor
-from wms.core.identities import link_identity
-from wms.core.identity_models import Identity
 from wms.core.labels import MAX_LABELS, label_of_campaign
 from wms.core.models import ServiceAccount, User
 from wms.dags.lifecycle import DATA_TOPIC
@@ -300,11 +298,6 @@ def service_account(name: str) -> ServiceAccount:
     groups = AccountingGroup.objects.order_by("pk")[:1]
     save_service_account(account, groups=list(groups), actor=factories.SYSTEM)
     return account
-
-
-def identity(user: User, subject: str) -> Identity:
-    """An identity at a provider, linked by hand."""
-    return link_identity(user, "https://iam.example.org/", subject, actor=factories.SYSTEM)
 
 
 def script_run(node: Node) -> ScriptRun:

@@ -28,7 +28,6 @@ from tests.portal.furnishing import (
     failed_check,
     failures,
     frontends,
-    identity,
     notices,
     placement,
     placement_credential,
@@ -50,6 +49,7 @@ from wms.accounting.models import AccountingGroup, ConcurrencyLimit, Frontend, Q
 from wms.accounting.services import save_quota
 from wms.bulk.models import BulkOperation
 from wms.core.audit import record_action
+from wms.core.identities import link_identity
 from wms.core.identity_models import Identity
 from wms.core.models import ApiToken, AuditEntry, ServiceAccount
 from wms.dags.models import Dag, NegotiationCycle, Node, ScriptRun, SharedLimit, Trial
@@ -75,6 +75,8 @@ from wms.sites.downtimes.models import Downtime
 from wms.sites.frontends.models import FrontendEntry
 from wms.sites.models import Queue, Site
 from wms.taskqueues.models import TaskQueue
+
+ISSUER = "https://iam.example.org/"
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,8 +263,8 @@ def small_world() -> World:
     factories.token_for(people.alice)
     factories.token_for(people.olga)
     factories.accounting(people.alice)
-    identity(people.alice, "7b2e")
-    identity(people.ada, "4c1d")
+    link_identity(people.alice, ISSUER, "7b2e", actor=factories.SYSTEM)
+    link_identity(people.ada, ISSUER, "4c1d", actor=factories.SYSTEM)
     service_account("robot")
     task_queue = waiting_jobs(people.alice, site, 1)
     save_quota(Quota(max_waiting_jobs=10**9), actor=factories.SYSTEM)
@@ -326,8 +328,8 @@ def grown(world: World, count: int) -> World:
         factories.accounting(factories.person(f"person{number}"), f"group{number}")
         factories.token_for(world.people.olga)
         service_account(f"robot{number}")
-        identity(owner, f"7b2e-{number}")
-        identity(world.people.ada, f"4c1d-{number}")
+        link_identity(owner, ISSUER, f"7b2e-{number}", actor=factories.SYSTEM)
+        link_identity(world.people.ada, ISSUER, f"4c1d-{number}", actor=factories.SYSTEM)
         factories.queued_pilot(world.queue)
         accounts(Site.objects.get(name=f"Site{number}"), owner, day=number % 7)
         waiting_jobs(owner, Site.objects.get(name=f"Site{number}"), 1, first_job=3 * 10**9 + number)
