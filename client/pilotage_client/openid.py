@@ -18,12 +18,19 @@ import httpx
 from .errors import Busy, LoginEnded, NoAnswer, ServerFault, UsageError, decoded, good
 from .profiles import Login, Profile, kept_profile, locked, renew_profile
 from .sending import Sender, certificates
-from .wire import Request
+from .wire import Outcome, Patience, Pause, Request, patiently
 
 _DEVICES = "urn:ietf:params:oauth:grant-type:device_code"
 _TIMEOUT_S, _CONNECT_S = 20.0, 5.0
-_LEAST_PAUSE_S, _SLOWER_S, _LONGEST_S = 1.0, 5.0, 1800.0
+_LEAST_PAUSE_S, _SLOWER_S, _LONGEST_PAUSE_S, _LONGEST_S = 1.0, 5.0, 30.0, 1800.0
+#: After somebody agreed in a browser: an ID token is taken for ten minutes.
+_PATIENCE = Patience(14, (0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0))
+_AT_ONCE = Patience(0)
 _NEAR = frozenset({"localhost", "127.0.0.1", "::1"})
+
+
+class _Away(NoAnswer):
+    """A provider gives no answer now, and may give one later."""
 
 
 @dataclass(frozen=True)
@@ -50,17 +57,28 @@ def log_in(
     provider: str,
     show: Callable[[Prompt], None],
     pause: Callable[[float], None],
+    tell: Callable[[str], None],
     transport: Any = None,
 ) -> tuple[Profile, str]:
     """The profile with a token of the portal, after a person agreed; and whose it is.
 
-    Raises PilotageError.
+    What is put off or gets no answer is asked again, so that nobody has to agree once more. Raises
+    PilotageError.
     """
-    found = _chosen(_asked(profile, Request("GET", "login/"), transport)["providers"], provider)
+
+    def wait(step: Pause) -> None:
+        tell(f"{step.reason}: asked again.")
+        pause(step.seconds)
+
+    def ask(request: Request) -> Any:
+        return _asked(profile, request, transport, _PATIENCE, wait)
+
+    listed = _asked(profile, Request("GET", "login/"), transport, Patience(), wait)
+    found = _chosen(listed["providers"], provider)
     login = Login(found["id"], found["issuer"], found["client_id"], "", 0.0)
     with _Provider(login, profile) as asked:
         tokens = asked.tokens_of_device(found["scopes"], show, pause)
-    return _exchanged(profile, login, tokens, transport, renews="")
+    return _exchanged(profile, login, tokens, ask, renews="")
 
 
 def renewed(profile: Profile, transport: Any = None) -> Profile:
@@ -91,13 +109,21 @@ def _renewed(profile: Profile, login: Login, transport: Any) -> Profile:
     fresh = replace(login, refresh_token=tokens.refresh_token or login.refresh_token)
     renew_profile(replace(profile, login=fresh))
     prefix = profile.token.split("_")[1] if profile.token.count("_") > 1 else ""
-    found, _ = _exchanged(profile, fresh, tokens, transport, renews=prefix)
+    # Nobody waits: the next request renews it as well, and until then the former one is used.
+    found, _ = _exchanged(
+        profile, fresh, tokens, lambda request: _asked(profile, request, transport), renews=prefix
+    )
     renew_profile(found)
     return found
 
 
 def _exchanged(
-    profile: Profile, login: Login, tokens: _Tokens, transport: Any, *, renews: str
+    profile: Profile,
+    login: Login,
+    tokens: _Tokens,
+    ask: Callable[[Request], Any],
+    *,
+    renews: str,
 ) -> tuple[Profile, str]:
     """The profile with the portal's token for those of the provider; and whose it is."""
     began = time.time()
@@ -105,7 +131,8 @@ def _exchanged(
         "provider": login.provider, "id_token": tokens.id_token, "renews": renews,
         "access_token": tokens.access_token, "name": f"pilotage on {socket.gethostname()}"[:100],
     }  # fmt: skip
-    given = _asked(profile, Request("POST", "login/", json=body), transport)
+    # By the same ID token the portal makes no second login.
+    given = ask(Request("POST", "login/", json=body, is_idempotent=True))
     # By this host's clock, whatever the portal's says.
     lifetime_s = float(given["lifetime_s"])
     fresh = replace(
@@ -117,11 +144,25 @@ def _exchanged(
     return found, str(given["username"])
 
 
-def _asked(profile: Profile, request: Request, transport: Any) -> Any:
+def _asked(
+    profile: Profile,
+    request: Request,
+    transport: Any,
+    patience: Patience = _AT_ONCE,
+    wait: Callable[[Pause], None] | None = None,
+) -> Any:
     """Answer of the portal to a request without a token."""
     sender = Sender(replace(profile, token=""), transport)
+    flow = patiently(request, patience)
+    outcome: Outcome | None = None
     try:
-        return decoded(good(sender.send(request)))
+        while True:
+            step = flow.send(outcome)
+            outcome = sender.send(step) if isinstance(step, Request) else None
+            if isinstance(step, Pause) and wait is not None:
+                wait(step)
+    except StopIteration as end:
+        return decoded(good(end.value))
     finally:
         sender.close()
 
@@ -181,7 +222,14 @@ class _Provider:
         while left_s > 0:
             pause(pause_s)
             left_s -= pause_s
-            answer = self._post("token_endpoint", asked)
+            try:
+                answer = self._post("token_endpoint", asked)
+            except _Away:
+                # The code stays good. Who is away is asked less and less often (section 3.5).
+                if left_s <= 0:
+                    raise
+                pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
+                continue
             error = answer.get("error")
             if error == "slow_down":
                 pause_s += _SLOWER_S
@@ -232,12 +280,14 @@ class _Provider:
         try:
             answer = ask()
         except httpx.TransportError as error:
-            raise NoAnswer(f"{address} does not answer: {error or type(error).__name__}.") from None
+            raise _Away(f"{address} does not answer: {error or type(error).__name__}.") from None
+        if answer.status_code >= 500 or answer.status_code == 429:
+            raise _Away(f"{address} asks to wait (status {answer.status_code}).")
         try:
             value = answer.json()
         except ValueError:
             value = None
-        if not isinstance(value, dict) or answer.status_code >= 500:
+        if not isinstance(value, dict):
             raise NoAnswer(f"{address} answers as no provider does (status {answer.status_code}).")
         return value
 

@@ -13,11 +13,10 @@ from django.contrib.auth.password_validation import validate_password
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
-from django.utils.html import format_html_join
-from django.utils.safestring import mark_safe
 
 from portal.admin.accounting import deletion_reason
 from portal.admin.forms import CheckedForm, date_and_time
+from portal.admin.identities import identities_of_account
 from portal.admin.roles import RoleAdmin, actor_of, role_of
 from wms.accounting.models import AccountingGroup
 from wms.accounting.service_accounts import (
@@ -27,8 +26,6 @@ from wms.accounting.service_accounts import (
 )
 from wms.core.accounts import check_account, save_account
 from wms.core.errors import ReasonRequired
-from wms.core.identities import identities_of
-from wms.core.identity_models import Identity
 from wms.core.models import ApiToken, Role, Scope, ServiceAccount, User
 from wms.core.tokens import issue_token, revoke_tokens
 
@@ -70,11 +67,8 @@ class UserAdmin(RoleAdmin):
 
     @admin.display(description="identities")
     def known_as(self, user: User) -> str:
-        """Subjects of providers by which its owner logs in, with their last use and address."""
-        rows = identities_of(user) if user.pk else ()
-        return format_html_join(
-            mark_safe("<br>"), "{} at {}, {}", ((i.subject, i.issuer, _last_use(i)) for i in rows)
-        )
+        """Subjects of providers that have the account, with their last use and address."""
+        return identities_of_account(user)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[User]:
         """All but those of services, which have a page of their own."""
@@ -88,13 +82,6 @@ class UserAdmin(RoleAdmin):
             reason=form.said_reason,
             password=form.cleaned_data["new_password"],
         )
-
-
-def _last_use(identity: Identity) -> str:
-    if identity.last_used_at is None:
-        return "never used"
-    told = f"last used {identity.last_used_at:%Y-%m-%d %H:%M} UTC"
-    return f"{told} from {identity.last_used_from}" if identity.last_used_from else told
 
 
 class ServiceAccountForm(CheckedForm):
@@ -132,11 +119,17 @@ class ServiceAccountAdmin(RoleAdmin):
     form = ServiceAccountForm
     fields = (
         "username", "role", "member_of", "email", "is_active", "reason", "seen", "date_joined",
+        "known_as",
     )  # fmt: skip
     list_display = ("username", "role", "belongs_to", "is_active", "email", "last_used")
     list_filter = ("is_active",)
     search_fields = ("username", "email")
-    readonly_fields = ("date_joined",)
+    readonly_fields = ("date_joined", "known_as")
+
+    @admin.display(description="signed tokens of")
+    def known_as(self, account: ServiceAccount) -> str:
+        """Subjects whose signed tokens are this account by the settings, with their last use."""
+        return identities_of_account(account)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[ServiceAccount]:
         """Service accounts that the user may see."""

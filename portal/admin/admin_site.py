@@ -22,6 +22,7 @@ from portal.admin.checks import NodeCheckAdmin
 from portal.admin.credentials import CredentialAdmin
 from portal.admin.factories import RemoteFactoryAdmin, RemoteFrontendAdmin
 from portal.admin.frontends import FrontendAdmin, FrontendEntryAdmin
+from portal.admin.identities import IdentityAdmin
 from portal.admin.matchmaking import MatchmakingPolicyAdmin
 from portal.admin.pilot_limits import PilotLimitAdmin
 from portal.admin.roles import role_of, sites_of_user
@@ -34,6 +35,7 @@ from portal.shared.passwords import OwnPasswordForm
 from portal.web.shared.pages import refusal
 from wms.accounting.models import AccountingGroup, ConcurrencyLimit, Frontend, Quota, Submitter
 from wms.core.errors import NotPermitted
+from wms.core.identity_models import Identity
 from wms.core.models import ApiToken, AuditEntry, Role, ServiceAccount, User
 from wms.dags.models import MatchmakingPolicy, SharedLimit
 from wms.factories.models import RemoteFactory
@@ -130,5 +132,6 @@ site.register(TaskQueuePolicy, TaskQueuePolicyAdmin)
 site.register(RunningLimit, RunningLimitAdmin)
 site.register(User, UserAdmin)
 site.register(ServiceAccount, ServiceAccountAdmin)
+site.register(Identity, IdentityAdmin)
 site.register(ApiToken, TokenAdmin)
 site.register(AuditEntry, AuditAdmin)

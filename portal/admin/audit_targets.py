@@ -9,6 +9,7 @@ from django.db.models import Model, QuerySet
 
 from wms.accounting.models import AccountingGroup, ConcurrencyLimit, Frontend, Submitter
 from wms.core.audit_changes import changes_of
+from wms.core.identity_models import Identity
 from wms.core.models import ApiToken, AuditEntry, ServiceAccount, User
 from wms.dags.models import MatchmakingPolicy, SharedLimit
 from wms.factories.models import RemoteFactory
@@ -47,6 +48,7 @@ _TARGETS: dict[type[Model], Callable[[Any], str]] = {
     NodeCheck: lambda row: f"node check {row.name}",
     User: lambda row: f"user {row.username}",
     ServiceAccount: lambda row: f"user {row.username}",
+    Identity: lambda row: f"user {row.user.username}",
     ApiToken: lambda row: f"token {row.prefix}",
 }
 

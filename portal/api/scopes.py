@@ -48,7 +48,7 @@ OF_WRITES: Mapping[str, set[Scope]] = {
             "remote-factory-token", "remote-frontends", "remote-frontend", "remote-frontend-token",
             "task-queue-policy", "storages", "storage", "tokens", "token-revoke",
             "service-accounts", "service-account", "groups", "group", "limits", "concurrency-limit",
-            "submitter",
+            "submitter", "identities", "identity",
         ],
         _ADMIN,
     ),

@@ -6,7 +6,7 @@ from django.contrib.auth.decorators import login_required
 from django.urls import path, re_path
 
 from portal.api import schema
-from portal.api.access import login, service_accounts, tokens
+from portal.api.access import identities, login, service_accounts, tokens
 from portal.api.access import views as access
 from portal.api.accounting import urls as accounting
 from portal.api.actions import view_of
@@ -76,6 +76,9 @@ urlpatterns = [
     path("events/", events.EventStream.as_view(), name="events"),
     path("login/", login.Login.as_view(), name="login"),
     path("me/", access.Me.as_view(), name="me"),
+    path("me/identities/", identities.OwnIdentities.as_view(), name="me-identities"),
+    path("identities/", identities.IdentityList.as_view(), name="identities"),
+    path("identities/<int8:identity_id>/", identities.IdentityDetail.as_view(), name="identity"),
     path("version/", access.Version.as_view(), name="version"),
     path("tokens/", tokens.TokenList.as_view(), name="tokens"),
     path("tokens/<int8:token_id>/", tokens.TokenDetail.as_view(), name="token"),

@@ -22,7 +22,9 @@ def entrant_of(provider: OidcProvider, claims: Mapping[str, Any]) -> Entrant:
             "this portal asks for."
         )
     email = _text(claims, "email")
-    is_verified = claims.get("email_verified") in (True, "true")
+    told = claims.get("email_verified")
+    # Some providers write the truth as a text.
+    is_verified = told is True or told == "true"
     return Entrant(
         issuer=provider.issuer,
         subject=claims["sub"],

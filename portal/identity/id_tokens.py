@@ -75,4 +75,15 @@ def with_userinfo(
         raise LoginFailed(f"{provider.name} tells nothing of you: {error}.") from None
     if told.get("sub") != claims["sub"]:
         raise LoginFailed(f"{provider.name} tells of somebody else than its token.")
-    return {**claims, **told}
+    return merged(claims, told)
+
+
+def merged(claims: Mapping[str, Any], told: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Claims with those of userinfo, whose `email_verified` is of the address that is left."""
+    merged = {**claims, **told}
+    email = merged.get("email")
+    said = [each for each in (told, claims) if each.get("email") == email]
+    merged["email_verified"] = next(
+        (each["email_verified"] for each in said if "email_verified" in each), False
+    )
+    return merged

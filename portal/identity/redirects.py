@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -16,7 +17,7 @@ import requests
 from allauth.core.exceptions import ImmediateHttpResponse
 from allauth.socialaccount.adapter import DefaultSocialAccountAdapter
 from allauth.socialaccount.models import SocialApp, SocialToken
-from allauth.socialaccount.providers.base import AuthError
+from allauth.socialaccount.providers.base import AuthError, AuthProcess
 from allauth.socialaccount.providers.oauth2.views import OAuth2CallbackView
 from allauth.socialaccount.providers.openid_connect.provider import OpenIDConnectProvider
 from allauth.socialaccount.providers.openid_connect.views import OpenIDConnectOAuth2Adapter
@@ -31,6 +32,19 @@ from wms.core.errors import IssuerAway, LoginFailed, LoginRefused, TokenUnreadab
 
 #: Codes of errors are of a few words (RFC 6749, section 5.2): what else comes is not shown.
 _LONGEST_CODE = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """Purpose with which a way to a provider was begun, kept in the session until it ends.
+
+    `links` is the account to which the identity is to be linked; None: it is to log in. With
+    `is_fresh` the provider was asked to see the person anew, whatever session it has.
+    """
+
+    next_path: str = ""
+    links: int | None = None
+    is_fresh: bool = False
 
 
 class ProviderErrors(DefaultSocialAccountAdapter):
@@ -140,7 +154,7 @@ class _Callback(OAuth2CallbackView):
 
 
 def begin(
-    request: HttpRequest, provider: OidcProvider, *, next_path: str, now: datetime
+    request: HttpRequest, provider: OidcProvider, begun: Begun, *, now: datetime
 ) -> HttpResponse:
     """Redirection to the provider. Raises IssuerAway."""
     calls = ProviderCalls(request, provider.id)
@@ -150,9 +164,12 @@ def begin(
     package = calls.get_provider()
     # The package makes calls of its own, which are to be of the same moment.
     package.get_oauth2_adapter = lambda _: calls
+    asked = {"nonce": nonce, **({"prompt": "login"} if begun.is_fresh else {})}
+    process = AuthProcess.LOGIN if begun.links is None else AuthProcess.CONNECT
     answer: HttpResponse = package.redirect(
-        request, "login", next_path, nonce=nonce, auth_params={"nonce": nonce}
-    )
+        request, process, begun.next_path, nonce=nonce, auth_params=asked,
+        links=begun.links, is_fresh=begun.is_fresh,
+    )  # fmt: skip
     return answer
 
 
@@ -161,17 +178,21 @@ def come_back(
     provider: OidcProvider,
     *,
     now: datetime,
-    finish: Callable[[Mapping[str, Any], str], HttpResponse],
+    finish: Callable[[Mapping[str, Any], Begun], HttpResponse],
 ) -> HttpResponse:
-    """Answer to who comes back from the provider; `finish` gets claims and the page to go on to.
+    """Answer to who comes back from the provider; `finish` gets claims, and how it was begun.
 
     Raises NotAuthenticated, LoginRefused, LoginFailed or IssuerAway.
     """
     calls = ProviderCalls(request, provider.id)
     calls.now = now
-    calls.finish = lambda claims: finish(claims, calls.state.get("next") or "")
+    calls.finish = lambda claims: finish(claims, _begun(calls.state))
     answer: HttpResponse = _Callback.adapter_view(calls)(request)
     return answer
+
+
+def _begun(state: Mapping[str, Any]) -> Begun:
+    return Begun(state.get("next") or "", state.get("links"), bool(state.get("is_fresh")))
 
 
 def callback_address(provider_id: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from django.urls import path
 
+from portal.web.account import identity_views as identities
 from portal.web.account import notice_views as notices
 from portal.web.account import openid_views as openid
 from portal.web.account import personal_views as personal
@@ -219,6 +220,12 @@ urlpatterns = [
     path("account/", account.account, name="account"),
     path("account/tokens/", account.add_token, name="add-token"),
     path("account/tokens/<int8:token_id>/revoke/", account.revoke_token, name="revoke-token"),
+    path("account/identities/", identities.link_identity, name="link-identity"),
+    path(
+        "account/identities/<int8:identity_id>/unlink/",
+        identities.unlink_identity,
+        name="unlink-identity",
+    ),
     path("account/password/", account.password, name="password"),
     path("account/start-filters/", account.start_filter, name="start-filter"),
     path("account/subscriptions/", account.subscribe, name="subscribe"),

@@ -93,8 +93,67 @@ def test_a_token_that_ends_soon_is_renewed_before_it_is_used(
     assert after.login.refresh_token != before.login.refresh_token
     assert ApiToken.objects.filter(user__username="nora").count() == 1
     assert User.objects.get(username="nora").role == "operator"
-    with pytest.raises(NotAuthenticated), Client(URL, before.token, transport=portal) as client:
-        client.username()
+
+
+def test_a_lost_answer_to_a_renewal_logs_nobody_out(logged_in: Ran, portal: Portal) -> None:
+    before = soon()
+
+    def lose(request: httpx.Request) -> None:
+        if request.url.path.endswith("/login/"):
+            raise httpx.ReadError("cut")
+
+    portal.after = lose
+    with Client(transport=portal) as client:
+        assert client.username() == "nora"
+    assert find_profile().token == before.token
+
+    portal.after = lambda request: None
+    with Client(transport=portal) as client:
+        assert client.username() == "nora"
+    assert find_profile().token != before.token
+    assert ApiToken.objects.filter(user__username="nora").count() == 1
+
+
+def test_who_has_agreed_need_not_agree_again_where_the_portal_and_the_provider_put_off(
+    provider: Provider,
+    portal: Portal,
+    bare_pilotage: Bare,
+    monkeypatch: Any,
+    capsys: Any,
+) -> None:
+    provider.person("nora")
+    monkeypatch.setattr("pilotage_client.cli.account.sleep", agreeing("nora", capsys))
+    real, faults = httpx.Client.post, [httpx.ReadTimeout("cut"), 503]
+
+    def unsteady(self: Any, url: Any, **named: Any) -> httpx.Response:
+        if not (str(url).endswith("/token/") and faults):
+            return real(self, url, **named)
+        fault = faults.pop()
+        if isinstance(fault, Exception):
+            raise fault
+        return httpx.Response(fault, text="no time", request=httpx.Request("POST", url))
+
+    monkeypatch.setattr(httpx.Client, "post", unsteady)
+    refusals, cuts = [503, 502], [httpx.ReadError("cut")]
+
+    def put_off(request: httpx.Request) -> httpx.Response | None:
+        page = {"Content-Type": "text/html"}
+        is_login = request.method == "POST"
+        return httpx.Response(refusals.pop(), headers=page) if is_login and refusals else None
+
+    def cut(request: httpx.Request) -> None:
+        if request.method == "POST" and cuts:
+            raise cuts.pop()
+
+    portal.before, portal.after = put_off, cut
+
+    ran = bare_pilotage("login", URL, "--device")
+
+    assert (ran.code, faults, refusals, cuts) == (0, [], [], [])
+    assert portal.sent().count("POST /api/v1/login/") == 4
+    assert ApiToken.objects.filter(user__username="nora").count() == 1
+    with Client(transport=portal) as client:
+        assert client.username() == "nora"
 
 
 @pytest.mark.parametrize("status", [429, 503])

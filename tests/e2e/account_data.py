@@ -13,7 +13,8 @@ from django.utils import timezone
 from portal.web.account.page import TABS
 from tests.e2e.production import Production
 from wms.core.actors import Actor
-from wms.core.models import ControlLoop
+from wms.core.identities import link_identity, link_own_identity, note_use
+from wms.core.models import ControlLoop, User
 from wms.core.tokens import issue_token, revoke_tokens
 from wms.dags.lifecycle import apply_to_dags
 from wms.notices import fanout, services
@@ -52,6 +53,7 @@ def _fill(made: Production) -> None:
     issue_token(made.people.olga, name="dashboard in the hall", expires_at=ending, actor=olga)
     old = issue_token(made.people.olga, name="laptop", actor=olga).row
     revoke_tokens([old.pk], actor=olga)
+    _identities(made.people.olga)
     ControlLoop.objects.filter(name="sampler").update(started_at=now - timedelta(hours=1))
     fanout.run_cycle(now - timedelta(minutes=3))
     reason = "The calibration is from the wrong run: wait for the new one"
@@ -62,6 +64,13 @@ def _fill(made: Production) -> None:
     apply_to_dags("release", [made.held.pk], actor=sam)
     apply_to_dags("hold", [made.held.pk], actor=sam, reason="The disk of the portal is full")
     fanout.run_cycle(now)
+
+
+def _identities(olga: User) -> None:
+    issuer, subject = "https://atlas-auth.example.org/", "7b2e4b1c-5d0e-4a53-9c11-3f0f6a1d2b90"
+    used = link_identity(olga, issuer, subject, actor=Actor.system("openid"))
+    note_use(used, now=timezone.now() - timedelta(minutes=20), address="2001:db8::17")
+    link_own_identity(olga.pk, "https://cms-auth.example.org/", "olga", now=timezone.now())
 
 
 def _deliveries(hook: Channel, dead: Channel) -> None:

@@ -44,6 +44,7 @@ NO_PAGES = {
     "web:graph-node", "web:history-data", "web:save-filter", "web:change-filter",
     "web:remove-filter", "web:columns", "web:preferences", "web:new-bulk", "web:confirm-bulk",
     "web:tell", "web:read-notices", "web:bell", "web:add-token", "web:revoke-token",
+    "web:link-identity", "web:unlink-identity",
     "web:password", "web:start-filter", "web:subscribe", "web:unsubscribe", "web:add-channel",
     "web:change-channel", "web:stop-bulk", "web:stop-trial", "web:retry-bulk",
     "web:change-downtime", "web:cancel-downtime", "web:clear-node", "admin:sites_site_export",

@@ -70,6 +70,7 @@ BODIES: dict[str, Callable[[], dict[str, Any]]] = {
     "web:change-filter": lambda: {"name": "renamed", "is_shared": "on"},
     "web:columns": lambda: {"list": "jobs", "column": ["state"]},
     "web:preferences": lambda: {"theme": "dark"},
+    "web:unlink-identity": lambda: {"password": factories.PASSWORD},
     "web:add-token": lambda: {"name": "nightly", "days": "30"},
     "web:password": lambda: {
         "old_password": factories.PASSWORD,
@@ -193,6 +194,12 @@ BODIES: dict[str, Callable[[], dict[str, Any]]] = {
     },
     "api:tokens": lambda: {"name": "new"},
     "api:token-revoke": lambda: {"reason": "look"},
+    "api:identities": lambda: {
+        "user": "bob",
+        "issuer": "https://iam.example.org/",
+        "subject": "new",
+        "reason": "look",
+    },
     "api:service-accounts": lambda: {"username": "new-robot"},
     "api:service-account": lambda: {"username": "robot", "role": "viewer"},
     "api:explain": lambda: {"ad": "Requirements = true"},
@@ -210,6 +217,7 @@ BODIES: dict[str, Callable[[], dict[str, Any]]] = {
     "web:new-bulk": lambda: {"list": "dags", "action": "hold", "pick": _dag_ids()},
     "web:confirm-bulk": lambda: {"reason": "look"},
     "api:bulk": lambda: {"list": "dags", "action": "hold", "ids": _dag_ids(), "dry_run": True},
+    "admin:core_identity_delete": lambda: {"post": "yes", "reason": "look"},
     "admin:accounting_accountinggroup_delete": lambda: {"post": "yes"},
     "admin:accounting_frontend_delete": lambda: {"post": "yes"},
     "admin:sites_frontendentry_delete": lambda: {"post": "yes"},

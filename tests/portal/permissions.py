@@ -72,6 +72,8 @@ GET = {
     "web:read-notices": NO_GET,
     "web:add-token": NO_GET,
     "web:revoke-token": NO_GET,
+    "web:link-identity": NO_GET,
+    "web:unlink-identity": NO_GET,
     "web:password": NO_GET,
     "web:start-filter": NO_GET,
     "web:subscribe": NO_GET,
@@ -97,6 +99,7 @@ GET = {
     "api:token": HERS,
     "api:token-revoke": POSTED_TO,
     "api:service-account": ADMINS,
+    "api:identity": HERS,
     "api:credential": SECRET,
     "api:remote-frontend": WALLED,
     "api:frontend": WALLED,
@@ -168,6 +171,7 @@ GET = {
     "admin:core_user_*_delete": NOBODY,
     "admin:core_user_delete": NOBODY,
     "admin:core_user_*": ADMINISTER,
+    "admin:core_identity_*": ADMINISTER,
     "admin:core_serviceaccount_delete": NOBODY,
     "admin:core_serviceaccount_*": ADMINISTER,
     "admin:pilots_nodecheck_*delete": NOBODY,
@@ -279,6 +283,7 @@ POST = {
     "api:tokens": READ,  # everybody makes tokens of their own
     "api:token-revoke": HERS,
     "api:service-accounts": ADMINISTER,
+    "api:identities": ADMINISTER,
     "api:explain": READ,
     "api:filters": READ,  # everybody keeps filters of their own
     "web:save-filter": READ,
@@ -289,6 +294,8 @@ POST = {
     "web:tell": READ,
     "web:read-notices": READ,
     "web:add-token": READ,
+    "web:link-identity": "Lnnnnnn",  # there is no provider
+    "web:unlink-identity": MINE,
     "web:revoke-token": MINE,
     "web:password": READ,
     "web:start-filter": READ,
@@ -399,6 +406,8 @@ POST = {
     "admin:pilots_nodecheck_change": ADMINISTER,
     "admin:core_user_add": ADMINISTER,
     "admin:core_user_change": ADMINISTER,
+    "admin:core_identity_add": ADMINISTER,
+    "admin:core_identity_delete": ADMINISTER,
     "admin:core_serviceaccount_add": ADMINISTER,
     "admin:core_serviceaccount_change": ADMINISTER,
     "admin:core_apitoken_add": OPERATE,
@@ -407,11 +416,13 @@ POST = {
 POST = {
     "admin:core_user_changelist": ADMINISTER,
     "admin:core_serviceaccount_changelist": ADMINISTER,
+    "admin:core_identity_changelist": ADMINISTER,
     "admin:pilots_nodecheck_changelist": ADMINISTER,
     **POST,
 }
 
 DELETE = {
+    "api:identity": "Lnnfnnb",  # without a reason
     "api:group": OPERATE,
     "api:concurrency-limit": OPERATE,
     "api:subscription": MINE,

@@ -50,7 +50,7 @@ UNTOLD = {
 }
 #: What is deleted of all, not of one's own: the address gives the reason.
 REASONED = (
-    "api:concurrency-limit", "api:group",
+    "api:concurrency-limit", "api:group", "api:identity",
     "api:downtime", "api:quota", "api:running-limit", "api:shared-limit", "api:credential",
     "api:remote-factory", "api:remote-factory-token", "api:remote-frontend",
     "api:remote-frontend-token", "api:frontend", "api:frontend-entry", "api:storage",
@@ -102,7 +102,9 @@ def _references(world: World, name: str) -> dict[str, int]:
         return {"site": Site.objects.get(name="Pool0of1").pk, "frontend": bare}
     if name == "admin:pilots_remotefrontend_add":
         return {"frontend": Frontend.objects.get(name="bare1").pk}
-    is_of_user = name in ("admin:core_apitoken_add", "admin:accounting_quota_add")
+    is_of_user = name in (
+        "admin:core_apitoken_add", "admin:core_identity_add", "admin:accounting_quota_add",
+    )  # fmt: skip
     return {"user": world.people.bob.pk} if is_of_user else {}
 
 

@@ -140,6 +140,8 @@ EXEMPT = {
     "web:read-notices": "is posted to",
     "web:add-token": "is posted to",
     "web:revoke-token": "is posted to",
+    "web:link-identity": "is posted to",
+    "web:unlink-identity": "is posted to",
     "web:password": "is posted to",
     "web:start-filter": "is posted to",
     "web:subscribe": "is posted to",
@@ -173,7 +175,10 @@ QUERIES = {
 
 
 #: Pages of which each tab has a number of its own.
-TABS = {"web:dag": [name for name in dag_page.TABS if name != "overview"]}
+TABS = {
+    "web:dag": [name for name in dag_page.TABS if name != "overview"],
+    "web:account": ["tokens", "identities"],
+}
 
 
 def _measured_routes() -> list[Route]:

@@ -49,6 +49,8 @@ from wms.accounting.models import AccountingGroup, ConcurrencyLimit, Frontend, Q
 from wms.accounting.services import save_quota
 from wms.bulk.models import BulkOperation
 from wms.core.audit import record_action
+from wms.core.identities import link_identity
+from wms.core.identity_models import Identity
 from wms.core.models import ApiToken, AuditEntry, ServiceAccount
 from wms.dags.models import Dag, NegotiationCycle, Node, ScriptRun, SharedLimit, Trial
 from wms.dags.services.shared_limits import save_shared_limit
@@ -73,6 +75,8 @@ from wms.sites.downtimes.models import Downtime
 from wms.sites.frontends.models import FrontendEntry
 from wms.sites.models import Queue, Site
 from wms.taskqueues.models import TaskQueue
+
+ISSUER = "https://iam.example.org/"
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +175,7 @@ class World:
             "schedule_id": Schedule,
             "token_id": ApiToken, "subscription_id": Subscription, "channel_id": Channel,
             "placement_credential_id": PlacementCredential, "file_id": LogicalFile,
-            "upload_id": ResumableUpload, "account_id": ServiceAccount,
+            "upload_id": ResumableUpload, "account_id": ServiceAccount, "identity_id": Identity,
             "allocation_id": PlacementAllocation, "submitter_id": Submitter,
         }  # fmt: skip
         if parameter in rows:
@@ -208,6 +212,7 @@ class World:
             "pilots_nodecheck": lambda: _first(NodeCheck),
             "pilots_pilotlimit": lambda: _first(PilotLimit),
             "core_user": lambda: self.people.alice.pk,
+            "core_identity": lambda: _first(Identity),
             "core_serviceaccount": lambda: _first(ServiceAccount),
             "core_apitoken": lambda: ApiToken.objects.values_list("pk", flat=True).last(),
             "core_auditentry": lambda: AuditEntry.objects.values_list("pk", flat=True).last(),
@@ -258,6 +263,8 @@ def small_world() -> World:
     factories.token_for(people.alice)
     factories.token_for(people.olga)
     factories.accounting(people.alice)
+    link_identity(people.alice, ISSUER, "7b2e", actor=factories.SYSTEM)
+    link_identity(people.ada, ISSUER, "4c1d", actor=factories.SYSTEM)
     service_account("robot")
     task_queue = waiting_jobs(people.alice, site, 1)
     save_quota(Quota(max_waiting_jobs=10**9), actor=factories.SYSTEM)
@@ -321,6 +328,8 @@ def grown(world: World, count: int) -> World:
         factories.accounting(factories.person(f"person{number}"), f"group{number}")
         factories.token_for(world.people.olga)
         service_account(f"robot{number}")
+        link_identity(owner, ISSUER, f"7b2e-{number}", actor=factories.SYSTEM)
+        link_identity(world.people.ada, ISSUER, f"4c1d-{number}", actor=factories.SYSTEM)
         factories.queued_pilot(world.queue)
         accounts(Site.objects.get(name=f"Site{number}"), owner, day=number % 7)
         waiting_jobs(owner, Site.objects.get(name=f"Site{number}"), 1, first_job=3 * 10**9 + number)

@@ -92,7 +92,9 @@ def _linked(person: Entrant) -> Identity:
         user.is_staff = enters_administration(user)
         user.set_unusable_password()
         user.save()
-    made = Identity.objects.create(user=user, issuer=person.issuer, subject=person.subject)
+    made = Identity.objects.create(
+        user=user, issuer=person.issuer, subject=person.subject, linked_by=_ACTOR.name
+    )
     record_action(
         "create account" if is_new else "link identity",
         target=f"user {user.username}",
@@ -105,11 +107,13 @@ def _linked(person: Entrant) -> Identity:
 def _found_by_email(person: Entrant) -> User | None:
     """The only account with this address, where the configuration has accounts found so.
 
-    Never an administrator's: an address is too little for that.
+    Never an administrator's: an address is too little for that. Nor one that this provider knows
+    as somebody else: addresses of those who left are given to others.
     """
     if not person.links_by_email or not person.email:
         return None
     people = User.objects.filter(is_service=False, is_superuser=False).exclude(role=Role.ADMIN)
+    people = people.exclude(identities__issuer=person.issuer)
     found = list(people.filter(email__iexact=person.email)[:2])
     return found[0] if len(found) == 1 else None
 

@@ -10,6 +10,7 @@ from collections.abc import Collection
 
 from django.db import transaction
 from django.db.models import Max, Prefetch, QuerySet
+from django.db.models.functions import Greatest
 
 from wms.accounting.models import AccountingGroup
 from wms.core.accounts import check_account, save_account
@@ -62,7 +63,8 @@ def visible_service_accounts(user: User) -> QuerySet[ServiceAccount]:
     if not has_role(user, Role.ADMIN):
         return rows.none()
     groups = Prefetch("accounting_groups", AccountingGroup.objects.order_by("name"))
-    return rows.prefetch_related(groups).annotate(last_used_at=Max("api_tokens__last_used_at"))
+    own, signed = Max("api_tokens__last_used_at"), Max("named_subjects__last_used_at")
+    return rows.prefetch_related(groups).annotate(last_used_at=Greatest(own, signed))
 
 
 def find_service_account(user: User, account_id: int) -> ServiceAccount:

@@ -1,7 +1,8 @@
 """API tokens of logins by a provider: good for an hour, renewed as long as the provider says so.
 
 Each login of a command line has one row: to renew it gives it another secret and another end. So it
-is listed and revoked as any token; once revoked it is renewed no more.
+is listed and revoked as any token; once revoked it is renewed no more. Requests are repeated after
+a lost answer: an ID token makes one login, and the secret before a renewal is good for a moment.
 """
 
 from __future__ import annotations
@@ -13,24 +14,42 @@ from datetime import datetime, timedelta
 from django.db import transaction
 
 from wms.core.actors import Actor
-from wms.core.errors import TokenRevoked, TokenUnknown
+from wms.core.errors import LoginRefused, TokenRevoked, TokenUnknown
 from wms.core.identity_models import Identity
 from wms.core.models import ApiToken
 from wms.core.tokens import IssuedToken, issue_token, secret_digest
 
 LIFETIME = timedelta(hours=1)
+#: So long the secret before a renewal is still good.
+OVERLAP = timedelta(seconds=60)
 
 
 @transaction.atomic
 def issue_login_token(
-    identity: Identity, *, name: str, now: datetime, scopes: Collection[str] | None = None
+    identity: Identity,
+    *,
+    id_token: str,
+    name: str,
+    now: datetime,
+    scopes: Collection[str] | None = None,
 ) -> IssuedToken:
-    """A token of the account that has just logged in by its identity."""
+    """A token of the account that has just logged in by its identity.
+
+    The same ID token once more gives the same login another secret. Raises TokenRevoked where that
+    one was revoked, and LoginRefused where the identity is linked no more.
+    """
+    # Of a request and its repetition at once, the second one sees the login of the first.
+    if not Identity.objects.select_for_update().filter(pk=identity.pk).exists():
+        raise LoginRefused("The identity was unlinked at this moment.")
+    key = secret_digest(id_token)
+    made = ApiToken.objects.select_for_update().filter(login=identity, login_key=key).first()
+    if made is not None:
+        return _renewed(made, now)
     user = identity.user
     issued = issue_token(
         user, name=name, actor=Actor.person(user), expires_at=now + LIFETIME, scopes=scopes
     )
-    ApiToken.objects.filter(pk=issued.row.pk).update(login=identity)
+    ApiToken.objects.filter(pk=issued.row.pk).update(login=identity, login_key=key)
     return issued
 
 
@@ -43,9 +62,18 @@ def renew_login_token(identity: Identity, prefix: str, *, now: datetime) -> Issu
     row = ApiToken.objects.select_for_update().filter(prefix=prefix, login=identity).first()
     if row is None or row.user_id != identity.user_id:
         raise TokenUnknown(f"There is no login {prefix[:12]} of yours to be renewed: log in anew.")
+    return _renewed(row, now)
+
+
+def _renewed(row: ApiToken, now: datetime) -> IssuedToken:
     if row.revoked_at is not None:
-        raise TokenRevoked(f"The login {prefix} was revoked: log in anew.")
+        raise TokenRevoked(f"The login {row.prefix} was revoked: log in anew.")
     secret = secrets.token_urlsafe(32)
+    # While one is good, its holder may have got no answer yet: what was told since is forgotten.
+    if row.former_until is None or row.former_until <= now:
+        end = now + OVERLAP
+        row.former_sha256 = row.secret_sha256
+        row.former_until = end if row.expires_at is None else min(end, row.expires_at)
     row.secret_sha256, row.expires_at = secret_digest(secret), now + LIFETIME
-    row.save(update_fields=["secret_sha256", "expires_at"])
-    return IssuedToken(row, f"plt_{prefix}_{secret}")
+    row.save(update_fields=["secret_sha256", "expires_at", "former_sha256", "former_until"])
+    return IssuedToken(row, f"plt_{row.prefix}_{secret}")

@@ -121,9 +121,23 @@ class ApiToken(models.Model):
         related_name="tokens",
         help_text="The identity by whose logins it is renewed; empty: it is not.",
     )
+    login_key = models.CharField(
+        max_length=64, default="", db_default="", editable=False,
+        help_text="Hash of the ID token by which it was made, which makes no other.",
+    )  # fmt: skip
+    former_sha256 = models.CharField(
+        max_length=64, default="", db_default="", editable=False,
+        help_text="Hash of the secret before the last renewal.",
+    )  # fmt: skip
+    former_until = models.DateTimeField(null=True, editable=False)
 
     class Meta:
         verbose_name = "API token"
+        constraints = [
+            models.UniqueConstraint(
+                fields=["login_key"], condition=~models.Q(login_key=""), name="login_key_once"
+            ),
+        ]
 
     def __str__(self) -> str:
         return f"{self.prefix} ({self.name})"

@@ -171,6 +171,14 @@ def _are_of_others(actor: Actor, user_ids: set[int]) -> bool:
     return bool(user_ids if actor.user is None else user_ids - {actor.user.pk})
 
 
+def _fits(token: ApiToken, digest: str, now: datetime) -> bool:
+    """Whether it is the hash of the token's secret, or of the one before for as long as that is."""
+    if hmac.compare_digest(token.secret_sha256, digest):
+        return True
+    until = token.former_until
+    return until is not None and now < until and hmac.compare_digest(token.former_sha256, digest)
+
+
 def visible_tokens(user: User) -> QuerySet[ApiToken]:
     """The tokens that the user may see: the own ones, and for admins those of all."""
     tokens = ApiToken.objects.select_related("user")
@@ -223,11 +231,7 @@ def authenticated_token(
     prefix, _, secret = rest.partition("_")
     tokens = ApiToken.objects.filter(prefix=prefix).select_related("user")
     token = tokens.annotate(**(told or {})).first()
-    if (
-        kind != "plt"
-        or token is None
-        or not hmac.compare_digest(token.secret_sha256, secret_digest(secret))
-    ):
+    if kind != "plt" or token is None or not _fits(token, secret_digest(secret), now):
         raise TokenUnknown("The API token is unknown.")
     # Whoever has the whole token is told why it is worth nothing.
     if token.revoked_at is not None:

@@ -54,7 +54,12 @@ def _by_device(options: Namespace, profile: Profile) -> tuple[Profile, str | Non
             tell(f"Open {prompt.address} and enter {prompt.code}")
 
     found, user = log_in(
-        profile, provider=options.provider, show=show, pause=sleep, transport=options.transport
+        profile,
+        provider=options.provider,
+        show=show,
+        pause=sleep,
+        tell=tell,
+        transport=options.transport,
     )
     if found.login is None:
         tell("The provider lets nothing be renewed: this login lasts for an hour.")

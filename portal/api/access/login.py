@@ -114,7 +114,9 @@ class Login(APIView):
         """The answer has a token that is good for an hour.
 
         The ID token has to be younger than ten minutes, and for the client that GET names. The
-        account is made at the first login, and its rights are set anew at each.
+        account is made at the first login, and its rights are set anew at each. After a lost
+        answer it may be sent again: the same login gets another token, and the one that is
+        renewed is good for a minute more.
         """
         body = LoginSerializer(data=request.data)
         body.is_valid(raise_exception=True)
@@ -145,7 +147,7 @@ def _logged_in(
     identity = enter(person, now=now, address=ip_address_of(request._request))
     if renews:
         return renew_login_token(identity, renews, now=now)
-    return issue_login_token(identity, now=now, **given)
+    return issue_login_token(identity, id_token=id_token, now=now, **given)
 
 
 def _provider(name: str) -> OidcProvider:

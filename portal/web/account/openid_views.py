@@ -1,4 +1,7 @@
-"""Pages of the login: by password, and by OpenID Connect to a provider and back."""
+"""Pages of the login: by password, and by OpenID Connect to a provider and back.
+
+By the same way a person who is logged in links another identity to the account.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ from typing import Any
 
 import structlog
 from django.conf import settings
+from django.contrib import messages
 from django.contrib.auth import login
 from django.contrib.auth.views import LoginView, LogoutView
 from django.http import Http404, HttpRequest, HttpResponse
@@ -24,16 +28,26 @@ from portal.config.identity_providers import OidcProvider
 from portal.middleware.error_pages import StatusExplanation, error_page
 from portal.middleware.login_throttle import ip_address_of
 from wms.accounting.entering import enter
-from wms.core.errors import IssuerAway, PilotageError
+from wms.core.errors import IssuerAway, LoginFailed, PilotageError
+from wms.core.identities import link_own_identity
 
 log = structlog.get_logger(__name__)
 _BACKEND = "portal.personal.backends.WithPreferences"
 #: Of a session: the provider by which it began.
 _CAME_BY = "openid"
+#: Of a session: when a provider last saw the person, in seconds since 1970.
+_SEEN_AT = "openid_seen_at"
+_RECENT_S = 600
 _NOT_IN = StatusExplanation(
     "You are not logged in",
     "The provider and the portal did not agree about who you are.",
     "Begin once more on the login page. If it happens again, give the operators the id below.",
+)
+_AS_BEFORE = StatusExplanation(
+    "Your account is as it was",
+    "The provider and the portal did not agree about the identity. Nothing was linked, and you are "
+    "logged in as before.",
+    "Begin once more on the page of your account, at Identities.",
 )
 _AWAY = StatusExplanation(
     "The identity provider is away",
@@ -84,7 +98,8 @@ def _told(
             return view(request, found)
         except PilotageError as error:
             log.info("openid_login_refused", provider=provider, code=error.code, why=str(error))
-            trouble = _AWAY if isinstance(error, IssuerAway) else _NOT_IN
+            trouble = _AS_BEFORE if request.user.is_authenticated else _NOT_IN
+            trouble = _AWAY if isinstance(error, IssuerAway) else trouble
             status = HTTPStatus(error.status)
             return error_page(request, status, trouble=trouble, detail=str(error))
 
@@ -93,31 +108,61 @@ def _told(
 
 @_told
 def begin(request: HttpRequest, provider: OidcProvider) -> HttpResponse:
-    """Send the browser to the provider; nothing but the state of this login is kept."""
+    """Send the browser to the provider; nothing but the state of this login is kept.
+
+    With `fresh=1` the provider is to see the person anew.
+    """
     # With it come clients of HTTP and of OAuth, which no other page needs.
     from portal.identity import redirects
 
     next_path = _own_path(request, request.GET.get("next", ""))
-    return redirects.begin(request, provider, next_path=next_path, now=timezone.now())
+    begun = redirects.Begun(next_path, is_fresh=request.GET.get("fresh") == "1")
+    return redirects.begin(request, provider, begun, now=timezone.now())
 
 
 @_told
 def come_back(request: HttpRequest, provider: OidcProvider) -> HttpResponse:
-    """Login of who comes back from the provider; the session gets a new key."""
+    """Login of who comes back from the provider, in a session with a new key; or a link."""
     from portal.identity import redirects
     from portal.identity.claims import entrant_of
 
     now = timezone.now()
 
-    def finish(claims: Mapping[str, Any], next_path: str) -> HttpResponse:
-        person = entrant_of(provider, claims)
-        identity = enter(person, now=now, address=ip_address_of(request))
-        login(request, identity.user, backend=_BACKEND)
-        request.session[_CAME_BY] = provider.id
-        log.info("openid_login", provider=provider.id, user=identity.user.username)
-        return redirect(_own_path(request, next_path) or settings.LOGIN_REDIRECT_URL)
+    def finish(claims: Mapping[str, Any], begun: redirects.Begun) -> HttpResponse:
+        person, address = entrant_of(provider, claims), ip_address_of(request)
+        if begun.links is not None:
+            _require_same(request, begun.links)
+            link_own_identity(begun.links, person.issuer, person.subject, now=now, address=address)
+            messages.success(request, f"Linked: {person.subject} at {provider.name}.")
+        else:
+            identity = enter(person, now=now, address=address)
+            login(request, identity.user, backend=_BACKEND)
+            request.session[_CAME_BY] = provider.id
+            log.info("openid_login", provider=provider.id, user=identity.user.username)
+        request.session[_SEEN_AT] = _seen_at(claims, begun.is_fresh, now.timestamp())
+        return redirect(_own_path(request, begun.next_path) or settings.LOGIN_REDIRECT_URL)
 
     return redirects.come_back(request, provider, now=now, finish=finish)
+
+
+def _require_same(request: HttpRequest, user_id: int) -> None:
+    """Raise LoginFailed unless the session is still that of the account which began to link."""
+    if not request.user.is_authenticated or request.user.pk != user_id:
+        raise LoginFailed("Another account, or none, is logged in by now: nothing was linked.")
+
+
+def _seen_at(claims: Mapping[str, Any], is_fresh: bool, now_s: float) -> float:
+    """When the provider saw the person; 0 if it does not say, and was not asked to do it now."""
+    told = claims.get("auth_time")
+    if isinstance(told, int | float) and not isinstance(told, bool):
+        return min(float(told), now_s)
+    return now_s if is_fresh else 0.0
+
+
+def was_seen_lately(request: HttpRequest) -> bool:
+    """Whether a provider has seen the person of this session in the last ten minutes."""
+    seen_at = request.session.get(_SEEN_AT, 0.0)
+    return bool(timezone.now().timestamp() - seen_at < _RECENT_S)
 
 
 @_told

@@ -1,4 +1,5 @@
-"""Account page: its tabs (overview, quotas, notifications, tokens, preferences, password).
+"""Account page: its tabs (overview, quotas, notifications, tokens, identities, preferences,
+password).
 
 Each tab has its template context; the overview tells the rights of each role.
 """
@@ -9,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.utils import timezone
@@ -22,6 +24,8 @@ from portal.web.account.forms import ChannelForm, SubscriptionForm, TokenForm
 from portal.web.shared.pages import render_page
 from wms.core.audit import own_actions
 from wms.core.errors import NotFound, PilotageError
+from wms.core.identities import identities_of, named_subjects_of
+from wms.core.identity_models import Identity, NamedSubject
 from wms.core.models import Role, User
 from wms.core.policy import has_role
 from wms.core.tokens import own_tokens
@@ -33,6 +37,7 @@ from wms.notices.selectors import latest_deliveries, own_channels, own_subscript
 
 _ACTIONS_SHOWN = 10
 _TOKENS_SHOWN = 100
+_IDENTITIES_SHOWN = 100
 _SUBSCRIPTIONS_SHOWN = 200
 _FILTERS_SHOWN = 500
 
@@ -85,6 +90,30 @@ def _tokens(user: User) -> Mapping[str, Any]:
         "is_cut": len(tokens) > _TOKENS_SHOWN,
         "token_form": TokenForm(),
         "manages_tokens": has_role(user, Role.ADMIN),
+        "signed": _signed(user) if settings.TOKEN_ISSUERS else [],
+    }
+
+
+def _signed(user: User) -> list[tuple[Identity | NamedSubject, bool]]:
+    """Subjects whose signed tokens are this account, and whether by a link."""
+    linked = identities_of(user).filter(issuer__in=settings.TOKEN_ISSUERS)
+    return [
+        *((each, True) for each in linked[:_IDENTITIES_SHOWN]),
+        *((each, False) for each in named_subjects_of(user)[:_IDENTITIES_SHOWN]),
+    ]
+
+
+def _identities(user: User) -> Mapping[str, Any]:
+    rows = list(identities_of(user)[: _IDENTITIES_SHOWN + 1])
+    known = {each.issuer: each for each in settings.OIDC_PROVIDERS.values()}
+    shown = [(row, known.get(row.issuer)) for row in rows[:_IDENTITIES_SHOWN]]
+    return {
+        "identities": shown,
+        "is_cut": len(rows) > _IDENTITIES_SHOWN,
+        "providers": list(known.values()),
+        "entrances": list({each.id: each for _, each in shown if each is not None}.values()),
+        "has_password": user.has_usable_password(),
+        "manages_identities": has_role(user, Role.ADMIN),
     }
 
 
@@ -144,6 +173,7 @@ TABS = {
         AccountTab("quotas", "Quotas", _quotas),
         AccountTab("notifications", "Notifications", _notifications),
         AccountTab("tokens", "API tokens", _tokens),
+        AccountTab("identities", "Identities", _identities),
         AccountTab("preferences", "Preferences", _preferences),
         AccountTab("password", "Password", _password),
     )

@@ -77,6 +77,8 @@ TYPED: Mapping[str, Mapping[str, Any]] = {
     "admin:core_serviceaccount_add": {"username": "new-robot", "role": "user"},
     "admin:core_serviceaccount_change": {"email": "who@example.org"},
     "admin:core_apitoken_add": {"name": "new"},
+    "admin:core_identity_add": {"issuer": "https://iam.example.org/", "subject": "new"},
+    "admin:core_identity_delete": _DELETED,
 }
 
 

@@ -232,6 +232,31 @@ def test_who_lacks_the_role_is_told_so(as_person: AsPerson, name: str) -> None:
     assert answer.redirect_chain[-1][0].startswith("/admin/login/")
 
 
+def test_an_identity_is_linked_and_unlinked_with_a_reason(
+    ada: Client, people: SimpleNamespace
+) -> None:
+    add = "/admin/core/identity/add/"
+    body = {
+        "user": people.alice.pk, "issuer": "https://iam.example.org/", "subject": "7b2e",
+        "reason": "asked by mail",
+    }  # fmt: skip
+
+    assert list(_errors(ada.post(add, body | {"reason": ""}))) == ["reason"]
+    assert list(_errors(ada.post(add, body | {"issuer": "iam"}))) == ["issuer"]
+    assert ada.post(add, body).status_code == 302
+    row = people.alice.identities.get()
+    assert row.linked_by == "ada"
+    assert list(_errors(ada.post(add, body | {"user": people.bob.pk}))) == ["__all__"]
+    page = f"/admin/core/identity/{row.pk}/"
+    assert ada.post(f"{page}change/", body | {"subject": "other"}).status_code == 403
+    assert ada.post(f"{page}delete/", {"post": "yes"}).status_code == 400
+    assert ada.post(f"{page}delete/", {"post": "yes", "reason": "left"}).status_code == 302
+    trail = AuditEntry.objects.filter(target="user alice", actor="ada")
+    told = [("link identity", "asked by mail"), ("unlink identity", "left")]
+    assert list(trail.order_by("pk").values_list("action", "reason")) == told
+    assert not people.alice.identities.exists()
+
+
 def test_the_page_of_an_account_tells_its_identities(ada: Client, people: SimpleNamespace) -> None:
     link_identity(
         people.alice, "https://iam.example.org/", "<7b2e>", actor=Actor.system("tests"), reason="x"
@@ -239,4 +264,4 @@ def test_the_page_of_an_account_tells_its_identities(ada: Client, people: Simple
 
     page = ada.get(f"/admin/core/user/{people.alice.pk}/change/").content.decode()
 
-    assert "&lt;7b2e&gt; at https://iam.example.org/, never used" in page
+    assert "&lt;7b2e&gt; at https://iam.example.org/, linked " in page

@@ -43,9 +43,9 @@ def test_every_field_of_what_is_configured_has_help() -> None:
 def test_every_form_of_what_is_configured_is_in_the_document() -> None:
     known = {admin.form for admin in administration._registry.values()}
 
-    # Accounts, tokens and the trail are no configuration of the system.
+    # Accounts, identities, tokens and the trail are no configuration of the system.
     names = {form.__name__ for form in known - set(FORMS)}
-    assert names == {"AccountForm", "ServiceAccountForm", "TokenForm", "ModelForm"}
+    assert names == {"AccountForm", "IdentityForm", "ServiceAccountForm", "TokenForm", "ModelForm"}
 
 
 @pytest.mark.parametrize("name", ["requirements", "rank", "attributes", "environment"])

@@ -108,6 +108,11 @@ def test_an_identity_is_linked_once_and_unlinked_with_its_reason(db: None) -> No
     call_command("accounts", "link", "alice", *named)
 
     assert alice.identities.get().subject == "7b2e"
+    line = _run("identities", "alice").split("\t")
+    assert [*line[:3], line[-1].strip()] == [
+        "alice", "7b2e", "https://iam.example.org/", "never used",
+    ]  # fmt: skip
+    assert _run("identities", "nobody").strip() == ""
     for wrong in (["link", "alice", *named], ["link", "nobody", *named]):
         with pytest.raises(CommandError):
             call_command("accounts", *wrong)

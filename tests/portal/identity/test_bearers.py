@@ -20,7 +20,7 @@ from tests.identity_provider.fixtures import PORTAL
 from tests.identity_provider.server import Provider
 from wms.core.actors import Actor
 from wms.core.identities import link_identity, unlink_identity
-from wms.core.identity_models import Identity, IssuerDocument
+from wms.core.identity_models import Identity, IssuerDocument, NamedSubject
 from wms.core.models import User
 
 pytestmark = pytest.mark.django_db
@@ -194,6 +194,36 @@ def test_the_settings_may_name_an_account_paths_and_other_scopes(
     assert not reads("compute.read:/atl")
     assert not reads("compute.read:/atlas/../atlas")
     assert not reads("compute.modify")
+
+
+def test_the_use_by_a_subject_that_the_settings_name_is_kept_to_the_minute(
+    provider: Provider, nora: User, settings: Any
+) -> None:
+    robot, subject = factories.person("robot"), Identity.objects.get(user=nora).subject
+    given = {"subjects": {subject: "robot"}}
+    settings.TOKEN_ISSUERS = token_issuers(json.dumps({provider.issuer: given}), audience=PORTAL)
+    token = provider.token("nora", audience=PORTAL)
+    now = datetime.now(UTC).replace(microsecond=0)
+
+    for after_s in (0, 30):
+        with time_machine.travel(now + timedelta(seconds=after_s), tick=False):
+            assert ask(token).status_code == 200
+    kept = NamedSubject.objects.get()
+    assert (kept.user, kept.subject, kept.last_used_from) == (robot, subject, "127.0.0.1")
+    assert kept.last_used_at == now
+    with time_machine.travel(now + timedelta(seconds=90), tick=False):
+        assert ask(token).status_code == 200
+    kept.refresh_from_db()
+    assert kept.last_used_at == now + timedelta(seconds=90)
+    assert Identity.objects.get().last_used_at is None
+
+    # It gives no right, and is shown where tokens are.
+    browser = Client()
+    browser.force_login(robot)
+    page = browser.get("/account/?tab=tokens").content.decode()
+    assert provider.issuer in page
+    settings.TOKEN_ISSUERS = token_issuers(json.dumps({provider.issuer: {}}), audience=PORTAL)
+    assert ask(token).json()["username"] == "nora"
 
 
 @pytest.mark.parametrize("algorithm", [["RS256"], {"RS256": 1}, 256, None])

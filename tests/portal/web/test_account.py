@@ -50,7 +50,8 @@ def _audited(action: str) -> list[AuditEntry]:
 
 
 @pytest.mark.parametrize(
-    "tab", ["overview", "quotas", "notifications", "tokens", "preferences", "password"]
+    "tab",
+    ["overview", "quotas", "notifications", "tokens", "identities", "preferences", "password"],
 )
 def test_every_tab_is_there_for_every_role(
     people: SimpleNamespace, browser_of: BrowserOf, tab: str

@@ -60,7 +60,8 @@ EXEMPT = {
 _OWN = {
     f"web:{name}"
     for name in (
-        "add-token", "revoke-token", "password", "start-filter", "subscribe", "unsubscribe",
+        "add-token", "revoke-token", "link-identity", "unlink-identity",
+        "password", "start-filter", "subscribe", "unsubscribe",
         "add-channel", "change-channel", "read-notices",
     )
 }  # fmt: skip

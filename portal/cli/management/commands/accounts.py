@@ -23,6 +23,7 @@ from wms.core.accounts import ensure_account
 from wms.core.actors import Actor
 from wms.core.errors import PilotageError
 from wms.core.identities import link_identity, unlink_identity
+from wms.core.identity_models import Identity, NamedSubject
 from wms.core.models import ApiToken, Role, Scope, ServiceAccount, User
 from wms.core.tokens import create_token, revoke_tokens
 
@@ -66,6 +67,10 @@ class Command(BaseCommand):
         revoke = commands.add_parser("revoke", help="revoke a token")
         revoke.add_argument("prefix", help="what stands between the first two underscores of it")
         revoke.add_argument("--reason", required=True, help="why; its owner reads it")
+        known = commands.add_parser(
+            "identities", help="list subjects of providers that have accounts, with their last use"
+        )
+        known.add_argument("username", nargs="?", help="of this account; without it, of all")
         link = commands.add_parser("link", help="let a provider's subject log in to an account")
         link.add_argument("username")
         unlink = commands.add_parser("unlink", help="take that away; its tokens are revoked")
@@ -145,12 +150,34 @@ def _tokens(options: dict[str, Any]) -> str:
 
 
 def _line(token: ApiToken) -> str:
-    used = "never used"
-    if token.last_used_at is not None:
-        used = f"used {token.last_used_at:%Y-%m-%dT%H:%MZ} from {token.last_used_from or '?'}"
     ends = "no end" if token.expires_at is None else f"until {token.expires_at:%Y-%m-%dT%H:%MZ}"
-    columns = (token.prefix, token.user.username, token.name, ",".join(token.scopes), ends, used)
-    return "\t".join(columns)
+    columns = (token.prefix, token.user.username, token.name, ",".join(token.scopes), ends)
+    return "\t".join((*columns, _used(token)))
+
+
+def _used(row: ApiToken | Identity | NamedSubject) -> str:
+    if row.last_used_at is None:
+        return "never used"
+    return f"used {row.last_used_at:%Y-%m-%dT%H:%MZ} from {row.last_used_from or '?'}"
+
+
+def _identities(options: dict[str, Any]) -> str:
+    """A line for each subject, linked or named by the settings, with tabs between its columns."""
+    whose = {"user__username": options["username"]} if options["username"] else {}
+    rows: list[Identity | NamedSubject] = [
+        *Identity.objects.filter(**whose).select_related("user").order_by("pk"),
+        *NamedSubject.objects.filter(**whose).select_related("user").order_by("pk"),
+    ]
+    return "\n".join(
+        "\t".join((row.user.username, row.subject, row.issuer, _by(row), _used(row)))
+        for row in rows
+    )
+
+
+def _by(row: Identity | NamedSubject) -> str:
+    if isinstance(row, NamedSubject):
+        return "named by the settings"
+    return f"linked {row.created_at:%Y-%m-%dT%H:%MZ} by {row.linked_by or '?'}"
 
 
 def _revoke(options: dict[str, Any]) -> str:
@@ -180,5 +207,5 @@ def _unlink(options: dict[str, Any]) -> str:
 
 _ACTS: Mapping[str, Callable[[dict[str, Any]], str]] = {
     "add": _add, "token": _token, "service": _service, "tokens": _tokens, "revoke": _revoke,
-    "link": _link, "unlink": _unlink,
+    "identities": _identities, "link": _link, "unlink": _unlink,
 }  # fmt: skip
