@@ -40,6 +40,7 @@ from tests.markers import _no_process_unless_marked, mark, processes  # noqa: F4
 from tests.migrated import ensure_migrated
 from tests.s3.fixtures import bucket, s3  # noqa: F401 - fixtures for all
 from tests.servers import OWN_VARIABLE
+from wms.core.storage.owners import this_installation
 
 # No example is too slow: how long one takes is a matter of the machine and its load.
 hypothesis_settings.register_profile("exploring", deadline=None)
@@ -145,8 +146,10 @@ def django_db_modify_db_settings(django_db_modify_db_settings_parallel_suffix: N
 
 
 @pytest.fixture(scope="session")
-def django_db_setup(django_db_setup: None) -> Iterator[None]:
-    """Leave the database before it is dropped."""
+def django_db_setup(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
+    """Ask once what identifies the database, in no test; leave it before it is dropped."""
+    with django_db_blocker.unblock():
+        this_installation()
     yield
     end_idle_threads()
     end_session()

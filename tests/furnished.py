@@ -41,7 +41,7 @@ def copy_static_files(var: Path) -> None:
 
 
 def _copy(name: str, var: Path, make: Callable[[Path], None]) -> None:
-    made = Path(os.environ["PILOTAGE_VAR"], f"furnished-{name}")
+    made = Path(os.environ[FOLDER_VARIABLE], f"furnished-{name}")
     with locked(Path(os.environ[FOLDER_VARIABLE], f"furnished-{name}.lock")):
         if not made.exists():
             fresh = made.with_suffix(".new")

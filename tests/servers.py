@@ -25,23 +25,27 @@ OWN_VARIABLE = "PILOTAGE_TEST_OWN_SERVERS"
 _cleanup = ExitStack()
 
 
-def _is_worker() -> bool:
-    return "PYTEST_XDIST_WORKER" in os.environ
+def _make_var(folder: Path) -> None:
+    os.environ["PILOTAGE_VAR"] = str(folder)
+    # The static files' server warns when the folder of collected files is missing.
+    (folder / "static").mkdir(parents=True)
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
-    if _is_worker() or early_config.known_args_namespace.help:
+    if worker := os.environ.get("PYTEST_XDIST_WORKER"):
+        # Each has a database of its own, and is an installation with its own contents.
+        _make_var(Path(os.environ["PILOTAGE_VAR"], worker))
+        return
+    if early_config.known_args_namespace.help:
         return
     os.environ["PILOTAGE_SECRET_KEY"] = secrets.token_urlsafe(32)
     os.environ["PILOTAGE_CREDENTIAL_KEYS"] = secrets.token_urlsafe(32)
     os.environ["PILOTAGE_PUBLIC_URL"] = "http://127.0.0.1:8000"
-    os.environ["PILOTAGE_VAR"] = tempfile.mkdtemp(prefix="pilotage-tests-")
+    _make_var(Path(tempfile.mkdtemp(prefix="pilotage-tests-")))
     # Rates have tests of their own; all others ask as often as they like.
     os.environ["PILOTAGE_API_RATE_TOKEN"] = os.environ["PILOTAGE_API_RATE_USER"] = "off"
     _cleanup.callback(shutil.rmtree, os.environ["PILOTAGE_VAR"], ignore_errors=True)
-    # The static files' server warns when the folder of collected files is missing.
-    Path(os.environ["PILOTAGE_VAR"], "static").mkdir()
     _cleanup.enter_context(run_folder())
     if "DATABASE_URL" in os.environ and "REDIS_URL" in os.environ:
         return

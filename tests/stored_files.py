@@ -5,11 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 
 from wms.core.storage.current import folder_store
+from wms.core.storage.owners import OWNER
 from wms.core.storage.protocol import Growing
 from wms.jobs.content.blobs import blob_key
 from wms.jobs.output.streams import stream_file
 from wms.jobs.uploads.places import upload_file
 from wms.pilots.protocol.logs import log_file
+
+
+def stored_files() -> list[str]:
+    """Names of the files in the folder, of all but the mark of its owner."""
+    files = [path for path in folder_store().base.rglob("*") if path.is_file()]
+    return [path.name for path in files if path != folder_store().path_of(OWNER)]
 
 
 def blob_path(sha256: str) -> Path:

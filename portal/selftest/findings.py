@@ -55,6 +55,8 @@ class Code(StrEnum):
     BROKER_ACCOUNT = "broker-account"
     CONTENTS = "contents"
     CONTENTS_NOT_KEPT = "contents-not-kept"
+    CONTENTS_OF_OTHERS = "contents-of-others"
+    CONTENTS_LEFT = "contents-left"
     DISK = "disk"
     DISK_SMALL = "disk-small"
     DISK_FULL = "disk-full"

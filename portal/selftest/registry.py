@@ -24,7 +24,7 @@ from wms.core.conf import conf
 from wms.core.errors import PilotageError
 from wms.core.models import Role
 from wms.core.selectors import count_accounts
-from wms.core.storage.current import current_store
+from wms.core.storage.current import writable_store
 
 log = structlog.get_logger(__name__)
 
@@ -108,7 +108,7 @@ def broker() -> Iterator[Finding]:
 
 def store_of_contents() -> Iterable[Finding]:
     """Finding on the store of contents of files."""
-    return contents.usable(current_store(), conf())
+    return contents.usable(writable_store, conf())
 
 
 def disk() -> Iterable[Finding]:

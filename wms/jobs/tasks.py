@@ -14,7 +14,7 @@ from celery import shared_task
 
 from wms.core import loops
 from wms.core.idling import SOON_S
-from wms.core.storage.current import current_store
+from wms.core.storage.current import writable_store
 from wms.jobs import accounting, periodic_expressions, quotas
 from wms.jobs.attempts import rescheduling
 from wms.jobs.clusters import materialiser
@@ -32,7 +32,7 @@ def _sweep(now: datetime) -> loops.CycleReport:
     return {
         "uploads": sweep_uploads(now=now),
         "streams": streams.sweep_streams(now=now),
-        "removed": current_store().sweep(now=now),
+        "removed": writable_store().sweep(now=now),
     }
 
 

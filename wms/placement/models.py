@@ -10,7 +10,10 @@ from django.db.models.functions import Coalesce, Now
 from wms.core.models import EventRecord
 from wms.jobs.content.paths import MAX_PATH_BYTES
 from wms.jobs.models import Workspace
-from wms.placement import credential_models  # noqa: F401 - Django looks here.
+from wms.placement import (
+    credential_models,  # noqa: F401 - Django looks here.
+    reservation_models,  # noqa: F401 - Django looks here.
+)
 from wms.placement.catalogue import models as catalogue_models  # noqa: F401 - Django looks here.
 from wms.placement.space_plans import models as plan_models  # noqa: F401 - Django looks here.
 from wms.placement.states import RequestKind, RequestState

@@ -1,30 +1,33 @@
 """Space that a storage's server itself keeps, by programs: `stork.reserve.SCHEME` and its like.
 
 An allocation is a row of ours; where there is a program for the scheme of one of its storage's
-endpoints, the server is asked too, before the row is made, and told when it is released. What it is
-not told of ends there with its duration.
+endpoints, the server is asked too, before the row is made, and told when it is released. Another
+row tells of the ask until then (`AskedReservation`). What a server is not told of ends there with
+its duration.
 """
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Final
 
 import structlog
 from django.db import transaction
-from django.db.models import QuerySet
+from django.db.models import Exists, OuterRef, QuerySet
 from django.utils import timezone
 
 from wms.placement.addresses import host_of, scheme_of
 from wms.placement.conf import PlacementConf
-from wms.placement.models import PlacementAllocation, PlacementRequest
+from wms.placement.models import PlacementAllocation, PlacementAttempt, PlacementRequest
 from wms.placement.modules.programs import find_programs
 from wms.placement.modules.protocol import FAILED, Credential, ModuleFailed, TransferTask
 from wms.placement.modules.workplaces import first_line, transfer_place
 from wms.placement.request_ad import Checksums
+from wms.placement.reservation_models import AskedReservation
 from wms.placement.storages.endpoints import endpoint_lines
 from wms.placement.storages.models import Storage
 
@@ -34,6 +37,10 @@ _ANSWER: Final = "reservation"
 _MOST_CHARACTERS: Final = 255
 #: So many are given back at once, between transfers.
 _AT_ONCE: Final = 10
+#: An attempt that was ended by others gives back itself what it has asked for, within this.
+_GRACE: Final = timedelta(minutes=1)
+#: Between tries to give back.
+_PAUSE: Final = timedelta(minutes=5)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +49,16 @@ class Reservation:
 
     endpoint: str
     name: str
+    #: Of the row that tells that it was asked for.
+    key: str = ""
 
 
 def reserve(request: PlacementRequest, storage: Storage, task: TransferTask) -> Reservation | None:
-    """Have the server keep the space; None where no program does so. Raises ModuleFailed."""
+    """Have the server keep the space; None where no program does so. Raises ModuleFailed.
+
+    That it is asked is written down before: what it keeps for an attempt that is killed is given
+    back by the service.
+    """
     programs = find_programs(task.conf.modules)
     for endpoint in endpoint_lines(storage.endpoints):
         name = f"stork.reserve.{scheme_of(endpoint)}"
@@ -53,37 +66,73 @@ def reserve(request: PlacementRequest, storage: Storage, task: TransferTask) -> 
             raise ModuleFailed(FAILED, programs.unusable[name])
         path = programs.reservers.get(scheme_of(endpoint))
         if path is not None:
-            return Reservation(endpoint, _reserved(path, endpoint, request, task))
+            asked = _written_down(endpoint, request, task)
+            return Reservation(endpoint, _reserved(path, asked, task), asked.key)
     return None
 
 
-def _reserved(path: Path, endpoint: str, request: PlacementRequest, task: TransferTask) -> str:
-    with transfer_place(task, [str(path.parent)], {"destination": endpoint}) as place:
-        size, duration = str(request.expected_bytes or 0), str(request.duration_s or 0)
-        words = [host_of(endpoint), place.path(_ANSWER), size, duration]
-        end = place.run(str(path), words, {"PILOTAGE_ENDPOINT": endpoint})
-        place.require_success(end, path.name)
-        name = first_line(place.content(_ANSWER, 4096))
+def _written_down(endpoint: str, request: PlacementRequest, task: TransferTask) -> AskedReservation:
+    now, duration_s = timezone.now(), request.duration_s or 0
+    return AskedReservation.objects.create(
+        key=secrets.token_hex(16),
+        owner_id=request.owner_id,
+        request_id=request.pk,
+        attempt_number=task.attempt_number,
+        endpoint=endpoint,
+        size_bytes=request.expected_bytes or 0,
+        duration_s=duration_s,
+        due_at=now + _GRACE,
+        expires_at=now + timedelta(seconds=duration_s),
+    )
+
+
+def _reserved(path: Path, asked: AskedReservation, task: TransferTask) -> str:
+    """Name of the space; the row goes where the server surely keeps none."""
+    is_asked = False
+    try:
+        with transfer_place(task, [str(path.parent)], {"destination": asked.endpoint}) as place:
+            size, duration = str(asked.size_bytes), str(asked.duration_s)
+            words = [host_of(asked.endpoint), place.path(_ANSWER), size, duration]
+            is_asked = True
+            end = place.run(str(path), words, _environment(asked.endpoint, asked.key))
+            is_asked = bool(end.failure) or end.exit_code == 0
+            place.require_success(end, path.name)
+            name = first_line(place.content(_ANSWER, 4096))
+    except (ModuleFailed, OSError):
+        if not is_asked:
+            AskedReservation.objects.filter(pk=asked.pk).delete()
+        raise
     if not name or len(name) > _MOST_CHARACTERS:
         raise ModuleFailed(FAILED, f"{path.name} has not told what the space is called")
+    AskedReservation.objects.filter(pk=asked.pk).update(reservation=name)
     return name
 
 
+def _environment(endpoint: str, key: str) -> dict[str, str]:
+    return {"PILOTAGE_ENDPOINT": endpoint, "PILOTAGE_RESERVATION": key}
+
+
 def note(allocation: PlacementAllocation, kept: Reservation | None) -> None:
-    """Write down what the server keeps for an allocation."""
+    """Write down what the server keeps for an allocation, in the transaction that makes it."""
     if kept is not None:
         allocation.endpoint, allocation.reservation = kept.endpoint, kept.name
         allocation.save(update_fields=["endpoint", "reservation"])
+        AskedReservation.objects.filter(pk=kept.key).delete()
 
 
 def give_up(kept: Reservation | None, task: TransferTask) -> None:
-    """Give back what no allocation came of; what cannot be given back is logged."""
-    if kept is None:
-        return
+    """Give back what no allocation came of; the service tries again what cannot be given back."""
+    if kept is not None and _is_given_back(kept, task):
+        AskedReservation.objects.filter(pk=kept.key).delete()
+
+
+def _is_given_back(kept: Reservation, task: TransferTask) -> bool:
     try:
         _returned(kept, task)
     except (ModuleFailed, OSError) as error:
         log.warning("placement_reservation_left", endpoint=kept.endpoint, reason=str(error))
+        return False
+    return True
 
 
 def give_back(allocation: PlacementAllocation, task: TransferTask) -> None:
@@ -100,7 +149,7 @@ def _returned(kept: Reservation, task: TransferTask) -> None:
         return
     with transfer_place(task, [str(path.parent)], {"destination": kept.endpoint}) as place:
         words = [host_of(kept.endpoint), kept.name]
-        end = place.run(str(path), words, {"PILOTAGE_ENDPOINT": kept.endpoint})
+        end = place.run(str(path), words, _environment(kept.endpoint, kept.key))
         place.require_success(end, path.name)
 
 
@@ -108,7 +157,12 @@ def _mark(allocation: PlacementAllocation) -> None:
     PlacementAllocation.objects.filter(pk=allocation.pk).update(returned_at=timezone.now())
 
 
-def unreturned(now: datetime) -> QuerySet[PlacementAllocation]:
+def is_owed(now: datetime) -> bool:
+    """Whether servers still keep what is released, or was asked for by attempts that were lost."""
+    return _unreturned(now).exists() or _lost(now).exists()
+
+
+def _unreturned(now: datetime) -> QuerySet[PlacementAllocation]:
     """Allocations that are released, and that servers still keep."""
     released = PlacementAllocation.objects.filter(
         released_at__isnull=False, returned_at=None, expires_at__gt=now
@@ -116,28 +170,49 @@ def unreturned(now: datetime) -> QuerySet[PlacementAllocation]:
     return released.exclude(reservation="")
 
 
+def _lost(now: datetime) -> QuerySet[AskedReservation]:
+    """What was asked for by attempts that have ended, or whose rows are gone."""
+    attempt = PlacementAttempt.objects.filter(
+        request=OuterRef("request"), number=OuterRef("attempt_number"), exit_code=None
+    )
+    due = AskedReservation.objects.filter(due_at__lte=now, expires_at__gt=now)
+    return due.exclude(Exists(attempt))
+
+
 @transaction.atomic
-def take_released(now: datetime) -> list[PlacementAllocation]:
-    """Some of those that servers still keep, for the caller to give back: each is taken once."""
-    rows = unreturned(now).order_by("expires_at").select_for_update(skip_locked=True)[:_AT_ONCE]
-    taken = list(rows)
-    PlacementAllocation.objects.filter(pk__in=[each.pk for each in taken]).update(returned_at=now)
-    return taken
+def take_owed(now: datetime) -> list[PlacementAllocation | AskedReservation]:
+    """Some of what servers still keep, for the caller to give back: no two take the same."""
+    released = list(
+        _unreturned(now).order_by("expires_at").select_for_update(skip_locked=True)[:_AT_ONCE]
+    )
+    PlacementAllocation.objects.filter(pk__in=[each.pk for each in released]).update(
+        returned_at=now
+    )
+    lost = list(_lost(now).order_by("due_at").select_for_update(skip_locked=True)[:_AT_ONCE])
+    AskedReservation.objects.filter(pk__in=[each.pk for each in lost]).update(due_at=now + _PAUSE)
+    return [*released, *lost]
 
 
-def return_released(
-    allocation: PlacementAllocation,
+def forget_over(now: datetime) -> None:
+    """Delete what servers have ended by themselves."""
+    AskedReservation.objects.filter(expires_at__lte=now).delete()
+
+
+def return_owed(
+    owed: PlacementAllocation | AskedReservation,
     conf: PlacementConf,
     *,
     pulse: Callable[[], None],
     credential: Callable[[str, str, int], Credential | None],
 ) -> None:
-    """Have the server give back what was taken; what cannot be given back is logged."""
-    kept = Reservation(allocation.endpoint, allocation.reservation)
+    """Have the server give back what was taken; what cannot be given back is logged.
+
+    Of what was asked for it is tried again until the server ends it.
+    """
     task = TransferTask(
         request_id=0,
         source_url="",
-        destination_url=kept.endpoint,
+        destination_url=owed.endpoint,
         arguments="",
         workspace_id=0,
         directory="",
@@ -147,4 +222,21 @@ def return_released(
         pulse=pulse,
         credential=credential,
     )
-    give_up(kept, task)
+    if isinstance(owed, PlacementAllocation):
+        _is_given_back(Reservation(owed.endpoint, owed.reservation), task)
+        return
+    give_up(_asked_again(owed, task), task)
+
+
+def _asked_again(asked: AskedReservation, task: TransferTask) -> Reservation | None:
+    """What the server keeps for an ask; one that has not told its name is repeated."""
+    if asked.reservation:
+        return Reservation(asked.endpoint, asked.reservation, asked.key)
+    path = find_programs(task.conf.modules).reservers.get(scheme_of(asked.endpoint))
+    if path is None:
+        return None
+    try:
+        return Reservation(asked.endpoint, _reserved(path, asked, task), asked.key)
+    except (ModuleFailed, OSError) as error:
+        log.warning("placement_reservation_unknown", endpoint=asked.endpoint, reason=str(error))
+        return None

@@ -69,7 +69,7 @@ class Superseded(Exception):
 def run_due() -> int:
     """Carry out attempts that are due, one after the other; the number of attempts."""
     conf, deadline, count, most = placement_conf(), time.monotonic() + TAKING_S, 0, 1
-    _give_back_released(conf)
+    _give_back_owed(conf)
     while granted := services.take_requests(timezone.now(), most=most):
         if count == 0:
             _wake_another()
@@ -85,12 +85,12 @@ def run_due() -> int:
     return count
 
 
-def _give_back_released(conf: PlacementConf) -> None:
-    """Have servers give back what people, or the ends of DAGs, have released."""
-    for allocation in reservations.take_released(timezone.now()):
+def _give_back_owed(conf: PlacementConf) -> None:
+    """Have servers give back what people or ends of DAGs have released, or lost attempts have."""
+    for owed in reservations.take_owed(timezone.now()):
         pulse = AttemptHeartbeat(conf.limit_s, lambda: True)
-        credential = partial(credential_for, allocation.owner_id)
-        reservations.return_released(allocation, conf, pulse=pulse, credential=credential)
+        credential = partial(credential_for, owed.owner_id)
+        reservations.return_owed(owed, conf, pulse=pulse, credential=credential)
 
 
 def _wake_another() -> None:

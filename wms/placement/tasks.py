@@ -12,7 +12,7 @@ from wms.placement import operations as services
 from wms.placement import runner
 from wms.placement.allocations import expire_allocations
 from wms.placement.conf import placement_conf
-from wms.placement.reservations import unreturned
+from wms.placement.reservations import forget_over, is_owed
 from wms.placement.submission import PLACEMENT_TASK
 
 #: Time after which the process of an attempt that hangs on a file server is ended.
@@ -27,7 +27,8 @@ def _sweep(now: datetime) -> loops.CycleReport:
     lost = services.end_lost_attempts(now)
     expired = expire_allocations(now)
     due = len(services.due_requests(now))
-    if due or unreturned(now).exists():
+    forget_over(now)
+    if due or is_owed(now):
         loops.wake(PLACEMENT_TASK)
     soon = services.due_requests(now + timedelta(seconds=SOON_S))
     return {"lost": len(lost), "expired": expired, "due": due, "soon": len(soon)}

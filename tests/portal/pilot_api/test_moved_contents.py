@@ -5,25 +5,31 @@ from __future__ import annotations
 import hashlib
 import random
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command
+from django.db import connection, transaction
 from django.utils import timezone
 
+from portal.cli.content_moves import MOVE
 from tests.portal.pilot_api.pilot_client import PilotClient
 from tests.s3.server import S3Server
-from tests.stored_files import blob_path
+from tests.stored_files import blob_path, stored_files
 from wms.core.actors import Actor
+from wms.core.database.locks import advisory_lock
 from wms.core.models import AuditEntry, User
+from wms.core.storage import owners
 from wms.core.storage.current import (
     close_stores,
     current_store,
     folder_store,
     scratch_folder,
 )
+from wms.core.storage.owners import LEFT, StoreLeft
 from wms.jobs.content.blobs import open_blob, store_bytes
 from wms.jobs.models import Attempt, Blob, ResumableUpload, Stream
 from wms.jobs.output.streams import stream_file, stream_text
@@ -43,6 +49,11 @@ SHA256 = hashlib.sha256(LARGE).hexdigest()
 def _closed_stores() -> Iterator[None]:
     yield
     close_stores()
+
+
+@pytest.fixture(autouse=True)
+def _marks_are_read_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(owners, "TRUSTED_S", 0.0)
 
 
 @pytest.fixture
@@ -83,7 +94,7 @@ def all_contents() -> tuple[list[bytes], bytes, bytes]:
 
 
 def files_left() -> list[str]:
-    return [path.name for path in folder_store().base.rglob("*") if path.is_file()]
+    return [name for name in stored_files() if name != LEFT]
 
 
 def use_bucket(s3: S3Server, settings: Any, prefix: str, *, is_used: bool = True) -> None:
@@ -158,6 +169,66 @@ def test_an_original_stays_of_which_the_copy_is_another_or_that_grows_meanwhile(
     assert all(each.key in str(refused.value) for each in (grows, differs))
     assert folder_store().read_grown(grows, 0, 100) == b"log\nmore\n"
     assert folder_store().read_grown(differs, 0, len(LINES)) == LINES
+
+
+def moved_beside() -> str:
+    """A move by another thread, on a connection of its own."""
+    try:
+        return move("--to", "bucket", "--remove-originals")
+    finally:
+        connection.close()
+
+
+def somebody_waits() -> bool:
+    # Within a transaction what is seen of others stays the same.
+    beside = connection.copy()
+    try:
+        with beside.cursor() as cursor:
+            cursor.execute(
+                "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
+                " AND datname = current_database()"
+            )
+            return cursor.fetchone() is not None
+    finally:
+        beside.close()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_piece_that_a_service_is_just_writing_to_the_old_store_is_moved_too(
+    filled: ResumableUpload, s3: S3Server, settings: Any
+) -> None:
+    pilot_id, now = PilotLog.objects.get().pk, timezone.now()
+    with ThreadPoolExecutor(1) as pool:
+        with transaction.atomic():
+            # With the settings that it had when it began.
+            append_to_log(pilot_id, offset=4, content=b"more\n", now=now)
+            use_bucket(s3, settings, "just-written")
+            moving = pool.submit(moved_beside)
+            while not somebody_waits():
+                assert not moving.done()
+        moving.result()
+
+    assert files_left() == []
+    # A service that still has the old settings is refused: nothing is lost, nor in two places.
+    use_bucket(s3, settings, "just-written", is_used=False)
+    with pytest.raises(StoreLeft):
+        append_to_log(pilot_id, offset=9, content=b"last\n", now=now)
+    with pytest.raises(StoreLeft):
+        continued(filled, 60_000, len(LARGE))
+    use_bucket(s3, settings, "just-written")
+    append_to_log(pilot_id, offset=9, content=b"last\n", now=now)
+    assert b"".join(chunks_of(log_text(PilotLog.objects.get()), 50)) == b"log\nmore\nlast\n"
+    assert continued(filled, 60_000, len(LARGE)).blob_id == SHA256
+
+
+@pytest.mark.django_db(transaction=True)
+def test_one_process_at_a_time_moves_contents(s3: S3Server, settings: Any) -> None:
+    use_bucket(s3, settings, "at-once")
+
+    with advisory_lock(MOVE), ThreadPoolExecutor(1) as pool, pytest.raises(CommandError):
+        pool.submit(moved_beside).result()
+
+    assert folder_store().size_of(LEFT) is None
 
 
 def test_no_name_in_a_bucket_leads_out_of_the_folder(

@@ -250,14 +250,14 @@ def test_errors_are_told_before_warnings_and_what_is_well_is_no_trouble() -> Non
 def test_a_store_that_keeps_contents_is_well_and_nothing_stays_there(tmp_path: Path) -> None:
     at = replace(conf(), blobs_dir=tmp_path)
 
-    assert found(contents.usable(FolderStore(tmp_path), at)) == [("contents", "ok")]
+    assert found(contents.usable(lambda: FolderStore(tmp_path), at)) == [("contents", "ok")]
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
 
 
 def test_a_store_that_cannot_be_written_to_is_told(tmp_path: Path) -> None:
     (tmp_path / "self-test").write_text("no folder")
 
-    told = contents.usable(FolderStore(tmp_path), replace(conf(), blobs_dir=tmp_path))
+    told = contents.usable(lambda: FolderStore(tmp_path), replace(conf(), blobs_dir=tmp_path))
 
     assert found(told) == [("contents-not-kept", "error")]
 
@@ -273,6 +273,6 @@ def test_a_bucket_is_tried_with_the_key_of_the_settings(
     store = S3Store(Bucket(at), tmp_path)
 
     with closing(store):
-        [(told, _)] = found(contents.usable(store, replace(conf(), bucket=at)))
+        [(told, _)] = found(contents.usable(lambda: store, replace(conf(), bucket=at)))
 
     assert told == code

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from tests.stored_files import blob_path
+from tests.stored_files import blob_path, stored_files
 from wms.core.conf import conf
 from wms.core.errors import InvalidInput, NotFound, TooLarge
 from wms.core.storage.current import folder_store
@@ -17,15 +17,11 @@ from wms.jobs.models import Blob
 pytestmark = pytest.mark.django_db
 
 
-def kept_files() -> list[str]:
-    return [path.name for path in conf().blobs_dir.rglob("*") if path.is_file()]
-
-
 def test_equal_contents_are_kept_once() -> None:
     first, second = store_bytes(b"same"), store_stream(io.BytesIO(b"same"), limit_bytes=10)
 
     assert first.sha256 == second.sha256 == hashlib.sha256(b"same").hexdigest()
-    assert kept_files() == [first.sha256]
+    assert stored_files() == [first.sha256]
     with open_blob(first.sha256) as file:
         assert file.read() == b"same"
 
@@ -34,7 +30,7 @@ def test_a_content_over_the_limit_leaves_nothing_behind() -> None:
     with pytest.raises(TooLarge):
         store_stream(io.BytesIO(b"x" * 11), limit_bytes=10)
 
-    assert kept_files() == []
+    assert stored_files() == []
     assert not Blob.objects.exists()
 
 
@@ -42,7 +38,7 @@ def test_a_content_with_another_hash_leaves_nothing_behind() -> None:
     with pytest.raises(InvalidInput, match="SHA-256"):
         store_stream(io.BytesIO(b"x"), limit_bytes=10, expected_sha256="0" * 64)
 
-    assert kept_files() == []
+    assert stored_files() == []
 
 
 def test_the_end_of_a_content_is_read_as_text_whatever_it_is() -> None:
@@ -59,7 +55,7 @@ def test_broken_uploads_are_swept_after_a_day() -> None:
 
     assert folder_store().sweep(now=timezone.now() + timedelta(hours=23)) == 0
     assert folder_store().sweep(now=timezone.now() + timedelta(hours=25)) == 1
-    assert len(kept_files()) == 1
+    assert len(stored_files()) == 1
 
 
 def test_a_file_that_comes_to_its_end_during_a_sweep_keeps_no_other_from_being_swept() -> None:

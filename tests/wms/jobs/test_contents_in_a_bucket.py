@@ -12,9 +12,9 @@ from django.utils import timezone
 
 from matching.task_queues.needs import Needs
 from matching.task_queues.resources import Resource
+from tests.stored_files import stored_files
 from tests.wms.jobs.uploads.sending import begin, content_of, send
 from wms.core.actors import Actor
-from wms.core.conf import conf
 from wms.core.models import User
 from wms.core.storage.current import current_store
 from wms.jobs import operations
@@ -52,7 +52,7 @@ def test_a_content_is_kept_once_and_nothing_of_it_on_this_host() -> None:
     assert known_content(first).read() == b"ab" * 100
     assert read_tail(first.pk, limit_bytes=4) == "abab"
     assert keys(first.pk[:2]) == [f"{first.pk[:2]}/{first.pk}"]
-    assert [path for path in conf().blobs_dir.rglob("*") if path.is_file()] == []
+    assert stored_files() == []
 
 
 def test_what_nothing_names_goes_and_objects_without_rows_are_found() -> None:

@@ -12,8 +12,7 @@ import pytest
 from django.db import connection, transaction
 from django.utils import timezone
 
-from tests.stored_files import blob_path
-from wms.core.conf import conf
+from tests.stored_files import blob_path, stored_files
 from wms.core.models import User
 from wms.jobs.content import unnamed_contents
 from wms.jobs.content.blobs import open_blob, store_bytes
@@ -194,7 +193,7 @@ def test_uploads_and_sweeps_at_once_leave_every_named_content_in_its_place() -> 
 
 
 def _files() -> set[str]:
-    return {path.name for path in conf().blobs_dir.rglob("*") if path.is_file()}
+    return set(stored_files())
 
 
 def _sweep(start: threading.Barrier) -> None:

@@ -26,6 +26,7 @@ EXEMPT = {
     "CREATE_DATABASE": _NO_TABLE,
     "READ_DURABILITY": _NO_TABLE,
     "READ_CLOCK": _NO_TABLE,
+    "READ_INSTALLATION": "reads the row of the database by its name, by the unique index",
     "READ_SNAPSHOT": _NO_TABLE,
     "READ_NUMBERS": _NO_TABLE,
     "FORGET_SESSIONS": _NO_TABLE,

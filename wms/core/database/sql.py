@@ -1,6 +1,12 @@
-"""SQL of advisory locks, of counts in bounded time, and of prepared insertions."""
+"""SQL of the installation, of advisory locks, of counts in bounded time, and of inserts."""
 
 from __future__ import annotations
+
+# What tells an installation from one that was restored from its dump: the ORM does not know it.
+READ_INSTALLATION = """
+SELECT system_identifier || '-' || (SELECT oid FROM pg_database WHERE datname = current_database())
+FROM pg_control_system()
+"""
 
 # The ORM knows no advisory locks. Keys are tried one after another, and no more of them than until
 # one is free. No table is read.

@@ -1,7 +1,8 @@
 """Copies from one store to another, in any order and as often as wanted: what is there stays.
 
 An object is compared with its hash where its name is one, so that a spoilt one is told and not
-copied. Growing files are copied from their beginning on: what has its last byte is whole.
+copied. Growing files are copied from their beginning on: what has its last byte is whole. Each of
+them is copied and removed under the lock of its row, which whoever appends to it holds too.
 """
 
 from __future__ import annotations
@@ -10,9 +11,13 @@ import hashlib
 import os
 import re
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
+
+from django.db import transaction
+from django.db.models import QuerySet
 
 from wms.core.storage.protocol import Growing, ObjectLost, ObjectStore
 
@@ -58,6 +63,14 @@ class Extent:
     def size_bytes(self) -> int:
         """Its end."""
         return max((end for _, end in self.spans), default=0)
+
+
+@dataclass(frozen=True, slots=True)
+class GrowingRows:
+    """Rows that say of growing files which bytes count; who appends to one locks its row."""
+
+    rows: Callable[[], QuerySet[Any]]
+    extent: Callable[[Any], Extent]
 
 
 def copy_folder(
@@ -133,32 +146,40 @@ def _copy(source: ObjectStore, target: ObjectStore, key: str, sha256: str, scrat
 
 
 def copy_growing(
-    source: ObjectStore, target: ObjectStore, extents: Iterable[Extent], copied: Copied, *,
+    source: ObjectStore, target: ObjectStore, growing: GrowingRows, copied: Copied, *,
     removes: bool = False,
 ) -> None:  # fmt: skip
     """Copy growing files; with `removes`, they are removed from the source.
 
-    One stays there, and is told, that the target has not with the same bytes, or that has grown
-    there meanwhile: something writes to the source.
+    One stays there, and is told, that the target has not with the same bytes, or that has more
+    there than its row tells. While a file is copied and removed, its row is locked.
     """
-    for each in extents:
-        if not each.size_bytes:
-            continue
-        if _has_end(target, each):
-            copied.known += 1
-        elif _has_end(source, each):
-            try:
-                for start, end in each.spans:
-                    _copy_span(source, target, each.file, start, end)
-            except ObjectLost:
-                copied.tell_spoilt(each.file.key)
-                continue
-            copied.add(each.size_bytes)
-        else:
-            # Removed meanwhile, or moved by a run before this.
-            continue
-        if removes:
-            _remove_original(source, target, each, copied)
+    for pk in growing.rows().order_by("pk").values_list("pk", flat=True).iterator():
+        with transaction.atomic():
+            row = growing.rows().select_for_update().filter(pk=pk).first()
+            # One that is gone was removed, or became an object.
+            if row is not None and (extent := growing.extent(row)).size_bytes:
+                _copy_extent(source, target, extent, copied, removes=removes)
+
+
+def _copy_extent(
+    source: ObjectStore, target: ObjectStore, extent: Extent, copied: Copied, *, removes: bool
+) -> None:
+    if _has_end(target, extent):
+        copied.known += 1
+    elif _has_end(source, extent):
+        try:
+            for start, end in extent.spans:
+                _copy_span(source, target, extent.file, start, end)
+        except ObjectLost:
+            copied.tell_spoilt(extent.file.key)
+            return
+        copied.add(extent.size_bytes)
+    else:
+        # Moved by a run before this, or lost by both.
+        return
+    if removes:
+        _remove_original(source, target, extent, copied)
 
 
 def _remove_original(

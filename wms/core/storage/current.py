@@ -6,13 +6,29 @@ from pathlib import Path
 
 from wms.core.conf import BucketConf, conf
 from wms.core.storage.folder import FolderStore
-from wms.core.storage.protocol import ObjectStore
+from wms.core.storage.owners import forget_marks, require_own
+from wms.core.storage.protocol import ObjectStore, ReadableStore
 from wms.core.storage.s3_requests import Bucket
 from wms.core.storage.s3_store import S3Store
 
 
-def current_store() -> ObjectStore:
-    """The store in force now."""
+def current_store() -> ReadableStore:
+    """The store in force now, to read from."""
+    return named_store()
+
+
+def writable_store() -> ObjectStore:
+    """The store in force now, if this installation may write there. Raises StoreFailed.
+
+    Its marks are read now and then; who writes to a growing file asks while its row is locked.
+    """
+    now, store = conf(), named_store()
+    require_own(store, now.bucket or now.blobs_dir)
+    return store
+
+
+def named_store() -> ObjectStore:
+    """The store in force now, whoever has it: for those who look at its marks."""
     now = conf()
     return folder_store() if now.bucket is None else bucket_store(now.bucket, now.blobs_dir)
 
@@ -34,6 +50,7 @@ def bucket_store(bucket: BucketConf, scratch: Path) -> S3Store:
 
 def close_stores() -> None:
     """End the connections that are kept to stores."""
+    forget_marks()
     while _stores:
         _stores.popitem()[1].close()
 

@@ -24,6 +24,11 @@ class FolderStore:
     base: Path
 
     @property
+    def name(self) -> str:
+        """Name of the store, for people."""
+        return f"the folder {self.base}"
+
+    @property
     def has_links(self) -> bool:
         """No: a folder has no address."""
         return False
@@ -56,6 +61,21 @@ class FolderStore:
         target.parent.mkdir(parents=True, exist_ok=True, mode=_MODE)
         os.replace(path, target)
         _sync(target.parent)
+
+    def put_new(self, key: str, content: bytes) -> bool:
+        """Write a small object if there is none; it appears with all of its content."""
+        incoming = self.base / "incoming"
+        incoming.mkdir(parents=True, exist_ok=True, mode=_MODE)
+        with tempfile.NamedTemporaryFile(dir=incoming) as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+            try:
+                os.link(file.name, self.path_of(key))
+            except FileExistsError:
+                return False
+        _sync(self.base)
+        return True
 
     def delete(self, keys: Collection[str]) -> None:
         """Delete objects, with the counts of their lines."""

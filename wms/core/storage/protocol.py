@@ -67,8 +67,12 @@ class Link:
         return f"Link(headers={sorted(self.headers)})"
 
 
-class ObjectStore(Protocol):
-    """A store of contents."""
+class ReadableStore(Protocol):
+    """A store of contents, for those who only read there."""
+
+    @property
+    def name(self) -> str:
+        """Name of the store, for people."""
 
     @property
     def has_links(self) -> bool:
@@ -83,26 +87,52 @@ class ObjectStore(Protocol):
     def open(self, key: str) -> BinaryIO:
         """An object as a stream with a position. Raises ObjectLost."""
 
-    def put(self, key: str, path: Path) -> None:
-        """Take a file of the scratch folder over as an object, durably; it is gone there."""
-
-    def delete(self, keys: Collection[str]) -> None:
-        """Delete objects; those that are gone are passed over."""
-
     def listed(self, folder: str) -> Iterator[Listed]:
         """Objects whose keys begin with `folder` and a slash, those of folders below too."""
 
     def folders(self) -> Collection[str]:
         """Folders of objects that there are, those that are in no other."""
 
+    def read_grown(self, file: Growing, start: int, length: int) -> bytes:
+        """Bytes of a growing file; fewer at its end. Raises ObjectLost where they are gone."""
+
+    def counts_path(self, key: str) -> Path:
+        """Local file for what was counted of an object or growing file; lost, that is done anew."""
+
+    @property
+    def serves_people(self) -> bool:
+        """Whether browsers and programs of people reach the store by its links."""
+
+    def read_link(self, key: str, *, answer: Mapping[str, str] = NOTHING) -> Link:
+        """Link by which an object is read. Only where the store `has_links`.
+
+        `answer`: headers that the store is to send with it, of those that HTTP has for contents.
+        """
+
+    def seen(self, key: str, *, sha256: str, size_bytes: int) -> str:
+        """Mark of an object that came by a link, if it has this size and SHA-256; else empty."""
+
+
+class ObjectStore(ReadableStore, Protocol):
+    """A store of contents."""
+
+    def put(self, key: str, path: Path) -> None:
+        """Take a file of the scratch folder over as an object, durably; it is gone there."""
+
+    def put_new(self, key: str, content: bytes) -> bool:
+        """Write a small object, durably, if there is none of this key; whether it was written.
+
+        Some servers look and write in two steps: a caller reads afterwards what is there.
+        """
+
+    def delete(self, keys: Collection[str]) -> None:
+        """Delete objects; those that are gone are passed over."""
+
     def append(self, file: Growing, content: bytes, *, at: int, is_durable: bool = False) -> None:
         """Write a piece at a byte; what was behind it counts no more.
 
         A first piece (at 0) begins a new file. With `is_durable` it outlives a power cut.
         """
-
-    def read_grown(self, file: Growing, start: int, length: int) -> bytes:
-        """Bytes of a growing file; fewer at its end. Raises ObjectLost where they are gone."""
 
     def keep_grown(self, file: Growing, key: str, *, size_bytes: int) -> bool:
         """Make the first bytes of a growing file an object, too; False where they are not its own.
@@ -116,27 +146,11 @@ class ObjectStore(Protocol):
     def remove_grown(self, files: Iterable[tuple[Growing, int]]) -> None:
         """Remove growing files, given with their sizes; those that are gone are passed over."""
 
-    def counts_path(self, key: str) -> Path:
-        """Local file for what was counted of an object or growing file; lost, that is done anew."""
-
     def sweep(self, *, now: datetime) -> int:
         """Remove what was left by those that were killed a day ago or earlier; the number."""
 
-    @property
-    def serves_people(self) -> bool:
-        """Whether browsers and programs of people reach the store by its links."""
-
-    def read_link(self, key: str, *, answer: Mapping[str, str] = NOTHING) -> Link:
-        """Link by which an object is read. Only where the store `has_links`.
-
-        `answer`: headers that the store is to send with it, of those that HTTP has for contents.
-        """
-
     def write_link(self, key: str, *, sha256: str, size_bytes: int) -> Link:
         """Link by which an object of this size and SHA-256 is written, and no other."""
-
-    def seen(self, key: str, *, sha256: str, size_bytes: int) -> str:
-        """Mark of an object that came by a link, if it has this size and SHA-256; else empty."""
 
     def move(self, source: str, key: str, *, mark: str, size_bytes: int) -> bool:
         """Make what was seen, if it still is what it was, another object; it is gone there."""

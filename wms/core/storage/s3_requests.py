@@ -61,6 +61,11 @@ class Bucket:
         self._lock = Lock()
 
     @property
+    def name(self) -> str:
+        """The bucket, its prefix and the server, for people."""
+        return f"the bucket {self._conf.bucket}/{self.prefix} at {self._conf.url}"
+
+    @property
     def serves_people(self) -> bool:
         """Whether people's browsers and programs reach it."""
         return self._conf.serves_people

@@ -37,6 +37,10 @@ _MOST_PARTS: Final = 10_000
 _JOINED_FIRST: Final = 500
 _DELETED_AT_ONCE: Final = 1000
 _CHUNK_BYTES: Final = 1024 * 1024
+#: Answers of servers that have the object, or that are just given it by somebody else.
+_IS_THERE: Final = (409, 412)
+#: Answers of servers that know no such condition.
+_NO_CONDITION: Final = (400, 501)
 #: Parts behind the end that a process may have written before it died.
 _PARTS_BEYOND: Final = 5
 #: Parts up to which they are named, not searched for.
@@ -53,6 +57,11 @@ class S3Store:
     def close(self) -> None:
         """End the connections that are kept; the store can be used afterwards."""
         self._bucket.close()
+
+    @property
+    def name(self) -> str:
+        """Name of the store, for people."""
+        return self._bucket.name
 
     @property
     def has_links(self) -> bool:
@@ -98,6 +107,16 @@ class S3Store:
             with Multipart(self._bucket, key) as parts:
                 while piece := file.read(part_bytes):
                     parts.add(piece)
+
+    def put_new(self, key: str, content: bytes) -> bool:
+        """Write a small object if there is none, by a condition where the server knows it."""
+        condition = {"If-None-Match": "*"}
+        status, _, _ = self._bucket.ask(
+            "PUT", key, headers=condition, body=content, good=(200, *_IS_THERE, *_NO_CONDITION)
+        )
+        if status in _NO_CONDITION and self.size_of(key) is None:
+            status, _, _ = self._bucket.ask("PUT", key, body=content)
+        return status == 200
 
     def delete(self, keys: Collection[str]) -> None:
         """Delete objects, with what was counted of them on this host."""

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 from wms.core.errors import NotFound
-from wms.core.storage.current import current_store, scratch_folder
+from wms.core.storage.current import current_store, scratch_folder, writable_store
 from wms.core.storage.protocol import ObjectLost
 from wms.dags.models import Trial
 
@@ -52,7 +52,7 @@ def keep_files(files: Mapping[str, BinaryIO]) -> Kept:
                         size_bytes += content.tell()
             stream.flush()
             os.fsync(stream.fileno())
-            current_store().put(_key(name), Path(stream.name))
+            writable_store().put(_key(name), Path(stream.name))
         except BaseException:
             Path(stream.name).unlink(missing_ok=True)
             raise
@@ -70,7 +70,7 @@ def unpack_into(name: str, folder: Path) -> None:
 
 def remove_archives(names: Collection[str]) -> None:
     """Remove archives; those that are gone already are passed over."""
-    current_store().delete([_key(name) for name in names])
+    writable_store().delete([_key(name) for name in names])
 
 
 def sweep_archives(active: Collection[str], *, now: datetime) -> int:

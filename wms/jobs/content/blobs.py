@@ -19,7 +19,7 @@ from django.db import connection
 from wms.core.errors import InvalidInput, NotFound, TooLarge
 from wms.core.known_contents import KnownContent, known_sha256
 from wms.core.storage.contents import ObjectContent
-from wms.core.storage.current import current_store, scratch_folder
+from wms.core.storage.current import current_store, scratch_folder, writable_store
 from wms.core.storage.protocol import Growing
 from wms.jobs.models import Blob
 from wms.jobs.sql import HOLD_CONTENT
@@ -82,7 +82,7 @@ def store_grown(file: Growing, *, sha256: str, size_bytes: int) -> Blob | None:
     removes it when its transaction is committed, and writes to it no more.
     """
     row = kept_row(sha256, size_bytes)
-    is_kept = current_store().keep_grown(file, blob_key(row.sha256), size_bytes=size_bytes)
+    is_kept = writable_store().keep_grown(file, blob_key(row.sha256), size_bytes=size_bytes)
     return row if is_kept else None
 
 
@@ -93,7 +93,7 @@ def keep_file(path: Path, *, sha256: str, size_bytes: int) -> Blob:
     """
     row = kept_row(sha256, size_bytes)
     # A sweep deletes the file before the row is gone: none does after the row was seen to stay.
-    current_store().put(blob_key(row.sha256), path)
+    writable_store().put(blob_key(row.sha256), path)
     return row
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from wms.core.storage.current import current_store
+from wms.core.storage.current import current_store, writable_store
 from wms.core.storage.folder import lost
 from wms.core.storage.protocol import Link
 from wms.core.storage.s3_store import SENT
@@ -46,7 +46,7 @@ def link_to_download(blob: Blob, *, answer: Mapping[str, str]) -> Link | None:
 
 def link_to_send(attempt_id: int, *, sha256: str, size_bytes: int) -> Link | None:
     """Link by which an attempt sends a file; None where it sends it to the portal."""
-    store = current_store()
+    store = writable_store()
     if not store.has_links or size_bytes > _MOST_BYTES:
         return None
     return store.write_link(_sent_key(attempt_id, sha256), sha256=sha256, size_bytes=size_bytes)
@@ -57,7 +57,7 @@ def take_sent(attempt_id: int, *, sha256: str, size_bytes: int) -> Blob | None:
 
     One that was taken before is told again: the answer was lost on its way.
     """
-    store, key = current_store(), _sent_key(attempt_id, sha256)
+    store, key = writable_store(), _sent_key(attempt_id, sha256)
     mark = store.seen(key, sha256=sha256, size_bytes=size_bytes)
     if not mark:
         taken = AttemptFile.objects.filter(attempt_id=attempt_id).values("blob")

@@ -16,7 +16,7 @@ from datetime import datetime, timedelta
 from django.db import connection, transaction
 from django.db.models import Exists, ForeignObjectRel, OuterRef, Q
 
-from wms.core.storage.current import current_store
+from wms.core.storage.current import current_store, writable_store
 from wms.core.storage.protocol import ObjectStore
 from wms.jobs.content.blobs import blob_key
 from wms.jobs.models import Blob
@@ -70,6 +70,7 @@ def delete_unnamed(*, now: datetime) -> tuple[int, int]:
 
     Those that were named again lose their marks, those that are locked are passed over.
     """
+    store = writable_store()
     due = Blob.objects.filter(unnamed_since__lt=now - GRACE).order_by("unnamed_since")
     locked = list(due.select_for_update(skip_locked=True)[:_DELETED_AT_ONCE])
     # A statement of its own: it sees what was named before the rows were locked.
@@ -80,7 +81,7 @@ def delete_unnamed(*, now: datetime) -> tuple[int, int]:
     Blob.objects.filter(pk__in=[each.pk for each in gone]).delete()
     # What names a row after all is told now, while its file is there.
     connection.check_constraints()
-    current_store().delete([blob_key(each.pk) for each in gone])
+    store.delete([blob_key(each.pk) for each in gone])
     return len(gone), sum(each.size_bytes for each in gone)
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from wms.core.storage.contents import GrowingContent
-from wms.core.storage.current import current_store
+from wms.core.storage.current import writable_store
 from wms.core.storage.protocol import Growing
 from wms.jobs.output.texts import Gap, PiecedText, Span
 
@@ -58,4 +58,4 @@ def with_gap(gaps: Sequence[Gap], new: Gap) -> list[Gap]:
 
 def remove_middle(file: Growing, gap: Gap) -> None:
     """Remove the segments in what is not kept, but for the last: somebody may be reading it."""
-    current_store().remove_within(file, gap.start, gap.end - SEGMENT_BYTES)
+    writable_store().remove_within(file, gap.start, gap.end - SEGMENT_BYTES)

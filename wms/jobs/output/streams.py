@@ -8,17 +8,17 @@ count, and reading takes the memory of one chunk whatever the size.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import datetime, timedelta
 from functools import partial
+from typing import Final
 
 from django.db import transaction
 from django.db.models import Exists, OuterRef, Q
 
 from wms.core.conf import conf
 from wms.core.errors import Conflict, NotFound, TooLarge
-from wms.core.storage.copying import Extent
-from wms.core.storage.current import current_store
+from wms.core.storage.copying import Extent, GrowingRows
+from wms.core.storage.current import writable_store
 from wms.core.storage.protocol import Growing
 from wms.jobs.models import Attempt, AttemptFile, Stream
 from wms.jobs.output.segments import (
@@ -82,7 +82,7 @@ def add_piece(file: Growing, content: bytes, *, offset: int, size_bytes: int) ->
     limit_bytes = conf().max_stream_bytes
     if size_bytes + len(content) > limit_bytes:
         raise TooLarge(f"No more than {limit_bytes} bytes are kept.")
-    current_store().append(file, content, at=size_bytes)
+    writable_store().append(file, content, at=size_bytes)
     return size_bytes + len(content)
 
 
@@ -109,7 +109,7 @@ def append_to_stream(
     if offset < size_bytes or not content:
         return size_bytes
     file = stream_file(attempt_id, kind)
-    current_store().append(file, content, at=offset)
+    writable_store().append(file, content, at=offset)
     end = offset + len(content)
     half_bytes = min(HALF_BYTES, conf().max_stream_bytes // 2)
     left_out = middle_gap(end, half_bytes)
@@ -140,14 +140,16 @@ def sweep_streams(*, now: datetime) -> int:
         | Q(Exists(sent), attempt__ended_at__lt=now - _KEPT_BESIDE_FILE)
     )
     rows = list(over.values_list("pk", "attempt_id", "kind", "size_bytes")[:SWEPT_AT_ONCE])
-    current_store().remove_grown((stream_file(*row[1:3]), row[3]) for row in rows)
+    writable_store().remove_grown((stream_file(*row[1:3]), row[3]) for row in rows)
     Stream.objects.filter(pk__in=[row[0] for row in rows]).delete()
     return len(rows)
 
 
-def stream_extents() -> Iterator[Extent]:
-    """All streams, with the bytes of them that are kept."""
-    for stream in Stream.objects.order_by("pk").iterator():
-        spans = stream_text(stream).spans
-        file = stream_file(stream.attempt_id, stream.kind)
-        yield Extent(file, tuple((span.start, span.end) for span in spans))
+def _extent(stream: Stream) -> Extent:
+    spans = stream_text(stream).spans
+    file = stream_file(stream.attempt_id, stream.kind)
+    return Extent(file, tuple((span.start, span.end) for span in spans))
+
+
+#: All streams, with the bytes of them that are kept.
+STREAM_EXTENTS: Final = GrowingRows(Stream.objects.all, _extent)

@@ -22,6 +22,7 @@ from wms.core.errors import Busy, Conflict, NotFound, PilotageError, TooLarge
 from wms.core.heavy import Work, heavy_place
 from wms.core.known_contents import KnownContent
 from wms.core.models import User
+from wms.core.storage.current import writable_store
 from wms.core.storage.protocol import ObjectLost
 from wms.jobs.content.blobs import store_grown
 from wms.jobs.models import ResumableUpload
@@ -134,6 +135,8 @@ def _complete(upload: ResumableUpload, owner: User, now: datetime) -> ResumableU
             upload.save(update_fields=["blob", "expires_at"])
             remove_file_on_commit(upload)
         else:
+            # Its bytes are not lost where the store was left with them meanwhile.
+            writable_store()
             remove_upload(upload)
     if blob is None:
         # One that is right is that of a file in which more follows.

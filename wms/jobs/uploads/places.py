@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from datetime import datetime
 
-from wms.core.storage.current import current_store
+from wms.core.storage.current import current_store, writable_store
 from wms.core.storage.protocol import Growing
 
 _FOLDER = "uploads"
@@ -28,7 +28,7 @@ def write_piece(upload_id: int, content: bytes, *, offset: int) -> None:
     A database that was restored gives ids again whose files are there. So the first piece begins
     a new file; and one that is a content as well is left to that: its upload lacks bytes then.
     """
-    current_store().append(upload_file(upload_id), content, at=offset, is_durable=True)
+    writable_store().append(upload_file(upload_id), content, at=offset, is_durable=True)
 
 
 def read_piece(upload_id: int, start: int, length: int) -> bytes:
@@ -38,7 +38,7 @@ def read_piece(upload_id: int, start: int, length: int) -> bytes:
 
 def remove_upload_file(upload_id: int) -> None:
     """Remove the file of an upload; it may be gone already."""
-    current_store().remove_grown([(upload_file(upload_id), _ANY_SIZE)])
+    writable_store().remove_grown([(upload_file(upload_id), _ANY_SIZE)])
 
 
 def old_upload_files(before: datetime) -> Iterator[int]:

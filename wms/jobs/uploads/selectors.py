@@ -6,15 +6,16 @@ gives access to nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import datetime
+from typing import Final
 
 from django.db.models import Exists, OuterRef, QuerySet
 
 from wms.core.errors import Finding, InvalidInput, NotFound
 from wms.core.known_contents import KnownContent
 from wms.core.models import User
-from wms.core.storage.copying import Extent
+from wms.core.storage.copying import Extent, GrowingRows
 from wms.jobs.content.blobs import blob_content, is_stored
 from wms.jobs.models import Blob, ResumableUpload, WorkspaceFile
 from wms.jobs.uploads.places import upload_file
@@ -65,11 +66,16 @@ def contents_of_uploads(
     return contents
 
 
-def upload_extents() -> Iterator[Extent]:
-    """All uploads that are under way, with the bytes of them that count."""
-    rows = ResumableUpload.objects.filter(blob=None)
-    for upload_id, received in rows.values_list("pk", "received_bytes").iterator():
-        yield Extent(upload_file(upload_id), ((0, received),))
+def _under_way() -> QuerySet[ResumableUpload]:
+    return ResumableUpload.objects.filter(blob=None)
+
+
+def _extent(upload: ResumableUpload) -> Extent:
+    return Extent(upload_file(upload.pk), ((0, upload.received_bytes),))
+
+
+#: All uploads that are under way, with the bytes of them that count.
+UPLOAD_EXTENTS: Final = GrowingRows(_under_way, _extent)
 
 
 def _fault(upload_id: int, upload: ResumableUpload | None) -> str:

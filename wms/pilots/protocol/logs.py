@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import datetime
+from typing import Final
 
 from django.db import transaction
 
 from wms.core.storage.contents import GrowingContent
-from wms.core.storage.copying import Extent
-from wms.core.storage.current import current_store
+from wms.core.storage.copying import Extent, GrowingRows
+from wms.core.storage.current import writable_store
 from wms.core.storage.protocol import Growing
 from wms.jobs.output.streams import KEPT, SWEPT_AT_ONCE, add_piece, growing_text
 from wms.jobs.output.texts import StoredText
@@ -43,12 +43,14 @@ def sweep_logs(*, now: datetime) -> int:
     """Remove logs of pilots that ended long ago; return how many."""
     over = PilotLog.objects.filter(pilot__ended_at__lt=now - KEPT)
     sizes = dict(over.values_list("pk", "size_bytes")[:SWEPT_AT_ONCE])
-    current_store().remove_grown((log_file(pk), size) for pk, size in sizes.items())
+    writable_store().remove_grown((log_file(pk), size) for pk, size in sizes.items())
     PilotLog.objects.filter(pk__in=sizes).delete()
     return len(sizes)
 
 
-def log_extents() -> Iterator[Extent]:
-    """All logs of pilots."""
-    for pilot_id, size_bytes in PilotLog.objects.values_list("pk", "size_bytes").iterator():
-        yield Extent(log_file(pilot_id), ((0, size_bytes),))
+def _extent(log: PilotLog) -> Extent:
+    return Extent(log_file(log.pk), ((0, log.size_bytes),))
+
+
+#: All logs of pilots.
+LOG_EXTENTS: Final = GrowingRows(PilotLog.objects.all, _extent)

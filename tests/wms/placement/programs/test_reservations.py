@@ -16,6 +16,9 @@ from wms.placement import runner
 from wms.placement import services as by_people
 from wms.placement.models import PlacementAllocation, PlacementRequest
 from wms.placement.modules.fenced import Program, ProgramEnd
+from wms.placement.operations import end_lost_attempts
+from wms.placement.reservation_models import AskedReservation
+from wms.placement.reservations import forget_over, is_owed, take_owed
 from wms.placement.space import release_allocations
 from wms.placement.storages.models import Storage
 from wms.placement.storages.services import StorageSpec, create_storage
@@ -53,6 +56,7 @@ def test_space_is_reserved_and_released_at_the_server(submitted, site):
     assert (made.state, released.state) == ("completed", "completed"), made.state_reason
     assert kept == {"/lot7": b"127.0.0.1 1024 120"}
     assert row.reservation == "lot7"
+    assert not AskedReservation.objects.exists()
     assert site.files == {}
     row.refresh_from_db()
     assert None not in (row.released_at, row.returned_at)
@@ -77,6 +81,7 @@ def test_a_server_without_room_lets_the_attempt_fail_and_nothing_is_kept(submitt
     assert attempt.exit_code == 28
     assert "no room" in attempt.message
     assert not PlacementAllocation.objects.exists()
+    assert not AskedReservation.objects.exists()
 
 
 def test_no_program_is_asked_while_there_is_no_room(alice, submitted, site):
@@ -112,6 +117,56 @@ def test_what_no_allocation_comes_of_is_given_back_at_once(alice, scripted):
 
     assert last_attempt(PlacementRequest.objects.get()).exit_code == 1
     assert ended == ["stork.reserve.web", "stork.release.web"]
+
+
+@pytest.mark.parametrize("answered", [False, True])
+def test_what_an_attempt_that_was_killed_has_asked_for_is_given_back(alice, scripted, answered):
+    create_storage(StorageSpec("nest", ["web://127.0.0.1/"], space_bytes=2**20), actor=SYSTEM)
+    ended, keys = [], set()
+
+    def run(program: Program, folder: Path) -> ProgramEnd:
+        """The first time the service is killed while it runs."""
+        ended.append(Path(program.executable).name)
+        keys.add(program.environment["PILOTAGE_RESERVATION"])
+        (folder / "reservation").write_text("lot7")
+        if len(ended) == 1:
+            raise SystemExit
+        return ProgramEnd(0, "", b"")
+
+    scripted(run)
+    by_people.submit_requests(ALLOCATE, actor=SYSTEM, owner=alice)
+    with pytest.raises(SystemExit):
+        runner.run_due()
+    AskedReservation.objects.update(
+        due_at=timezone.now(), reservation="lot7" if answered else "",
+    )  # fmt: skip
+    assert take_owed(timezone.now()) == []
+    assert end_lost_attempts(timezone.now() + timedelta(hours=1))
+    runner.run_due()
+
+    again = [] if answered else ["stork.reserve.web"]
+    assert ended == ["stork.reserve.web", *again, "stork.release.web"]
+    assert len(keys) == 1
+    assert not AskedReservation.objects.exists()
+
+
+def test_what_cannot_be_given_back_is_tried_again_until_the_server_ends_it(alice, scripted):
+    create_storage(StorageSpec("nest", ["web://127.0.0.1/"], space_bytes=2**20), actor=SYSTEM)
+    now = timezone.now()
+    AskedReservation.objects.create(
+        key="k", owner=alice, attempt_number=1, endpoint="web://127.0.0.1/", reservation="lot7",
+        size_bytes=1, duration_s=3600, due_at=now, expires_at=now + timedelta(hours=1),
+    )  # fmt: skip
+    scripted(lambda program, folder: ProgramEnd(5, "", b"later"))
+
+    runner.run_due()
+
+    left = AskedReservation.objects.get()
+    assert left.due_at > now
+    assert take_owed(now) == []
+    assert take_owed(left.due_at) == [left]
+    forget_over(left.expires_at)
+    assert not is_owed(left.due_at)
 
 
 def test_a_release_that_the_server_refuses_is_tried_again(submitted, program, site):

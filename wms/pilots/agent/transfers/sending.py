@@ -1,4 +1,7 @@
-"""Sends of files by HTTP, in a few tries, each of the whole file."""
+"""Sends of files by HTTP, in a few tries, each of the whole file.
+
+A server of WebDAV has the folders of the file's URL made where it lacks them.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +10,21 @@ import logging
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from urllib.parse import SplitResult
 
 from .connections import Check, Connection, parsed
 from .fetching import PAUSES_S, TRIES, is_for_another_try
 from .rules import Source, TransferBroken, TransferRefused, TransferRules, without_secrets
 
 _GOOD = frozenset({200, 201, 204})
+#: Of a PUT or MKCOL: the folder above is not there; of a MKCOL: it is there itself.
+_CONFLICT, _IS_THERE = 409, 405
 _CHUNK = 2**20
+
+#: Sends a request for a path, and gives its answer.
+_Send = Callable[[Connection, str], http.client.HTTPResponse]
 
 log = logging.getLogger("pilot")
 
@@ -58,13 +68,15 @@ class Sender:
                 raise TransferBroken(f"it was not over within {self.rules.limit_s:g} s")
 
         parts = parsed(target.url)
-        path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-        with Connection(parts, self.rules, check) as connection:
-            try:
-                answer = self._answer(connection, path, file, target.authorization)
-                answer.read(_CHUNK)
-            except (http.client.HTTPException, ValueError) as error:
-                raise TransferBroken(f"the answer is none of HTTP: {error!r}") from error
+
+        def put() -> http.client.HTTPResponse:
+            return self._ask(
+                parts, check, lambda connection, path: self._answer(connection, path, file, target)
+            )
+
+        answer = put()
+        if answer.status == _CONFLICT and self._make_folders(parts, target, check):
+            answer = put()
         if answer.status in _GOOD:
             return
         told = f"{parts.hostname} answered {answer.status}: {answer.reason}"[:300]
@@ -72,12 +84,41 @@ class Sender:
             raise TransferBroken(told)
         raise TransferRefused(told)
 
+    def _ask(self, parts: SplitResult, check: Check, send: _Send) -> http.client.HTTPResponse:
+        """Answer to what `send` sends on a new connection, given the path."""
+        path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+        with Connection(parts, self.rules, check) as connection:
+            try:
+                answer = send(connection, path)
+                answer.read(_CHUNK)
+            except (http.client.HTTPException, ValueError) as error:
+                raise TransferBroken(f"the answer is none of HTTP: {error!r}") from error
+        return answer
+
+    def _make_folders(self, parts: SplitResult, target: Source, check: Check) -> bool:
+        """Make the folders that lack above a file, from the first that is there; whether all are.
+
+        What has a query may be signed for one request: nothing is made there.
+        """
+        words = parts.path.split("/")[1:-1]
+        if parts.query or not words or {"", ".", ".."} & set(words):
+            return False
+
+        def is_made(count: int) -> bool:
+            folder = parts._replace(path="/" + "/".join(words[:count]) + "/")
+            status = self._ask(folder, check, partial(_make_folder, target.authorization)).status
+            # Somebody else may have made it.
+            return status in (201, _IS_THERE)
+
+        lowest = next((count for count in range(len(words), 0, -1) if is_made(count)), 0)
+        return lowest > 0 and all(is_made(count) for count in range(lowest + 1, len(words) + 1))
+
     def _answer(
-        self, connection: Connection, path: str, file: Path, authorization: str
+        self, connection: Connection, path: str, file: Path, target: Source
     ) -> http.client.HTTPResponse:
         size = file.stat().st_size
         connection.putrequest("PUT", path, skip_accept_encoding=True)
-        for name, value in _headers(size, authorization).items():
+        for name, value in _headers(size, target.authorization).items():
             connection.putheader(name, value)
         connection.endheaders()
         with file.open("rb") as content:
@@ -95,6 +136,14 @@ class Sender:
                 except (TransferBroken, http.client.HTTPException):
                     raise error from None
         return connection.getresponse()
+
+
+def _make_folder(authorization: str, connection: Connection, path: str) -> http.client.HTTPResponse:
+    headers = {"User-Agent": "Pilotage"}
+    if authorization:
+        headers["Authorization"] = authorization
+    connection.request("MKCOL", path, headers=headers)
+    return connection.getresponse()
 
 
 def _headers(size: int, authorization: str) -> Mapping[str, str]:

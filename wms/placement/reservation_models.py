@@ -1,0 +1,42 @@
+"""Model of what storages' servers were asked for and no allocation tells of yet."""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.db import models
+
+
+class AskedReservation(models.Model):
+    """Space that an attempt asks a server for: written before, deleted with the allocation's row.
+
+    One whose attempt has ended is owed to the server.
+    """
+
+    key = models.CharField(
+        max_length=32, primary_key=True, help_text="Told to the program: the same ask, if repeated."
+    )
+    owner = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="asked_reservations"
+    )
+    request = models.ForeignKey(
+        "placement.PlacementRequest",
+        null=True,
+        on_delete=models.SET_NULL,
+        related_name="asked_reservations",
+    )
+    attempt_number = models.PositiveSmallIntegerField()
+    endpoint = models.TextField()
+    reservation = models.CharField(
+        max_length=255,
+        blank=True,
+        default="",
+        db_default="",
+        help_text="What the server calls it, once it has answered.",
+    )
+    size_bytes = models.BigIntegerField()
+    duration_s = models.BigIntegerField()
+    due_at = models.DateTimeField(help_text="When it is looked at, or tried to be given back.")
+    expires_at = models.DateTimeField(help_text="When the server ends it in any case.")
+
+    def __str__(self) -> str:
+        return f"reservation {self.key} at {self.endpoint}"
