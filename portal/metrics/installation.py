@@ -14,7 +14,7 @@ from threading import Lock
 import structlog
 from django.db import DatabaseError, connection, transaction
 from django.utils import timezone
-from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from portal.shared.health_checks import broker_answers
@@ -31,6 +31,7 @@ from wms.history.latest import Sample, latest_samples
 from wms.history.sampling import SITE_STATES
 from wms.jobs.states import JobState
 from wms.pilots.states import PilotState
+from wms.placement.feeding.selectors import feeder_status
 from wms.placement.selectors import count_under_way
 from wms.sites.selectors import site_names
 from wms.taskqueues.selectors import waiting_in_all
@@ -177,6 +178,17 @@ def _of_waiting() -> Iterator[Metric]:
     for state, requests in count_under_way().items():
         placements.add_metric([state], requests)
     yield placements
+    if (feeder := feeder_status()) is not None:
+        yield CounterMetricFamily(
+            "pilotage_placement_feeder_runs",
+            "Runs of the program that submits new placements when few are left.",
+            value=feeder.row.runs,
+        )
+        yield GaugeMetricFamily(
+            "pilotage_placement_feeder_failures",
+            "How many of them failed in a row of late.",
+            value=feeder.row.failures,
+        )
 
 
 def _of_sessions() -> Iterator[Metric]:

@@ -12,6 +12,7 @@ from wms.jobs.content.paths import MAX_PATH_BYTES
 from wms.jobs.models import Workspace
 from wms.placement import credential_models  # noqa: F401 - Django looks here.
 from wms.placement.catalogue import models as catalogue_models  # noqa: F401 - Django looks here.
+from wms.placement.feeding import models as feeding_models  # noqa: F401 - Django looks here.
 from wms.placement.space_plans import models as plan_models  # noqa: F401 - Django looks here.
 from wms.placement.states import RequestKind, RequestState
 from wms.placement.storages import models as storage_models  # Django looks here only.
