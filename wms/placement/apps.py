@@ -32,9 +32,9 @@ class PlacementConfig(AppConfig):
         from wms.placement.pilot_transfers import resolve_transfers
         from wms.placement.selectors import visible_requests
 
+        if (conf := feeder_conf()) is not None:
+            require_files(conf)
         register_sealed("credentials for transfers", PlacementCredential)
         register_resolver(resolve_transfers)
         register_locator(locate_inputs)
         register_sight(AuditKind.PLACEMENT, lambda user: seen_or_all(user, visible_requests))
-        if (conf := feeder_conf()) is not None:
-            require_files(conf)

@@ -56,7 +56,9 @@ class FeederEnd:
 
 def count_active(most: int) -> int:
     """Number of everybody's requests that wait or run, counted up to `most`. One query."""
-    return PlacementRequest.objects.filter(state__in=sorted(ALIVE)).order_by()[:most].count()
+    alive = PlacementRequest.objects.filter(state__in=sorted(ALIVE))
+    # In the order of the index: in any order, all that ended might be read until enough are found.
+    return alive.order_by("state", "pk")[:most].count()
 
 
 def look(conf: FeederConf, now: datetime) -> bool:

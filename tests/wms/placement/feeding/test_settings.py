@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-from django.conf import settings as django_settings
+from django.apps import apps
 from django.core.exceptions import ImproperlyConfigured
 
 from wms.placement.conf import feeder_conf
@@ -53,19 +50,8 @@ def test_settings_that_work_are_taken_and_none_is_needed(configure):
     assert (conf.below, conf.program, conf.token_file) == (3, Path("/bin/true"), None)
 
 
-@pytest.mark.process
-def test_a_process_with_a_program_that_is_not_there_does_not_start():
-    base = Path(django_settings.BASE_DIR)
-    environment = {
-        **os.environ,
-        "PILOTAGE_PLACEMENT_FEED_BELOW": "3",
-        "PILOTAGE_PLACEMENT_FEED_PROGRAM": "/no/such/program",
-    }
+def test_the_portal_does_not_start_with_a_program_that_is_not_there(configure):
+    configure(**WORKS | {"FEED_PROGRAM": "/no/such/program"})
 
-    done = subprocess.run(
-        [sys.executable, "manage.py", "check"],
-        cwd=base, env=environment, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-
-    assert done.returncode != 0
-    assert "PILOTAGE_PLACEMENT_FEED_PROGRAM: /no/such/program" in done.stderr
+    with pytest.raises(ImproperlyConfigured, match="/no/such/program"):
+        apps.get_app_config("placement").ready()
