@@ -14,7 +14,7 @@ from threading import Lock
 import structlog
 from django.db import DatabaseError, connection, transaction
 from django.utils import timezone
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from portal.shared.health_checks import broker_answers
@@ -179,14 +179,9 @@ def _of_waiting() -> Iterator[Metric]:
         placements.add_metric([state], requests)
     yield placements
     if (feeder := feeder_status()) is not None:
-        yield CounterMetricFamily(
-            "pilotage_placement_feeder_runs",
-            "Runs of the program that submits new placements when few are left.",
-            value=feeder.row.runs,
-        )
         yield GaugeMetricFamily(
             "pilotage_placement_feeder_failures",
-            "How many of them failed in a row of late.",
+            "Runs of the program that submits new placements that failed in a row of late.",
             value=feeder.row.failures,
         )
 
