@@ -365,6 +365,11 @@ PILOTAGE = {
         "PER_USER": env.number("PILOTAGE_PLACEMENT_PER_USER", 0),
         "MODULES": env.text("PILOTAGE_PLACEMENT_MODULES", ""),
         "PLUGINS": env.words("PILOTAGE_PLACEMENT_PLUGINS"),
+        "FEED_BELOW": env.number("PILOTAGE_PLACEMENT_FEED_BELOW", 0),
+        "FEED_PROGRAM": env.text("PILOTAGE_PLACEMENT_FEED_PROGRAM", ""),
+        "FEED_TOKEN_FILE": env.text("PILOTAGE_PLACEMENT_FEED_TOKEN_FILE", ""),
+        "FEED_PAUSE_S": env.number("PILOTAGE_PLACEMENT_FEED_PAUSE_S", 300),
+        "FEED_LIMIT_S": env.number("PILOTAGE_PLACEMENT_FEED_LIMIT_S", 600),
         "LONGEST_LEASE_S": env.number("PILOTAGE_PLACEMENT_LONGEST_LEASE_S", 90 * 86400),
     },
     # Read through `wms.dags.scripts.conf`.

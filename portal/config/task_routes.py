@@ -9,6 +9,7 @@ TASK_ROUTES = {
     "wms.dags.scripts.run": {"queue": "scripts"},
     "wms.dags.trials.run": {"queue": "scripts"},
     "wms.placement.run": {"queue": "placement"},
+    "wms.placement.feed": {"queue": "placement"},
     # So do slow batch systems: no loop waits for one.
     "wms.pilots.serve_queue": {"queue": "elements"},
     "wms.pilots.attend_queue": {"queue": "elements"},

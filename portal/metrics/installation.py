@@ -31,6 +31,7 @@ from wms.history.latest import Sample, latest_samples
 from wms.history.sampling import SITE_STATES
 from wms.jobs.states import JobState
 from wms.pilots.states import PilotState
+from wms.placement.feeding.selectors import feeder_status
 from wms.placement.selectors import count_under_way
 from wms.sites.selectors import site_names
 from wms.taskqueues.selectors import waiting_in_all
@@ -177,6 +178,12 @@ def _of_waiting() -> Iterator[Metric]:
     for state, requests in count_under_way().items():
         placements.add_metric([state], requests)
     yield placements
+    if (feeder := feeder_status()) is not None:
+        yield GaugeMetricFamily(
+            "pilotage_placement_feeder_failures",
+            "Runs of the program that submits new placements that failed in a row of late.",
+            value=feeder.row.failures,
+        )
 
 
 def _of_sessions() -> Iterator[Metric]:

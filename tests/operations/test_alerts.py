@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -74,8 +75,11 @@ def _expressions() -> Iterator[tuple[str, str]]:
 
 
 @pytest.fixture
-def known(db: None) -> dict[str, set[str]]:
-    """The labels of each metric, by its name in expressions."""
+def known(db: None, settings: Any) -> dict[str, set[str]]:
+    """The labels of each metric, by its name in expressions, of an installation with a feeder."""
+    feeder = {"FEED_BELOW": 1, "FEED_PROGRAM": "/bin/true"}
+    placement = settings.PILOTAGE["PLACEMENT"] | feeder
+    settings.PILOTAGE = settings.PILOTAGE | {"PLACEMENT": placement}
     families = [(each, set(each._labelnames)) for each in Installation().collect()]
     names = {family.name: labels for family, labels in families}
     for collector in list(REGISTRY._collector_to_names):

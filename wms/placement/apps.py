@@ -16,6 +16,8 @@ class PlacementConfig(AppConfig):
     def ready(self) -> None:
         """Register which requests a user may see, what is sealed, where URLs of jobs lead, and
         where their input data are.
+
+        A wrong setting of the feeder stops the start.
         """
         from wms.accounting.walls import seen_or_all
         from wms.core.audit import register_sight
@@ -24,10 +26,14 @@ class PlacementConfig(AppConfig):
         from wms.pilots.credentials.rotation import register_sealed
         from wms.pilots.protocol.url_transfers import register_resolver
         from wms.placement.catalogue.locating import locate_inputs
+        from wms.placement.conf import feeder_conf
         from wms.placement.credential_models import PlacementCredential
+        from wms.placement.feeding.running import require_files
         from wms.placement.pilot_transfers import resolve_transfers
         from wms.placement.selectors import visible_requests
 
+        if (conf := feeder_conf()) is not None:
+            require_files(conf)
         register_sealed("credentials for transfers", PlacementCredential)
         register_resolver(resolve_transfers)
         register_locator(locate_inputs)

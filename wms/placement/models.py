@@ -15,6 +15,7 @@ from wms.placement import (
     reservation_models,  # noqa: F401 - Django looks here.
 )
 from wms.placement.catalogue import models as catalogue_models  # noqa: F401 - Django looks here.
+from wms.placement.feeding import models as feeding_models  # noqa: F401 - Django looks here.
 from wms.placement.space_plans import models as plan_models  # noqa: F401 - Django looks here.
 from wms.placement.states import RequestKind, RequestState
 from wms.placement.storages import models as storage_models  # Django looks here only.

@@ -23,6 +23,7 @@ from portal.web.lists.listing import (
 from portal.web.lists.paging import Page, way
 from portal.web.shared.pages import may_configure, page
 from wms.core.database.counting import Count
+from wms.placement.feeding.selectors import seen_feeder
 from wms.sites.standing import STANDING_WORDS
 
 _SITES_SHOWN = 100
@@ -59,8 +60,8 @@ def pilot_list(request: HttpRequest) -> HttpResponse:
 @require_safe
 @page
 def placement_list(request: HttpRequest) -> HttpResponse:
-    """Placement requests, latest first."""
-    return show_list(request, "placements")
+    """Placement requests, latest first, and for operators the feeder, if there is one."""
+    return show_list(request, "placements", feeder=seen_feeder(request.user))
 
 
 @require_safe

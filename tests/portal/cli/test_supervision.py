@@ -14,6 +14,8 @@ from portal.cli.supervision import (
     portal_programs,
     supervisor_configuration,
 )
+from portal.config.task_routes import TASK_ROUTES
+from wms.placement.feeding.running import FEED_TASK
 
 LISTEN = Listen("127.0.0.1", 8000)
 WORKERS = {"beat", "worker", "engine", "elements", "placement", "scripts"}
@@ -88,4 +90,5 @@ def test_placements_and_scripts_have_places_of_their_own(monkeypatch):
     queues = {name: commands[name][commands[name].index("--queues") + 1] for name in
               ("placement", "scripts")}  # fmt: skip
     assert queues == {"placement": "placement", "scripts": "scripts"}
+    assert TASK_ROUTES["wms.placement.run"] == TASK_ROUTES[FEED_TASK] == {"queue": "placement"}
     assert commands["placement"][commands["placement"].index("--concurrency") + 1] == "3"

@@ -5,12 +5,23 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from tests import factories
-from tests.wms.plans.query_plans import analyze, explain, rows_read, run, scanned_whole, written
+from tests.wms.plans.query_plans import (
+    analyze,
+    explain,
+    indexes,
+    rows_read,
+    run,
+    scanned_whole,
+    written,
+)
 from wms.jobs.models import Workspace
 from wms.placement import sql as placement
+from wms.placement.feeding.operations import count_active
 from wms.placement.models import PlacementAttempt, PlacementRequest
 from wms.placement.storages.models import Storage
 
@@ -54,6 +65,16 @@ def test_what_is_granted_next_is_found_without_reading_all_that_waits(requests: 
 
     assert not scanned_whole(steps, _TABLE)
     assert rows_read(steps, _TABLE) < 100
+
+
+def test_a_queue_is_counted_no_further_than_its_level(requests: None) -> None:
+    with CaptureQueriesContext(connection) as asked:
+        assert count_active(100) == 100
+
+    steps = explain(asked[0]["sql"], None)
+
+    assert indexes(steps) == {"placement_not_ended"}
+    assert rows_read(steps, _TABLE) == 100
 
 
 def test_further_ones_of_a_lane_are_found_by_the_same_indexes(requests: None) -> None:

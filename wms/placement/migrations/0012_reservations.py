@@ -7,7 +7,7 @@ from wms.core.database.migrations import BatchedMigration
 
 class Migration(BatchedMigration):
     dependencies = [
-        ("placement", "0010_requirements_of_storages"),
+        ("placement", "0011_feeder"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 

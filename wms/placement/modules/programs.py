@@ -87,7 +87,7 @@ def _named(folder: Path | None, unusable: dict[str, str]) -> Iterator[tuple[re.M
         found = _NAME.fullmatch(path.name)
         if found is None:
             continue
-        why = _fault_of(path)
+        why = fault_of(path)
         if (found[2], found[3]) == (_FILE, _FILE):
             why = "is of no use: the portal itself copies files of this host"
         if why:
@@ -104,7 +104,8 @@ def _files(folder: Path | None, unusable: dict[str, str]) -> list[Path]:
         return []
 
 
-def _fault_of(path: Path) -> str:
+def fault_of(path: Path) -> str:
+    """Why a path is no program that can be run; empty for one that can."""
     try:
         mode = path.stat().st_mode
     except OSError as error:

@@ -75,13 +75,13 @@ class TransferPlace:
 
     def write(self, name: str, content: bytes) -> None:
         """Put a small file there."""
-        descriptor = _new_file(self._place, name)
+        descriptor = new_file(self._place, name)
         with os.fdopen(descriptor, "wb") as file:
             file.write(content)
 
     def fill(self, name: str, reading: Reading) -> None:
         """Put what is read there. Raises ModuleFailed for what the request does not tell of."""
-        descriptor = _new_file(self._place, name)
+        descriptor = new_file(self._place, name)
         try:
             reading.write_to(descriptor)
         finally:
@@ -236,11 +236,12 @@ def _hand_over(
 
 
 def _put(place: Workplace, name: str, value: str) -> None:
-    with os.fdopen(_new_file(place, f"{_CREDENTIALS_FOLDER}/{name}"), "w") as file:
+    with os.fdopen(new_file(place, f"{_CREDENTIALS_FOLDER}/{name}"), "w") as file:
         file.write(value)
 
 
-def _new_file(place: Workplace, name: str) -> int:
+def new_file(place: Workplace, name: str) -> int:
+    """Descriptor of a new file in a workplace, for its program's account alone."""
     flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     return os.open(place.folder / name, flags, 0o600)
 

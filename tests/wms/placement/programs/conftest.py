@@ -91,3 +91,14 @@ def scripted(
 
     yield use
     register_workplaces(fenced_workplace)
+
+
+def is_running(word: str) -> bool:
+    """Whether a process has the word among its arguments."""
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            if word.encode() in path.read_bytes().split(b"\0"):
+                return True
+        except OSError:
+            continue
+    return False

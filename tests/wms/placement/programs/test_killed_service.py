@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import multiprocessing
-from pathlib import Path
 
 import pytest
 
 from tests.batch_systems.services import wait_until
 from tests.wms.placement.conftest import placed
+from tests.wms.placement.programs.conftest import is_running
 from wms.placement.conf import placement_conf
 from wms.placement.modules import carry_out
 from wms.placement.modules.protocol import Credential, TransferTask
@@ -16,17 +16,6 @@ from wms.placement.request_ad import Checksums
 from wms.placement.states import RequestKind
 
 pytestmark = [pytest.mark.django_db, pytest.mark.process]
-
-
-def _runs(word: str) -> bool:
-    """Whether a process has the word among its arguments."""
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            if word.encode() in path.read_bytes().split(b"\0"):
-                return True
-        except OSError:
-            continue
-    return False
 
 
 def test_nothing_of_a_killed_service_is_left_for_the_next_one(transfer, program, fenced):
@@ -43,11 +32,11 @@ def test_nothing_of_a_killed_service_is_left_for_the_next_one(transfer, program,
     )
 
     service.start()
-    assert wait_until(lambda: _runs("31415"), 30)
+    assert wait_until(lambda: is_running("31415"), 30)
     service.kill()
     service.join()
 
-    assert wait_until(lambda: not _runs("31415"), 30)
+    assert wait_until(lambda: not is_running("31415"), 30)
     program("stork.transfer.web-file", 'test ! -e x && echo again >"${2#file://}"')
     done = transfer("web://127.0.0.1/x", "file:x")
     assert placed(done, "x") == b"again\n", done.state_reason

@@ -1,0 +1,57 @@
+"""Settings of the feeder that are wrong stop the start and name the setting."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from django.apps import apps
+from django.core.exceptions import ImproperlyConfigured
+
+from wms.placement.conf import feeder_conf
+from wms.placement.feeding.running import require_files
+
+WORKS = {"FEED_BELOW": 3.0, "FEED_PROGRAM": "/bin/true"}
+
+
+@pytest.mark.parametrize(
+    ("values", "named"),
+    [
+        ({"FEED_PROGRAM": ""}, "FEED_PROGRAM"),
+        ({"FEED_BELOW": 0}, "FEED_BELOW"),
+        ({"FEED_BELOW": 2.5}, "FEED_BELOW"),
+        ({"FEED_BELOW": float("inf")}, "FEED_BELOW"),
+        ({"FEED_BELOW": float("nan")}, "FEED_BELOW"),
+        ({"FEED_PROGRAM": "feed"}, "FEED_PROGRAM"),
+        ({"FEED_PROGRAM": "/no/such/program"}, "FEED_PROGRAM"),
+        ({"FEED_PROGRAM": "/etc/passwd"}, "FEED_PROGRAM"),
+        ({"FEED_PROGRAM": "/etc"}, "FEED_PROGRAM"),
+        ({"FEED_TOKEN_FILE": "token"}, "FEED_TOKEN_FILE"),
+        ({"FEED_TOKEN_FILE": "/no/such/token"}, "FEED_TOKEN_FILE"),
+        ({"FEED_TOKEN_FILE": "/dev/null"}, "FEED_TOKEN_FILE"),
+        ({"FEED_PAUSE_S": float("inf")}, "FEED_PAUSE_S"),
+        ({"FEED_LIMIT_S": 86401}, "FEED_LIMIT_S"),
+    ],
+)
+def test_a_setting_that_is_wrong_is_named(configure, values, named):
+    configure(**WORKS | values)
+
+    with pytest.raises(ImproperlyConfigured, match=f"PILOTAGE_PLACEMENT_{named}"):
+        require_files(feeder_conf())
+
+
+def test_settings_that_work_are_taken_and_none_is_needed(configure):
+    assert feeder_conf() is None
+
+    configure(**WORKS)
+
+    conf = feeder_conf()
+    require_files(conf)
+    assert (conf.below, conf.program, conf.token_file) == (3, Path("/bin/true"), None)
+
+
+def test_the_portal_does_not_start_with_a_program_that_is_not_there(configure):
+    configure(**WORKS | {"FEED_PROGRAM": "/no/such/program"})
+
+    with pytest.raises(ImproperlyConfigured, match="/no/such/program"):
+        apps.get_app_config("placement").ready()
