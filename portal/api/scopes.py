@@ -79,10 +79,19 @@ def scopes_for(method: str, name: str) -> set[Scope]:
     return next(found, set(Scope))
 
 
+def scopes_of(request: Request) -> set[Scope]:
+    """Scopes that a request needs."""
+    return scopes_for(request.method or "", _name_of(request))
+
+
 def check_scopes(token: ScopedToken, request: Request) -> None:
     """Raise ScopeMissing where the token does not reach as far as the request."""
-    match = request._request.resolver_match
-    name = match.url_name if match is not None else None
-    if name in _CANCELS and isinstance(token, ForeignToken) and token.may_cancel:
+    is_canceller = isinstance(token, ForeignToken) and token.may_cancel
+    if is_canceller and _name_of(request) in _CANCELS:
         return
-    require_scopes(token, scopes_for(request.method or "", name or ""))
+    require_scopes(token, scopes_of(request))
+
+
+def _name_of(request: Request) -> str:
+    match = request._request.resolver_match
+    return match.url_name or "" if match is not None else ""

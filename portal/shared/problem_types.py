@@ -188,8 +188,9 @@ _TYPES = (
     ),
     ProblemType(
         "rate-exceeded", "More requests than the rate allows", 429,
-        "A token, and a user with all of theirs, have so many requests in a time: "
-        "`violated-policies` tells which rate is used up, `RateLimit-Policy` how large it is.",
+        "A token, in all and for each of its scopes, and a user with all of theirs have so many "
+        "requests in a time: `violated-policies` tells which rate is used up, `RateLimit-Policy` "
+        "how large it is.",
         "Wait as long as `Retry-After` says. `RateLimit` tells in each answer what is left.",
     ),
     ProblemType(
