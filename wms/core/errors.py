@@ -43,6 +43,12 @@ class ScopeMissing(NotPermitted):
         self.scopes = tuple(scopes)
 
 
+class BeyondFrontend(NotPermitted):
+    """The token is limited to a frontend, and this concerns what is of none or of all."""
+
+    code = "beyond-frontend"
+
+
 class NotFound(PilotageError):
     """There is no such object, or the actor may not see it."""
 
