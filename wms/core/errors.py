@@ -195,7 +195,8 @@ class Finding:
     """One fault of an input: what is wrong, and where.
 
     `command` is the command of a DAG file that is at fault, in capitals. `column` counts from 1 in
-    the line.
+    the line. `member` is the name of what is at fault in the archive `file`, as it stands there;
+    what is no text in it is written as `\\xff`.
     """
 
     message: str
@@ -204,6 +205,7 @@ class Finding:
     field: str = ""
     command: str = ""
     column: int | None = None
+    member: str = ""
 
     def __str__(self) -> str:
         place = self.file or self.field
