@@ -79,6 +79,9 @@ def scratch_servers() -> Iterator[None]:
             # What is measured is not how soon somebody is refused.
             "PILOTAGE_API_RATE_TOKEN": "off",
             "PILOTAGE_API_RATE_USER": "off",
+            "PILOTAGE_API_RATE_READ": "off",
+            "PILOTAGE_API_RATE_SUBMIT": "off",
+            "PILOTAGE_API_RATE_CONTROL": "off",
             "DJANGO_SETTINGS_MODULE": "portal.settings",
         }
         yield

@@ -218,12 +218,19 @@ REST_FRAMEWORK = {
     "EXCEPTION_HANDLER": "portal.api.problems.exception_handler",
     "PAGE_SIZE": 100,
 }
-# Requests to the REST API in seconds, of one token and of one user; what is off is missing.
+# Requests to the REST API in seconds: of one token, of one user, and of one token for each scope.
+# What is off is missing.
 API_RATES = {
     policy: rate
     for policy, rate in (
         ("token", env.rate("PILOTAGE_API_RATE_TOKEN", "1200/60")),
         ("user", env.rate("PILOTAGE_API_RATE_USER", "3000/60")),
+        # Less than the token has: a program that reads or sends in a loop can still be steered by.
+        ("read", env.rate("PILOTAGE_API_RATE_READ", "1000/60")),
+        ("submit", env.rate("PILOTAGE_API_RATE_SUBMIT", "600/60")),
+        ("control", env.rate("PILOTAGE_API_RATE_CONTROL", "600/60")),
+        ("site", env.rate("PILOTAGE_API_RATE_SITE", "300/60")),
+        ("admin", env.rate("PILOTAGE_API_RATE_ADMIN", "120/60")),
     )
     if rate is not None
 }

@@ -44,7 +44,8 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
     os.environ["PILOTAGE_PUBLIC_URL"] = "http://127.0.0.1:8000"
     _make_var(Path(tempfile.mkdtemp(prefix="pilotage-tests-")))
     # Rates have tests of their own; all others ask as often as they like.
-    os.environ["PILOTAGE_API_RATE_TOKEN"] = os.environ["PILOTAGE_API_RATE_USER"] = "off"
+    for rate in ("TOKEN", "USER", "READ", "SUBMIT", "CONTROL", "SITE", "ADMIN"):
+        os.environ[f"PILOTAGE_API_RATE_{rate}"] = "off"
     _cleanup.callback(shutil.rmtree, os.environ["PILOTAGE_VAR"], ignore_errors=True)
     _cleanup.enter_context(run_folder())
     if "DATABASE_URL" in os.environ and "REDIS_URL" in os.environ:

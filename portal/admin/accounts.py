@@ -18,6 +18,7 @@ from portal.admin.accounting import deletion_reason
 from portal.admin.forms import CheckedForm, date_and_time
 from portal.admin.identities import identities_of_account
 from portal.admin.roles import RoleAdmin, actor_of, role_of
+from wms.accounting.limited_tokens import issue_limited_token, limits_for
 from wms.accounting.models import AccountingGroup
 from wms.accounting.service_accounts import (
     check_service_account,
@@ -27,7 +28,7 @@ from wms.accounting.service_accounts import (
 from wms.core.accounts import check_account, save_account
 from wms.core.errors import ReasonRequired
 from wms.core.models import ApiToken, Role, Scope, ServiceAccount, User
-from wms.core.tokens import issue_token, revoke_tokens
+from wms.core.tokens import revoke_tokens
 
 
 class AccountForm(CheckedForm):
@@ -168,8 +169,16 @@ class TokenForm(forms.ModelForm):
 
     class Meta:
         model = ApiToken
-        fields = ("user", "name", "scopes", "expires_at")
+        fields = ("user", "name", "scopes", "frontend", "expires_at")
         widgets = {"expires_at": date_and_time("Expires at")}
+
+    def clean(self) -> dict[str, Any]:
+        """Refuse a frontend that the token's user is not in."""
+        given: dict[str, Any] = super().clean() or self.cleaned_data
+        user, frontend = given.get("user"), given.get("frontend")
+        if user and frontend and frontend.name not in limits_for(user):
+            self.add_error("frontend", f"{user} is not in this frontend.")
+        return given
 
 
 class ByValidity(admin.SimpleListFilter):
@@ -210,7 +219,7 @@ class TokenAdmin(RoleAdmin):
     form = TokenForm
     list_display = (
         "prefix", "name", "user", "last_used_at", "last_used_from", "expires_at", "revoked_at",
-        "scopes", "created_at",
+        "scopes", "limited_to", "created_at",
     )  # fmt: skip
     list_select_related = ("user",)
     list_filter = (ByValidity, ByKindOfUser)
@@ -221,6 +230,11 @@ class TokenAdmin(RoleAdmin):
         """Tokens that the user may see, latest first."""
         tokens = super().get_queryset(request).order_by("-pk")
         return tokens if role_of(request, Role.ADMIN) else tokens.filter(user=request.user)
+
+    @admin.display(description="frontend", ordering="frontend_name")
+    def limited_to(self, token: ApiToken) -> str | None:
+        """Name of the frontend that it is limited to."""
+        return token.limit
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         """A token is made and revoked, never changed; the list needs the right for its actions."""
@@ -234,8 +248,9 @@ class TokenAdmin(RoleAdmin):
 
     def save_model(self, request: HttpRequest, obj: ApiToken, form: Any, change: bool) -> None:
         """Make the token; its text is kept for the answer to this request and nowhere else."""
-        issued = issue_token(
+        issued = issue_limited_token(
             obj.user,
+            frontend=obj.frontend.name if obj.frontend else "",
             name=obj.name,
             actor=actor_of(request),
             expires_at=obj.expires_at,

@@ -12,6 +12,7 @@ from rest_framework.exceptions import AuthenticationFailed, PermissionDenied
 from rest_framework.permissions import SAFE_METHODS
 from rest_framework.request import Request
 
+from portal.api.frontend_tokens import check_frontend
 from portal.api.scopes import check_scopes
 from portal.identity.foreign_tokens import ForeignToken
 from portal.middleware.login_throttle import ip_address_of
@@ -50,6 +51,8 @@ class TokenAuthentication(BaseAuthentication):
         text = parts[1].decode("ascii", errors="replace").replace("\0", "")
         token = _token(text, ip_address_of(request._request))
         check_scopes(token, request)
+        if isinstance(token, ApiToken):
+            check_frontend(token, request)
         return token.user, token
 
     def authenticate_header(self, request: Request) -> str:
@@ -78,6 +81,7 @@ class AddressTokenAuthentication(BaseAuthentication):
         if token is None:
             return None
         check_scopes(token, request)
+        check_frontend(token, request)
         return token.user, token
 
     def authenticate_header(self, request: Request) -> str:

@@ -24,6 +24,7 @@ from rest_framework.response import Response
 from rest_framework.views import set_rollback
 
 from portal.api.throttling import RateExceeded
+from portal.shared.archives import ArchiveTooLarge
 from portal.shared.problem_details import CONTENT_TYPE, problem_body
 from wms.core.errors import (
     Finding,
@@ -48,6 +49,7 @@ _ADVICE: Mapping[type[exceptions.APIException], str] = {
 _FACTS: Mapping[type[PilotageError], Mapping[str, str]] = {
     QuotaExceeded: {name: name for name in ("quota", "whose", "limit", "used", "asked")},
     OffsetMismatch: {"expected_offset": "expected", "provided_offset": "provided"},
+    ArchiveTooLarge: {"archive": "archive", "member": "member"},
     WrongHash: {"expected_sha256": "expected", "found_sha256": "found"},
 }
 

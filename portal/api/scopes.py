@@ -1,7 +1,8 @@
 """Scopes that a token needs for a request: one table, by the name of the address.
 
 To read needs `read`, to change what stands here. A name that is missing needs every scope, so that
-a new address is closed to narrow tokens until it has its line.
+a new address is closed to narrow tokens until it has its line. Which addresses a token reaches that
+is limited to a frontend stands in `portal.api.frontend_tokens`.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from wms.core.models import Scope
 from wms.core.tokens import ScopedToken, require_scopes
 
 #: Addresses that tell a program about itself, with any token.
-_OPEN = frozenset({"login", "me", "version", "schema"})
+OPEN_NAMES = frozenset({"login", "me", "version", "schema"})
 _READ, _SUBMIT, _CONTROL = {Scope.READ}, {Scope.SUBMIT}, {Scope.CONTROL}
 _SITE, _ADMIN = {Scope.SITE}, {Scope.ADMIN}
 #: What posts, and changes nothing; what makes work; what steers it; what concerns sites and pilots;
@@ -69,7 +70,7 @@ _CANCELS = frozenset({"dag-remove", "cluster-remove", "job-kill"})
 
 def scopes_for(method: str, name: str) -> set[Scope]:
     """Scopes that a request needs, by its method and the name of its address."""
-    if name in _OPEN:
+    if name in OPEN_NAMES:
         return set()
     if method in SAFE_METHODS:
         return _READ
@@ -79,10 +80,20 @@ def scopes_for(method: str, name: str) -> set[Scope]:
     return next(found, set(Scope))
 
 
+def scopes_of(request: Request) -> set[Scope]:
+    """Scopes that a request needs."""
+    return scopes_for(request.method or "", name_of(request))
+
+
 def check_scopes(token: ScopedToken, request: Request) -> None:
     """Raise ScopeMissing where the token does not reach as far as the request."""
-    match = request._request.resolver_match
-    name = match.url_name if match is not None else None
-    if name in _CANCELS and isinstance(token, ForeignToken) and token.may_cancel:
+    is_canceller = isinstance(token, ForeignToken) and token.may_cancel
+    if is_canceller and name_of(request) in _CANCELS:
         return
-    require_scopes(token, scopes_for(request.method or "", name or ""))
+    require_scopes(token, scopes_of(request))
+
+
+def name_of(request: Request) -> str:
+    """Name of the address that a request is sent to; empty for none."""
+    match = request._request.resolver_match
+    return match.url_name or "" if match is not None else ""

@@ -123,6 +123,9 @@ class FindingSerializer(serializers.Serializer[Any]):
     field = serializers.CharField(allow_blank=True)
     message = serializers.CharField(help_text="What is wrong with it.")
     column = serializers.IntegerField(allow_null=True, help_text="In the line, from 1 on.")
+    member = serializers.CharField(
+        allow_blank=True, help_text="The member of the archive `file` that is at fault."
+    )
 
 
 class ProblemSerializer(serializers.Serializer[Any]):

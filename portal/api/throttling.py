@@ -1,4 +1,5 @@
-"""Rates of the REST API: so many requests of one token, and so many of one user with all of theirs.
+"""Rates of the REST API: so many requests of one token, so many of it for each of its scopes, and
+so many of one user with all tokens.
 
 Requests are counted in Redis, for all web servers together, and before they are judged: many at
 once are bounded like one after another. What was refused does not count. Without Redis nobody is
@@ -24,10 +25,11 @@ from rest_framework.request import Request
 from rest_framework.throttling import BaseThrottle
 
 from portal.api.request_rates import Judgement, Rate, judge, window_of
+from portal.api.scopes import scopes_of
 from portal.config.caching import PlainCache
 from portal.identity.foreign_tokens import ForeignToken
 from wms.core.errors import TooMany
-from wms.core.models import ApiToken
+from wms.core.models import ApiToken, Scope
 
 if TYPE_CHECKING:
     # It imports this module: throttles are among its settings.
@@ -85,7 +87,7 @@ _COUNTS = _Counts()
 
 
 class CallerRates(BaseThrottle):
-    """Throttle of each token and of each user, by the rates of the settings."""
+    """Throttle of each token, its scopes and each user, by the rates of the settings."""
 
     def allow_request(self, request: Request, view: APIView) -> bool:
         """Count the request and tell its caller's standing. Raises RateExceeded."""
@@ -132,7 +134,7 @@ def _refuse(judged: Mapping[str, Judgement], windows: Sequence[tuple[str, int, R
     wait_s = max(judged[policy].reset_s for policy in exceeded)
     rates = _rates()
     told = " and ".join(
-        f"{rates[policy].requests} requests in {rates[policy].window_s} s of one {policy}"
+        f"{rates[policy].requests} requests in {rates[policy].window_s} s {_whose(policy)}"
         for policy in exceeded
     )
     raise RateExceeded(
@@ -140,19 +142,32 @@ def _refuse(judged: Mapping[str, Judgement], windows: Sequence[tuple[str, int, R
     )
 
 
+def _whose(policy: str) -> str:
+    is_of_scope = policy in Scope.values
+    return f"of one token for the scope {policy}" if is_of_scope else f"of one {policy}"
+
+
 def _callers(request: Request) -> dict[str, str]:
-    """Keys of who asks, by policy; empty for nobody, who is answered 401."""
+    """Keys of who asks, by policy; empty for nobody, who is answered 401.
+
+    A request of a token counts for each scope that it needs, whose policies have their names.
+    """
     user, credential = request.user, request.auth
     if user is None or user.pk is None:
         return {}
     if isinstance(credential, ApiToken):
-        return {"token": credential.prefix, "user": str(user.pk)}
+        return _with_scopes(request, credential.prefix) | {"user": str(user.pk)}
     if isinstance(credential, ForeignToken):
         # Of another issuer: its holder gets new ones all the time.
         digest = hashlib.sha256(credential.holder.encode()).hexdigest()[:32]
-        return {"token": digest, "user": str(user.pk)}
+        return _with_scopes(request, digest) | {"user": str(user.pk)}
     if isinstance(credential, str):
         # A payload's: many of one user's run at once, and must not stop the user's own programs.
         digest = hashlib.sha256(credential.encode()).hexdigest()[:32]
         return {"token": digest, "user": f"{user.pk}-payloads"}
     return {"user": str(user.pk)}
+
+
+def _with_scopes(request: Request, token: str) -> dict[str, str]:
+    needed = scopes_of(request)
+    return {"token": token} | {scope.value: token for scope in Scope if scope in needed}

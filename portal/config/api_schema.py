@@ -6,7 +6,12 @@ from typing import Any
 
 SPECTACULAR_SETTINGS: dict[str, Any] = {
     "TITLE": "Pilotage API",
-    "DESCRIPTION": "Submit and steer workflows, and read what runs where.",
+    "DESCRIPTION": "Submit and steer workflows, and read what runs where.\n\n"
+    "A token has so many requests in a time, in all and for each of the scopes `read`, `submit`, "
+    "`control`, `site` and `admin`: a request counts for the scopes that it needs. Answers tell in "
+    "`RateLimit-Policy` and `RateLimit` what there is and what is left, by the policies `token`, "
+    "`user` and those of the scopes. One request too many is answered 429 with `Retry-After` and "
+    "the type `/problems/rate-exceeded/`, whose `violated-policies` names what is used up.",
     "VERSION": "1",
     "SERVE_INCLUDE_SCHEMA": False,
     # What is sent and what is answered differ: files are sent as bytes, and all members answered.

@@ -55,6 +55,10 @@ def _refusal(request: HttpRequest) -> HttpResponse | None:
         return _unknown(str(error))
     if user is None:
         return _unknown("Send the token of PILOTAGE_METRICS_TOKEN, or that of a shifter.")
+    if user.limited_to is not None:
+        return problem_without_view(
+            HTTPStatus.FORBIDDEN, "The token is limited to a frontend, and these are all figures."
+        )
     if not has_role(user, Role.SHIFTER):
         return problem_without_view(
             HTTPStatus.FORBIDDEN, f"This needs the role {Role.SHIFTER.label}."

@@ -16,7 +16,7 @@ import tempfile
 import weakref
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import IO, Any, BinaryIO
 
 from matching.negotiation.deadline import Deadline
@@ -30,6 +30,8 @@ _CHUNK = 256 * 1024
 _DIRECTORY_BYTES = 4 * 1024 * 1024
 _MEMBER_HEAD_BYTES = 64 * 1024
 _MAX_FINDINGS = 200
+#: Characters of a member's name that are told.
+_SHOWN = 200
 _MAX_MEMBERS = 2 * MAX_FILES
 #: A gzip file may be made of many, as parallel programs do; each begins anew and takes its time.
 _MAX_PACKED_PARTS = 10_000
@@ -39,6 +41,21 @@ _GZIP_WINDOW = 31
 _GZIP = b"\x1f\x8b"
 _ZIP_END = b"PK\x05\x06"
 _ZIP64_END = b"PK\x06\x07"
+
+
+#: Name of a member, its content if it is a plain file, and what is wrong with it, if anything.
+_Member = tuple[str, IO[bytes] | None, str]
+
+
+class ArchiveTooLarge(TooLarge):
+    """The archive is larger, or takes longer, than allowed when it is unpacked.
+
+    `member` is the one at which it became so; empty where it has no name that was read.
+    """
+
+    def __init__(self, message: str, *, archive: str, member: str) -> None:
+        super().__init__(message)
+        self.archive, self.member = archive, member
 
 
 class Unpacked(Mapping[str, BinaryIO]):
@@ -65,15 +82,22 @@ class Unpacked(Mapping[str, BinaryIO]):
     def add(self, path: str, content: IO[bytes], *, left: int) -> int:
         """Keep a content of at most `left` bytes; returns its size. Raises TooLarge."""
         start, size = self.file.tell(), 0
-        while chunk := content.read(_CHUNK):
+        for chunk in _chunks(content, left):
             size += len(chunk)
-            if size > left:
-                raise TooLarge("The archive is larger than allowed when it is unpacked.")
             self.file.write(chunk)
         self.file.flush()
         self._places[path] = (start, size)
         self.size_bytes += size
         return size
+
+
+def _chunks(content: IO[bytes], left: int) -> Iterator[bytes]:
+    """A content of at most `left` bytes, piece by piece. Raises TooLarge."""
+    while chunk := content.read(_CHUNK):
+        left -= len(chunk)
+        if left < 0:
+            raise TooLarge("The archive is larger than allowed when it is unpacked.")
+        yield chunk
 
 
 _BOUNDED = frozenset({zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED})
@@ -172,37 +196,70 @@ class _Rationed(io.RawIOBase):
 
 
 def unpack(stream: BinaryIO, *, name: str, limit_bytes: int, deadline: Deadline) -> Unpacked:
-    """The plain files of an archive. Raises InvalidInput with every fault, or TooLarge."""
+    """The plain files of an archive. Raises InvalidInput with every fault, or ArchiveTooLarge."""
     stream.seek(0)
     start = stream.read(2)
     stream.seek(0)
-    unpacked, findings = Unpacked(), list[Finding]()
     members = _zipped if start == b"PK" else _tarred
-    left = limit_bytes
+    reading = _Reading(name, limit_bytes)
     try:
-        for member, content, fault in members(stream, limit_bytes, deadline):
-            _check(deadline)
-            path, fault = _path(member, fault, unpacked)
-            if fault:
-                findings.append(Finding(f"{member[:200]!r} {fault}", file=name))
-            elif content is not None:
-                left -= unpacked.add(path, content, left=left)
-            if len(unpacked) > MAX_FILES:
-                findings.append(Finding(f"has more than {MAX_FILES} files", file=name))
-            if len(unpacked) > MAX_FILES or len(findings) >= _MAX_FINDINGS:
-                break
+        reading.take(members(stream, limit_bytes, deadline), deadline)
+    except TooLarge as error:
+        raise ArchiveTooLarge(str(error), archive=name, member=reading.at_hand) from error
+    except UnicodeDecodeError as error:
+        # Of a zip that says its names were UTF-8: all are read before the first.
+        member = _shown(error.object.decode(errors="surrogateescape"))
+        finding = Finding("has a name that is no text in UTF-8", file=name, member=member)
+        raise InvalidInput([finding]) from error
     except (
         tarfile.TarError, zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError,
         OSError, RuntimeError, ValueError, struct.error,
     ) as error:  # fmt: skip
         message = f"is no zip or tar archive that can be read here: {error}"
-        raise InvalidInput.of(message, file=name, field="archive") from error
-    if findings:
-        raise InvalidInput(findings[:_MAX_FINDINGS])
-    return unpacked
+        finding = Finding(message, file=name, field="archive", member=reading.at_hand)
+        raise InvalidInput([finding]) from error
+    if reading.findings:
+        raise InvalidInput(reading.findings[:_MAX_FINDINGS])
+    return reading.unpacked
 
 
-_Member = tuple[str, IO[bytes] | None, str]
+class _Reading:
+    """Reading of an archive: files and faults found so far, and the name of the member at hand."""
+
+    def __init__(self, name: str, limit_bytes: int) -> None:
+        self.unpacked, self.findings, self.at_hand = Unpacked(), list[Finding](), ""
+        self._name, self._left = name, limit_bytes
+
+    def take(self, members: Iterable[_Member], deadline: Deadline) -> None:
+        """Take all members in, until there are too many of them or of faults."""
+        for member, content, fault in members:
+            self.at_hand = _shown(member)
+            _check(deadline)
+            self._take_one(member, content, fault)
+            self.at_hand = ""
+            if len(self.unpacked) > MAX_FILES:
+                self.findings.append(Finding(f"has more than {MAX_FILES} files", file=self._name))
+                return
+            if len(self.findings) >= _MAX_FINDINGS:
+                return
+
+    def _take_one(self, member: str, content: IO[bytes] | None, fault: str) -> None:
+        path, fault = _path(member, fault, self.unpacked)
+        if fault:
+            message = f"{member[:_SHOWN]!r} {fault}"
+            self.findings.append(Finding(message, file=self._name, member=self.at_hand))
+        if content is not None:
+            # What is passed over counts as well.
+            self._left -= (
+                sum(map(len, _chunks(content, self._left)))
+                if fault
+                else self.unpacked.add(path, content, left=self._left)
+            )
+
+
+def _shown(member: str) -> str:
+    """Name of a member as a text that can be sent, of a length that can be read."""
+    return member[:_SHOWN].encode(errors="surrogateescape").decode(errors="backslashreplace")
 
 
 def _path(member: str, fault: str, known: Unpacked) -> tuple[str, str]:
@@ -218,7 +275,6 @@ def _path(member: str, fault: str, known: Unpacked) -> tuple[str, str]:
 def _tarred(stream: BinaryIO, limit_bytes: int, deadline: Deadline) -> Iterator[_Member]:
     rationed = _Rationed(_decompressed(stream, deadline), deadline)
     rationed.left = _MEMBER_HEAD_BYTES
-    passed_over = 0
     with tarfile.open(fileobj=rationed, mode="r|") as archive:
         for _ in range(_MAX_MEMBERS):
             member = archive.next()
@@ -227,12 +283,7 @@ def _tarred(stream: BinaryIO, limit_bytes: int, deadline: Deadline) -> Iterator[
             if member.isfile():
                 # Its content, and the blocks that are read ahead.
                 rationed.left = min(member.size, limit_bytes) + _MEMBER_HEAD_BYTES
-                content = archive.extractfile(member)
-                yield member.name, content, ""
-                while content is not None and (chunk := content.read(_CHUNK)):
-                    passed_over += len(chunk)
-                    if passed_over > limit_bytes:
-                        raise TooLarge("The archive is larger than allowed when it is unpacked.")
+                yield member.name, archive.extractfile(member), ""
             elif not member.isdir():
                 yield member.name, None, "is neither a plain file nor a folder"
             archive.members = []  # type: ignore[attr-defined]

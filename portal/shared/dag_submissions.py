@@ -67,7 +67,8 @@ def submission_of(sent: SubmissionParts) -> DagSubmission:
             unpacked = unpack(content, name=archive.name, limit_bytes=left, deadline=deadline)
         left -= unpacked.size_bytes
         for path, unpacked_file in unpacked.items():
-            findings += _add(files, Upload(path, unpacked_file), field="archive")
+            faults = _add(files, Upload(path, unpacked_file), field="archive")
+            findings += [replace(each, file=archive.name, member=path) for each in faults]
     priority, faults = _priority_of(sent.priority)
     findings += faults
     names = [upload.name for upload in sent.dags] + list(sent.named_dags)

@@ -129,6 +129,12 @@ _TYPES = (
         "Take, or make, a token with these scopes.",
     ),
     ProblemType(
+        "beyond-frontend", "The token is limited to a frontend", 403,
+        "It is good for what is of this frontend alone: what all frontends share is read, and not "
+        "changed; what is of no frontend, such as accounts, is out of its reach.",
+        "Take a token that is not limited.",
+    ),
+    ProblemType(
         "not-found", "There is no such object, or you may not see it", 404,
         "Both are answered alike, so that nobody learns of what is not theirs.",
         "Look at the number or name, and at who you are (`GET /api/v1/me/`).",
@@ -188,8 +194,9 @@ _TYPES = (
     ),
     ProblemType(
         "rate-exceeded", "More requests than the rate allows", 429,
-        "A token, and a user with all of theirs, have so many requests in a time: "
-        "`violated-policies` tells which rate is used up, `RateLimit-Policy` how large it is.",
+        "A token, in all and for each of its scopes, and a user with all of theirs have so many "
+        "requests in a time: `violated-policies` tells which rate is used up, `RateLimit-Policy` "
+        "how large it is.",
         "Wait as long as `Retry-After` says. `RateLimit` tells in each answer what is left.",
     ),
     ProblemType(

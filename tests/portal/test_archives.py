@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import gzip
 import io
+import stat
 import tarfile
 import zipfile
+from collections.abc import Callable
 from random import Random
 
 import pytest
@@ -14,7 +16,7 @@ from hypothesis import strategies as st
 
 from matching.negotiation.deadline import Deadline
 from portal.shared import archives
-from portal.shared.archives import unpack
+from portal.shared.archives import ArchiveTooLarge, unpack
 from wms.core.errors import InvalidInput, TooLarge
 
 ENDLESS = Deadline(None, 0)
@@ -37,6 +39,10 @@ def _zip(files: dict[str, bytes]) -> io.BytesIO:
         for name, content in files.items():
             archive.writestr(name, content)
     return stream
+
+
+def _plain_tar(files: dict[str, bytes]) -> io.BytesIO:
+    return _tar(files, "w")
 
 
 def _special(kind: bytes) -> io.BytesIO:
@@ -74,31 +80,59 @@ def test_a_content_can_be_read_from_its_middle_and_again() -> None:
     assert content.read() == b"0123456789"
 
 
-@pytest.mark.parametrize("name", ["../out", "/etc/cron.d/x", "a/../../b", "a\\b", "x\ny"])
+@pytest.mark.parametrize(
+    "name", ["../out", "/etc/cron.d/x", "a/../../b", "a\\b", "x\ny", "\x1b[2J", "n" * 300]
+)
 @pytest.mark.parametrize("pack", [_tar, _zip])
-def test_a_name_that_leads_out_is_refused(name: str, pack: object) -> None:
+def test_a_name_that_no_file_here_can_have_is_refused(name: str, pack: object) -> None:
     with pytest.raises(InvalidInput) as refused:
-        _read(pack({name: b"x", "ok": b"y"}))  # type: ignore[operator]
+        _read(pack({"before": b"x", name: b"x", "ok": b"y"}))  # type: ignore[operator]
 
     [finding] = refused.value.findings
-    assert finding.file == "all.tgz"
+    assert (finding.file, finding.member) == ("all.tgz", name[:200])
 
 
-@pytest.mark.parametrize("kind", [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.CHRTYPE])
+def _named_in_bytes(pack: Callable[[dict[str, bytes]], io.BytesIO]) -> io.BytesIO:
+    """Archive with a member whose name is no UTF-8, where its format says it was."""
+    content = pack({"before": b"x", "bad-\u00e9\u00e9": b"y"}).getvalue()
+    return io.BytesIO(content.replace("\u00e9\u00e9".encode(), b"\xff\xfe\xe9\xff"))
+
+
+@pytest.mark.parametrize("pack", [_plain_tar, _zip])
+def test_a_name_that_is_no_text_is_refused_and_told_as_one(
+    pack: Callable[[dict[str, bytes]], io.BytesIO],
+) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        _read(_named_in_bytes(pack))
+
+    [finding] = refused.value.findings
+    assert (finding.file, finding.member) == ("all.tgz", r"bad-\xff\xfe\xe9\xff")
+    assert finding.message.isprintable()
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.CHRTYPE, tarfile.BLKTYPE, tarfile.FIFOTYPE],
+)
 def test_what_is_no_plain_file_is_refused(kind: bytes) -> None:
-    with pytest.raises(InvalidInput, match="neither a plain"):
+    with pytest.raises(InvalidInput, match="neither a plain") as refused:
         _read(_special(kind))
 
+    assert [each.member for each in refused.value.findings] == ["door"]
 
-def test_a_link_in_a_zip_is_refused() -> None:
+
+@pytest.mark.parametrize("kind", [stat.S_IFLNK, stat.S_IFCHR, stat.S_IFIFO])
+def test_what_is_no_plain_file_of_a_zip_is_refused(kind: int) -> None:
     stream = io.BytesIO()
     with zipfile.ZipFile(stream, "w") as archive:
-        link = zipfile.ZipInfo("door")
-        link.external_attr = 0o120777 << 16
-        archive.writestr(link, "/etc/passwd")
+        member = zipfile.ZipInfo("door")
+        member.external_attr = (kind | 0o777) << 16
+        archive.writestr(member, "/etc/passwd")
 
-    with pytest.raises(InvalidInput, match="neither a plain"):
+    with pytest.raises(InvalidInput, match="neither a plain") as refused:
         _read(stream)
+
+    assert [each.member for each in refused.value.findings] == ["door"]
 
 
 @pytest.mark.parametrize("pack", [_tar, _zip])
@@ -106,8 +140,17 @@ def test_a_small_archive_of_much_is_refused_before_it_is_unpacked(pack: object) 
     bomb = pack({"zeros": bytes(5_000_000)})  # type: ignore[operator]
     assert len(bomb.getvalue()) < 20_000
 
-    with pytest.raises(TooLarge):
+    with pytest.raises(ArchiveTooLarge) as refused:
         _read(bomb, limit_bytes=1_000_000)
+
+    assert (refused.value.archive, refused.value.member) == ("all.tgz", "zeros")
+
+
+def test_members_are_bounded_in_all_and_the_one_too_many_is_told() -> None:
+    with pytest.raises(ArchiveTooLarge) as refused:
+        _read(_tar({"a": bytes(600), "b": bytes(600), "c": b""}), limit_bytes=1000)
+
+    assert refused.value.member == "b"
 
 
 def test_a_header_that_claims_to_be_huge_is_refused() -> None:
@@ -117,15 +160,31 @@ def test_a_header_that_claims_to_be_huge_is_refused() -> None:
         member.pax_headers = {"comment": "c" * 500_000}
         archive.addfile(member)
 
-    with pytest.raises(TooLarge):
+    with pytest.raises(ArchiveTooLarge) as refused:
         _read(io.BytesIO(gzip.compress(stream.getvalue())))
 
+    assert refused.value.member == ""
 
-def test_names_that_are_there_twice_are_refused() -> None:
-    stream = _tar({"a": b"1", "./a": b"2"})
 
-    with pytest.raises(InvalidInput, match="is there twice"):
+@pytest.mark.parametrize("pack", [_tar, _zip])
+def test_names_that_are_there_twice_are_refused(pack: object) -> None:
+    stream = pack({"a": b"1", "./a": b"2", "b/../a": b"1"})  # type: ignore[operator]
+
+    with pytest.raises(InvalidInput, match="is there twice") as refused:
         _read(stream)
+
+    assert [each.member for each in refused.value.findings] == ["./a", "b/../a"]
+
+
+def test_a_member_whose_content_is_broken_is_told() -> None:
+    content = _zip({"before": b"x", "broken": bytes(1000)}).getvalue()
+    place = content.rindex(b"broken", 0, content.index(b"PK\x01\x02")) + len(b"broken")
+
+    with pytest.raises(InvalidInput) as refused:
+        _read(io.BytesIO(content[:place] + b"\xff" + content[place + 1 :]))
+
+    [finding] = refused.value.findings
+    assert (finding.field, finding.member) == ("archive", "broken")
 
 
 @pytest.mark.parametrize("content", [b"", b"hello", b"PK\x03\x04 broken", b"\x1f\x8b broken"])
@@ -150,8 +209,10 @@ def test_a_method_that_unpacks_in_one_piece_is_refused(method: int) -> None:
     with zipfile.ZipFile(stream, "w", method) as archive:
         archive.writestr("a", b"0" * 1000)
 
-    with pytest.raises(InvalidInput, match="deflate"):
+    with pytest.raises(InvalidInput, match="deflate") as refused:
         unpack(stream, name="a.zip", limit_bytes=10**6, deadline=ENDLESS)
+
+    assert [each.member for each in refused.value.findings] == ["a"]
 
 
 def test_members_at_fault_count_as_well() -> None:

@@ -23,6 +23,7 @@ from tests.portal.outcomes import address, plain_pages, unlogged_refusals
 from tests.portal.permissions import DELETE, POST, PUT, rule_of
 from tests.portal.routes import Route, routes
 from tests.portal.walled_world import MARK, Walled, walled_world
+from wms.accounting.limited_tokens import issue_limited_token
 from wms.accounting.models import AccountingGroup
 from wms.accounting.walls import walls_of
 from wms.bulk.models import BulkItem
@@ -241,6 +242,72 @@ def test_nobody_of_a_changes_what_is_bs(world: Walled, db: None) -> None:
     assert faults == {}
     # All are refused, so that it need not be looked at after each of them.
     assert not is_changed, [write for write in _writes() if _changes(world, write)]
+
+
+def limited_admin(world: Walled) -> Client:
+    """Client with a token of an administrator that is limited to A."""
+    ada = world.b.people.ada
+    issued = issue_limited_token(ada, frontend="afrontend", name="a", actor=Actor.person(ada))
+    return Client(raise_request_exception=False, headers={"authorization": f"Bearer {issued.text}"})
+
+
+def _of_api() -> list[Route]:
+    return [route for route in routes() if route.name.startswith("api:")]
+
+
+@pytest.mark.usefixtures("unlogged_refusals")
+def test_an_administrators_token_that_is_limited_to_a_reads_nothing_of_b(
+    world: Walled, db: None
+) -> None:
+    client, marks, faults = limited_admin(world), _links_to_b(world), {}
+
+    for route in _of_api():
+        # The same for everybody, and dear.
+        if route.name in {"api:schema", "api:history-figure"}:
+            continue
+        at = address(world.b, route)
+        status, text = _ask(client, at)
+        if found := _betrayed(marks, at, text):
+            faults[route.name] = found
+        elif _leads_to_somebodys(route) and status not in {403, 404, 405}:
+            faults[route.name] = status
+
+    for question in (each for each in _ASKED if each.startswith("/api/")):
+        if found := _betrayed(marks, question, _ask(client, question)[1]):
+            faults[question] = found
+    assert faults == {}
+    own = {"dags": world.dag, "clusters": world.cluster, "jobs": world.job}
+    at = [f"/api/v1/{kind}/{row.pk}/" for kind, row in own.items()]
+    at += [f"/api/v1/pilots/{world.pilot.uuid}/", "/api/v1/sites/UW/"]
+    assert {each: _ask(client, each)[0] for each in at} == dict.fromkeys(at, 200)
+
+
+@pytest.mark.usefixtures("unlogged_refusals")
+def test_an_administrators_token_that_is_limited_to_a_changes_nothing_of_b_or_of_all(
+    world: Walled, db: None
+) -> None:
+    client, marks, faults = limited_admin(world), _links_to_b(world), {}
+    before = _states()
+    # They are asked by a body, and change nothing.
+    asked = {"api:dags-check", "api:jobs-check", "api:explain", "api:login"}
+
+    with transaction.atomic():
+        for method, table in {"POST": POST, "PUT": PUT, "DELETE": DELETE}.items():
+            for route in _of_api():
+                if route.name in asked or not rule_of(table, route):
+                    continue
+                body = BODIES.get(route.name, dict)()
+                at = address(world.b, route)
+                status, text = _ask(client, at, method, body)
+                if status not in {400, 403, 404} or _betrayed(marks, at, text):
+                    faults[method, route.name] = status
+        is_changed = _states() != before
+        transaction.set_rollback(True)
+
+    assert faults == {}
+    assert not is_changed
+    dag = f"/api/v1/dags/{world.dag.pk}/hold/"
+    assert _ask(client, dag, "POST", {"reason": "look"})[0] == 200
 
 
 def test_a_bulk_operation_holds_nothing_of_other_frontends(world: Walled, db: None) -> None:

@@ -199,7 +199,7 @@ def _within(walls: Walls, user: User) -> Q:
     """Use by people that the user may see, in the name of groups that the user may see."""
     people = Q(owner_name__in=User.objects.filter(walls.of_users()).values("username"))
     own = Q(owner_name=user.get_username()) & ~Q(group_name__in=walls.walled_names)
-    return (people & walls.by_name("group_name", owner="")) | own
+    return (people & walls.by_name("group_name", owner="")) | walls.of_oneself(own)
 
 
 def _line(by: UseBy, row: Mapping[str, Any]) -> UseLine:

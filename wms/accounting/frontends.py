@@ -25,6 +25,7 @@ from wms.core.database.saving import (
 from wms.core.errors import Conflict, Finding, InvalidInput
 from wms.core.models import Role
 from wms.core.policy import require_role
+from wms.core.tokens import end_tokens_of_frontend
 
 #: Name of the frontend that has no row, where people read it.
 DEFAULT_FRONTEND = "the default frontend"
@@ -108,9 +109,15 @@ def check_frontend_deletion(frontend: Frontend) -> None:
 
 @transaction.atomic
 def delete_frontend(frontend: Frontend, *, actor: Actor, reason: str = "") -> None:
-    """Delete a frontend without groups, entries and pilots. Raises NotPermitted or Conflict."""
+    """Delete a frontend without groups, entries and pilots; tokens limited to it are revoked.
+
+    Raises NotPermitted or Conflict.
+    """
     require_role(actor, Role.OPERATOR, "configure frontends")
     Frontend.objects.select_for_update().filter(pk=frontend.pk).first()
     check_frontend_deletion(frontend)
+    end_tokens_of_frontend(
+        frontend.pk, actor=actor, reason=f"the frontend {frontend.name} is deleted"
+    )
     record_action("delete frontend", target=f"frontend {frontend.name}", actor=actor, reason=reason)
     frontend.delete()

@@ -14,7 +14,7 @@ from django.db.models.functions import Coalesce, RowNumber
 
 from matching.negotiation.fairshare import GroupShare
 from wms.accounting.models import AccountingGroup, ConcurrencyLimit, Frontend, Quota, Submitter
-from wms.accounting.walls import Walls, seen_by
+from wms.accounting.walls import Walls, seen_by, walls_of
 from wms.core.errors import NotFound
 from wms.core.models import User
 
@@ -178,6 +178,8 @@ def find_frontend(user: User, name: str) -> Frontend:
 
 
 def names_of_own_groups(user: User) -> list[str]:
-    """Names of the groups of which the user is a member."""
+    """Names of the groups of which the user is a member, and in whose name the user may submit."""
     groups = AccountingGroup.objects.filter(members=user).order_by("name")
+    if user.limited_to is not None:
+        groups = groups.filter(walls_of(user).of_groups())
     return list(groups.values_list("name", flat=True))

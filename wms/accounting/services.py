@@ -39,12 +39,23 @@ def group_for(user: User, name: str) -> AccountingGroup:
     if name.isascii() and name.isprintable():
         group = AccountingGroup.objects.filter(name__iexact=name.strip()).first()
     is_member = group is not None and group.members.filter(pk=user.pk).exists()
-    if group is None or not (is_member or walls_of(user).lets_in_group(group.pk, None)):
+    is_seen = is_member and user.limited_to is None
+    if group is None or not (is_seen or walls_of(user).lets_in_group(group.pk, None)):
         raise InvalidInput.of(f"there is no group {name.strip()[:80]}", field="accounting_group")
     if not is_member:
         message = f"{user.get_username()} is not a member of the group {group.name}"
         raise InvalidInput.of(message, field="accounting_group")
     return group
+
+
+def require_group_of_token(user: User, *, has_group: bool) -> None:
+    """Raise InvalidInput unless a submission has a group, where the token is limited to a frontend.
+
+    Without one it would be the default frontend's. Which group it may be, `group_for` says.
+    """
+    if user.limited_to is not None and not has_group:
+        message = "name a group of the frontend that your token is limited to"
+        raise InvalidInput.of(message, field="accounting_group")
 
 
 def ensure_submitter(user: User, group: AccountingGroup | None) -> None:

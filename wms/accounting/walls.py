@@ -8,6 +8,8 @@ The rule stands here and nowhere else; the `visible_...` selectors of all apps a
   without one, and by its own owner.
 - Shifters and above see all, since they steer all; and without a group that has a frontend there
   are no walls.
+- By a token that is limited to a frontend its user sees what is this one's, if the user may see it,
+  and nothing else: nothing of the default frontend's, were it the user's own.
 
 Membership is read with each request: who leaves a group sees nothing more from the next one on.
 """
@@ -49,6 +51,8 @@ class Walls:
     own_names: tuple[str, ...] = ()
     walled_groups: tuple[int, ...] = ()
     walled_names: tuple[str, ...] = ()
+    #: What is one's own is seen for that, where it is the default frontend's.
+    sees_own: bool = True
 
     def lets_in(self, frontend_id: int | None) -> bool:
         """Whether the user may see what is of this frontend; None: the default one."""
@@ -60,15 +64,13 @@ class Walls:
         """Whether the user may see what is an owner's in the name of this group; None: of none."""
         if self.is_open or group_id in self.own_groups:
             return True
-        is_default = group_id not in self.walled_groups
-        return is_default and (self.sees_default or owner_id == self.user_id)
+        return group_id not in self.walled_groups and self._lets_in_default(owner_id)
 
     def lets_in_name(self, group: str, owner_id: int) -> bool:
         """Whether the user may see what is an owner's in the name of this group; empty: of none."""
         if self.is_open or group in self.own_names:
             return True
-        is_default = group not in self.walled_names
-        return is_default and (self.sees_default or owner_id == self.user_id)
+        return group not in self.walled_names and self._lets_in_default(owner_id)
 
     def by_name(self, column: str = "owner_group", owner: str = "owner") -> Q:
         """Condition for rows with the name of their group in a column; empty: of none."""
@@ -103,10 +105,18 @@ class Walls:
         people |= Q(**{f"{at}role__in": shift}) | Q(**{f"{at}is_superuser": True})
         return people | ~Q(**{f"{at}pk__in": walled}) if self.sees_default else people
 
+    def of_oneself(self, condition: Q) -> Q:
+        """Condition for what is one's own in another way than by group; none if it is not seen."""
+        return condition if self.sees_own else Q(pk__in=())
+
+    def _lets_in_default(self, owner_id: int | None) -> bool:
+        return self.sees_default or (self.sees_own and owner_id == self.user_id)
+
     def _either(self, own: Q, default: Q, owner: str) -> Q:
         if self.sees_default:
             return own | default
-        return own | (default & Q(**{owner: self.user_id})) if owner else own
+        sees_own = bool(owner) and self.sees_own
+        return own | (default & Q(**{owner: self.user_id})) if sees_own else own
 
 
 #: Walls before which nobody stands.
@@ -119,10 +129,36 @@ def _includes_shifts(role: str) -> bool:
 
 def walls_of(user: User) -> Walls:
     """Walls as they stand before a user. No query for who sees all or was read `with_groups`."""
-    if has_role(user, Role.SHIFTER):
-        return OPEN
+    if user.limited_to is not None:
+        return _limited(user, _told_to(user), user.limited_to)
+    return _walls_of_role(user)
+
+
+def _walls_of_role(user: User) -> Walls:
+    return OPEN if has_role(user, Role.SHIFTER) else _walls(user, _told_to(user))
+
+
+def _told_to(user: User) -> list[dict[str, Any]]:
     rows = getattr(user, _READ, None)
-    return _walls(user, _rows_of(user) if rows is None else rows)
+    return _rows_of(user) if rows is None else rows
+
+
+def _limited(user: User, told: Iterable[Mapping[str, Any]], frontend_id: int) -> Walls:
+    """Walls around one frontend; around nothing where the user does not see this one."""
+    is_seen = _walls_of_role(user).lets_in(frontend_id)
+    walled = [row for row in told if row["frontend"] is not None]
+    own = [row for row in walled if is_seen and row["frontend"] == frontend_id]
+    return Walls(
+        user_id=user.pk,
+        is_open=False,
+        sees_default=False,
+        sees_own=False,
+        frontends=frozenset({frontend_id}) if is_seen else frozenset(),
+        own_groups=tuple(row["id"] for row in own),
+        own_names=tuple(row["name"] for row in own),
+        walled_groups=tuple(row["id"] for row in walled),
+        walled_names=tuple(row["name"] for row in walled),
+    )
 
 
 def has_frontends(user: User) -> bool:

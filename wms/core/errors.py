@@ -43,6 +43,12 @@ class ScopeMissing(NotPermitted):
         self.scopes = tuple(scopes)
 
 
+class BeyondFrontend(NotPermitted):
+    """The token is limited to a frontend, and this concerns what is of none or of all."""
+
+    code = "beyond-frontend"
+
+
 class NotFound(PilotageError):
     """There is no such object, or the actor may not see it."""
 
@@ -189,7 +195,8 @@ class Finding:
     """One fault of an input: what is wrong, and where.
 
     `command` is the command of a DAG file that is at fault, in capitals. `column` counts from 1 in
-    the line.
+    the line. `member` is the name of what is at fault in the archive `file`, as it stands there;
+    what is no text in it is written as `\\xff`.
     """
 
     message: str
@@ -198,6 +205,7 @@ class Finding:
     field: str = ""
     command: str = ""
     column: int | None = None
+    member: str = ""
 
     def __str__(self) -> str:
         place = self.file or self.field

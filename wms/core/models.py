@@ -41,6 +41,8 @@ class User(AbstractUser):
         editable=False,
         help_text="A program's: it has neither password nor login, and tokens only.",
     )
+    #: Id of the frontend that the token is limited to by which the user came in: no column.
+    limited_to: int | None = None
 
     class Meta(AbstractUser.Meta):
         constraints = [
@@ -130,6 +132,23 @@ class ApiToken(models.Model):
         help_text="Hash of the secret before the last renewal.",
     )  # fmt: skip
     former_until = models.DateTimeField(null=True, editable=False)
+    frontend = models.ForeignKey(
+        "accounting.Frontend",
+        null=True,
+        blank=True,
+        on_delete=models.SET_NULL,
+        related_name="tokens",
+        help_text="The frontend that it is limited to: it sees and steers what is of this one, and "
+        "nothing else. Empty: it is not limited.",
+    )
+    frontend_name = models.CharField(
+        max_length=64,
+        blank=True,
+        default="",
+        db_default="",
+        editable=False,
+        help_text="What that is called; it outlives the frontend.",
+    )
 
     class Meta:
         verbose_name = "API token"
@@ -137,10 +156,26 @@ class ApiToken(models.Model):
             models.UniqueConstraint(
                 fields=["login_key"], condition=~models.Q(login_key=""), name="login_key_once"
             ),
+            models.CheckConstraint(
+                condition=models.Q(frontend=None) | ~models.Q(frontend_name=""),
+                name="token_limit_has_a_name",
+            ),
+            # Without its frontend it would reach everything.
+            models.CheckConstraint(
+                condition=models.Q(frontend_name="")
+                | models.Q(frontend__isnull=False)
+                | models.Q(revoked_at__isnull=False),
+                name="token_limit_never_widens",
+            ),
         ]
 
     def __str__(self) -> str:
         return f"{self.prefix} ({self.name})"
+
+    @property
+    def limit(self) -> str | None:
+        """Name of the frontend that it is limited to, which may be gone; None: it is not."""
+        return self.frontend_name or None
 
 
 class MadeKind(models.TextChoices):

@@ -9,6 +9,9 @@
 - An operator also configures all sites and queues, and what is common to them.
 - An admin also manages accounts.
 
+Who came in by a token that is limited to a frontend is a shifter at most: operators and admins
+change what concerns all frontends.
+
 Each role includes those before it; docs/reference/roles.md has the table. Also who may enter the
 administration pages.
 """
@@ -25,6 +28,8 @@ _ORDER = {role: place for place, role in enumerate(Role.values)}
 def has_role(user: User, role: Role) -> bool:
     """True when the user's role includes `role`; superusers have all, inactive users none."""
     if not user.is_active:
+        return False
+    if user.limited_to is not None and _ORDER[role] > _ORDER[Role.SHIFTER]:
         return False
     return user.is_superuser or _ORDER[user.role] >= _ORDER[role]
 

@@ -56,6 +56,13 @@ class IssuedToken:
     text: str
 
 
+class NamedRow(Protocol):
+    """Row with a key and a name; a frontend, of which core knows no more."""
+
+    pk: int
+    name: str
+
+
 @transaction.atomic
 def issue_token(
     user: User,
@@ -64,9 +71,11 @@ def issue_token(
     actor: Actor,
     expires_at: datetime | None = None,
     scopes: Collection[str] | None = None,
+    frontend: NamedRow | None = None,
 ) -> IssuedToken:
-    """Make a token for the user, with all scopes or with these.
+    """Make a token for the user, with all scopes or with these; limited to a frontend, or to none.
 
+    Whether it may be limited so is for `wms.accounting.limited_tokens` to say, which makes those.
     Raises NotPermitted for another person's, unless by an admin, and InvalidInput for scopes that
     there are not.
     """
@@ -80,12 +89,15 @@ def issue_token(
         secret_sha256=secret_digest(secret),
         expires_at=expires_at,
         scopes=kept,
+        frontend_id=frontend.pk if frontend else None,
+        frontend_name=frontend.name if frontend else "",
     )
+    facts = {"user": user.username, "scopes": kept}
     record_action(
         "create token",
         target=f"user {user.username}, token {prefix}",
         actor=actor,
-        facts={"user": user.username, "scopes": kept},
+        facts=facts | ({"frontend": frontend.name} if frontend else {}),
     )
     return IssuedToken(row, f"plt_{prefix}_{secret}")
 
@@ -153,12 +165,28 @@ def revoke_tokens(token_ids: Collection[int], *, actor: Actor, reason: str = "")
     _require_rights(actor, owners)
     if not reason.strip() and _are_of_others(actor, owners):
         raise ReasonRequired("revoke token")
+    ids = _revoke(rows, actor=actor, reason=reason)
+    return Applied(changed=ids, skipped=sorted(set(token_ids) - set(ids)))
+
+
+def end_tokens_of_frontend(frontend_id: int, *, actor: Actor, reason: str) -> None:
+    """Revoke the tokens that are limited to a frontend, whosever they are: it is about to go.
+
+    Call it with the frontend locked, in the transaction that deletes it, by whoever may do so.
+    """
+    rows = ApiToken.objects.filter(frontend_id=frontend_id, revoked_at=None)
+    locked = rows.select_related("user").order_by("pk").select_for_update(of=("self",))
+    _revoke(list(locked), actor=actor, reason=reason)
+
+
+def _revoke(rows: Sequence[ApiToken], *, actor: Actor, reason: str) -> list[int]:
+    """Ids of the rows, which are locked, and revoked with an entry each."""
     ids = [row.pk for row in rows]
     ApiToken.objects.filter(pk__in=ids).update(revoked_at=Now())
     for row in rows:
         target = f"user {row.user.username}, token {row.prefix}"
         record_action("revoke token", target=target, actor=actor, reason=reason)
-    return Applied(changed=ids, skipped=sorted(set(token_ids) - set(ids)))
+    return ids
 
 
 def _require_rights(actor: Actor, user_ids: set[int]) -> None:
@@ -222,7 +250,9 @@ def authenticated_token(
     told: Mapping[str, Combinable] | None = None,
     address: str | None = None,
 ) -> ApiToken:
-    """The token of this text, with its user. Notes when, and from what address, it was used.
+    """The token of this text, with its user, who is limited as it is.
+
+    Notes when, and from what address, it was used.
 
     Raises TokenUnknown, TokenRevoked, TokenExpired or AccountOff.
     `told` are expressions of a token's row that become attributes of the user, in the same query.
@@ -247,4 +277,5 @@ def authenticated_token(
         same.update(last_used_at=now, last_used_from=address)
     for name in told or ():
         setattr(token.user, name, getattr(token, name))
+    token.user.limited_to = token.frontend_id
     return token

@@ -15,6 +15,7 @@ from django.db.models import Case, F, Value, When
 from django.db.models.functions import Now
 
 from matching.task_queues.needs import Needs
+from wms.accounting.services import require_group_of_token
 from wms.core.actors import Actor
 from wms.core.database.statements import sent_ahead
 from wms.core.models import User
@@ -59,7 +60,11 @@ class AddJobs(Protocol):
 
 
 def create_workspace(owner: User, files: Mapping[str, Blob], *, owner_group: str = "") -> Workspace:
-    """Create a workspace that contains these files, which count for the owner and this group."""
+    """Create a workspace that contains these files, which count for the owner and this group.
+
+    Raises InvalidInput for no group where the owner's token is limited to a frontend.
+    """
+    require_group_of_token(owner, has_group=bool(owner_group))
     workspace = Workspace.objects.create(owner=owner, owner_group=owner_group)
     WorkspaceFile.objects.bulk_create(
         [WorkspaceFile(workspace=workspace, path=path, blob=blob) for path, blob in files.items()],

@@ -30,7 +30,9 @@ def pilots_within(user: User, walls: Walls) -> Q:
     sent = Q(owner__isnull=True) & walls.by_frontend()
     private = Q(owner__isnull=False) & walls.by_group("owner_group")
     seen = sent | private
-    return seen | Q(queue__site__in=steerable_sites(user)) if may_steer_some(user) else seen
+    if user.limited_to is not None or not may_steer_some(user):
+        return seen
+    return seen | Q(queue__site__in=steerable_sites(user))
 
 
 def pilots_in_reach(actor: Actor, rows: QuerySet[Pilot]) -> QuerySet[Pilot]:

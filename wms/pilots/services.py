@@ -11,6 +11,7 @@ from uuid import UUID
 from django.db import transaction
 from django.db.models import Q
 
+from wms.accounting.walls import within_reach
 from wms.core.actors import Actor
 from wms.core.audit import record_action
 from wms.core.errors import Conflict, NotFound, ReasonRequired
@@ -21,6 +22,7 @@ from wms.core.stale import refuse_stale
 from wms.core.statemachine import DatabaseTime
 from wms.jobs.attempts import rescheduling
 from wms.jobs.models import Attempt, Job
+from wms.jobs.policy import jobs_within
 from wms.jobs.services import open_attempt
 from wms.jobs.states import JobCause
 from wms.pilots import lifecycle
@@ -49,7 +51,7 @@ def stop_after_job(job_id: int, *, actor: Actor, reason: str, seen: str = "") ->
     another state.
     """
     require_role(actor, Role.SHIFTER, "stop pilots after a job")
-    if not Job.objects.filter(pk=job_id).exists():
+    if not within_reach(actor, Job.objects.filter(pk=job_id), jobs_within).exists():
         raise NotFound(f"There is no job {job_id}.")
     pilot_id = open_attempt(job_id).pilot_id
     named = f"the pilot of job {job_id}"

@@ -10,6 +10,7 @@ from typing import Any
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
+from wms.accounting.services import require_group_of_token
 from wms.accounting.walls import Walls, within_reach
 from wms.core.actors import Actor
 from wms.core.audit import record_action, record_actions
@@ -78,6 +79,7 @@ def create_schedule(
         # Only the room for its files: its DAGs are counted when they are submitted.
         size_bytes = sum(blob.size_bytes for blob in blobs.values())
         use_uploads(submission.files.values(), owner=owner, now=timezone.now())
+        require_group_of_token(owner, has_group=group is not None)
         check_quota(owner=owner, group=group, jobs=0, clusters=0, size_bytes=size_bytes)
         schedule = _store(submission, terms, owner=owner, group=group)
         ScheduleFile.objects.bulk_create(

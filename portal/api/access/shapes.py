@@ -13,10 +13,14 @@ class OwnTokenSerializer(serializers.ModelSerializer[ApiToken]):
     """The token of a request."""
 
     scopes = serializers.ListField(child=serializers.ChoiceField(Scope.choices))
+    frontend = serializers.CharField(
+        source="limit", allow_null=True,
+        help_text="The frontend that it is limited to; null: it is not.",
+    )  # fmt: skip
 
     class Meta:
         model = ApiToken
-        fields = ["prefix", "name", "scopes", "created_at", "expires_at"]
+        fields = ["prefix", "name", "scopes", "frontend", "created_at", "expires_at"]
 
 
 class MeSerializer(serializers.Serializer[Any]):

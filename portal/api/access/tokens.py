@@ -18,13 +18,13 @@ from portal.api.base import ListView, caller, refusals
 from portal.api.idempotency import once
 from portal.api.shapes import InstantField, ReasonSerializer, StrictSerializer
 from portal.identity.foreign_tokens import ForeignToken
+from wms.accounting.limited_tokens import issue_limited_token
 from wms.core.actors import Actor
 from wms.core.errors import InvalidInput, NotPermitted
 from wms.core.models import ApiToken, Role, Scope, User
 from wms.core.policy import has_role
 from wms.core.tokens import (
     find_token,
-    issue_token,
     require_scopes,
     revoke_tokens,
     visible_tokens,
@@ -39,6 +39,10 @@ class ApiTokenSerializer(serializers.ModelSerializer[ApiToken]):
     is_service = serializers.BooleanField(
         source="user.is_service", read_only=True, help_text="Whether its user is a service."
     )
+    frontend = serializers.CharField(
+        source="limit", read_only=True, allow_null=True,
+        help_text="The frontend that it is limited to; null: it is not.",
+    )  # fmt: skip
     last_used_at = serializers.DateTimeField(
         read_only=True, allow_null=True, help_text="To the minute; null: never."
     )
@@ -49,8 +53,8 @@ class ApiTokenSerializer(serializers.ModelSerializer[ApiToken]):
     class Meta:
         model = ApiToken
         fields = [
-            "id", "prefix", "name", "user", "is_service", "scopes", "created_at", "expires_at",
-            "last_used_at", "last_used_from", "revoked_at",
+            "id", "prefix", "name", "user", "is_service", "scopes", "frontend", "created_at",
+            "expires_at", "last_used_at", "last_used_from", "revoked_at",
         ]  # fmt: skip
         read_only_fields = fields
 
@@ -66,6 +70,11 @@ class MakeTokenSerializer(StrictSerializer):
     scopes = serializers.ListField(
         child=serializers.ChoiceField(Scope.choices), required=False, allow_null=True,
         default=None, max_length=20, help_text="null: all.",
+    )  # fmt: skip
+    frontend = serializers.CharField(
+        max_length=64, required=False, allow_null=True, default=None,
+        help_text="The frontend that it is limited to, for good: one that its user is in; null: "
+        "it is not limited.",
     )  # fmt: skip
     expires_at = InstantField(
         required=False, allow_null=True, default=None, help_text="null: never."
@@ -90,6 +99,9 @@ class TokenFilter(filters.FilterSet):
     user = filters.CharFilter(field_name="user__username", label="The name of their user.")
     is_service = filters.BooleanFilter(
         field_name="user__is_service", label="Whether their users are services."
+    )
+    frontend = filters.CharFilter(
+        field_name="frontend_name", label="The frontend that they are limited to."
     )
     is_revoked = filters.BooleanFilter(
         field_name="revoked_at", lookup_expr="isnull", exclude=True, label="Whether they are."
@@ -122,13 +134,16 @@ class TokenList(ListView):
         """The answer has its text, which is stored as a hash only.
 
         A token that makes another one has its scopes; unless it is for a service, it ends no later.
+        One that is limited to a frontend makes none.
         """
         body = MakeTokenSerializer(data=request.data)
         body.is_valid(raise_exception=True)
         given: dict[str, Any] = body.validated_data
         user = _user_for(caller(request), given.pop("user"))
         _check_no_more(request.auth, user, given)
-        issued = issue_token(user, actor=Actor.person(caller(request)), **given)
+        limit = given.pop("frontend") or ""
+        actor = Actor.person(caller(request))
+        issued = issue_limited_token(user, frontend=limit, actor=actor, **given)
         row = find_token(caller(request), issued.row.pk)
         row.token = issued.text  # type: ignore[attr-defined]
         return Response(NewTokenSerializer(row).data, status=status.HTTP_201_CREATED)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
+from typing import Any
 
 from django import forms
 
@@ -11,7 +13,7 @@ from wms.notices.webhook_addresses import MAX_URL
 
 
 class TokenForm(forms.Form):
-    """Form of a new token: its purpose and its validity."""
+    """Form of a new token: its purpose, its validity, and the frontend that it is limited to."""
 
     LIFETIMES = (("7", "a week"), ("30", "30 days"), ("90", "90 days"), ("365", "a year"))
 
@@ -25,7 +27,13 @@ class TokenForm(forms.Form):
 
     name = forms.CharField(max_length=100)
     powers = forms.ChoiceField(choices=POWERS, required=False, initial="")
+    frontend = forms.ChoiceField(required=False, initial="")
     days = forms.ChoiceField(choices=[*LIFETIMES, ("", "no expiry")], required=False, initial="90")
+
+    def __init__(self, *args: Any, frontends: Sequence[str], **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        named = [(name, name) for name in frontends]
+        self.fields["frontend"].choices = [("", "all that you may see"), *named]
 
     @property
     def scopes(self) -> list[str] | None:

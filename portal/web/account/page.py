@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.conf import settings
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, QueryDict
 from django.urls import reverse
 from django.utils import timezone
 
@@ -22,6 +22,8 @@ from portal.personal.zones import BROWSER, zone_names
 from portal.shared.passwords import OwnPasswordForm
 from portal.web.account.forms import ChannelForm, SubscriptionForm, TokenForm
 from portal.web.shared.pages import render_page
+from wms.accounting.limited_tokens import limits_for
+from wms.accounting.walls import has_frontends
 from wms.core.audit import own_actions
 from wms.core.errors import NotFound, PilotageError
 from wms.core.identities import identities_of, named_subjects_of
@@ -82,13 +84,18 @@ def _quotas(user: User) -> Mapping[str, Any]:
     }
 
 
+def token_form(user: User, sent: QueryDict | None = None) -> TokenForm:
+    """Form of a new token of the user; it offers frontends if there are any."""
+    return TokenForm(sent, frontends=limits_for(user) if has_frontends(user) else ())
+
+
 def _tokens(user: User) -> Mapping[str, Any]:
     tokens = list(own_tokens(user)[: _TOKENS_SHOWN + 1])
     return {
         "now": timezone.now(),
         "tokens": tokens[:_TOKENS_SHOWN],
         "is_cut": len(tokens) > _TOKENS_SHOWN,
-        "token_form": TokenForm(),
+        "token_form": token_form(user),
         "manages_tokens": has_role(user, Role.ADMIN),
         "signed": _signed(user) if settings.TOKEN_ISSUERS else [],
     }

@@ -16,13 +16,14 @@ from django.views.decorators.http import require_POST, require_safe
 
 from portal.personal.services import set_default_filter
 from portal.shared.passwords import OwnPasswordForm
-from portal.web.account.forms import ChannelForm, SubscriptionForm, TokenForm
-from portal.web.account.page import show_account
+from portal.web.account.forms import ChannelForm, SubscriptionForm
+from portal.web.account.page import show_account, token_form
 from portal.web.shared.pages import page
+from wms.accounting.limited_tokens import issue_limited_token
 from wms.core.accounts import change_password
 from wms.core.actors import Actor
 from wms.core.errors import Conflict, InvalidInput, NotFound, NotPermitted, PilotageError, TooMany
-from wms.core.tokens import find_own_token, issue_token, revoke_tokens
+from wms.core.tokens import find_own_token, revoke_tokens
 from wms.notices import services
 from wms.notices.packing import Daily
 from wms.notices.selectors import find_channel
@@ -45,11 +46,12 @@ def _to(tab: str, fragment: str = "") -> HttpResponse:
 @page
 def add_token(request: HttpRequest) -> HttpResponse:
     """Create a token and show its text once."""
-    form = TokenForm(request.POST)
+    form = token_form(request.user, request.POST)
     if not form.is_valid():
         return show_account(request, "tokens", status=400, token_form=form)
-    issued = issue_token(
+    issued = issue_limited_token(
         request.user,
+        frontend=form.cleaned_data["frontend"],
         name=form.cleaned_data["name"],
         expires_at=form.expires_at(timezone.now()),
         scopes=form.scopes,

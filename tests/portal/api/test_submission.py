@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import tarfile
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
@@ -109,6 +111,7 @@ def test_what_may_not_be_meant_is_told_and_the_dag_is_stored(alice: APIClient) -
         "field": "",
         "message": "+Tags: no queue offers the tag gpu today",
         "column": None,
+        "member": "",
     }
     assert [answer.json()["warnings"] for answer in answers] == [[warning], [warning]]
     assert Dag.objects.count() == 1
@@ -249,6 +252,50 @@ def test_what_makes_no_sense_is_refused_at_its_part(
 
     assert {finding["field"] for finding in findings} == {field}
     assert not Dag.objects.exists()
+
+
+def _tarred(*members: tuple[str, bytes, int]) -> bytes:
+    """A tar archive of members: name, type and size of each."""
+    stream = io.BytesIO()
+    with tarfile.open(fileobj=stream, mode="w:gz") as archive:
+        for name, kind, size_bytes in members:
+            member = tarfile.TarInfo(name)
+            member.type, member.size, member.linkname = kind, size_bytes, "../../secret"
+            archive.addfile(member, io.BytesIO(bytes(size_bytes)))
+    return stream.getvalue()
+
+
+def test_members_of_an_archive_that_are_refused_are_named_and_nothing_is_stored(
+    alice: APIClient,
+) -> None:
+    plain, link, device = tarfile.REGTYPE, tarfile.SYMTYPE, tarfile.CHRTYPE
+    members = [
+        ("/etc/x", plain, 1), ("../x", plain, 1), ("a", plain, 1), ("./a", plain, 1),
+        ("door", link, 0), ("tty", device, 0), ("x\ny", plain, 1), ("bad-\udcff", plain, 1),
+    ]  # fmt: skip
+    sent = SimpleUploadedFile("all.tgz", _tarred(*members))
+
+    findings = findings_in(alice.post(URL, dag_form() | {"archive": sent}))
+
+    assert {finding["file"] for finding in findings} == {"all.tgz"}
+    assert [finding["member"] for finding in findings] == [
+        "/etc/x", "../x", "./a", "door", "tty", "x\ny", r"bad-\xff",
+    ]  # fmt: skip
+    assert is_nothing_stored()
+
+
+def test_the_member_at_which_an_archive_becomes_too_large_is_named(
+    alice: APIClient, settings: Any
+) -> None:
+    settings.PILOTAGE = {**settings.PILOTAGE, "MAX_UPLOAD_BYTES": 100_000}
+    bomb = _tarred(("small", tarfile.REGTYPE, 10), ("zeros", tarfile.REGTYPE, 200_000))
+
+    answer = alice.post(URL, dag_form() | {"archive": SimpleUploadedFile("all.tgz", bomb)})
+
+    told = answer.json()
+    assert (answer.status_code, told["type"]) == (413, "/problems/too-large/")
+    assert (told["archive"], told["member"]) == ("all.tgz", "zeros")
+    assert is_nothing_stored()
 
 
 def test_a_refusal_tells_warnings_and_the_shape_as_well(alice: APIClient) -> None:

@@ -7,7 +7,7 @@ from wms.core.database.migrations import BatchedMigration
 
 class Migration(BatchedMigration):
     dependencies = [
-        ("core", "0009_identities"),
+        ("core", "0010_limited_tokens"),
     ]
 
     operations = [

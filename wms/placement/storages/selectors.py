@@ -84,7 +84,7 @@ def visible_allocations(user: User) -> QuerySet[PlacementAllocation]:
 def allocations_within(user: User | None) -> Callable[[Walls], Q]:
     """Condition for the allocations that a user reaches within walls."""
     own = Q(owner=user)
-    return lambda walls: own | in_workspaces(walls)
+    return lambda walls: walls.of_oneself(own) | in_workspaces(walls)
 
 
 def storages_near() -> dict[int, list[str]]:

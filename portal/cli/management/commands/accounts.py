@@ -17,6 +17,7 @@ from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.utils import timezone
 
+from wms.accounting.limited_tokens import issue_limited_token
 from wms.accounting.models import AccountingGroup
 from wms.accounting.service_accounts import save_service_account
 from wms.core.accounts import ensure_account
@@ -25,7 +26,7 @@ from wms.core.errors import PilotageError
 from wms.core.identities import link_identity, unlink_identity
 from wms.core.identity_models import Identity, NamedSubject
 from wms.core.models import ApiToken, Role, Scope, ServiceAccount, User
-from wms.core.tokens import create_token, revoke_tokens
+from wms.core.tokens import revoke_tokens
 
 #: Whoever may read the portal's database may do all of this; the audit names the command line.
 _ACTOR = Actor.system("command line")
@@ -50,6 +51,10 @@ class Command(BaseCommand):
         token.add_argument(
             "--scopes", nargs="+", choices=Scope.values, metavar="SCOPE",
             help=f"what it may be used for, of {', '.join(Scope.values)}; by default all",
+        )  # fmt: skip
+        token.add_argument(
+            "--frontend", default="", metavar="NAME",
+            help="limit it, for good, to what is of this frontend; the account has to be in it",
         )  # fmt: skip
         token.add_argument("--days", type=int, default=90, help="so long it is valid")
         service = commands.add_parser("service", help="make an account that has tokens only")
@@ -124,9 +129,15 @@ def _token(options: dict[str, Any]) -> str:
     if not 1 <= options["days"] <= _MAX_DAYS:
         raise CommandError(f"--days is from 1 to {_MAX_DAYS}.")
     until = timezone.now() + timedelta(days=options["days"])
-    return create_token(
-        user, name=options["name"], actor=_ACTOR, expires_at=until, scopes=options["scopes"]
+    issued = issue_limited_token(
+        user,
+        frontend=options["frontend"],
+        name=options["name"],
+        actor=_ACTOR,
+        expires_at=until,
+        scopes=options["scopes"],
     )
+    return issued.text
 
 
 def _service(options: dict[str, Any]) -> str:
@@ -151,8 +162,9 @@ def _tokens(options: dict[str, Any]) -> str:
 
 def _line(token: ApiToken) -> str:
     ends = "no end" if token.expires_at is None else f"until {token.expires_at:%Y-%m-%dT%H:%MZ}"
+    of = f"of {token.limit}" if token.limit else "of every frontend"
     columns = (token.prefix, token.user.username, token.name, ",".join(token.scopes), ends)
-    return "\t".join((*columns, _used(token)))
+    return "\t".join((*columns, _used(token), of))
 
 
 def _used(row: ApiToken | Identity | NamedSubject) -> str:
