@@ -21,6 +21,7 @@ from wms.core.audit import record_actions
 from wms.core.errors import InvalidInput, NotFound, NotPermitted, ReasonRequired
 from wms.core.models import Role, User
 from wms.core.stale import refuse_stale
+from wms.core.transitions import Applied
 from wms.remarks.models import MAX_TEXT, MAX_TICKET, Handling, Remark
 from wms.remarks.policy import may_write_log
 from wms.remarks.selectors import care_now
@@ -32,11 +33,9 @@ MAX_ACKNOWLEDGED_S = 31 * 24 * 3600
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class Written(Applied):
     """Result of writing about subjects: ids of those that got a remark, of others, of remarks."""
 
-    changed: list[int] = field(default_factory=list)
-    skipped: list[int] = field(default_factory=list)
     remark_ids: list[int] = field(default_factory=list)
 
 

@@ -1,4 +1,4 @@
-"""Remarks are permitted, reasoned, audited and kept; who looks after a subject follows from them."""
+"""Remarks are permitted, reasoned, audited and kept; care of a subject follows from them."""
 
 from __future__ import annotations
 
@@ -119,7 +119,8 @@ def test_what_cannot_be_kept_is_refused_and_changes_nothing(
         services.acknowledge(asked.pop("kind"), asked.pop("ids"), actor=Actor.person(people.sam),
                              **asked)  # fmt: skip
 
-    assert not Remark.objects.exists() and not Handling.objects.exists()
+    assert not Remark.objects.exists()
+    assert not Handling.objects.exists()
 
 
 def test_nobody_reads_or_is_given_what_is_behind_a_wall(db: None) -> None:
