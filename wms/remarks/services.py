@@ -26,7 +26,7 @@ from wms.remarks.models import MAX_TEXT, MAX_TICKET, Handling, Remark
 from wms.remarks.policy import may_write_log
 from wms.remarks.selectors import care_now
 from wms.remarks.states import RemarkEvent, SubjectKind
-from wms.remarks.subjects import SubjectType, subject_type
+from wms.remarks.subjects import SUBJECTS, SubjectType, subject_type
 
 #: Longest time for which something can be acknowledged; without a time it holds until it ends.
 MAX_ACKNOWLEDGED_S = 31 * 24 * 3600
@@ -183,9 +183,8 @@ def _write(
         )
         for pk, subject in subjects.items()
     )  # fmt: skip
-    verb = content.event.value.replace("_", " ")
     record_actions(
-        f"{verb} {of_kind.target}",
+        _action(content.event, of_kind),
         targets=[of_kind.target_of(subject) for subject in subjects.values()],
         actor=actor,
         reason=content.text,
@@ -194,6 +193,15 @@ def _write(
     skipped = sorted(set(ids) - set(subjects))
     return Written(list(subjects), skipped, [remark.pk for remark in remarks])
 
+
+def _action(event: str, of_kind: SubjectType) -> str:
+    return f"{event.replace('_', ' ')} {of_kind.target}"
+
+
+#: Actions of the audit trail that tell of remarks about subjects.
+AUDITED = frozenset(
+    _action(event, each) for event in RemarkEvent.values for each in SUBJECTS.values()
+)
 
 _CARE_COLUMNS = (
     "acknowledged_by", "acknowledged_at", "acknowledged_until", "assigned_to", "assigned_at",
