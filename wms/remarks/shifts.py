@@ -64,5 +64,6 @@ def shift_between(user: User, start: datetime, end: datetime) -> Shift:
 
 
 def _steered(user: User) -> QuerySet[AuditEntry]:
-    """Steering actions that the user may see; that something was written is told by the remarks."""
-    return visible_entries(user).filter(object_kind__in=_STEERED).exclude(action__in=AUDITED)
+    """Steering actions that the user may see: neither remarks, which are told, nor submissions."""
+    steered = visible_entries(user).filter(object_kind__in=_STEERED).exclude(action__in=AUDITED)
+    return steered.exclude(action__startswith="submit ")
