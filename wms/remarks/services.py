@@ -81,13 +81,9 @@ def assign(
 
     Those that are assigned to this person already are skipped.
     """
-    text = _text(reason)
-    found = _person(person, actor)
     of_kind = subject_type(kind)
-    hidden = len(set(ids)) - of_kind.visible(found).filter(pk__in=ids).count()
-    if hidden and found != actor.user:
-        raise InvalidInput.of(f"{found.get_username()} may not see it", field="person")
-    remark = _Remark(RemarkEvent.ASSIGN, text, _ticket(ticket), person=found)
+    found = _person(person, of_kind, ids, actor)
+    remark = _Remark(RemarkEvent.ASSIGN, _text(reason), _ticket(ticket), person=found)
     return _write(of_kind, ids, remark, actor, seen=seen)
 
 
@@ -287,13 +283,16 @@ def _ticket(address: str) -> str:
     return found
 
 
-def _person(name: str, actor: Actor) -> User:
+def _person(name: str, of_kind: SubjectType, ids: Collection[int], actor: Actor) -> User:
+    """The person of this name, if there is one who may see all subjects; by default the actor."""
     if actor.user is None:
         raise NotPermitted("Remarks are written by people.")
     wanted = name.strip()
     if wanted in {"", actor.user.get_username()}:
         return actor.user
     found = User.objects.filter(username=wanted, is_active=True).first()
-    if found is None:
-        raise InvalidInput.of(f"there is no user {wanted[:100]}", field="person")
+    if found is None or of_kind.visible(found).filter(pk__in=ids).count() < len(set(ids)):
+        # One answer to both, so that nobody learns who is behind a wall.
+        message = f"there is no user {wanted[:100]} who may see it"
+        raise InvalidInput.of(message, field="person")
     return found
