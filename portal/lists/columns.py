@@ -296,7 +296,7 @@ REMARK_COLUMNS: Sequence[Column] = (
     Column("when", "When", {**_one("pk", "id"), **_one("created_at", "at")}, is_fixed=True),
     Column("author", "Who", _one("author.username", "author")),
     Column(
-        "event", "What", {**_one("event"), **_one("person.username", "person"), **_one("until")}
+        "event", "What", {**_one("event"), **_from("person", person="username"), **_one("until")}
     ),
     Column(
         "subject",
