@@ -68,6 +68,7 @@ INSTALLED_APPS = [
     "wms.history",
     "wms.schedules",
     "wms.campaigns",
+    "wms.remarks",
     "wms.notices",
     "wms.bulk",
     "portal.personal",

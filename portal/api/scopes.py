@@ -37,7 +37,10 @@ OF_WRITES: Mapping[str, set[Scope]] = {
     # It acts on lists of work and of sites.
     **dict.fromkeys(["bulk", "bulk-stop", "bulk-retry"], _CONTROL | _SITE),
     **dict.fromkeys(
-        ["filters", "filter", "notices-read", "subscriptions", "subscription", "campaign-deadline"],
+        [
+            "filters", "filter", "notices-read", "subscriptions", "subscription",
+            "campaign-deadline", "remarks",
+        ],
         _CONTROL,
     ),
     **dict.fromkeys(["ads", "ad", "downtimes", "downtime", "downtimes-import"], _SITE),

@@ -35,6 +35,7 @@ from portal.api.nodes import views as nodes
 from portal.api.notices import views as notices
 from portal.api.pilots import views as pilots
 from portal.api.placements import urls as placements
+from portal.api.remarks import views as remarks
 from portal.api.resumable_uploads import views as uploads
 from portal.api.schedules import views as schedules
 from portal.api.sites import (
@@ -128,7 +129,9 @@ urlpatterns = [
     *(
         path(
             f"{_DAG}/{action.api_path}/",
-            view_of(action, steering.VIEWS.get(action.name, steering.DagAction)),
+            view_of(
+                action, {**steering.VIEWS, **remarks.ACTIONS}.get(action.name, steering.DagAction)
+            ),
             name=f"dag-{action.api_path}",
         )
         for action in DAGS.in_api
@@ -238,7 +241,7 @@ urlpatterns = [
     *(
         re_path(
             f"{_SITE}/{action.name}/$",
-            view_of(action, sites.SiteAction),
+            view_of(action, remarks.ACTIONS.get(action.name, sites.SiteAction)),
             name=f"site-{action.name}",
         )
         for action in SITES.in_api
@@ -357,12 +360,14 @@ urlpatterns = [
     path("filters/", lists.SavedFilterList.as_view(), name="filters"),
     path("filters/<int8:filter_id>/", lists.SavedFilterDetail.as_view(), name="filter"),
     path("audit/", audit.AuditList.as_view(), name="audit"),
+    path("remarks/", remarks.RemarkList.as_view(), name="remarks"),
+    path("remarks/<int8:remark_id>/", remarks.RemarkDetail.as_view(), name="remark"),
     path("failures/", failures.FailureGroupList.as_view(), name="failures"),
     path("failures/<int8:group_id>/", failures.FailureGroupDetail.as_view(), name="failure"),
     *(
         path(
             f"failures/<int8:group_id>/{action.name}/",
-            view_of(action, failures.FailureAction),
+            view_of(action, remarks.ACTIONS.get(action.name, failures.FailureAction)),
             name=f"failure-{action.name}",
         )
         for action in FAILURES.in_api

@@ -292,6 +292,24 @@ AUDIT_COLUMNS: Sequence[Column] = (
     Column("changes", "Before and after", _one("facts")),
     Column("request", "Request id", _one("request_id"), is_usual=False),
 )
+REMARK_COLUMNS: Sequence[Column] = (
+    Column("when", "When", {**_one("pk", "id"), **_one("created_at", "at")}, is_fixed=True),
+    Column("author", "Who", _one("author.username", "author")),
+    Column(
+        "event", "What", {**_one("event"), **_from("person", person="username"), **_one("until")}
+    ),
+    Column(
+        "subject",
+        "About",
+        {
+            **_one("subject_kind", "kind"),
+            **_one("subject_id", "subject"),
+            **_one("subject_name", "name"),
+        },
+    ),
+    Column("text", "Text", _one("text")),
+    Column("ticket", "Ticket", _one("ticket")),
+)
 BULK_COLUMNS: Sequence[Column] = (
     Column(
         "operation",

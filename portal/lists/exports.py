@@ -21,7 +21,7 @@ from django.utils.http import content_disposition_header
 
 from portal.lists.base_filter import ListFilter
 from portal.lists.columns import Column
-from portal.lists.registry import ListSpec
+from portal.lists.list_spec import ListSpec
 from wms.core.database.counting import EXACT_UP_TO, count_up_to
 from wms.core.errors import InvalidInput
 from wms.core.models import User

@@ -13,11 +13,13 @@ from django.db.models import QuerySet
 
 from portal.lists.base_filter import ListFilter
 from portal.lists.filter_fields import Moments, Numbers, Texts, Words
+from portal.lists.remark_filters import Acknowledged, Assigned
 from portal.lists.sorting import Sorting, by_number, by_time, newest
 from wms.core.models import User
 from wms.failures.models import Category, FailureGroup, Kind
 from wms.failures.selectors import Window, groups_that_failed
 from wms.failures.states import GroupState
+from wms.remarks.states import SubjectKind
 
 _MOST = {"rising": "fewest first", "falling": "most first"}
 _WINDOWS = [(window.value, window.label) for window in Window]
@@ -43,6 +45,8 @@ class FailureFilter(ListFilter):
     )
     first = Moments(field_name="first_seen", label="First seen")
     last = Moments(field_name="last_seen", label="Last seen")
+    acknowledged = Acknowledged(SubjectKind.FAILURE)
+    assigned = Assigned(SubjectKind.FAILURE)
     id = Numbers(smallest=1, label="Number")
     sort = Sorting(
         by_number("count", "Failures", "count", **_MOST),

@@ -25,6 +25,7 @@ from portal.lists.filter_fields import (
 )
 from portal.lists.job_filter import TopicFilter
 from portal.lists.label_filter import Labels
+from portal.lists.remark_filters import Acknowledged, Assigned
 from portal.lists.sorting import Sorting, by_number, by_text, by_time, newest
 from wms.dags.lifecycle import DATA_TOPIC
 from wms.dags.models import Dag, Node, ScriptRun
@@ -35,6 +36,7 @@ from wms.pilots.states import PilotState
 from wms.placement.catalogue.models import LogicalFile
 from wms.placement.models import PlacementRequest
 from wms.placement.states import RequestKind, RequestState
+from wms.remarks.states import SubjectKind
 from wms.schedules.models import Schedule
 from wms.schedules.states import RunOutcome, ScheduleState
 from wms.sites.models import Site
@@ -64,6 +66,8 @@ class DagFilter(ListFilter):
     failed = Numbers(field_name="failed_count", label="Failed nodes")
     id = Numbers(smallest=1, label="Number")
     attention = YesNo(method="filter_attention", label="Needs attention", widget=HiddenValues)
+    acknowledged = Acknowledged(SubjectKind.DAG)
+    assigned = Assigned(SubjectKind.DAG)
     outer = hidden_numbers("parent_node__dag", "Inside of DAG")
     root = hidden_numbers("root", "In the tree of DAG")
     previous_run = hidden_numbers("previous_run", "Runs that went on from DAG")
@@ -296,6 +300,8 @@ class SiteFilter(ListFilter):
     standing = Words(method="filter_standing", choices=_STANDINGS, label="State")
     state = Words(choices=SiteState.choices, label="Decided by a person", widget=HiddenValues)
     is_enabled = YesNo(label="In use", widget=HiddenValues)
+    acknowledged = Acknowledged(SubjectKind.SITE)
+    assigned = Assigned(SubjectKind.SITE)
     sort = Sorting(
         by_text("name", "Name", "name", "site"),
         by_number("bound", "Bound", "matched", **_MOST),

@@ -6,8 +6,7 @@ attributes whose values a page counts.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -17,10 +16,10 @@ from django.utils import timezone
 
 from portal.lists import columns as of
 from portal.lists.audit_filters import AuditFilter
-from portal.lists.base_filter import ListFilter, checked, normalised
+from portal.lists.base_filter import ListFilter
 from portal.lists.bulk_filters import BulkFilter
 from portal.lists.cluster_filter import ClusterFilter
-from portal.lists.columns import Column, JobLine, LatestAttempt, RequestLine
+from portal.lists.columns import JobLine, LatestAttempt, RequestLine
 from portal.lists.downtime_filters import DowntimeFilter
 from portal.lists.filters import (
     DagFilter,
@@ -31,6 +30,8 @@ from portal.lists.filters import (
     TaskQueueFilter,
 )
 from portal.lists.job_filter import JobFilter
+from portal.lists.list_spec import CHUNK, GroupBy, ListSpec
+from portal.lists.remark_filters import RemarkFilter
 from portal.lists.trial_filter import TrialFilter
 from portal.shared.site_lines import in_order, site_lines
 from wms.bulk.selectors import visible_operations
@@ -54,102 +55,15 @@ from wms.pilots.states import PilotState
 from wms.placement.models import PlacementRequest
 from wms.placement.selectors import listed_requests
 from wms.placement.states import RequestState
+from wms.remarks.models import Remark
+from wms.remarks.selectors import visible_remarks
+from wms.remarks.states import RemarkEvent
 from wms.schedules.selectors import listed_schedules
 from wms.schedules.states import ScheduleState
 from wms.sites.downtimes.selectors import DowntimeState, listed_downtimes
 from wms.sites.selectors import visible_sites
 from wms.taskqueues.listing import Order as TaskQueueOrder
 from wms.taskqueues.listing import task_queue_page, visible_task_queues
-
-#: So many rows are looked up at once by who walks through a whole list.
-CHUNK = 1000
-
-
-@dataclass(frozen=True, slots=True)
-class GroupBy:
-    """Attribute whose values are counted over the rows; `name` is that of its filter."""
-
-    name: str
-    label: str
-    expression: Any
-
-
-@dataclass(frozen=True, slots=True)
-class ListSpec:
-    """One list: its filters, rows and columns. `search` is the filter of its search field."""
-
-    name: str
-    title: str
-    noun: str
-    filter_class: type[ListFilter]
-    rows: Callable[[User], QuerySet[Any]]
-    columns: Sequence[Column]
-    search: str
-    states: Sequence[str] = ()
-    state_filter: str = "state"
-    groups: Sequence[GroupBy] = ()
-    lines: Callable[[Sequence[Any]], Sequence[Any]] = list
-    walk: Callable[[ListSpec, ListFilter, User], Iterator[Sequence[Any]]] = field(
-        default=lambda kind, list_filter, user: kind.in_order(list_filter)
-    )
-
-    def filter_of(
-        self, parameters: Mapping[str, Any], user: User, *, now: datetime | None = None
-    ) -> ListFilter:
-        """Filter over the rows that the user may see."""
-        return self.filter_class(parameters, queryset=self.rows(user), now=now)
-
-    def normalised(self, parameters: Mapping[str, Any]) -> dict[str, list[str]]:
-        """Filters among parameters, as a value to be stored. Raises InvalidInput."""
-        return normalised(self.filter_class, parameters)
-
-    def chosen(
-        self, parameters: Mapping[str, Any], user: User, *, now: datetime | None = None
-    ) -> QuerySet[Any]:
-        """Rows that the filter selects among those the user may see. Raises InvalidInput.
-
-        Relative times count back from `now`.
-        """
-        return self.filter_of(self.normalised(parameters), user, now=now).qs
-
-    def column_names(self) -> list[str]:
-        """The names of all columns, in their order."""
-        return [column.name for column in self.columns]
-
-    def shown_columns(
-        self, names: Sequence[str], list_filter: ListFilter | None = None
-    ) -> list[Column]:
-        """Columns of these names with those that are always shown; the default ones without names.
-
-        The column by which the list is sorted is included.
-        """
-        sorted_by = (
-            list_filter.order.sort.columns[:1]
-            if list_filter is not None and list_filter.is_sorted
-            else ()
-        )
-        return [
-            column
-            for column in self.columns
-            if column.is_fixed
-            or column.name in sorted_by
-            or (column.name in names if names else column.is_usual)
-        ]
-
-    def kept(self, parameters: Mapping[str, Any]) -> dict[str, list[str]]:
-        """Filters among parameters and their order, for a saved filter. Raises InvalidInput.
-
-        A value as from `normalised`, with `sort` beside the filters.
-        """
-        return checked(self.filter_class, parameters).kept()
-
-    def in_order(self, list_filter: ListFilter) -> Iterator[Sequence[Any]]:
-        """All sorted lines in chunks, so that few are in memory at a time."""
-        rows = list_filter.some(None, CHUNK)
-        yield self.lines(rows)
-        while len(rows) == CHUNK:
-            rows = list_filter.some(list_filter.order.border_of(rows[-1]), CHUNK)
-            yield self.lines(rows)
 
 
 def _jobs(user: User) -> QuerySet[Job]:
@@ -196,6 +110,11 @@ def _all_task_queues(
 def _entries(user: User) -> QuerySet[AuditEntry]:
     """Audit entries; the list counts by kind of object, which takes the place of a state."""
     return visible_entries(user).annotate(state=F("object_kind"))
+
+
+def _remarks(user: User) -> QuerySet[Remark]:
+    """Entries of the shift log; the list counts by what they say, in place of a state."""
+    return visible_remarks(user).annotate(state=F("event"))
 
 
 def _end_of_latest(column: str) -> Case:
@@ -344,6 +263,21 @@ LISTS = {
             groups=(
                 GroupBy("action", "Action", F("action")),
                 GroupBy("actor", "Actor", F("actor")),
+            ),
+        ),
+        ListSpec(
+            name="remarks",
+            title="Shift log",
+            noun="entry",
+            filter_class=RemarkFilter,
+            rows=_remarks,
+            columns=of.REMARK_COLUMNS,
+            search="text",
+            states=RemarkEvent.values,
+            state_filter="event",
+            groups=(
+                GroupBy("author", "Author", F("author__username")),
+                GroupBy("kind", "About", F("subject_kind")),
             ),
         ),
         ListSpec(

@@ -44,6 +44,8 @@ from portal.web.pilots import storage_views as storages
 from portal.web.pilots import views as pilots
 from portal.web.records import efficiency_views as efficiency
 from portal.web.records import views as audit
+from portal.web.remarks import summary_views as shift_summary
+from portal.web.remarks import views as remarks
 from portal.web.schedules import views as schedules
 from portal.web.search import views as search
 from portal.web.sites import downtime_import_views as downtime_imports
@@ -251,6 +253,10 @@ urlpatterns = [
     path("downtimes/<int8:downtime_id>/cancel/", downtimes.cancel, name="cancel-downtime"),
     path("help/", help.help_page, name="help"),
     path("help/states/", help.states, name="help-states"),
+    path("shift-log/", remarks.shift_log, name="shift-log"),
+    path("shift-log/write/", remarks.write, name="write-log"),
+    path("shift-log/summary/", shift_summary.summary, name="shift-summary"),
+    path("shift-log/<slug:kind>/<str:key>/", remarks.notes, name="notes"),
     path("audit/", audit.audit_list, name="audit"),
     path("audit/<int8:entry_id>/", audit.audit_entry, name="audit-entry"),
     path("matches/", negotiation.negotiation, name="negotiation"),

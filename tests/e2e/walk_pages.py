@@ -20,6 +20,7 @@ from tests.e2e.pilot_data import tested_pilot
 from tests.e2e.placement_data import placement_pages
 from tests.e2e.production import Production, bulk_operations
 from tests.e2e.trial_data import trial_pages
+from tests.portal.furnishing import remarks
 from wms.core.models import AuditEntry
 from wms.dags.models import NegotiationCycle, ScriptRun
 from wms.failures.models import FailureGroup, FailureRule
@@ -32,7 +33,7 @@ NO_PAGES = {
     "web:logout", "web:openid", "web:openid-callback",
     "web:openid-logout",
     "web:steer", "web:steer-cluster", "web:cluster-job", "web:steer-schedule",
-    "web:campaign-deadline",
+    "web:campaign-deadline", "web:write-log",
     "web:steer-job", "web:steer-site", "web:steer-error",
     "web:test-queue", "web:connect-queue",
     "web:remove-placement", "web:drain-pilot", "web:remove-pilot",
@@ -70,6 +71,7 @@ def pages_of(made: Production) -> dict[str, str]:
     campaign(made.people, made.failed, (cluster, removed))
     schedule = schedules(made.people.alice, made.running)
     deciding = deciding_dag(made.people.sam)
+    remarks(made.people.sam, [made.failed], 2)
     script = ScriptRun.objects.filter(node__dag=made.rich).latest("pk")
     return {
         "dashboard": reverse("web:dashboard"),
@@ -172,6 +174,9 @@ def pages_of(made: Production) -> dict[str, str]:
         "downtime-new": reverse("web:new-downtime") + f"?site={made.site.name}",
         "downtime-import": reverse("web:import-downtimes"),
         "downtime": reverse("web:downtime", args=[Downtime.objects.latest("pk").pk]),
+        "shift-log": reverse("web:shift-log"),
+        "shift-summary": reverse("web:shift-summary"),
+        "notes": reverse("web:notes", args=["dag", made.failed.pk]),
         "audit": reverse("web:audit"),
         "audit-entry": reverse("web:audit-entry", args=[AuditEntry.objects.latest("pk").pk]),
         "log-job": reverse("web:attempt-log", args=[made.job.pk, 1, "stdout"]),

@@ -148,6 +148,14 @@ BODIES: dict[str, Callable[[], dict[str, Any]]] = {
     "web:drain-pilot": lambda: {"reason": "look"},
     "web:remove-pilot": lambda: {"reason": "look"},
     "api:failure-mute": lambda: {"reason": "look"},
+    **{
+        f"api:{kind}-{action}": lambda: {"reason": "look"}
+        for kind in ("dag", "site", "failure")
+        for action in ("note", "acknowledge", "assign", "hand-back")
+    },
+    "api:remarks": lambda: {"text": "look"},
+    "web:write-log": lambda: {"text": "look"},
+    "web:notes": lambda: {"text": "look", "event": "note"},
     "api:failure-resolve": lambda: {"reason": "look"},
     "api:failure-reopen": lambda: {"reason": "look"},
     "api:failure-categorise": lambda: {"reason": "look", "category": "data"},

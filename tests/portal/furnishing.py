@@ -2,7 +2,7 @@
 
 Bulk operations, node checks, saved filters, notices, failures, suspected nodes, pressure, output
 and logs, core-seconds, script runs, ended clusters, placements, waiting jobs, trials of DAGs, a
-campaign, schedules.
+campaign, schedules, remarks.
 """
 
 from __future__ import annotations
@@ -58,6 +58,7 @@ from wms.placement.models import PlacementAllocation, PlacementRequest
 from wms.placement.storages.models import Storage
 from wms.placement.storages.services import StorageSpec, create_storage
 from wms.placement.submission import submit_requests
+from wms.remarks.services import note, write_log
 from wms.schedules.models import Schedule, ScheduleRun
 from wms.schedules.services import ScheduleTerms, create_schedule
 from wms.sites.frontends.entries import save_entry
@@ -145,6 +146,15 @@ def failed_check(pilot: Pilot, number: int) -> None:
     PilotCheck.objects.create(
         pilot=pilot, key=name, name=name, is_ok=False, reason="too old", seconds=1.0
     )
+
+
+def remarks(author: User, dags: Sequence[Dag], count: int) -> None:
+    """So many notes about each DAG and in the shift log, with tickets."""
+    for number in range(count):
+        ticket = f"https://tickets.example.org/{number}"
+        for dag in dags:
+            note("dag", [dag.pk], actor=Actor.person(author), reason="look", ticket=ticket)
+        write_log(actor=Actor.person(author), text="a quiet night", ticket=ticket)
 
 
 def saved_filters(owner: User, count: int) -> None:

@@ -86,7 +86,8 @@ def _write(world: World, client: Client, route: Route, method: str) -> Written:
         transaction.set_rollback(True)
     # A changed password changes the session, which was taken back.
     client.cookies = cookies
-    reason = str(body.get("reason", ""))
+    # The text of a remark is why it was written.
+    reason = str(body.get("reason", body.get("text", "")))
     return Written(answer.status_code, answer["X-Request-ID"], entries, reason)
 
 

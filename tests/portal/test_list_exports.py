@@ -21,6 +21,7 @@ from wms.bulk.services import Selection, freeze
 from wms.core.actors import Actor
 from wms.dags.models import Dag, Trial
 from wms.dags.services.dags import hold_dags
+from wms.remarks.services import write_log
 
 
 @pytest.fixture
@@ -103,6 +104,7 @@ def test_every_list_is_exported_with_every_column(alice: Client, people: SimpleN
     factories.run_job(factories.pilot(site.queues.get()))
     factories.downtime(site)
     freeze(Selection("dags", Dag.objects.all()), action="hold", actor=Actor.person(people.alice))
+    write_log(actor=Actor.person(people.sam), text="a quiet night")
     Trial.objects.create(
         owner=people.alice, kind="check", request={"dags": ["a.dag"]}, archive="a", size_bytes=1
     )

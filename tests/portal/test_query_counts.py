@@ -115,6 +115,12 @@ EXEMPT = {
     "web:stop-bulk": "is posted to",
     "web:stop-trial": "is posted to",
     "web:retry-bulk": "is posted to",
+    **{
+        f"api:{kind}-{action}": "is posted to"
+        for kind in ("dag", "site", "failure")
+        for action in ("note", "acknowledge", "assign", "hand-back")
+    },
+    "web:write-log": "leads elsewhere",
     "api:failure-mute": "is posted to",
     "api:failure-resolve": "is posted to",
     "api:failure-reopen": "is posted to",

@@ -36,6 +36,7 @@ from wms.pilots.pressure_models import ElementContact, PressureRecord, PressureR
 from wms.pilots.suspect_models import SuspectedNode
 from wms.placement.catalogue.models import LogicalFile
 from wms.placement.models import PlacementRequest
+from wms.remarks.models import Remark
 from wms.schedules.models import Schedule
 from wms.sites.frontends.models import FrontendEntry
 from wms.taskqueues.models import TaskQueue
@@ -153,6 +154,7 @@ def _marked(world: World, owner: User, group: AccountingGroup) -> None:
         state_reason=told, node={"hostname": f"{MARK}host"}, native_id=f"{MARK}1"
     )
     FailureGroup.objects.update(text=told, sample=told)
+    Remark.objects.update(text=told, subject_name=f"{MARK}.dag", ticket=f"https://{MARK}.org/1")
     SuspectedNode.objects.update(failed_jobs=[world.job.pk], reason=told)
     _told_of(world, group, told)
 

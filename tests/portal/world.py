@@ -32,6 +32,7 @@ from tests.portal.furnishing import (
     placement,
     placement_credential,
     pressure,
+    remarks,
     resumable_upload,
     saved_filters,
     schedules,
@@ -70,6 +71,7 @@ from wms.placement.catalogue.models import LogicalFile
 from wms.placement.credential_models import PlacementCredential
 from wms.placement.models import PlacementAllocation, PlacementRequest
 from wms.placement.storages.models import Storage
+from wms.remarks.models import Remark
 from wms.schedules.models import Schedule
 from wms.sites.downtimes.models import Downtime
 from wms.sites.frontends.models import FrontendEntry
@@ -119,6 +121,7 @@ class World:
             ("web:pilot-log-file", "pilot_id"): self.pilot.pk,
             ("web:steer-nodes", "event"): "rerun",
             ("web:problem", "code"): "quota",
+            ("web:notes", "kind"): "dag",
             ("web:dag-export", "kind"): "status",
             ("api:dag-export", "kind"): "status",
             ("api:job-output", "path"): self.job.stdout_name,
@@ -137,6 +140,7 @@ class World:
             "dag_id": self.dag.pk,
             "job_id": self.job.pk,
             "job": self.job.pk,
+            "key": self.dag.pk,
             "cluster_id": self.cluster.pk,
             "pilot_id": self.pilot.pk,
             "uuid": self.pilot.uuid,
@@ -177,6 +181,7 @@ class World:
             "placement_credential_id": PlacementCredential, "file_id": LogicalFile,
             "upload_id": ResumableUpload, "account_id": ServiceAccount, "identity_id": Identity,
             "allocation_id": PlacementAllocation, "submitter_id": Submitter,
+            "remark_id": Remark,
         }  # fmt: skip
         if parameter in rows:
             return _first(rows[parameter])
@@ -275,6 +280,7 @@ def small_world() -> World:
     failed_check(pilot, 0)
     failures(site, 1)
     suspected_nodes(site, job, 1)
+    remarks(people.sam, [dag], 1)
     saved_filters(people.alice, 1)
     notices(people.alice, 1)
     notices(people.ada, 1)
@@ -347,6 +353,7 @@ def grown(world: World, count: int) -> World:
     failures(world.site, count)
     suspected_nodes(world.site, job, count)
     saved_filters(owner, count)
+    remarks(world.people.sam, [big], count)
     notices(world.people.ada, count)
     bulk_operations(owner)
     trials(owner, count)

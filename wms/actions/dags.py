@@ -16,6 +16,7 @@ from wms.actions.growth import GROW
 from wms.actions.kinds import Kind, actions, of_many, one_alone, one_of_many
 from wms.actions.labels import labelling
 from wms.actions.obstacles import of_state, when
+from wms.actions.remarks import remark_actions
 from wms.core.models import User
 from wms.dags.models import Dag, Node
 from wms.dags.policy import may_steer
@@ -34,6 +35,7 @@ from wms.dags.states import (
 )
 from wms.jobs.content.paths import MAX_PATH_BYTES
 from wms.jobs.services import MAX_PRIORITY
+from wms.remarks.states import SubjectKind
 
 #: Limit of DAGs whose jobs are counted for a preview.
 _LOOKED_INTO = 1000
@@ -384,5 +386,6 @@ DAGS = Kind(
             ),
             is_destructive=True,
         ),
+        *remark_actions(SubjectKind.DAG, "DAG", "DAGs"),
     ),
 )

@@ -6,11 +6,13 @@ from wms.actions.actions import Action, InApi, OnPage
 from wms.actions.arguments import Argument, ArgumentType
 from wms.actions.kinds import Kind, actions, one_of_many
 from wms.actions.obstacles import of_state
+from wms.actions.remarks import remark_actions
 from wms.failures.models import Category, FailureGroup
 from wms.failures.policy import may_steer
 from wms.failures.selectors import visible_groups
 from wms.failures.services import categorise_groups, mute_groups, reopen_groups, resolve_groups
 from wms.failures.states import TRANSITIONS
+from wms.remarks.states import SubjectKind
 
 FAILURES = Kind(
     name="failures",
@@ -75,5 +77,6 @@ FAILURES = Kind(
                 ),
             ),
         ),
+        *remark_actions(SubjectKind.FAILURE, "failure group", "failure groups"),
     ),
 )

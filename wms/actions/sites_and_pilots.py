@@ -24,6 +24,7 @@ from wms.actions.kinds import (
     one_of_many,
 )
 from wms.actions.obstacles import of_state, when
+from wms.actions.remarks import remark_actions
 from wms.core.models import Role, User
 from wms.core.policy import has_role
 from wms.dags.negotiation.requests import load_at
@@ -41,6 +42,7 @@ from wms.placement.policy import may_steer as may_steer_request
 from wms.placement.selectors import visible_requests
 from wms.placement.services import remove_requests, retry_requests
 from wms.placement.states import TRANSITIONS as PLACEMENT_STEPS
+from wms.remarks.states import SubjectKind
 from wms.sites.models import Site, SiteEvent
 from wms.sites.policy import may_steer as may_steer_site
 from wms.sites.policy import steerable_sites
@@ -236,6 +238,7 @@ SITES = Kind(
                 _FEW,
             ),
         ),
+        *remark_actions(SubjectKind.SITE, "site", "sites"),
     ),
 )
 

@@ -26,6 +26,7 @@ from portal.web.dags.timeline import timeline_tab
 from portal.web.graph.level_map import levels_tab
 from portal.web.graph.tab import graph_tab
 from portal.web.nodes.table import nodes_tab
+from portal.web.remarks.notes import notes_on
 from portal.web.shared.action_forms import Offer, Refused, offers_of
 from portal.web.shared.pages import REFRESH_S, is_part, render_page
 from portal.web.templatetags.pilotage import span
@@ -39,6 +40,7 @@ from wms.dags.reading.input_sets import inputs_of_dag
 from wms.dags.reading.run_selectors import outer_dags
 from wms.dags.reading.selectors import NodeCounts, matches_of
 from wms.dags.states import DAG_TERMINAL
+from wms.remarks.states import SubjectKind
 
 _STAYS_SHOWN = 20
 _COUNTS_OF_STATES = attrgetter("states.counts")
@@ -107,6 +109,7 @@ def show_dag(request: HttpRequest, dag_id: int, *, refused: Refused | None = Non
         "is_told": read.is_told,
         "accepting": accepting_sites(dag) or [],
         "inputs": inputs_of_dag(dag),
+        "notes": notes_on(SubjectKind.DAG, dag, may_write=may_steer(request.user, dag)),
         **_stays(dag),
     }
     if is_built:

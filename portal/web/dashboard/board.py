@@ -49,6 +49,8 @@ from wms.jobs.selectors import visible_jobs
 from wms.jobs.states import JobState
 from wms.pilots.selectors import visible_pilots
 from wms.pilots.states import PilotState
+from wms.remarks.selectors import Care, cares_of
+from wms.remarks.states import SubjectKind
 
 #: Most lines of a kind on the board; the linked lists have all.
 _LINES = 8
@@ -105,6 +107,7 @@ class Board:
     running: Sequence[Dag]
     clusters: Sequence[Cluster]
     causes: Sequence[CountedGroup]
+    cares: Mapping[tuple[str, int], Care]
     sites: Sequence[SiteLine]
     loops: Sequence[LoopStatus]
 
@@ -156,9 +159,19 @@ def board_of(user: User, *, now: datetime, scope: Scope, window: Window) -> Boar
     counts = _counts(user, dags, jobs, now)
     needy, running = attention_and_running(dags, now=now, needy_limit=_NEEDY, running_limit=_LINES)
     sites, loops = strip_lines(user, now=now), loop_statuses(now=now)
+    causes = _causes(user, scope, window, now)
+    cares = cares_of(
+        {
+            SubjectKind.DAG: needy,
+            SubjectKind.SITE: [line.site for line in sites],
+            SubjectKind.FAILURE: [hit.group for hit in causes],
+        },
+        now=now,
+    )
     attention_items = attention_items_of(
         dags=needy,
         failed_at=first_failures([dag.pk for dag in needy if dag.failed_count]),
+        cares=cares,
         loops=[] if is_mine else loops,
         sites=[] if is_mine else sites,
         rows=attention_rows(user, jobs, is_whole=not is_mine, now=now),
@@ -180,7 +193,8 @@ def board_of(user: User, *, now: datetime, scope: Scope, window: Window) -> Boar
         clusters=list(
             _of(listed_clusters(user), user, scope).filter(state=ClusterState.ACTIVE)[:_LINES]
         ),
-        causes=_causes(user, scope, window, now),
+        causes=causes,
+        cares=cares,
         sites=sites,
         loops=loops,
     )

@@ -22,6 +22,8 @@ from wms.accounting.frontends import called
 from wms.core.selectors import LoopHealth, LoopStatus
 from wms.dags.models import Dag
 from wms.dags.states import DagState
+from wms.remarks.selectors import NO_CARE, Care
+from wms.remarks.states import SubjectKind
 
 _FAILING = frozenset({DagState.RUNNING.value, DagState.FAILED.value})
 _UNWANTED = frozenset({"late", "expired", "throttled"})
@@ -45,19 +47,21 @@ class AttentionItem:
     beside: str = ""
     until: datetime | None = None
     failed_at: datetime | None = None
+    care: Care = NO_CARE
 
 
 def attention_items_of(
     *,
     dags: Iterable[Dag],
     failed_at: Mapping[int, datetime],
+    cares: Mapping[tuple[str, int], Care],
     loops: Sequence[LoopStatus],
     sites: Sequence[SiteLine],
     rows: Sequence[tuple[Any, ...]],
     held_jobs: str,
     owner: str,
 ) -> list[AttentionItem]:
-    """All attention items, the most severe first.
+    """All attention items, the most severe first; those that are acknowledged after all others.
 
     `rows` are those of `attention_rows`, `held_jobs` is their number as text, and `owner` the user
     whose items alone are shown, or empty. DAGs come in their order; of those with equally many
@@ -66,16 +70,17 @@ def attention_items_of(
     of_rows: dict[str, list[AttentionItem]] = {}
     for row in rows:
         of_rows.setdefault(row[0], []).append(_of_row(row, held_jobs, owner))
-    return [
+    found = [
         *_of_loops(loops),
-        *_of_dags(dags, failed_at, owner),
+        *_of_dags(dags, failed_at, owner, cares),
         *of_rows.get("held", ()),
-        *_of_sites(sites),
+        *_of_sites(sites, cares),
         *of_rows.get("demand", ()),
         *of_rows.get("backoff", ()),
         *of_rows.get("credential", ()),
         *of_rows.get("check", ()),
     ]
+    return sorted(found, key=lambda item: bool(item.care.acknowledged_by))
 
 
 def in_turns(items: Sequence[AttentionItem], most: int) -> list[AttentionItem]:
@@ -116,16 +121,22 @@ def _of_loops(loops: Sequence[LoopStatus]) -> list[AttentionItem]:
 
 
 def _of_dags(
-    dags: Iterable[Dag], failed_at: Mapping[int, datetime], owner: str
+    dags: Iterable[Dag],
+    failed_at: Mapping[int, datetime],
+    owner: str,
+    cares: Mapping[tuple[str, int], Care],
 ) -> list[AttentionItem]:
-    """Items of DAGs in their order; those of one state that say the same are one item."""
-    alike: dict[tuple[str, str], list[Dag]] = {}
+    """Items of DAGs in their order; those of one state and care that say the same are one item."""
+    alike: dict[tuple[str, str, str], list[Dag]] = {}
     for dag in _by_first_failure(dags, failed_at):
-        alike.setdefault((dag.state, _why_dag(dag)), []).append(dag)
-    return [
-        _of_dag(same[0], failed_at) if len(same) == 1 else _of_alike(same, failed_at, owner)
-        for same in alike.values()
-    ]
+        care = cares.get((SubjectKind.DAG, dag.pk), NO_CARE)
+        alike.setdefault((dag.state, _why_dag(dag), str(care)), []).append(dag)
+    items = []
+    for same in alike.values():
+        care = cares.get((SubjectKind.DAG, same[0].pk), NO_CARE)
+        one = _of_dag(same[0], failed_at) if len(same) == 1 else _of_alike(same, failed_at, owner)
+        items.append(replace(one, care=care))
+    return items
 
 
 def _by_first_failure(dags: Iterable[Dag], failed_at: Mapping[int, datetime]) -> list[Dag]:
@@ -214,7 +225,9 @@ def _act_on(dag: Dag, page: str) -> str:
     return page
 
 
-def _of_sites(sites: Sequence[SiteLine]) -> list[AttentionItem]:
+def _of_sites(
+    sites: Sequence[SiteLine], cares: Mapping[tuple[str, int], Care]
+) -> list[AttentionItem]:
     """Items of sites that get no matches although nobody closed them."""
     needy = [line for line in sites if line.state in _UNWANTED]
     return [
@@ -231,6 +244,7 @@ def _of_sites(sites: Sequence[SiteLine]) -> list[AttentionItem]:
             else f"It is {line.standing.reason}.",
             act="Explain",
             act_address=f"{reverse('web:explain')}?{urlencode({'site': line.site.name})}",
+            care=cares.get((SubjectKind.SITE, line.site.pk), NO_CARE),
         )
         for line in needy[:MOST_OF_A_KIND]
     ]

@@ -24,6 +24,7 @@ from portal.lists.sorting import Order as SortOrder
 from portal.web.failures.lines import bars_of, cells_of, failure_lines, lines_of
 from portal.web.lists.paging import page_of
 from portal.web.lists.sort_links import choices_of, heads_of
+from portal.web.remarks.notes import notes_on
 from portal.web.shared.forms import ReasonForm
 from portal.web.shared.pages import page, render_page
 from portal.web.shared.stale_forms import while_seen
@@ -35,7 +36,7 @@ from wms.core.database.counting import EXACT_UP_TO, count_up_to
 from wms.core.errors import Conflict, NotFound, NotPermitted, PilotageError
 from wms.core.selectors import user_ids
 from wms.failures.models import Category, FailureGroup, Kind
-from wms.failures.policy import may_change_rules
+from wms.failures.policy import may_change_rules, may_steer
 from wms.failures.rules import rule_book
 from wms.failures.selectors import (
     CountedGroup,
@@ -51,6 +52,8 @@ from wms.failures.selectors import (
 from wms.failures.site_counts import matrix_of, total_at_sites
 from wms.failures.states import GroupState
 from wms.jobs.selectors import visible_jobs
+from wms.remarks.selectors import cares_of
+from wms.remarks.states import SubjectKind
 
 #: Most groups that are shown, and most that are counted by state.
 _GROUPS = 25
@@ -136,6 +139,7 @@ def _listed(request: HttpRequest, list_filter: FailureFilter, now: datetime) -> 
         "heads": heads_of(_COLUMNS, list_filter, request.GET),
         "sorts": choices_of(list_filter, request.GET),
         "lines": lines_of(shown, trends),
+        "cares": cares_of({SubjectKind.FAILURE: [hit.group for hit in shown]}, now=now),
         "matrix": matrix,
         "cells": cells_of(matrix, request.GET),
         "ways": {each.value: _query(request, within=each.value) for each in Window},
@@ -240,6 +244,7 @@ def _show(
         "ways": {each.value: _query(request, within=each.value, after=None, before=None)
                  for each in Window},
         "actions": FAILURES.possible_on_page(request.user, group),
+        "notes": notes_on(SubjectKind.FAILURE, group, may_write=may_steer(user)),
         "may_change_rules": may_change_rules(user),
         "opened": opened,
         "error": error,

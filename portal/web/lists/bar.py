@@ -18,7 +18,7 @@ from django.urls import reverse
 from portal.lists.base_filter import SORT, ListFilter
 from portal.lists.columns import Column
 from portal.lists.filter_fields import ChosenField, MomentsField, NumbersField, WordsField
-from portal.lists.registry import ListSpec
+from portal.lists.list_spec import ListSpec
 from portal.lists.sorting import Order
 from portal.personal.models import Preferences, SavedFilter
 from portal.personal.policy import may_change

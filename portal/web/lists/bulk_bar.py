@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from portal.lists.base_filter import ListFilter
-from portal.lists.registry import ListSpec
+from portal.lists.list_spec import ListSpec
 from portal.lists.selection import token_of
 from wms.actions.kinds import Kind
 from wms.actions.registry import KINDS

@@ -19,6 +19,7 @@ from portal.shared.site_lines import matched_at
 from portal.web.history.charts import PANELS
 from portal.web.jobs.needs import offer_of, reserved_for
 from portal.web.records.waste import WasteLine, shown_lines
+from portal.web.remarks.notes import notes_on
 from portal.web.shared.action_forms import ActionForm, Offer, Refused, offers_of
 from portal.web.shared.pages import page, render_page
 from portal.web.shared.stale_forms import seen_by
@@ -37,6 +38,7 @@ from wms.pilots.pressure.selectors import queue_statuses, unanswered_sites
 from wms.pilots.program.checks import FAILURES_TOLD_FOR, failed_checks_at
 from wms.pilots.selectors import listed_pilots
 from wms.pilots.states import ALIVE
+from wms.remarks.states import SubjectKind
 from wms.sites.ads import Attribute, current_ad
 from wms.sites.models import Site
 from wms.sites.policy import may_configure, may_steer
@@ -74,6 +76,7 @@ def show_site(request: HttpRequest, name: str, *, refused: Refused | None = None
     failed_checks = list(failed_checks_at(user, site, since=now - FAILURES_TOLD_FOR)[: _LINES + 1])
     queues = queue_statuses(user, site)
     ad_lines, ad_fault = _merged_ad(site)
+    may = may_steer(user, site)
     context = {
         "site": site,
         "ad": getattr(site, "ad", None),
@@ -85,7 +88,8 @@ def show_site(request: HttpRequest, name: str, *, refused: Refused | None = None
         "downtimes_cut": len(downtimes) > _LINES,
         "offers": _offers(request, site, refused),
         "error": error,
-        "may_steer": may_steer(user, site),
+        "may_steer": may,
+        "notes": notes_on(SubjectKind.SITE, site, may_write=may),
         "matched": matched_at(site, load_at(Site.objects.filter(pk=site.pk))),
         "ad_lines": ad_lines,
         "ad_fault": ad_fault,

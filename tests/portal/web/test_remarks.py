@@ -1,0 +1,66 @@
+"""Forms of remarks: a second click, a stale form, hostile words; and the summary of a shift."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import SimpleNamespace
+
+from django.test import Client
+from django.urls import reverse
+
+from tests import factories
+from wms.core.actors import Actor
+from wms.core.models import User
+from wms.dags.services.dags import hold_dags
+from wms.remarks.models import Handling, Remark
+from wms.remarks.services import assign
+
+
+def test_a_second_click_writes_nothing_and_a_stale_form_decides_nothing(
+    people: SimpleNamespace, browser_of: Callable[[User], Client]
+) -> None:
+    sam, dag = browser_of(people.sam), factories.dag(people.alice)
+    address = reverse("web:notes", args=["dag", dag.pk])
+    notes = sam.get(reverse("web:dag", args=[dag.pk])).context["notes"]
+    sent = {"seen": str(notes.care), "nonce": notes.nonce, "text": "known", "event": "acknowledge"}
+
+    assert [sam.post(address, sent).status_code for _ in range(2)] == [302, 302]
+    assert Remark.objects.count() == 1
+    assign("dag", [dag.pk], actor=Actor.person(people.olga))
+    stale = sam.post(address, sent | {"nonce": "another"})
+
+    assert stale.status_code == 409
+    assert stale.context["notes"].form["text"].value() == "known"
+    assert Handling.objects.get().assigned_to == people.olga
+    assert Remark.objects.count() == 2
+
+
+def test_words_are_shown_as_typed_and_only_web_addresses_are_links(
+    people: SimpleNamespace, browser_of: Callable[[User], Client]
+) -> None:
+    sam, dag = browser_of(people.sam), factories.dag(people.alice)
+    text = '<b onclick="x">, javascript:alert(1), see http://a.org/?q="><script>'
+    sam.post(reverse("web:notes", args=["dag", dag.pk]), {"text": text, "event": "note"})
+
+    shown = sam.get(reverse("web:shift-log")).content.decode()
+
+    assert "&lt;b onclick=&quot;x&quot;&gt;, javascript:alert(1), see" in shown
+    assert '<a href="http://a.org/?q=" rel="noopener noreferrer nofollow">' in shown
+    assert "&quot;&gt;&lt;script&gt;" in shown
+
+
+def test_a_summary_has_what_was_written_and_steered_in_its_time(
+    people: SimpleNamespace, browser_of: Callable[[User], Client]
+) -> None:
+    sam, dag = browser_of(people.sam), factories.dag(people.alice)
+    sam.post(reverse("web:write-log"), {"text": "a quiet night"})
+    assign("dag", [dag.pk], actor=Actor.person(people.sam))
+    hold_dags([dag.pk], actor=Actor.person(people.sam), reason="look")
+    address = reverse("web:shift-summary")
+
+    shift = sam.get(address).context["shift"]
+
+    assert dict(shift.events) == {"note": 1, "assign": 1}
+    assert [(who, what) for who, what, _ in shift.done if who == "sam"] == [("sam", "hold DAG")]
+    assert not sam.get(f"{address}?created=..1d").context["shift"].subjects
+    assert sam.get(f"{address}?created=soon").status_code == 400
