@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 from importlib.util import find_spec
+
+# What a program loads stays: a seventh of the time of a start would look for garbage among it.
+gc.set_threshold(50_000, 20, 20)
 
 # On hosts without an installation, commands run that need nothing of it.
 if find_spec("celery") is not None:
