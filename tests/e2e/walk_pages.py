@@ -174,7 +174,7 @@ def pages_of(made: Production) -> dict[str, str]:
         "downtime-new": reverse("web:new-downtime") + f"?site={made.site.name}",
         "downtime-import": reverse("web:import-downtimes"),
         "downtime": reverse("web:downtime", args=[Downtime.objects.latest("pk").pk]),
-        "shift-log": reverse("web:shift-log"),
+        "shift-log": reverse("web:remarks"),
         "shift-summary": reverse("web:shift-summary"),
         "notes": reverse("web:notes", args=["dag", made.failed.pk]),
         "audit": reverse("web:audit"),

@@ -50,7 +50,7 @@ def write(request: HttpRequest) -> HttpResponse:
     Whoever had to log in again comes here by GET, and is led to the log.
     """
     if request.method != "POST":
-        return redirect("web:shift-log")
+        return redirect("web:remarks")
     form = LogForm(request.POST)
     try:
         values = form.checked()
@@ -64,7 +64,7 @@ def write(request: HttpRequest) -> HttpResponse:
         context = {"form": form, "nonce": fresh_nonce(), "error": error, "may_write": True}
         return render_page(request, "shift_log_entry", context, status=error.status)
     messages.success(request, "It stands in the shift log.")
-    return redirect("web:shift-log")
+    return redirect("web:remarks")
 
 
 @require_http_methods(["GET", "HEAD", "POST"])

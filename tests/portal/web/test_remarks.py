@@ -21,8 +21,16 @@ def test_a_second_click_writes_nothing_and_a_stale_form_decides_nothing(
 ) -> None:
     sam, dag = browser_of(people.sam), factories.dag(people.alice)
     address = reverse("web:notes", args=["dag", dag.pk])
-    notes = sam.get(reverse("web:dag", args=[dag.pk])).context["notes"]
-    sent = {"seen": str(notes.care), "nonce": notes.nonce, "text": "known", "event": "acknowledge"}
+    page = sam.get(reverse("web:dag", args=[dag.pk]))
+    notes = page.context["notes"]
+    seen = 'form="remark-form" name="seen" value="looked after by nobody"'
+    assert seen in page.content.decode()
+    sent = {
+        "seen": "looked after by nobody",
+        "nonce": notes.nonce,
+        "text": "known",
+        "event": "acknowledge",
+    }
 
     assert [sam.post(address, sent).status_code for _ in range(2)] == [302, 302]
     assert Remark.objects.count() == 1
@@ -42,7 +50,7 @@ def test_words_are_shown_as_typed_and_only_web_addresses_are_links(
     text = '<b onclick="x">, javascript:alert(1), see http://a.org/?q="><script>'
     sam.post(reverse("web:notes", args=["dag", dag.pk]), {"text": text, "event": "note"})
 
-    shown = sam.get(reverse("web:shift-log")).content.decode()
+    shown = sam.get(reverse("web:remarks")).content.decode()
 
     assert "&lt;b onclick=&quot;x&quot;&gt;, javascript:alert(1), see" in shown
     assert '<a href="http://a.org/?q=" rel="noopener noreferrer nofollow">' in shown

@@ -54,6 +54,8 @@ EXEMPT = {
     "web:release-allocation": "can only be done once",
     "web:remove-logical-file": "can only be done once",
     "web:tell": "one's own",
+    "web:notes": "says it beside the form, where the refreshed page tells who looks after it",
+    "web:write-log": "makes a new one",
     "web:change-filter": "one of its forms: with what one's own list opens",
 }
 #: Of the page of one's account.
