@@ -49,9 +49,10 @@ SUSPECTS = loops.register(
 def _account(now: datetime) -> loops.CycleReport:
     return {
         "accounted": accounting.account_pilots(),
-        "logs_removed": logs.sweep_logs(now=now),
         "checks_removed": checks.sweep_checks(now=now),
         "publications_removed": sweep_seen(now=now),
+        # Last: the store of contents may be away.
+        "logs_removed": logs.sweep_logs(now=now),
     }
 
 

@@ -28,12 +28,10 @@ class PlacementConfig(AppConfig):
         from wms.placement.catalogue.locating import locate_inputs
         from wms.placement.conf import feeder_conf
         from wms.placement.credential_models import PlacementCredential
-        from wms.placement.feeding.running import require_files
         from wms.placement.pilot_transfers import resolve_transfers
         from wms.placement.selectors import visible_requests
 
-        if (conf := feeder_conf()) is not None:
-            require_files(conf)
+        feeder_conf()
         register_sealed("credentials for transfers", PlacementCredential)
         register_resolver(resolve_transfers)
         register_locator(locate_inputs)

@@ -24,7 +24,13 @@ from wms.placement.addresses import host_of, scheme_of
 from wms.placement.conf import PlacementConf
 from wms.placement.models import PlacementAllocation, PlacementAttempt, PlacementRequest
 from wms.placement.modules.programs import find_programs
-from wms.placement.modules.protocol import FAILED, Credential, ModuleFailed, TransferTask
+from wms.placement.modules.protocol import (
+    FAILED,
+    TIME_IS_OVER,
+    Credential,
+    ModuleFailed,
+    TransferTask,
+)
 from wms.placement.modules.workplaces import first_line, transfer_place
 from wms.placement.request_ad import Checksums
 from wms.placement.reservation_models import AskedReservation
@@ -35,12 +41,11 @@ log = structlog.get_logger(__name__)
 #: The file in which a program writes what the server calls the space.
 _ANSWER: Final = "reservation"
 _MOST_CHARACTERS: Final = 255
-#: So many are given back at once, between transfers.
-_AT_ONCE: Final = 10
 #: An attempt that was ended by others gives back itself what it has asked for, within this.
 _GRACE: Final = timedelta(minutes=1)
-#: Between tries to give back.
+#: Between tries to give back: longer than one takes, so that no two run at once.
 _PAUSE: Final = timedelta(minutes=5)
+_SPARE: Final = timedelta(minutes=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +72,7 @@ def reserve(request: PlacementRequest, storage: Storage, task: TransferTask) -> 
         path = programs.reservers.get(scheme_of(endpoint))
         if path is not None:
             asked = _written_down(endpoint, request, task)
-            return Reservation(endpoint, _reserved(path, asked, task), asked.key)
+            return Reservation(endpoint, _reserved(path, asked, task, is_first=True), asked.key)
     return None
 
 
@@ -86,8 +91,10 @@ def _written_down(endpoint: str, request: PlacementRequest, task: TransferTask) 
     )
 
 
-def _reserved(path: Path, asked: AskedReservation, task: TransferTask) -> str:
-    """Name of the space; the row goes where the server surely keeps none."""
+def _reserved(
+    path: Path, asked: AskedReservation, task: TransferTask, *, is_first: bool = False
+) -> str:
+    """Name of the space; the row goes where the first ask is surely not heard, or refused."""
     is_asked = False
     try:
         with transfer_place(task, [str(path.parent)], {"destination": asked.endpoint}) as place:
@@ -95,11 +102,12 @@ def _reserved(path: Path, asked: AskedReservation, task: TransferTask) -> str:
             words = [host_of(asked.endpoint), place.path(_ANSWER), size, duration]
             is_asked = True
             end = place.run(str(path), words, _environment(asked.endpoint, asked.key))
-            is_asked = bool(end.failure) or end.exit_code == 0
+            # What a signal or a time limit ended may have been heard by the server.
+            is_asked = bool(end.failure) or end.exit_code <= 0 or end.exit_code == TIME_IS_OVER
             place.require_success(end, path.name)
             name = first_line(place.content(_ANSWER, 4096))
     except (ModuleFailed, OSError):
-        if not is_asked:
+        if is_first and not is_asked:
             AskedReservation.objects.filter(pk=asked.pk).delete()
         raise
     if not name or len(name) > _MOST_CHARACTERS:
@@ -180,17 +188,24 @@ def _lost(now: datetime) -> QuerySet[AskedReservation]:
 
 
 @transaction.atomic
-def take_owed(now: datetime) -> list[PlacementAllocation | AskedReservation]:
-    """Some of what servers still keep, for the caller to give back: no two take the same."""
-    released = list(
-        _unreturned(now).order_by("expires_at").select_for_update(skip_locked=True)[:_AT_ONCE]
-    )
-    PlacementAllocation.objects.filter(pk__in=[each.pk for each in released]).update(
-        returned_at=now
-    )
-    lost = list(_lost(now).order_by("due_at").select_for_update(skip_locked=True)[:_AT_ONCE])
-    AskedReservation.objects.filter(pk__in=[each.pk for each in lost]).update(due_at=now + _PAUSE)
-    return [*released, *lost]
+def take_owed(now: datetime, limit_s: float) -> PlacementAllocation | AskedReservation | None:
+    """Something that a server still keeps, for the caller to give back: no two take the same.
+
+    `limit_s` is the time limit of one program.
+    """
+    released = _unreturned(now).order_by("expires_at").select_for_update(skip_locked=True).first()
+    if released is not None:
+        released.returned_at = now
+        released.save(update_fields=["returned_at"])
+        return released
+    lost = _lost(now).order_by("due_at").select_for_update(skip_locked=True).first()
+    if lost is not None:
+        # The longer it is owed, the less often it is tried.
+        asked_at = lost.expires_at - timedelta(seconds=lost.duration_s)
+        pause = max(_PAUSE, now - asked_at, timedelta(seconds=limit_s) + _SPARE)
+        lost.due_at = now + pause
+        lost.save(update_fields=["due_at"])
+    return lost
 
 
 def forget_over(now: datetime) -> None:
@@ -225,7 +240,13 @@ def return_owed(
     if isinstance(owed, PlacementAllocation):
         _is_given_back(Reservation(owed.endpoint, owed.reservation), task)
         return
-    give_up(_asked_again(owed, task), task)
+    kept = _asked_again(owed, task)
+    if kept is not None and _is_given_back(kept, task):
+        AskedReservation.objects.filter(pk=kept.key).delete()
+        return
+    # A server that does not answer is not asked about everything else that it keeps.
+    until = timezone.now() + _PAUSE
+    AskedReservation.objects.filter(endpoint=owed.endpoint, due_at__lt=until).update(due_at=until)
 
 
 def _asked_again(asked: AskedReservation, task: TransferTask) -> Reservation | None:

@@ -69,7 +69,6 @@ class Superseded(Exception):
 def run_due() -> int:
     """Carry out attempts that are due, one after the other; the number of attempts."""
     conf, deadline, count, most = placement_conf(), time.monotonic() + TAKING_S, 0, 1
-    _give_back_owed(conf)
     while granted := services.take_requests(timezone.now(), most=most):
         if count == 0:
             _wake_another()
@@ -82,12 +81,13 @@ def run_due() -> int:
         if time.monotonic() > deadline:
             _wake_another()
             break
+    _give_back_owed(conf)
     return count
 
 
 def _give_back_owed(conf: PlacementConf) -> None:
-    """Have servers give back what people or ends of DAGs have released, or lost attempts have."""
-    for owed in reservations.take_owed(timezone.now()):
+    """Have a server give back what is released or was lost; one, lest it keeps all waiting."""
+    if owed := reservations.take_owed(timezone.now(), conf.limit_s):
         pulse = AttemptHeartbeat(conf.limit_s, lambda: True)
         credential = partial(credential_for, owed.owner_id)
         reservations.return_owed(owed, conf, pulse=pulse, credential=credential)

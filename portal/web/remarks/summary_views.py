@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from django import forms
 from django.http import HttpRequest, HttpResponse
@@ -16,6 +16,8 @@ from wms.remarks.shifts import shift_between
 _USUAL = "8h"
 _WAYS = ("8h", "12h", "24h", "7d")
 _FIRST = datetime(2000, 1, 1, tzinfo=UTC)
+#: The trail of a longer time would keep the server busy for one page.
+_LONGEST = timedelta(days=31)
 
 
 class ShiftForm(forms.Form):
@@ -29,7 +31,11 @@ class ShiftForm(forms.Form):
             return None
         chosen: Chosen = self.cleaned_data["created"] or MomentsField().clean([_USUAL])
         start, end = chosen.included[0].ends(now)
-        return max(start or _FIRST, _FIRST), end or now
+        start, end = max(start or _FIRST, _FIRST), end or now
+        if end - start > _LONGEST:
+            self.add_error("created", f"A summary is of {_LONGEST.days} days at most.")
+            return None
+        return start, end
 
 
 @require_safe

@@ -12,6 +12,7 @@ import os
 import re
 import tempfile
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -152,11 +153,13 @@ def copy_growing(
     """Copy growing files; with `removes`, they are removed from the source.
 
     One stays there, and is told, that the target has not with the same bytes, or that has more
-    there than its row tells. While a file is copied and removed, its row is locked.
+    there than its row tells. While a file is removed, its row is locked.
     """
     for pk in growing.rows().order_by("pk").values_list("pk", flat=True).iterator():
-        with transaction.atomic():
-            row = growing.rows().select_for_update().filter(pk=pk).first()
+        # Whoever writes waits for a removal; what is only copied is copied again by the next run.
+        with transaction.atomic() if removes else nullcontext():
+            rows = growing.rows().select_for_update() if removes else growing.rows()
+            row = rows.filter(pk=pk).first()
             # One that is gone was removed, or became an object.
             if row is not None and (extent := growing.extent(row)).size_bytes:
                 _copy_extent(source, target, extent, copied, removes=removes)

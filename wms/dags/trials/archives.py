@@ -70,6 +70,8 @@ def unpack_into(name: str, folder: Path) -> None:
 
 def remove_archives(names: Collection[str]) -> None:
     """Remove archives; those that are gone already are passed over."""
+    if not names:
+        return
     writable_store().delete([_key(name) for name in names])
 
 

@@ -22,9 +22,9 @@ def _look_after(now: datetime) -> loops.CycleReport:
     waits = operations.waiting_trials()
     if waits:
         loops.wake(RUN_TASK)
+    forgotten = operations.forget_trials(now)
     # Active ones are read first: an archive comes before its row.
     archives = sweep_archives(operations.active_archives(), now=now)
-    forgotten = operations.forget_trials(now)
     return {"lost": lost, "waiting": waits, "archives": archives, "forgotten": forgotten}
 
 

@@ -70,7 +70,6 @@ def delete_unnamed(*, now: datetime) -> tuple[int, int]:
 
     Those that were named again lose their marks, those that are locked are passed over.
     """
-    store = writable_store()
     due = Blob.objects.filter(unnamed_since__lt=now - GRACE).order_by("unnamed_since")
     locked = list(due.select_for_update(skip_locked=True)[:_DELETED_AT_ONCE])
     # A statement of its own: it sees what was named before the rows were locked.
@@ -78,6 +77,9 @@ def delete_unnamed(*, now: datetime) -> tuple[int, int]:
     named = set(Blob.objects.filter(_is_named(), pk__in=keys).values_list("pk", flat=True))
     Blob.objects.filter(pk__in=named).update(unnamed_since=None)
     gone = [each for each in locked if each.pk not in named]
+    if not gone:
+        return 0, 0
+    store = writable_store()
     Blob.objects.filter(pk__in=[each.pk for each in gone]).delete()
     # What names a row after all is told now, while its file is there.
     connection.check_constraints()

@@ -140,6 +140,8 @@ def sweep_streams(*, now: datetime) -> int:
         | Q(Exists(sent), attempt__ended_at__lt=now - _KEPT_BESIDE_FILE)
     )
     rows = list(over.values_list("pk", "attempt_id", "kind", "size_bytes")[:SWEPT_AT_ONCE])
+    if not rows:
+        return 0
     writable_store().remove_grown((stream_file(*row[1:3]), row[3]) for row in rows)
     Stream.objects.filter(pk__in=[row[0] for row in rows]).delete()
     return len(rows)

@@ -22,7 +22,10 @@ from wms.jobs.uploads.places import upload_file
 
 
 def own_uploads(owner: User, *, now: datetime) -> QuerySet[ResumableUpload]:
-    """Uploads of a user whose time is not over."""
+    """Uploads of a user whose time is not over; none by a token that is limited to a frontend."""
+    if owner.limited_to is not None:
+        # They have no frontend: such a token could read all that is its user's.
+        return ResumableUpload.objects.none()
     return ResumableUpload.objects.filter(owner=owner, expires_at__gt=now)
 
 

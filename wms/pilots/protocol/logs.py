@@ -43,6 +43,8 @@ def sweep_logs(*, now: datetime) -> int:
     """Remove logs of pilots that ended long ago; return how many."""
     over = PilotLog.objects.filter(pilot__ended_at__lt=now - KEPT)
     sizes = dict(over.values_list("pk", "size_bytes")[:SWEPT_AT_ONCE])
+    if not sizes:
+        return 0
     writable_store().remove_grown((log_file(pk), size) for pk, size in sizes.items())
     PilotLog.objects.filter(pk__in=sizes).delete()
     return len(sizes)

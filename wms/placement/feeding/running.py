@@ -6,11 +6,12 @@ new ones by the API, as anybody does.
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 from typing import Final
 
-from django.core.exceptions import ImproperlyConfigured
 from django.utils import timezone
 
 from wms.core.loops import wake
@@ -27,6 +28,7 @@ from wms.placement.modules.fenced import NoWorkplace, Program, ProgramEnd, Progr
 from wms.placement.modules.programs import fault_of
 from wms.placement.modules.protocol import FAILED, ModuleFailed
 from wms.placement.modules.workplaces import new_file
+from wms.placement.operations import LEASE
 from wms.placement.runner import AttemptHeartbeat, Superseded
 
 #: The task that runs it where it is due.
@@ -36,17 +38,6 @@ _OUTPUT_BYTES: Final = 64 * 1024
 _LINES, _LINE_CHARACTERS = 20, 400
 #: The fence ends it at its limit; its heartbeat does when that does not come about.
 _SPARE_S: Final = 60.0
-
-
-def require_files(conf: FeederConf) -> None:
-    """Raise ImproperlyConfigured for a program that cannot be run, or a token that is not there."""
-    if why := fault_of(conf.program):
-        raise ImproperlyConfigured(f"PILOTAGE_PLACEMENT_FEED_PROGRAM: {conf.program} {why}.")
-    if conf.token_file is not None:
-        try:
-            _token(conf.token_file)
-        except _NoToken as error:
-            raise ImproperlyConfigured(str(error)) from None
 
 
 def wake_feeder(now: datetime) -> bool:
@@ -76,9 +67,8 @@ def run_feeder() -> bool:
 
 
 def _run(conf: FeederConf, run: FeederRun) -> FeederEnd:
-    heartbeat = AttemptHeartbeat(
-        conf.limit_s + _SPARE_S, lambda: renew_lease(run.lease, now=timezone.now())
-    )
+    if why := fault_of(conf.program):
+        return _failed(f"{conf.program} {why}.")
     limits = ProgramLimits(
         wall_s=conf.limit_s,
         # It may wait for a catalogue without a word.
@@ -99,11 +89,34 @@ def _run(conf: FeederConf, run: FeederRun) -> FeederEnd:
                     file.write(token)
                 environment["PILOTAGE_TOKEN_FILE"] = f"{place.root}/{_TOKEN}"
             program = Program(str(conf.program), [], environment)
-            return _end_of(place.run(program, limits, heartbeat=heartbeat), token)
+            return _end_of(place.run(program, limits, heartbeat=_heartbeat(conf, run)), token)
     except (NoWorkplace, _NoToken) as error:
         return _failed(str(error))
     except ModuleFailed as error:
         return FeederEnd(error.exit_code, error.message)
+
+
+def _heartbeat(conf: FeederConf, run: FeederRun) -> Callable[[], None]:
+    """Heartbeat that ends the run also where its lease was not renewed for as long as it lasts.
+
+    Whoever cannot reach the database may have lost it to another: two would submit the same.
+    """
+    renewed_s = time.monotonic()
+
+    def renew() -> bool:
+        nonlocal renewed_s
+        is_held = renew_lease(run.lease, now=timezone.now())
+        renewed_s = time.monotonic()
+        return is_held
+
+    pulse = AttemptHeartbeat(conf.limit_s + _SPARE_S, renew)
+
+    def beat() -> None:
+        pulse()
+        if time.monotonic() - renewed_s > LEASE.total_seconds():
+            raise Superseded
+
+    return beat
 
 
 def _end_of(done: ProgramEnd, token: str) -> FeederEnd:

@@ -9,7 +9,6 @@ from django.apps import apps
 from django.core.exceptions import ImproperlyConfigured
 
 from wms.placement.conf import feeder_conf
-from wms.placement.feeding.running import require_files
 
 WORKS = {"FEED_BELOW": 3.0, "FEED_PROGRAM": "/bin/true"}
 
@@ -23,12 +22,7 @@ WORKS = {"FEED_BELOW": 3.0, "FEED_PROGRAM": "/bin/true"}
         ({"FEED_BELOW": float("inf")}, "FEED_BELOW"),
         ({"FEED_BELOW": float("nan")}, "FEED_BELOW"),
         ({"FEED_PROGRAM": "feed"}, "FEED_PROGRAM"),
-        ({"FEED_PROGRAM": "/no/such/program"}, "FEED_PROGRAM"),
-        ({"FEED_PROGRAM": "/etc/passwd"}, "FEED_PROGRAM"),
-        ({"FEED_PROGRAM": "/etc"}, "FEED_PROGRAM"),
         ({"FEED_TOKEN_FILE": "token"}, "FEED_TOKEN_FILE"),
-        ({"FEED_TOKEN_FILE": "/no/such/token"}, "FEED_TOKEN_FILE"),
-        ({"FEED_TOKEN_FILE": "/dev/null"}, "FEED_TOKEN_FILE"),
         ({"FEED_PAUSE_S": float("inf")}, "FEED_PAUSE_S"),
         ({"FEED_LIMIT_S": 86401}, "FEED_LIMIT_S"),
     ],
@@ -37,7 +31,7 @@ def test_a_setting_that_is_wrong_is_named(configure, values, named):
     configure(**WORKS | values)
 
     with pytest.raises(ImproperlyConfigured, match=f"PILOTAGE_PLACEMENT_{named}"):
-        require_files(feeder_conf())
+        feeder_conf()
 
 
 def test_settings_that_work_are_taken_and_none_is_needed(configure):
@@ -46,12 +40,11 @@ def test_settings_that_work_are_taken_and_none_is_needed(configure):
     configure(**WORKS)
 
     conf = feeder_conf()
-    require_files(conf)
     assert (conf.below, conf.program, conf.token_file) == (3, Path("/bin/true"), None)
 
 
-def test_the_portal_does_not_start_with_a_program_that_is_not_there(configure):
-    configure(**WORKS | {"FEED_PROGRAM": "/no/such/program"})
+def test_the_portal_does_not_start_with_a_setting_that_is_wrong(configure):
+    configure(**WORKS | {"FEED_PROGRAM": "feed"})
 
-    with pytest.raises(ImproperlyConfigured, match="/no/such/program"):
+    with pytest.raises(ImproperlyConfigured, match="FEED_PROGRAM"):
         apps.get_app_config("placement").ready()

@@ -14,6 +14,7 @@ from tests.wms.placement.servers.http import http_server
 from wms.core.actors import Actor
 from wms.placement import runner
 from wms.placement import services as by_people
+from wms.placement.conf import placement_conf
 from wms.placement.models import PlacementAllocation, PlacementRequest
 from wms.placement.modules.fenced import Program, ProgramEnd
 from wms.placement.operations import end_lost_attempts
@@ -25,6 +26,8 @@ from wms.placement.storages.services import StorageSpec, create_storage
 
 pytestmark = [pytest.mark.django_db, pytest.mark.process]
 
+#: Of one program, in seconds.
+LIMIT_S = 600.0
 ALLOCATE = (
     '[dap_type = "allocate"; dest_host = "nest"; size = "1KB"; duration = "2 min"; '
     "allocation_id = 1]"
@@ -140,7 +143,7 @@ def test_what_an_attempt_that_was_killed_has_asked_for_is_given_back(alice, scri
     AskedReservation.objects.update(
         due_at=timezone.now(), reservation="lot7" if answered else "",
     )  # fmt: skip
-    assert take_owed(timezone.now()) == []
+    assert take_owed(timezone.now(), LIMIT_S) is None
     assert end_lost_attempts(timezone.now() + timedelta(hours=1))
     runner.run_due()
 
@@ -162,11 +165,36 @@ def test_what_cannot_be_given_back_is_tried_again_until_the_server_ends_it(alice
     runner.run_due()
 
     left = AskedReservation.objects.get()
-    assert left.due_at > now
-    assert take_owed(now) == []
-    assert take_owed(left.due_at) == [left]
+    assert left.due_at > now + timedelta(seconds=placement_conf().limit_s)
+    assert take_owed(now, LIMIT_S) is None
+    assert take_owed(left.due_at, LIMIT_S) == left
     forget_over(left.expires_at)
     assert not is_owed(left.due_at)
+
+
+@pytest.mark.parametrize("exit_code", [1, -9])
+def test_a_repeated_ask_that_is_not_answered_is_not_forgotten(alice, scripted, exit_code):
+    create_storage(StorageSpec("nest", ["web://127.0.0.1/"], space_bytes=2**20), actor=SYSTEM)
+    now = timezone.now()
+    AskedReservation.objects.bulk_create(
+        AskedReservation(
+            key=key, owner=alice, attempt_number=1, endpoint="web://127.0.0.1/", size_bytes=1,
+            duration_s=36_000, due_at=now, expires_at=now + timedelta(hours=10),
+        )
+        for key in ("a", "b")
+    )  # fmt: skip
+    ended = []
+
+    def run(program: Program, folder: Path) -> ProgramEnd:
+        ended.append(program.environment["PILOTAGE_RESERVATION"])
+        return ProgramEnd(exit_code, "", b"")
+
+    scripted(run)
+    runner.run_due()
+    runner.run_due()
+
+    assert len(ended) == 1, "what else the same server keeps waits too"
+    assert AskedReservation.objects.filter(due_at__gt=now + timedelta(minutes=4)).count() == 2
 
 
 def test_a_release_that_the_server_refuses_is_tried_again(submitted, program, site):

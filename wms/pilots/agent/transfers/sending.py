@@ -20,7 +20,7 @@ from .rules import Source, TransferBroken, TransferRefused, TransferRules, witho
 
 _GOOD = frozenset({200, 201, 204})
 #: Of a PUT or MKCOL: the folder above is not there; of a MKCOL: it is there itself.
-_CONFLICT, _IS_THERE = 409, 405
+_CONFLICT, _IS_THERE, _LOCKED = 409, 405, 423
 _CHUNK = 2**20
 
 #: Sends a request for a path, and gives its answer.
@@ -100,13 +100,15 @@ class Sender:
 
         What has a query may be signed for one request: nothing is made there.
         """
-        words = parts.path.split("/")[1:-1]
-        if parts.query or not words or {"", ".", ".."} & set(words):
+        words = [word for word in parts.path.split("/")[1:-1] if word]
+        if parts.query or not words or {".", ".."} & set(words):
             return False
 
         def is_made(count: int) -> bool:
             folder = parts._replace(path="/" + "/".join(words[:count]) + "/")
             status = self._ask(folder, check, partial(_make_folder, target.authorization)).status
+            if is_for_another_try(status) or status == _LOCKED:
+                raise TransferBroken(f"{parts.hostname} answered {status} to a new folder")
             # Somebody else may have made it.
             return status in (201, _IS_THERE)
 
