@@ -21,6 +21,8 @@ from pilotage_client.profiles import find_profile, renew_profile
 from tests.client.conftest import URL, Portal, Ran, run_in_loop
 from tests.identity_provider.server import Person, Provider
 from wms.core.actors import Actor
+from wms.core.identities import unlink_identities
+from wms.core.identity_models import Identity
 from wms.core.models import ApiToken, User
 from wms.core.tokens import revoke_tokens
 
@@ -249,6 +251,31 @@ def test_the_portal_takes_fresh_id_tokens_of_its_own_client_only(
     assert told("client", typ="Bearer") == "token-unreadable"
     other = {"provider": "other", "id_token": "x"}
     assert portal.ask("POST", "login/", json=other).status_code == 400
+
+
+def test_an_id_token_that_is_copied_opens_no_second_login_and_no_account(
+    people: SimpleNamespace, provider: Provider, portal: Portal
+) -> None:
+    provider.person("nora")
+
+    def id_token(number: int) -> str:
+        return provider.token("nora", audience="client", changed={"scope": None, "n": number})
+
+    def told(text: str, renews: str = "") -> str:
+        body = {"provider": "iam", "id_token": text, "renews": renews}
+        answer = portal.ask("POST", "login/", json=body).json()
+        return str(answer.get("prefix") or answer["type"])
+
+    first, second = id_token(1), id_token(2)
+    prefix = told(first)
+
+    assert [told(second, prefix), told(second, prefix), told(second)] == [prefix] * 3
+    # What fills up a signature is of no account to who decodes it.
+    assert told(f"{second}==") == prefix
+    unlink_identities([Identity.objects.get().pk], actor=Actor.system("tests"), reason="left")
+    accounts = User.objects.count()
+    assert told(second) == "/problems/token-revoked/"
+    assert (User.objects.count(), Identity.objects.count()) == (accounts, 0)
 
 
 def soon() -> Any:

@@ -196,7 +196,7 @@ def link_own_identity(
     it is another's.
     """
     checked_subject(subject)
-    user = User.objects.select_for_update().get(pk=user_id)
+    user = User.objects.select_for_update(no_key=True).get(pk=user_id)
     if not user.is_active:
         raise AccountOff(f"The account {user.username} is switched off: ask an administrator.")
     actor = Actor.person(user)
@@ -228,8 +228,9 @@ def unlink_identities(
     may. Raises NotPermitted, Conflict, and ReasonRequired for the identities of others.
     """
     owners = Identity.objects.filter(pk__in=identity_ids).values("user_id")
-    # Of two who unlink at once, the second one sees what is left.
-    list(User.objects.filter(pk__in=owners).order_by("pk").select_for_update())
+    # Of two who unlink at once, the second one sees what is left. A login that holds the identity
+    # refers to the account when it ends: its key stays free.
+    list(User.objects.filter(pk__in=owners).order_by("pk").select_for_update(no_key=True))
     rows = list(
         Identity.objects.filter(pk__in=identity_ids)
         .select_related("user")

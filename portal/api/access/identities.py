@@ -15,9 +15,10 @@ from rest_framework.response import Response
 from portal.api.base import WHY, ListView, caller, refusals, why_of
 from portal.api.idempotency import once
 from portal.api.shapes import StrictSerializer
+from portal.identity.foreign_tokens import ForeignToken
 from portal.identity.known_issuers import login_issuers
 from wms.core.actors import Actor
-from wms.core.errors import InvalidInput, NotFound
+from wms.core.errors import InvalidInput, NotFound, NotPermitted
 from wms.core.identities import (
     find_identity,
     identities_of,
@@ -26,8 +27,9 @@ from wms.core.identities import (
     visible_identities,
 )
 from wms.core.identity_models import Identity
-from wms.core.models import Role, User
+from wms.core.models import ApiToken, Role, Scope, User
 from wms.core.policy import require_role
+from wms.core.tokens import require_scopes
 
 _EXAMPLE = {
     "user": "alice",
@@ -127,17 +129,31 @@ class IdentityList(ListView):
     def post(self, request: Request) -> Response:
         """Whoever logs in as it, or has a signed token of it, is this account from then on.
 
-        For administrators, with a reason. What is linked to an account already is refused (409);
-        people link their own on the page of their account, by logging in.
+        For administrators, with a reason, and by a token that has every scope and no end, or in a
+        session. What is linked to an account already is refused (409); people link their own on the
+        page of their account, by logging in.
         """
         actor = Actor.person(caller(request))
         require_role(actor, Role.ADMIN, "manage accounts")
+        _check_no_less(request.auth)
         body = LinkIdentitySerializer(data=request.data)
         body.is_valid(raise_exception=True)
         given: dict[str, Any] = body.validated_data
         made = link_identity(_account(given.pop("user")), **given, actor=actor)
         found = find_identity(caller(request), made.pk)
         return Response(IdentitySerializer(found).data, status=status.HTTP_201_CREATED)
+
+
+def _check_no_less(asked_by: object) -> None:
+    """Raise where a token is good for less, or not as long, as the logins that a link gives."""
+    if not isinstance(asked_by, ApiToken | ForeignToken):
+        return
+    require_scopes(asked_by, Scope.values)
+    if asked_by.expires_at is not None:
+        raise NotPermitted(
+            f"The token {asked_by.prefix} ends, and a link does not: it needs a session, or a "
+            "token without an end."
+        )
 
 
 def _account(name: str) -> User:

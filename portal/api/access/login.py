@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django.conf import settings
+from django.db import transaction
 from django.utils import timezone
 from django.views.decorators.debug import sensitive_variables
 from drf_spectacular.utils import extend_schema
@@ -144,10 +145,12 @@ def _logged_in(
     if access_token:
         claims = with_userinfo(found, issuer_of(found.issuer, now=now), claims, access_token)
     person = entrant_of(found, claims)
-    identity = enter(person, now=now, address=ip_address_of(request._request))
-    if renews:
-        return renew_login_token(identity, renews, now=now)
-    return issue_login_token(identity, id_token=id_token, now=now, **given)
+    # A login that is refused makes no account.
+    with transaction.atomic():
+        identity = enter(person, now=now, address=ip_address_of(request._request))
+        if renews:
+            return renew_login_token(identity, renews, id_token=id_token, now=now)
+        return issue_login_token(identity, id_token=id_token, now=now, **given)
 
 
 def _provider(name: str) -> OidcProvider:

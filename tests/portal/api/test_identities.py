@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import timedelta
 from types import SimpleNamespace
 
 import pytest
+from django.utils import timezone
 from rest_framework.test import APIClient
 
 from tests import factories
 from wms.core.actors import Actor
 from wms.core.identities import link_identity
 from wms.core.identity_models import Identity
-from wms.core.models import AuditEntry, User
+from wms.core.models import AuditEntry, Scope, User
+from wms.core.tokens import create_token
 
 IDENTITIES, MINE = "/api/v1/identities/", "/api/v1/me/identities/"
 ISSUER = "https://iam.example.org/"
@@ -84,3 +87,17 @@ def test_an_administrator_keeps_the_last_way_in(people: SimpleNamespace, as_user
     assert _code(ada.delete(f"{IDENTITIES}{only.pk}/?reason=x")) == (409, "conflict")
     assert ada.delete(f"{IDENTITIES}{of_bob.pk}/?reason=x").status_code == 204
     assert list(Identity.objects.all()) == [only]
+
+
+def test_a_token_that_is_good_for_less_than_a_login_links_nothing(people: SimpleNamespace) -> None:
+    def ask(**token: object) -> tuple[int, str]:
+        text = create_token(people.ada, name="t", actor=factories.SYSTEM, **token)  # type: ignore[arg-type]
+        client = APIClient()
+        client.credentials(HTTP_AUTHORIZATION=f"Bearer {text}")
+        return _code(client.post(IDENTITIES, BODY, format="json"))
+
+    narrower = [scope for scope in Scope.values if scope != Scope.CONTROL]
+    assert ask(scopes=["admin"]) == (403, "scope-missing")
+    assert ask(scopes=narrower) == (403, "scope-missing")
+    assert ask(expires_at=timezone.now() + timedelta(days=900)) == (403, "not-permitted")
+    assert not Identity.objects.exists()

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from django.db import connections
+from django.db import connection, connections, transaction
 from django.utils import timezone
 
 from tests import factories
@@ -74,7 +74,7 @@ def test_a_login_and_its_repetition_at_once_are_one_and_end_with_the_link() -> N
     identity = link_identity(alice, ISSUER, "7b2e", actor=ACTOR)
 
     def log_in() -> Any:
-        return issue_login_token(identity, id_token="first", name="laptop", now=now)
+        return issue_login_token(identity, id_token="e30.first.c2ln", name="laptop", now=now)
 
     at_once(log_in, log_in)
 
@@ -84,3 +84,30 @@ def test_a_login_and_its_repetition_at_once_are_one_and_end_with_the_link() -> N
     assert row.revoked_at is not None
     with pytest.raises(LoginRefused):
         log_in()
+
+
+def test_who_unlinks_while_a_login_ends_waits_for_it_and_ends_its_token() -> None:
+    alice, now = factories.person("alice"), timezone.now()
+    identity = link_identity(alice, ISSUER, "7b2e", actor=ACTOR)
+
+    def unlink() -> Any:
+        try:
+            return unlink_identities([identity.pk], actor=ACTOR, reason="left").changed
+        finally:
+            connections.close_all()
+
+    with ThreadPoolExecutor(1) as pool:
+        with transaction.atomic():
+            issue_login_token(identity, id_token="e30.first.c2ln", name="laptop", now=now)
+            unlinked = pool.submit(unlink)
+            while not unlinked.done() and not _somebody_waits():
+                pass
+        assert unlinked.result() == [identity.pk]
+
+    assert ApiToken.objects.get().revoked_at is not None
+
+
+def _somebody_waits() -> bool:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted)")
+        return bool(cursor.fetchone()[0])
