@@ -149,7 +149,7 @@ def failed_check(pilot: Pilot, number: int) -> None:
 
 
 def remarks(author: User, dags: Sequence[Dag], count: int) -> None:
-    """So many notes about each DAG and in the shift log, with tickets."""
+    """Notes with tickets, so many about each DAG and in the shift log."""
     for number in range(count):
         ticket = f"https://tickets.example.org/{number}"
         for dag in dags:

@@ -10,7 +10,10 @@ from django.conf import settings
 
 def test_the_documented_settings_are_those_that_are_read() -> None:
     root = Path(settings.BASE_DIR)
-    readers = ("portal/settings.py", "portal/cli/listening.py", "portal/cli/supervision.py")
+    readers = (
+        "portal/settings.py", "portal/config/api_rates.py", "portal/cli/listening.py",
+        "portal/cli/supervision.py",
+    )  # fmt: skip
     source = "".join((root / path).read_text(encoding="utf-8") for path in readers)
     document = (root / "docs/reference/settings.md").read_text(encoding="utf-8")
 

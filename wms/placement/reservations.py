@@ -179,7 +179,7 @@ def _unreturned(now: datetime) -> QuerySet[PlacementAllocation]:
 
 
 def _lost(now: datetime) -> QuerySet[AskedReservation]:
-    """What was asked for by attempts that have ended, or whose rows are gone."""
+    """Asks of attempts that have ended, or whose rows are gone."""
     attempt = PlacementAttempt.objects.filter(
         request=OuterRef("request"), number=OuterRef("attempt_number"), exit_code=None
     )
@@ -250,7 +250,7 @@ def return_owed(
 
 
 def _asked_again(asked: AskedReservation, task: TransferTask) -> Reservation | None:
-    """What the server keeps for an ask; one that has not told its name is repeated."""
+    """Reservation that a server keeps for an ask, which is repeated where its name is not known."""
     if asked.reservation:
         return Reservation(asked.endpoint, asked.reservation, asked.key)
     path = find_programs(task.conf.modules).reservers.get(scheme_of(asked.endpoint))

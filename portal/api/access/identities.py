@@ -203,5 +203,5 @@ class OwnIdentities(ListView):
     serializer_class = IdentitySerializer
 
     def get_queryset(self) -> QuerySet[Identity]:
-        """Those of the caller's account."""
+        """Identities of the caller's account."""
         return identities_of(caller(self.request)).select_related("user")

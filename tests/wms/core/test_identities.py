@@ -25,7 +25,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def at_once(*calls: Callable[[], Any]) -> list[Any]:
-    """What each call returned, or the Conflict that it raised; they begin together."""
+    """Outcomes of calls that begin together: what each returned, or the Conflict that it raised."""
     barrier = threading.Barrier(len(calls))
 
     def run(call: Callable[[], Any]) -> Any:
