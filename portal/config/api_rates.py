@@ -16,7 +16,7 @@ def api_rates() -> dict[str, tuple[int, int]]:
     is_set = bool(os.environ.get("PILOTAGE_API_RATE_TOKEN", "").strip())
 
     def unless_set(rate: str) -> str:
-        """Default of a scope, less than the token's: a program in a loop can still be steered by."""
+        """Default of a scope: less than the token's, so that a busy program can be steered."""
         return "off" if is_set else rate
 
     rates = {
