@@ -27,10 +27,10 @@ setup: $(VENV)/.development ## Prepare .venv for development and benchmarks
 client: | $(BIN)/python ## Make the client for other hosts: client/pilotage.pyz, and a wheel beside it
 	@$(BIN)/python client/make_zipapp.py
 
-# Four at once on two cores: some wait for processes and batch systems.
+# Three at once on two cores: some wait for processes and batch systems.
 test: $(VENV)/.development ## Run the tests (installs a browser if there is none)
 	@browser=$$(.ci/browser $(BIN)) && PILOTAGE_BROWSER="$$browser" \
-		$(BIN)/python -m pytest -n 4 -m "not apart" $(ARGS)
+		$(BIN)/python -m pytest -n 3 -m "not apart" $(ARGS)
 
 test-fast: $(VENV)/.development ## Run those that need no browser, process, batch system, nor long: 3 minutes at most
 	@$(BIN)/python -m pytest \

@@ -83,14 +83,14 @@ def test_the_demo_survives_every_death_does_what_the_tutorial_says_and_leaves_no
     copy_static_files(var)
     example = _light_example(tmp_path / "example")
     with running_demo(var, "--example", str(example), **quick) as demo:
-        wait_for("the first nodes are done", lambda: demo.nodes_done() >= 2, timeout_s=120)
+        wait_for("the first nodes are done", lambda: demo.nodes_done() >= 2, timeout_s=360)
 
         _kill_a_pilot(demo)
         for program in PROGRAMS:
             done = wait_for("the portal tells", demo.nodes_done)
             kill_program(demo.place, program)
             wait_for(f"nodes go on after {program}", lambda n=done: _goes_on(demo, n))
-        wait_for("the end", lambda: demo.dag().get("state") in ENDS, timeout_s=240)
+        wait_for("the end", lambda: demo.dag().get("state") in ENDS, timeout_s=600)
 
         assert demo.dag()["state"] == "completed"
         assert demo.dag()["nodes"]["done"] == demo.dag()["nodes"]["total"] == 50

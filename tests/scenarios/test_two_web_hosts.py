@@ -109,7 +109,7 @@ def test_a_job_and_its_files_go_by_two_hosts_that_share_no_disk(
     token = {"Authorization": f"Token {factories.token_for(people.alice)}"}
 
     def api(url: str) -> httpx.Client:
-        return httpx.Client(base_url=f"{url}/api/v1/", headers=token, trust_env=False)
+        return httpx.Client(base_url=f"{url}/api/v1/", headers=token, trust_env=False, timeout=60)
 
     with api(a_url) as a, api(b_url) as b:
         cluster = _submit(a, _upload(a, b))
@@ -123,7 +123,7 @@ def test_a_job_and_its_files_go_by_two_hosts_that_share_no_disk(
         led = b.get(f"jobs/{job.pk}/outputs/twice")
         archive = a.get(f"clusters/{cluster}/outputs.tar")
     assert led.status_code == 302
-    assert httpx.get(led.headers["Location"], trust_env=False).content == 2 * BIG
+    assert httpx.get(led.headers["Location"], trust_env=False, timeout=60).content == 2 * BIG
     assert 2 * BIG in archive.content
 
     browser = Client()
@@ -134,7 +134,9 @@ def test_a_job_and_its_files_go_by_two_hosts_that_share_no_disk(
         ].value
     }
     page = reverse("web:attempt-file", args=[job.pk, 1, "output", "twice"])
-    with httpx.Client(cookies=cookies, follow_redirects=True, trust_env=False) as person:
+    with httpx.Client(
+        cookies=cookies, follow_redirects=True, trust_env=False, timeout=60
+    ) as person:
         answer = person.get(f"{b_url}{page}")
     assert answer.content == 2 * BIG
     assert "twice" in answer.headers["Content-Disposition"]
