@@ -71,6 +71,10 @@ POST = {
     "api:site-drain": "fo",
     "api:site-commission": "fc",
     "api:site-unban": "fc",
+    "api:site-note": "fo",
+    "api:site-acknowledge": "fo",
+    "api:site-assign": "fo",
+    "api:site-hand-back": "fc",  # nobody looks after it
     "api:site-downtimes": "fo",
     "api:ads": "fo",
     "api:queue-test-pilots": "fo",
