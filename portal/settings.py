@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 from portal.config import env
 from portal.config import logging_setup as logs
+from portal.config.api_rates import api_rates
 from portal.config.api_schema import SPECTACULAR_SETTINGS as SPECTACULAR_SETTINGS
 from portal.config.buckets import blobs_s3
 from portal.config.content_security import CONTENT_SECURITY_POLICY as CONTENT_SECURITY_POLICY
@@ -219,22 +220,8 @@ REST_FRAMEWORK = {
     "EXCEPTION_HANDLER": "portal.api.problems.exception_handler",
     "PAGE_SIZE": 100,
 }
-# Requests to the REST API in seconds: of one token, of one user, and of one token for each scope.
-# What is off is missing.
-API_RATES = {
-    policy: rate
-    for policy, rate in (
-        ("token", env.rate("PILOTAGE_API_RATE_TOKEN", "1200/60")),
-        ("user", env.rate("PILOTAGE_API_RATE_USER", "3000/60")),
-        # Less than the token has: a program that reads or sends in a loop can still be steered by.
-        ("read", env.rate("PILOTAGE_API_RATE_READ", "1000/60")),
-        ("submit", env.rate("PILOTAGE_API_RATE_SUBMIT", "600/60")),
-        ("control", env.rate("PILOTAGE_API_RATE_CONTROL", "600/60")),
-        ("site", env.rate("PILOTAGE_API_RATE_SITE", "300/60")),
-        ("admin", env.rate("PILOTAGE_API_RATE_ADMIN", "120/60")),
-    )
-    if rate is not None
-}
+# Requests to the REST API in seconds.
+API_RATES = api_rates()
 # Requests that a process of the web server works on at once, that wait for a place, and how long.
 WORKING_PLACES = int(env.number("PILOTAGE_WEB_PLACES", 6))
 WORKING_PLACES_QUEUE = int(env.number("PILOTAGE_WEB_QUEUE", 6))

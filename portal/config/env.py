@@ -139,6 +139,11 @@ def choice(name: str, default: str, *choices: str) -> str:
     return value
 
 
+def is_set(name: str) -> bool:
+    """Whether NAME has a value."""
+    return bool(os.environ.get(name, "").strip())
+
+
 def rate(name: str, default: str) -> tuple[int, int] | None:
     """NAME as so many in so many seconds, `1200/60`; None for `off`."""
     value = os.environ.get(name, "").strip() or default
