@@ -22,7 +22,9 @@ from wms.jobs.uploads.places import upload_file
 
 
 def own_uploads(owner: User, *, now: datetime) -> QuerySet[ResumableUpload]:
-    """Uploads of a user whose time is not over."""
+    """Uploads of a user whose time is not over; they are of no frontend, so none by a limit."""
+    if owner.limited_to is not None:
+        return ResumableUpload.objects.none()
     return ResumableUpload.objects.filter(owner=owner, expires_at__gt=now)
 
 
