@@ -20,8 +20,7 @@ from wms.core.models import ApiToken
 _OF_FRONTENDS = (
     "dag", "cluster", "job", "pilot", "schedule", "placement", "logical-file", "task-queue",
 )  # fmt: skip
-#: Among those what is one person's or all frontends'; and what is carried out later with all rights
-#: of its owner, whom no token limits then.
+#: Among those what is one person's or all frontends'; and requests of no DAG, which are so too.
 _NOT_OF_FRONTENDS = frozenset({
     "placement-credential", "placement-credentials", "task-queue-policy", "placements",
 })  # fmt: skip

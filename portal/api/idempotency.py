@@ -81,9 +81,6 @@ def answered_once(handler: Handler, hides: Collection[str] = ()) -> Handler:
             return handler(self, request, *args, **kwargs)
         assert isinstance(request.user, User)
         sent = _all_sent(request)
-        if request.user.limited_to is not None:
-            # What a token without the limit was answered is not for this one.
-            sent = f"{request.user.limited_to} {sent}"
         # Keyed: a password in it cannot be guessed from the table.
         wanted = RequestKey(
             MadeKind.ANSWER, key, keyed_digest(_SALT, sent), former_digests(_SALT, sent)

@@ -1,8 +1,8 @@
 """Tokens of the API that are limited to one frontend.
 
 By such a token its user sees and steers what is this frontend's (`wms.accounting.walls`), as a
-shifter at most. The limit is set when the token is made, and stays; with the frontend the token
-ends.
+shifter at most. The limit is set when the token is made, and stays, also on what is submitted by it
+(`Workspace.limited_to`); with the frontend the token ends.
 """
 
 from __future__ import annotations

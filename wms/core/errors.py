@@ -8,7 +8,8 @@ problem details, by the `status` of the class.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 
 class PilotageError(Exception):
@@ -206,6 +207,13 @@ class Finding:
     command: str = ""
     column: int | None = None
     member: str = ""
+
+    def stored(self) -> dict[str, Any]:
+        """The finding as it is kept in the database; former releases know no `member`."""
+        kept = asdict(self)
+        if not self.member:
+            del kept["member"]
+        return kept
 
     def __str__(self) -> str:
         place = self.file or self.field

@@ -91,15 +91,24 @@ def made_before(owner: User, request: RequestKey | None) -> int | None:
     return known.object_id if known is not None else None
 
 
+def _within(owner: User, sha256: str) -> str:
+    """The hash of a request by a token that is limited as the owner is: of others it is another."""
+    if owner.limited_to is None:
+        return sha256
+    return hashlib.sha256(f"{owner.limited_to} {sha256}".encode()).hexdigest()
+
+
 def _known(owner: User, request: RequestKey) -> IdempotencyKey | None:
     request.check()
     known = IdempotencyKey.objects.filter(
         owner=owner, kind=request.kind, key=request.key,
         created_at__gt=timezone.now() - KEY_LIFETIME,
     ).first()  # fmt: skip
-    if known is not None and known.body_sha256 not in {
-        "", request.body_sha256, *request.former_sha256,
-    }:  # fmt: skip
+    hashes = {_within(owner, each) for each in (request.body_sha256, *request.former_sha256)}
+    # One without a hash is of no token that is limited.
+    if known is not None and known.body_sha256 not in hashes | (
+        {""} if owner.limited_to is None else set()
+    ):
         of_what = "" if known.object_id is None else f" {known.object_id}"
         raise Conflict(
             f"The idempotency key was used for {request.kind}{of_what}, which was made of another "
@@ -120,8 +129,9 @@ def only_once(owner: User, request: RequestKey | None) -> Iterator[Creation]:
             return
         _forget_old(owner, request)
         row = IdempotencyKey(
-            owner=owner, kind=request.kind, key=request.key, body_sha256=request.body_sha256
-        )
+            owner=owner, kind=request.kind, key=request.key,
+            body_sha256=_within(owner, request.body_sha256),
+        )  # fmt: skip
         # Waits for another transaction that has this key: then either it is stored, or free again.
         IdempotencyKey.objects.bulk_create([row], ignore_conflicts=True)
         known = _known(owner, request)

@@ -5,7 +5,8 @@ Also the abstract base of all event tables (`EventRecord`).
 
 from __future__ import annotations
 
-from typing import ClassVar
+import copy
+from typing import ClassVar, Self
 
 from django.contrib.auth.hashers import UNUSABLE_PASSWORD_PREFIX
 from django.contrib.auth.models import AbstractUser, UserManager
@@ -60,6 +61,14 @@ class User(AbstractUser):
                 name="user_service_has_no_login",
             ),
         ]
+
+    def within(self, frontend_id: int | None) -> Self:
+        """The user as a token shows them that is limited to this frontend; None: as they are."""
+        if frontend_id is None:
+            return self
+        limited = copy.copy(self)
+        limited.limited_to = frontend_id
+        return limited
 
 
 class ServiceAccounts(UserManager["ServiceAccount"]):

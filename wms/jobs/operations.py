@@ -39,6 +39,7 @@ class _Placed(NamedTuple):
     """A job that is to wait, with what says at which sites it may."""
 
     entry: taskqueues.Entry
+    workspace_id: int
     late: Mapping[str, Any] | None
     directives: Mapping[str, Any] | None
 
@@ -65,7 +66,9 @@ def create_workspace(owner: User, files: Mapping[str, Blob], *, owner_group: str
     Raises InvalidInput for no group where the owner's token is limited to a frontend.
     """
     require_group_of_token(owner, has_group=bool(owner_group))
-    workspace = Workspace.objects.create(owner=owner, owner_group=owner_group)
+    workspace = Workspace.objects.create(
+        owner=owner, owner_group=owner_group, limited_to=owner.limited_to
+    )
     WorkspaceFile.objects.bulk_create(
         [WorkspaceFile(workspace=workspace, path=path, blob=blob) for path, blob in files.items()],
         batch_size=1000,
@@ -106,6 +109,7 @@ def submission(
             entries.extend(
                 _Placed(
                     taskqueues.Entry(pk, spec.needs, spec.priority, spec.avoided_hosts),
+                    (origin or own).workspace_id,
                     spec.late,
                     spec.directives,
                 )
@@ -320,13 +324,14 @@ def move_waiting(job_ids: Collection[int]) -> None:
 
 def _entries(job_ids: Collection[int]) -> list[taskqueues.Entry]:
     waiting = Job.objects.filter(pk__in=job_ids, state=JobState.WAITING)
-    jobs = waiting.select_related("description").only("priority", *DESCRIBED_COLUMNS)
+    jobs = waiting.select_related("description").only("priority", "workspace", *DESCRIBED_COLUMNS)
     return _at_their_sites(
         [
             _Placed(
                 taskqueues.Entry(
                     job.pk, Needs.from_dict(job.needs), job.priority, tuple(job.avoided_hosts)
                 ),
+                job.workspace_id,
                 job.late,
                 job.directives,
             )
@@ -342,5 +347,8 @@ def _at_their_sites(placed: Sequence[_Placed]) -> list[taskqueues.Entry]:
     """
     entries = within_scopes([(each.entry, each.late) for each in placed])
     return within_inputs(
-        [(entry, each.directives) for entry, each in zip(entries, placed, strict=True)]
+        [
+            (entry, each.workspace_id, each.directives)
+            for entry, each in zip(entries, placed, strict=True)
+        ]
     )

@@ -15,6 +15,7 @@ from django.db.models import F, Q, QuerySet, Sum, Value
 from django.db.models.functions import Coalesce
 
 from wms.core.errors import Conflict, NotFound
+from wms.core.models import User
 from wms.placement.models import PlacementAllocation, PlacementAttempt, PlacementRequest
 from wms.placement.space_plans.storing import lock_space, others_in_need, taken_of_storages
 from wms.placement.states import TERMINAL, WAITING, RequestKind, RequestState
@@ -35,9 +36,15 @@ def live_allocations(now: datetime) -> QuerySet[PlacementAllocation]:
 
 
 def _in_reach(request: PlacementRequest) -> Q:
-    """Condition for what a request may name: of the workspace of its DAG, or its owner's own."""
+    """Condition for what a request may name: of the workspace of its DAG, or its owner's own.
+
+    Those of the owner are of no frontend: of a limited one, the workspace's alone.
+    """
     own = Q(workspace=None, owner_id=request.owner_id)
-    return own | Q(workspace_id=request.workspace_id) if request.topic else own
+    if not request.topic:
+        return own
+    of_dag = Q(workspace_id=request.workspace_id)
+    return of_dag if request.workspace.limited_to is not None else own | of_dag
 
 
 def find_allocation(
@@ -82,9 +89,10 @@ def is_promised(request: PlacementRequest) -> bool:
     own = Q(topic="") & ~Q(state__in=TERMINAL)
     if not request.topic:
         return making.filter(own).exists()
-    of_dag = Q(workspace_id=request.workspace_id) & ~Q(topic="")
     failed = [RequestState.FAILED, RequestState.REMOVED]
-    return making.filter(own | (of_dag & ~Q(state__in=failed))).exists()
+    of_dag = Q(workspace_id=request.workspace_id) & ~Q(topic="") & ~Q(state__in=failed)
+    is_limited = request.workspace.limited_to is not None
+    return making.filter(of_dag if is_limited else own | of_dag).exists()
 
 
 def has_allocation(request: PlacementRequest, now: datetime) -> bool:
@@ -93,12 +101,17 @@ def has_allocation(request: PlacementRequest, now: datetime) -> bool:
     return named.exists()
 
 
-def own_allocations(owner_id: int, names: Collection[str], now: datetime) -> set[str]:
-    """Names of these that allocations of the owner have which are of no DAG, or will have."""
-    live = live_allocations(now).filter(workspace=None, owner_id=owner_id, name__in=names)
+def own_allocations(owner: User, names: Collection[str], now: datetime) -> set[str]:
+    """Names of these that allocations of the owner have which are of no DAG, or will have.
+
+    They are of no frontend: who is limited to one has none.
+    """
+    if owner.limited_to is not None:
+        return set()
+    live = live_allocations(now).filter(workspace=None, owner=owner, name__in=names)
     found = set(live.values_list("name", flat=True))
     making = PlacementRequest.objects.filter(
-        kind=RequestKind.ALLOCATE, allocation_name__in=names, owner=owner_id, topic=""
+        kind=RequestKind.ALLOCATE, allocation_name__in=names, owner=owner, topic=""
     ).exclude(state__in=TERMINAL)
     return found | set(making.values_list("allocation_name", flat=True))
 

@@ -29,7 +29,7 @@ from wms.placement.addresses import is_host
 from wms.placement.credential_models import PlacementCredential
 from wms.placement.modules.found import found_modules
 from wms.placement.modules.ports import port_of
-from wms.placement.modules.protocol import Credential
+from wms.placement.modules.protocol import FAILED, Credential, ModuleFailed
 from wms.placement.modules.sftp import SSH_SCHEMES
 
 _WITHOUT_TOKENS = frozenset({"ftp", "ftps", "s3"})
@@ -118,13 +118,25 @@ def delete_credential(credential_id: int, *, owner: User, actor: Actor, reason: 
 
 
 @sensitive_variables()
-def credential_for(owner_id: int, scheme: str, host: str, port: int) -> Credential | None:
-    """Credential that the owner has stored for an endpoint, opened. Raises NoKey."""
+def credential_for(
+    owner_id: int, scheme: str, host: str, port: int, *, limited_to: int | None
+) -> Credential | None:
+    """Credential that the owner has stored for an endpoint, opened.
+
+    Credentials are of no frontend: for what is limited to one, one that is stored is refused.
+    Raises NoKey, and ModuleFailed where it is refused.
+    """
     stored = PlacementCredential.objects.filter(
         owner=owner_id, scheme=scheme, host=host, port=port
     ).first()
     if stored is None:
         return None
+    if limited_to is not None:
+        raise ModuleFailed(
+            FAILED,
+            f"the credential of its owner for {scheme}://{host} is not given to what was submitted "
+            "by a token that is limited to a frontend",
+        )
     secret = unseal(stored.sealed)
     if stored.kind == PlacementCredential.Kind.TOKEN:
         return Credential(token=secret)

@@ -109,7 +109,11 @@ def take_request(now: datetime) -> Started | None:
 def _free_of(ids: Collection[int]) -> QuerySet[PlacementRequest]:
     """Those of these requests that wait and that nobody is just changing, locked."""
     rows = PlacementRequest.objects.filter(pk__in=ids, state__in=WAITING).defer("attributes")
-    return rows.order_by("pk").select_for_update(skip_locked=True, of=("self",))
+    return (
+        rows.select_related("workspace")
+        .order_by("pk")
+        .select_for_update(skip_locked=True, of=("self",))
+    )
 
 
 def _further(first: PlacementRequest, most: int, now: datetime) -> list[PlacementRequest]:
@@ -141,6 +145,7 @@ def start_attempt(request_id: int, now: datetime) -> Started | None:
     """Begin the next attempt of this request; None when it does not wait for one."""
     request = (
         PlacementRequest.objects.filter(pk=request_id, state__in=WAITING)
+        .select_related("workspace")
         .select_for_update(of=("self",))
         .first()
     )

@@ -54,7 +54,7 @@ def resolve_transfers(attempt: Attempt, directives: Directives) -> Transfers:
     One query for each endpoint that is named.
     """
     job, conf = attempt.job, placement_conf()
-    found = _Endpoints(job.owner_id, conf, timezone.now())
+    found = _Endpoints(job.owner_id, job.workspace.limited_to, conf, timezone.now())
     inputs = {
         name: _logical(attempt, url, found)
         if is_logical(url)
@@ -71,9 +71,8 @@ def resolve_transfers(attempt: Attempt, directives: Directives) -> Transfers:
 def _logical(attempt: Attempt, url: str, found: _Endpoints) -> FetchedInput:
     """Addresses of a logical file for a pilot: near its site first. Raises CannotResolve."""
     sites = Site.objects.filter(name=attempt.site_name).values_list("pk", flat=True)
-    replicas = replica_urls(
-        url, owner=attempt.job.owner, site_id=sites.first(), schemes=_READ_BY_PILOTS
-    )
+    owner = attempt.job.owner.within(attempt.job.workspace.limited_to)
+    replicas = replica_urls(url, owner=owner, site_id=sites.first(), schemes=_READ_BY_PILOTS)
     if replicas is None or not replicas.urls:
         located = inputs_of(attempt.job)
         if located is not None and located.cause is InputCause.MISSING:
@@ -96,8 +95,11 @@ def _rules(conf: PlacementConf) -> TransferRules:
 class _Endpoints:
     """The credentials of an owner by endpoint, each looked for once."""
 
-    def __init__(self, owner_id: int, conf: PlacementConf, now: datetime) -> None:
+    def __init__(
+        self, owner_id: int, limited_to: int | None, conf: PlacementConf, now: datetime
+    ) -> None:
         self._owner_id = owner_id
+        self._limited_to = limited_to
         self._conf = conf
         self._now = now
         self._known: dict[tuple[str, str, int], Credential | None] = {}
@@ -121,7 +123,11 @@ class _Endpoints:
         place = scheme, host, port
         if place not in self._known:
             try:
-                self._known[place] = credential_for(self._owner_id, *place)
+                self._known[place] = credential_for(
+                    self._owner_id, *place, limited_to=self._limited_to
+                )
+            except ModuleFailed as error:
+                raise CannotResolve(error.message) from error
             except NoKey as error:
                 raise CannotResolve(
                     f"the credential of its owner for {scheme}://{host} cannot be opened"

@@ -208,6 +208,13 @@ def take_owed(now: datetime, limit_s: float) -> PlacementAllocation | AskedReser
     return lost
 
 
+def limit_of(owed: PlacementAllocation | AskedReservation) -> int | None:
+    """Id of the frontend that what is owed is limited to; None: to none."""
+    made = owed if isinstance(owed, PlacementAllocation) else owed.request
+    workspace = made.workspace if made is not None else None
+    return workspace.limited_to if workspace is not None else None
+
+
 def forget_over(now: datetime) -> None:
     """Delete what servers have ended by themselves."""
     AskedReservation.objects.filter(expires_at__lte=now).delete()

@@ -89,7 +89,7 @@ def _give_back_owed(conf: PlacementConf) -> None:
     """Have a server give back what is released or was lost; one, lest it keeps all waiting."""
     if owed := reservations.take_owed(timezone.now(), conf.limit_s):
         pulse = AttemptHeartbeat(conf.limit_s, lambda: True)
-        credential = partial(credential_for, owed.owner_id)
+        credential = partial(credential_for, owed.owner_id, limited_to=reservations.limit_of(owed))
         reservations.return_owed(owed, conf, pulse=pulse, credential=credential)
 
 
@@ -188,7 +188,7 @@ class Grant:
             conf=self._conf,
             pulse=AttemptHeartbeat(self._conf.limit_s, self._is_alive, self._make_way),
             hold=partial(_hold, request, started),
-            credential=self._credential,
+            credential=partial(self._credential, limited_to=request.workspace.limited_to),
             is_last=started.number >= request.max_attempts,
             attempt_number=started.number,
             needs_sha256=is_logical(request.destination_url),

@@ -31,6 +31,13 @@ class Schedule(models.Model):
     accounting_group = models.ForeignKey(
         AccountingGroup, null=True, blank=True, on_delete=models.PROTECT, related_name="schedules"
     )
+    limited_to = models.BigIntegerField(
+        null=True,
+        blank=True,
+        editable=False,
+        help_text="Id of the frontend that the token was limited to by which it was made; its DAGs "
+        "are submitted so too. Empty: it was not limited.",
+    )
     cron = models.CharField(max_length=MAX_TEXT)
     time_zone = models.CharField(max_length=64)
     allows_overlap = models.BooleanField(

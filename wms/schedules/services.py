@@ -101,6 +101,7 @@ def _store(submission: DagSubmission, terms: ScheduleTerms, *, owner: User, grou
             return Schedule.objects.create(
                 name=terms.name,
                 owner=owner,
+                limited_to=owner.limited_to,
                 accounting_group=group,
                 cron=" ".join(terms.cron.split()),
                 time_zone=terms.time_zone,

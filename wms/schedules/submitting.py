@@ -169,7 +169,8 @@ def submit_dag_of(schedule: Schedule) -> Dag:
         labels=tuple(schedule.labels),
         priority=schedule.priority,
     )
-    return submit_dag(submission, owner=schedule.owner, actor=Actor.person(schedule.owner))
+    owner = schedule.owner.within(schedule.limited_to)
+    return submit_dag(submission, owner=owner, actor=Actor.person(owner))
 
 
 def record_run(

@@ -2,26 +2,36 @@
 
 from __future__ import annotations
 
+import json
+from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
 from django.core.management import call_command
 from django.db import IntegrityError, transaction
 from django.test import Client
+from django.utils import timezone
 from rest_framework.test import APIClient
 
 from tests import factories
-from tests.portal.api.submissions import dag_form
+from tests.portal.api.submissions import dag_form, findings_in
+from tests.wms.placement.replicas import replica, storage
 from wms.accounting.frontends import delete_frontend
 from wms.accounting.limited_tokens import issue_limited_token
 from wms.accounting.models import AccountingGroup, Frontend
 from wms.core.actors import Actor
-from wms.core.errors import InvalidInput
+from wms.core.errors import Finding, InvalidInput, NotFound
 from wms.core.models import ApiToken, AuditEntry, Scope, User
 from wms.dags.models import Dag
-from wms.jobs.models import Cluster, Workspace
+from wms.jobs.content.blobs import store_bytes
+from wms.jobs.models import Cluster, ResumableUpload, Workspace
+from wms.jobs.uploads.selectors import find_upload
+from wms.placement.models import PlacementRequest
+from wms.placement.operations import start_attempt
 from wms.schedules.models import Schedule
+from wms.schedules.submitting import submit_dag_of
 
 TOKENS, DAGS = "/api/v1/tokens/", "/api/v1/dags/"
 SUBMIT = "executable = /bin/true\n{group}queue\n"
@@ -212,3 +222,84 @@ def test_the_limit_is_chosen_on_the_account_page_by_administrators_and_in_a_shel
     assert set(ApiToken.objects.get(name="page").scopes) == set(Scope.values)
     with pytest.raises(InvalidInput):
         issue_limited_token(people.bob, frontend="cms", name="b", actor=factories.SYSTEM)
+
+
+def _described(**more: Any) -> dict[str, Any]:
+    description = SimpleUploadedFile("dag.sub", b"accounting_group = top\n")
+    return dag_form(description=description, **more)
+
+
+def test_what_it_has_submitted_runs_within_the_limit_and_so_does_what_follows(
+    cms: Frontend, people: SimpleNamespace
+) -> None:
+    factories.site("UW")
+    client = _client(people.alice)
+    inner = b"DATA D d.stork\n"
+    removal = b'[dap_type = "remove"; src_url = "lfn:/mine"]'
+    form = _described(
+        dag="SUBDAG EXTERNAL I inner.dag\n", files={"inner.dag": inner, "d.stork": removal}
+    )
+    storage("se")
+    replica(people.alice, "/mine", "se")
+    made = client.post(DAGS, form)
+    assert made.status_code == 201, made.json()
+
+    factories.turn()
+    request = PlacementRequest.objects.get()
+    started = start_attempt(request.pk, timezone.now())
+
+    assert Workspace.objects.get().limited_to == cms.pk
+    assert Dag.objects.exclude(parent_node=None).count() == 1
+    assert started is not None
+    assert (started.resolved.file, started.resolved.removals) == (None, ())
+
+
+def test_a_schedule_that_it_has_made_submits_within_the_limit(
+    cms: Frontend, people: SimpleNamespace
+) -> None:
+    form = _described(name="n", cron="0 6 * * mon", time_zone="UTC")
+    made = _client(people.alice).post("/api/v1/schedules/", form)
+    assert made.status_code == 201, made.json()
+
+    dag = submit_dag_of(Schedule.objects.get())
+
+    assert dag.workspace.limited_to == cms.pk
+
+
+def test_it_adds_nothing_to_a_dag_that_has_all_of_its_owners_data(
+    cms: Frontend, people: SimpleNamespace
+) -> None:
+    client, dag = _client(people.alice), _dag(people.alice, "top")
+    body = {"text": "JOB X job.sub\n", "reason": "more"}
+
+    refused = client.post(f"{DAGS}{dag.pk}/grow/", body, format="json")
+    Workspace.objects.update(limited_to=cms.pk)
+    grown = client.post(f"{DAGS}{dag.pk}/grow/", body, format="json")
+
+    assert _code(refused) == (403, "beyond-frontend")
+    assert (grown.status_code, dag.nodes.filter(name="X").count()) == (200, 1)
+
+
+def test_it_submits_no_upload_of_its_user(cms: Frontend, people: SimpleNamespace) -> None:
+    blob = store_bytes(b"data")
+    upload = ResumableUpload.objects.create(
+        owner=people.alice, sha256=blob.pk, size_bytes=4, received_bytes=4,
+        counted_bytes=4, blob=blob,
+        expires_at=timezone.now() + timedelta(days=1),
+    )  # fmt: skip
+    uploads = json.dumps({"data/big": upload.pk})
+
+    refused = _client(people.alice).post(DAGS, _described(uploads=uploads))
+
+    [finding] = findings_in(refused)
+    assert (finding["file"], finding["field"]) == ("data/big", "uploads")
+    assert find_upload(people.alice, upload.pk, now=timezone.now()) == upload
+    with pytest.raises(NotFound):
+        find_upload(people.alice.within(cms.pk), upload.pk, now=timezone.now())
+
+
+def test_warnings_are_stored_as_former_releases_read_them() -> None:
+    former = {"message", "file", "line", "field", "command", "column"}
+
+    assert Finding("m", file="f").stored().keys() == former
+    assert Finding(**Finding("m", file="f", member="x").stored()).member == "x"

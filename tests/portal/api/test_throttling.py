@@ -11,8 +11,10 @@ from django.test import Client
 from rest_framework.test import APIClient
 
 from portal.api import throttling
+from portal.config.api_rates import api_rates
 from portal.embedded.ports import free_ports
 from tests import factories
+from wms.core.models import Scope
 
 URL = "/api/v1/me/"
 NOON = "2026-03-01 12:00:00+00:00"
@@ -129,3 +131,17 @@ def test_without_redis_nobody_is_refused(
     assert {each.status_code for each in answers} == {200}
     assert "RateLimit-Policy" in answers[-1]
     assert "RateLimit" not in answers[-1]
+
+
+@pytest.mark.parametrize("chosen", ["off", "6000/60"])
+def test_defaults_of_scopes_do_not_undercut_a_chosen_rate_of_tokens(
+    chosen: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("TOKEN", "USER", "READ", "SUBMIT", "CONTROL", "SITE", "ADMIN"):
+        monkeypatch.delenv(f"PILOTAGE_API_RATE_{name}", raising=False)
+    defaults = api_rates()
+    monkeypatch.setenv("PILOTAGE_API_RATE_TOKEN", chosen)
+    monkeypatch.setenv("PILOTAGE_API_RATE_SUBMIT", "5/1")
+
+    assert defaults.keys() == {"token", "user", *Scope.values}
+    assert api_rates().keys() - {"token"} == {"user", "submit"}

@@ -12,7 +12,7 @@ from tests.portal.pilot_api.pilot_client import ENDED, PilotClient
 from wms.core.actors import Actor
 from wms.core.models import User
 from wms.jobs.binding.scopes import NOWHERE
-from wms.jobs.models import Attempt, Job, JobEvent
+from wms.jobs.models import Attempt, Job, JobEvent, Workspace
 from wms.jobs.operations import enqueue_again
 from wms.pilots.credentials.sealing import new_key
 from wms.placement.catalogue.models import LogicalFile, Replica
@@ -233,3 +233,17 @@ def enqueue_again_as_new(job: Job) -> None:
     with transaction.atomic():
         withdraw([job.pk])
         enqueue_again([job.pk])
+
+
+def test_a_job_that_a_limited_token_has_submitted_gets_no_credential_of_its_owner(
+    registered: PilotClient, url_job: Job
+) -> None:
+    alice = User.objects.get(username="alice")
+    new = NewCredential("https://x.org", token=SECRET)
+    set_credential(new, owner=alice, actor=Actor.person(alice))
+    Workspace.objects.filter(pk=url_job.workspace_id).update(limited_to=1)
+
+    assert registered.ask().json()["job"] is None
+
+    url_job.refresh_from_db()
+    assert (url_job.state, url_job.state_cause) == ("failed", "fetch")

@@ -27,7 +27,7 @@ def test_a_credential_is_kept_and_what_is_secret_not_shown(alice: Client) -> Non
     page = alice.get(URL).content.decode()
 
     kept = PlacementCredential.objects.get()
-    found = credential_for(kept.owner_id, "davs", "s.example", 443)
+    found = credential_for(kept.owner_id, "davs", "s.example", 443, limited_to=None)
     assert (found.user, found.secret) == ("alice", "hush")
     assert "davs://s.example:443" in page
     assert "hush" not in page

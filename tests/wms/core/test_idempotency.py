@@ -99,3 +99,19 @@ def test_of_two_at_once_the_second_waits_and_finds_the_first() -> None:
         made = [each.result() for each in [pool.submit(first), pool.submit(second)]]
 
     assert made == [1, 1]
+
+
+def test_a_key_of_a_token_that_is_not_limited_is_none_of_one_that_is(alice: User) -> None:
+    _make(alice, 1)
+    limited = alice.within(7)
+    unhashed = RequestKey(KEY.kind, "u", "")
+    _make(alice, 2, unhashed)
+
+    for key in (KEY, unhashed):
+        with pytest.raises(Conflict):
+            made_before(limited, key)
+    own = RequestKey(KEY.kind, "own", KEY.body_sha256)
+    assert [_make(limited, 3, own), _make(limited, 4, own)] == [3, 3]
+    for other in (alice, alice.within(8)):
+        with pytest.raises(Conflict):
+            made_before(other, own)

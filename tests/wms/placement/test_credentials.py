@@ -13,7 +13,9 @@ from wms.core.actors import Actor
 from wms.core.errors import InvalidInput, NotFound, NotPermitted
 from wms.core.key_rotation import KeyKind, renew_all
 from wms.core.models import AuditEntry
+from wms.jobs.models import Workspace, WorkspaceFile
 from wms.pilots.credentials.sealing import new_key
+from wms.placement import runner
 from wms.placement.credential_models import PlacementCredential
 from wms.placement.credentials import (
     NewCredential,
@@ -22,6 +24,7 @@ from wms.placement.credentials import (
     set_credential,
 )
 from wms.placement.models import PlacementAttempt, PlacementEvent
+from wms.placement.modules.protocol import FAILED, ModuleFailed
 
 pytestmark = pytest.mark.django_db
 
@@ -90,7 +93,7 @@ def test_a_credential_that_is_set_again_takes_the_place_of_the_first(alice):
     second = store(alice, "davs://S.example:8443", token="abc")
 
     assert first.pk == second.pk
-    found = credential_for(alice.pk, "davs", "s.example", 8443)
+    found = credential_for(alice.pk, "davs", "s.example", 8443, limited_to=None)
     assert (found.token, found.user) == ("abc", "")
     assert "abc" not in repr(found)
 
@@ -105,7 +108,7 @@ def test_nobody_sets_or_deletes_credentials_of_others(alice, sam):
     with pytest.raises(NotFound):
         delete_credential(stored.pk, owner=sam, actor=Actor.person(sam))
     delete_credential(stored.pk, owner=alice, actor=Actor.person(alice))
-    assert credential_for(alice.pk, "ftp", "s.example", 21) is None
+    assert credential_for(alice.pk, "ftp", "s.example", 21, limited_to=None) is None
 
 
 @pytest.mark.parametrize(
@@ -140,5 +143,20 @@ def test_credentials_are_sealed_anew_with_those_of_pilots(alice, keys, settings)
 
     assert sum(each.renewed for each in results) == 1
     assert PlacementCredential.objects.get().sealed != before
-    assert credential_for(alice.pk, "ftp", "s.example", 21).secret == SECRET
+    assert credential_for(alice.pk, "ftp", "s.example", 21, limited_to=None).secret == SECRET
     assert json.dumps(AuditEntry.objects.latest("pk").facts).count(SECRET) == 0
+
+
+def test_what_a_limited_token_has_submitted_is_given_no_credential(transfer, alice, pool, site):
+    site.password = f"alice:{SECRET}"
+    store(alice, f"http://127.0.0.1:{site.port}")
+    request = transfer(site.url("/x"), "file:x", attempts=0)
+    Workspace.objects.filter(pk=request.workspace_id).update(limited_to=1)
+
+    runner.run_due()
+
+    attempt = request.attempts.get()
+    assert (attempt.exit_code, attempt.size_bytes) == (FAILED, None)
+    assert not WorkspaceFile.objects.filter(path="x").exists()
+    with pytest.raises(ModuleFailed):
+        credential_for(alice.pk, "http", "127.0.0.1", site.port, limited_to=1)

@@ -72,7 +72,7 @@ def fragment_of(
     checked = check_fragment(
         copy,
         workspace=dag.workspace,
-        owner=dag.owner,
+        owner=dag.owner.within(dag.workspace.limited_to),
         origin=replace(dag.origin, directory=directory),
         binding=Binding(dag.binding),
     )

@@ -209,7 +209,7 @@ def rescue_dag(
     new = create_run(
         RunRequest(
             workspace=dag.workspace,
-            owner=dag.owner,
+            owner=dag.owner.within(dag.workspace.limited_to),
             dag_files=dag.dag_files,
             origin=dag.origin,
             options={**dag.options, **check_options(options or {})},

@@ -54,7 +54,7 @@ class NamedAllocations:
         wanted = self.named.keys() - self.made
         if not wanted or not self.is_whole or not _is_all_read(dag, files):
             return []
-        missing = wanted - own_allocations(owner.pk, wanted, now)
+        missing = wanted - own_allocations(owner, wanted, now)
         return [self.named[name] for name in sorted(missing)]
 
 

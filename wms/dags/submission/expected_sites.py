@@ -101,7 +101,7 @@ def _located_inputs(checked: CheckedDag, owner: User) -> tuple[DagInputs | None,
     if checked.description.binding is Binding.JOB or not checked.nodes_by_inputs:
         return None, ""
     near, far, node = inputs_of_nodes(
-        checked.nodes_by_inputs, checked.dag, checked.placed, owner=owner.username, done=()
+        checked.nodes_by_inputs, checked.dag, checked.placed, owner=owner, done=()
     )
     wanted = [each for each in (near, far) if each is not None]
     found = dict(zip(wanted, locate(wanted), strict=True))

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from matching.descriptions.macro_functions import UNKNOWN
+from wms.core.models import User
 from wms.dags.language.spec import DagSpec, NodeSpec
 from wms.dags.states import NodeKind
 from wms.jobs.directives import ANYWHERE
@@ -56,7 +57,7 @@ def inputs_of_nodes(
     dag: DagSpec,
     placed: Mapping[str, str],
     *,
-    owner: str,
+    owner: User,
     done: Collection[str],
 ) -> tuple[Wanted | None, Wanted | None, str]:
     """What the nodes that are not done want near, what from anywhere, and the name of one of them.
@@ -79,7 +80,15 @@ def inputs_of_nodes(
         if not kept:
             return None
         expected = tuple((name, placed[name]) for name in kept if name in placed)
-        return Wanted(owner, kept, is_anywhere, not may_place, expected, is_of_dag=True)
+        return Wanted(
+            owner.username,
+            kept,
+            is_anywhere,
+            not may_place,
+            expected,
+            is_of_dag=True,
+            limited_to=owner.limited_to,
+        )
 
     near, far = names
     return wanted(near, is_anywhere=False), wanted(far, is_anywhere=True), first

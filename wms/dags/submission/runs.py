@@ -248,7 +248,7 @@ def _inputs_of_nodes(
         checked.nodes_by_inputs,
         checked.dag,
         checked.placed,
-        owner=request.owner.username,
+        owner=request.owner,
         done=resume_point.text.done if resume_point is not None else (),
     )
     return stored_inputs(*found)
@@ -313,7 +313,7 @@ def _record_submission(
 ) -> None:
     facts: dict[str, Any] = {}
     if checked.warnings:
-        facts["warnings"] = [asdict(warning) for warning in checked.warnings]
+        facts["warnings"] = [warning.stored() for warning in checked.warnings]
     if resume_point is not None:
         facts["begins_from"] = resume_point.path
     if dag.previous_run_id is not None:

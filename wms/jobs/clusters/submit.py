@@ -8,7 +8,7 @@ the warnings of an accepted cluster.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, BinaryIO
 
@@ -190,7 +190,7 @@ def _store(
         created_at=now,
     )
     _store_tables(cluster, checked.tables, blobs)
-    warnings = [asdict(warning) for warning in checked.warnings]
+    warnings = [warning.stored() for warning in checked.warnings]
     lifecycle.note_submission(cluster, {"warnings": warnings} if warnings else {}, actor=actor)
     if checked.is_eager:
         store_jobs(cluster, checked.specs, range(cluster.size))

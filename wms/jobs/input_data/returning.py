@@ -9,7 +9,7 @@ from wms.core.actors import Actor
 from wms.jobs.attempts.rescheduling import MOST_FREE_ATTEMPTS, reschedule_jobs
 from wms.jobs.input_data.refreshing import TAKEN_OVER, take_over
 from wms.jobs.input_data.sets import columns_of
-from wms.jobs.input_data.wanted import locate, wanted_by
+from wms.jobs.input_data.wanted import locate, wanted_by_job
 from wms.jobs.models import Attempt, InputSet, Job
 from wms.jobs.states import WITH_PILOT, JobCause
 
@@ -41,7 +41,7 @@ def wait_for_inputs(attempt: Attempt, *, actor: Actor, reason: str) -> None:
 
 def _is_known_to_be_nowhere(job: Job) -> bool:
     """Whether the set of the job tells by now that its inputs are nowhere."""
-    wanted = wanted_by(job.directives, job.owner.username)
+    wanted = wanted_by_job(job)
     if wanted is None:
         return False
     rows = InputSet.objects.filter(key=wanted.key())

@@ -7,7 +7,7 @@ they may change without its row.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -19,7 +19,7 @@ from wms.core.models import User
 from wms.jobs.binding.scopes import needs_within
 from wms.jobs.input_data.changes import note_sets
 from wms.jobs.input_data.wanted import Located, Wanted, locate, wanted_by
-from wms.jobs.models import InputSet
+from wms.jobs.models import InputSet, Workspace
 from wms.jobs.sql import LOCK_INPUT_SETS
 from wms.taskqueues.operations import Entry
 
@@ -33,17 +33,17 @@ class KnownSet:
     sites: tuple[str, ...] | None
 
 
-def within_inputs(entries: Sequence[tuple[Entry, Mapping[str, Any] | None]]) -> list[Entry]:
-    """Entries for TaskQueues, each given with the job's directives: near the inputs of the job.
+def within_inputs(entries: Sequence[tuple[Entry, int, Mapping[str, Any] | None]]) -> list[Entry]:
+    """Entries for TaskQueues, given with workspace and directives of the job: near its inputs.
 
     These sites do not change before the end of the transaction. No query where no job names any
     logical file.
     """
-    wanted = [wanted_by(directives, entry.needs.owner) for entry, directives in entries]
-    different = {each for each in wanted if each is not None}
-    if not different:
-        return [entry for entry, _ in entries]
-    known = shared_sets(different)
+    wanted = [wanted_by(directives, entry.needs.owner) for entry, _, directives in entries]
+    if not any(wanted):
+        return [entry for entry, _, _ in entries]
+    wanted = _within_limits(wanted, [workspace_id for _, workspace_id, _ in entries])
+    known = shared_sets({each for each in wanted if each is not None})
 
     @cache
     def bound(needs: Needs, sites: tuple[str, ...] | None) -> Needs:
@@ -55,8 +55,19 @@ def within_inputs(entries: Sequence[tuple[Entry, Mapping[str, Any] | None]]) -> 
 
     return [
         entry if each is None else within(entry, known[each])
-        for (entry, _), each in zip(entries, wanted, strict=True)
+        for (entry, _, _), each in zip(entries, wanted, strict=True)
     ]
+
+
+def _within_limits(
+    wanted: Sequence[Wanted | None], workspace_ids: Sequence[int]
+) -> list[Wanted | None]:
+    """The wants as they are in these workspaces, some of which are limited to a frontend."""
+    pairs = list(zip(wanted, workspace_ids, strict=True))
+    ids = {pk for each, pk in pairs if each is not None}
+    rows = Workspace.objects.filter(pk__in=ids, limited_to__isnull=False)
+    limits = dict(rows.values_list("pk", "limited_to"))
+    return [each and replace(each, limited_to=limits.get(pk)) for each, pk in pairs]
 
 
 def near_inputs(needs: Needs, found: Located | None) -> Needs:
@@ -97,6 +108,7 @@ def _make(wanted: Mapping[str, Wanted]) -> None:
         InputSet(
             key=key,
             owner_id=owners[each.owner],
+            limited_to=each.limited_to,
             names=list(each.names),
             is_anywhere=each.is_anywhere,
             waits=each.waits,
@@ -129,6 +141,7 @@ def wants_of(sets: QuerySet[InputSet] | Iterable[InputSet]) -> list[Wanted]:
             waits=each.waits,
             expected=tuple((name, storage) for name, storage in each.expected),
             is_of_dag=each.is_of_dag,
+            limited_to=each.limited_to,
         )
         for each in sets
     ]

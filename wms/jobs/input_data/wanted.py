@@ -8,11 +8,12 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeAlias
 from urllib.parse import unquote
 
 from wms.jobs.directives import ANYWHERE
+from wms.jobs.models import Job
 from wms.jobs.states import InputCause
 
 _SCHEME: Final = "lfn:"
@@ -24,7 +25,8 @@ class Wanted:
 
     With `is_anywhere` they may be fetched from afar. Without `waits` those that are nowhere are
     left out, as something else may yet make them. `expected` has names of storages at which some
-    will be, by the names. `is_of_dag`: all nodes of a DAG want them together.
+    will be, by the names. `is_of_dag`: all nodes of a DAG want them together. `limited_to` is the
+    id of the frontend whose files alone the owner may read there.
     """
 
     owner: str
@@ -33,12 +35,15 @@ class Wanted:
     waits: bool = True
     expected: tuple[tuple[str, str], ...] = ()
     is_of_dag: bool = False
+    limited_to: int | None = None
 
     def key(self) -> str:
         """SHA-256 of the whole: equal exactly for equal wants."""
-        parts = [
+        parts: list[Any] = [
             self.owner, self.names, self.is_anywhere, self.waits, self.expected, self.is_of_dag
         ]  # fmt: skip
+        if self.limited_to is not None:
+            parts.append(self.limited_to)
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
@@ -84,11 +89,20 @@ def names_in(directives: Mapping[str, Any] | None) -> tuple[str, ...]:
 
 
 def wanted_by(directives: Mapping[str, Any] | None, owner: str) -> Wanted | None:
-    """Inputs that a job with these stored directives wants; None for most jobs."""
+    """Inputs that a job with these stored directives wants; None for most jobs.
+
+    Whether its workspace is limited to a frontend is for the caller to say.
+    """
     names = names_in(directives)
     if not names or directives is None:
         return None
     return Wanted(owner, names, is_anywhere=directives.get("data_access") == ANYWHERE)
+
+
+def wanted_by_job(job: Job) -> Wanted | None:
+    """Inputs that a job wants; a query more, of its workspace, where it wants any."""
+    wanted = wanted_by(job.directives, job.owner.username)
+    return wanted and replace(wanted, limited_to=job.workspace.limited_to)
 
 
 def _is_logical(url: str) -> bool:

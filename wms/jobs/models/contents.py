@@ -49,6 +49,14 @@ class Workspace(models.Model):
         db_default="",
         help_text="The group in whose name it was submitted, for quotas.",
     )
+    # No foreign key: without its frontend it is to reach nothing, and not everything.
+    limited_to = models.BigIntegerField(
+        null=True,
+        blank=True,
+        editable=False,
+        help_text="Id of the frontend that the token was limited to by which it was submitted: "
+        "its owner's data are within reach as far as they are this one's. Empty: all are.",
+    )
     created_at = models.DateTimeField(db_default=Now())
 
     def __str__(self) -> str:

@@ -33,6 +33,12 @@ class InputSet(models.Model):
         db_index=False,
         db_constraint=False,
     )
+    limited_to = models.BigIntegerField(
+        null=True,
+        blank=True,
+        editable=False,
+        help_text="Id of the frontend whose files the owner may read there; empty: those of all.",
+    )
     names = ArrayField(models.CharField(max_length=1000))
     # A DAG may have thousands, which are not read to be counted.
     name_count = models.GeneratedField(

@@ -17,7 +17,7 @@ from django.db.models import F
 from matching.plurals import counted
 from wms.accounting.walls import Walls, walls_of, with_groups
 from wms.core.models import User
-from wms.jobs.input_data.wanted import Located, Wanted, locate, wanted_by
+from wms.jobs.input_data.wanted import Located, Wanted, locate, wanted_by_job
 from wms.jobs.models import Job
 from wms.jobs.states import InputCause
 from wms.placement.catalogue.models import LogicalFile
@@ -57,14 +57,14 @@ def locate_inputs(wanted: Sequence[Wanted]) -> list[Located]:
     """
     files = _files({name for each in wanted for name in each.names})
     places = _places()
-    walls = _walls({each.owner for each in wanted})
+    walls = _walls({(each.owner, each.limited_to) for each in wanted})
     by_name = {place.name: pk for pk, place in places.items()}
     return [_Search(each, files, places, by_name, walls).located() for each in wanted]
 
 
 def inputs_of(job: Job) -> Located | None:
     """Where the input data of a job are now; None where it names none. For pages and answers."""
-    wanted = wanted_by(job.directives, job.owner.username)
+    wanted = wanted_by_job(job)
     return None if wanted is None else locate([wanted])[0]
 
 
@@ -89,9 +89,16 @@ def _places() -> dict[int, _Place]:
     return {pk: _Place(name, frozenset(near[pk]), flag) for pk, name, flag in rows}
 
 
-def _walls(owners: Collection[str]) -> dict[str, Walls]:
-    users = with_groups(User.objects.filter(username__in=owners, is_active=True))
-    return {user.username: walls_of(user) for user in users}
+def _walls(owners: Collection[tuple[str, int | None]]) -> dict[tuple[str, int | None], Walls]:
+    """Walls before owners, by their names and the frontends that they are limited to."""
+    names = {name for name, _ in owners}
+    rows = with_groups(User.objects.filter(username__in=names, is_active=True))
+    users = {user.username: user for user in rows}
+    return {
+        (name, limit): walls_of(users[name].within(limit))
+        for name, limit in owners
+        if name in users
+    }
 
 
 class _Search:
@@ -103,11 +110,11 @@ class _Search:
         files: Mapping[str, _File],
         places: Mapping[int, _Place],
         ids: Mapping[str, int],
-        walls: Mapping[str, Walls],
+        walls: Mapping[tuple[str, int | None], Walls],
     ) -> None:
         self._wanted = wanted
         self._places = places
-        self._walls = walls.get(wanted.owner)
+        self._walls = walls.get((wanted.owner, wanted.limited_to))
         self._missing: list[str] = []
         #: Files that tie it, with the storages that have them.
         self._tying: list[tuple[str, Sequence[_Place]]] = []

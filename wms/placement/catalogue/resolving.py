@@ -168,7 +168,7 @@ def _to_remove(request: PlacementRequest, plain: Resolved, number: int) -> Resol
     file = _visible(request, request.source_url)
     if file is None:
         return plain
-    if file.owner_id != request.owner_id and not has_role(request.owner, Role.SHIFTER):
+    if file.owner_id != request.owner_id and not has_role(_asking(request), Role.SHIFTER):
         told = f"{request.source_url} belongs to another user"
         return replace(plain, refusal=f"{told}, and this needs the role {Role.SHIFTER.label}")
     if _is_changed_by_others(request, request.source_url):
@@ -188,7 +188,12 @@ def _to_remove(request: PlacementRequest, plain: Resolved, number: int) -> Resol
 
 def _visible(request: PlacementRequest, url: str) -> LogicalFile | None:
     """The file of a logical name, if the owner of the request may see it."""
-    return _seen_file(url, request.owner)
+    return _seen_file(url, _asking(request))
+
+
+def _asking(request: PlacementRequest) -> User:
+    """The owner, limited as the token was by which the request or its DAG was submitted."""
+    return request.owner.within(request.workspace.limited_to)
 
 
 def _seen_file(url: str, owner: User) -> LogicalFile | None:

@@ -23,17 +23,18 @@ from wms.placement.policy import may_steer
 def remove_file(file_id: int, *, storage: str = "", actor: Actor, reason: str) -> int:
     """Have a file's replica at a storage removed, or all of them; the id of the request.
 
-    It is the owner's request, with the owner's credentials. Raises NotFound, NotPermitted and
-    ReasonRequired.
+    It is the owner's request, with the owner's credentials, but by a token that is limited to a
+    frontend without these. Raises NotFound, NotPermitted and ReasonRequired.
     """
     file = _steerable(file_id, actor, reason)
     _replicas_at(file, storage)
+    owner = file.owner.within(actor.user.limited_to if actor.user is not None else None)
     where = f"src_storage = {quote(storage)}; " if storage else ""
     [request_id] = submission.submit_requests(
         f'[dap_type = "remove"; {where}src_url = {quote(url_of(file.name))}]',
-        workspace=create_workspace(file.owner, {}, owner_group=file.owner_group),
+        workspace=create_workspace(owner, {}, owner_group=file.owner_group),
         directory="",
-        owner=file.owner,
+        owner=owner,
         topic="",
         topic_key=0,
         actor=actor,

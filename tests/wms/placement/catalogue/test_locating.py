@@ -135,3 +135,21 @@ def test_many_wants_cost_as_many_queries_as_one(alice, django_assert_max_num_que
         found = locate(wanted)
 
     assert {each.sites for each in found} == {("UW",)}
+
+
+def test_who_is_limited_to_a_frontend_is_told_where_its_files_are_alone(people, alice) -> None:
+    frontend = Frontend.objects.create(name="cms")
+    AccountingGroup.objects.create(name="top", frontend=frontend).members.add(alice)
+    replica(alice, "/own", "se-uw")
+    replica(alice, "/theirs", "se-uw", group="top")
+
+    free, limited, theirs = locate(
+        [
+            Wanted("alice", ("/own",)),
+            Wanted("alice", ("/own",), limited_to=frontend.pk),
+            Wanted("alice", ("/theirs",), limited_to=frontend.pk),
+        ]
+    )
+
+    assert [free.sites, limited.sites, theirs.sites] == [("UW",), (), ("UW",)]
+    assert (limited.cause, "se-uw" in limited.told) == ("missing", False)

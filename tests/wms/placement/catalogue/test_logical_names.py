@@ -12,6 +12,7 @@ from django.utils import timezone
 from tests import factories
 from tests.factories import SYSTEM
 from tests.wms.placement.conftest import last_attempt, placed
+from wms.accounting.models import AccountingGroup, Frontend
 from wms.core.actors import Actor
 from wms.core.errors import InvalidInput, NotFound, NotPermitted, ReasonRequired
 from wms.core.models import AuditEntry
@@ -45,11 +46,14 @@ def storages(pool: Path) -> Path:
 def request_of(alice, people) -> Callable[..., PlacementRequest]:
     """Submit a request of somebody's DAG and carry out an attempt."""
 
-    def make(text: str, *, owner=None, site: str = "", **files: bytes) -> PlacementRequest:
+    def make(
+        text: str, *, owner=None, site: str = "", group: str = "", **files: bytes
+    ) -> PlacementRequest:
         owner = owner or alice
         blobs = {name: store_bytes(data) for name, data in files.items()}
         [pk] = submit_requests(
-            text, workspace=create_workspace(owner, blobs), directory="", owner=owner,
+            text, workspace=create_workspace(owner, blobs, owner_group=group),
+            directory="", owner=owner,
             topic="dag-data", topic_key=7, actor=SYSTEM,
             site_id=Site.objects.get(name=site).pk if site else None,
         )  # fmt: skip
@@ -268,3 +272,24 @@ def test_a_name_is_the_same_however_it_is_spelt() -> None:
     assert url_of(checked_name("lfn:/a%20b/%C3%A9")) == url_of(checked_name("lfn:/a b/é"))
     with pytest.raises(InvalidInput):
         checked_name("lfn:/" + "é" * 501)
+
+
+def test_what_a_limited_token_has_submitted_reaches_its_frontends_names_alone(
+    storages, request_of, people
+) -> None:
+    frontend = Frontend.objects.create(name="cms")
+    AccountingGroup.objects.create(name="top", frontend=frontend).members.add(people.alice)
+    AccountingGroup.objects.create(name="plain").members.add(people.alice)
+    request_of(_to("a"), x=b"data")
+    limited = people.alice.within(frontend.pk)
+    requests = (_from(), f'[dap_type = "remove"; src_url = "{NAME}"]', _to("b"))
+
+    refused = [request_of(text, owner=limited, group="top", x=b"data") for text in requests]
+    LogicalFile.objects.update(owner_group="top")
+    read = request_of(_from(), owner=limited, group="top")
+    gone = request_of(_from(), owner=people.alice.within(frontend.pk + 1), group="top")
+
+    assert [last_attempt(each).exit_code != 0 for each in refused] == [True, False, True]
+    assert Replica.objects.get().storage.name == "a"
+    assert placed(read, "y") == b"data"
+    assert last_attempt(gone).exit_code != 0

@@ -48,7 +48,7 @@ def start_inner(round_: Round, node: Node) -> NodeOutcome | None:
         inner = create_run(
             RunRequest(
                 workspace=outer.workspace,
-                owner=outer.owner,
+                owner=outer.owner.within(outer.workspace.limited_to),
                 dag_files=[features.source],
                 origin=replace(outer.origin, directory=node.directory),
                 options={**outer.options, "priority": node.priority},
