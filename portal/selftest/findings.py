@@ -57,6 +57,8 @@ class Code(StrEnum):
     CONTENTS_NOT_KEPT = "contents-not-kept"
     CONTENTS_OF_OTHERS = "contents-of-others"
     CONTENTS_LEFT = "contents-left"
+    FEEDER = "feeder"
+    FEEDER_NOT_RUN = "feeder-not-run"
     DISK = "disk"
     DISK_SMALL = "disk-small"
     DISK_FULL = "disk-full"

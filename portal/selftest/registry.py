@@ -25,6 +25,8 @@ from wms.core.errors import PilotageError
 from wms.core.models import Role
 from wms.core.selectors import count_accounts
 from wms.core.storage.current import writable_store
+from wms.placement.conf import feeder_conf
+from wms.placement.feeding.running import fault_of_files
 
 log = structlog.get_logger(__name__)
 
@@ -111,6 +113,22 @@ def store_of_contents() -> Iterable[Finding]:
     return contents.usable(writable_store, conf())
 
 
+def feeder() -> Iterator[Finding]:
+    """Finding on the files of the feeder of placements, if one is set."""
+    conf = feeder_conf()
+    if conf is None:
+        return
+    if fault := fault_of_files(conf):
+        yield warning(
+            Code.FEEDER_NOT_RUN,
+            f"The feeder of placements cannot be run here: {fault}",
+            "Its runs fail: nothing new is placed when the queue is empty.",
+            "Put the file there, readable by the account of the workers of the queue placement.",
+        )
+        return
+    yield ok(Code.FEEDER, f"The feeder of placements, {conf.program}, and its token are there.")
+
+
 def disk() -> Iterable[Finding]:
     """Finding on free disk space."""
     folder = settings.VAR_DIR
@@ -150,6 +168,7 @@ CHECKS: tuple[Callable[[], Iterable[Finding]], ...] = (
     clock,
     broker,
     store_of_contents,
+    feeder,
     disk,
 )
 

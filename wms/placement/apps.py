@@ -17,7 +17,7 @@ class PlacementConfig(AppConfig):
         """Register which requests a user may see, what is sealed, where URLs of jobs lead, and
         where their input data are.
 
-        A wrong setting of the feeder stops the start.
+        A setting of the feeder that has the wrong form stops the start.
         """
         from wms.accounting.walls import seen_or_all
         from wms.core.audit import register_sight
@@ -31,6 +31,7 @@ class PlacementConfig(AppConfig):
         from wms.placement.pilot_transfers import resolve_transfers
         from wms.placement.selectors import visible_requests
 
+        # Its files are looked at by each run: without them all else goes on.
         feeder_conf()
         register_sealed("credentials for transfers", PlacementCredential)
         register_resolver(resolve_transfers)

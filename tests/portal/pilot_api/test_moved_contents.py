@@ -171,10 +171,18 @@ def test_an_original_stays_of_which_the_copy_is_another_or_that_grows_meanwhile(
     assert folder_store().read_grown(differs, 0, len(LINES)) == LINES
 
 
-def moved_beside() -> str:
+def moved_beside(*options: str) -> str:
     """A move by another thread, on a connection of its own."""
     try:
-        return move("--to", "bucket", "--remove-originals")
+        return move(*(options or ("--to", "bucket", "--remove-originals")))
+    finally:
+        connection.close()
+
+
+def taken_beside() -> None:
+    """A store taken over by another thread."""
+    try:
+        call_command("take_store", "--take-over", "--reason", "restored")
     finally:
         connection.close()
 
@@ -222,11 +230,31 @@ def test_a_piece_that_a_service_is_just_writing_to_the_old_store_is_moved_too(
 
 
 @pytest.mark.django_db(transaction=True)
+def test_a_copy_waits_for_nobody_who_appends(
+    filled: ResumableUpload, s3: S3Server, settings: Any
+) -> None:
+    use_bucket(s3, settings, "unlocked")
+
+    with ThreadPoolExecutor(1) as pool, transaction.atomic():
+        assert PilotLog.objects.select_for_update().get()
+        assert Stream.objects.select_for_update().get()
+        copying = pool.submit(moved_beside, "--to", "bucket")
+        while not copying.done():
+            assert not somebody_waits()
+        copied = copying.result()
+
+    assert copied.split(" ")[0] == "6"
+
+
+@pytest.mark.django_db(transaction=True)
 def test_one_process_at_a_time_moves_contents(s3: S3Server, settings: Any) -> None:
     use_bucket(s3, settings, "at-once")
 
-    with advisory_lock(MOVE), ThreadPoolExecutor(1) as pool, pytest.raises(CommandError):
-        pool.submit(moved_beside).result()
+    with advisory_lock(MOVE), ThreadPoolExecutor(1) as pool:
+        with pytest.raises(CommandError):
+            pool.submit(moved_beside).result()
+        with pytest.raises(CommandError):
+            pool.submit(taken_beside).result()
 
     assert folder_store().size_of(LEFT) is None
 

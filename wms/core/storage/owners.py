@@ -2,8 +2,10 @@
 
 An installation is known by its database: the identifier of the server's files and the number of the
 database there. So one that was restored from a dump is another one, and writes to nobody's store
-until it is told to. The first to write to a store marks it, once. What a process has read counts
-for `TRUSTED_S`: whoever marks a store as left waits so long, and nothing is begun there any more.
+until it is told to. A copy of the server's files has the same identity: nothing in it tells the
+copy from the original, nor does the address, which hosts and commands may set differently. The
+first to write to a store marks it, once. What a process has read counts for `TRUSTED_S`: whoever
+marks a store as left waits so long, and nothing is begun there any more.
 """
 
 from __future__ import annotations
@@ -121,12 +123,18 @@ def claim(store: ObjectStore) -> None:
 def take_over(store: ObjectStore) -> Owner | None:
     """Make a store this installation's, whoever had it; the former owner, None where it had none.
 
-    Of two who do so at once one has it. Raises StoreOfOthers for the other one.
+    Of two who do so at once one has it. Raises StoreOfOthers for the other one, and StoreLeft
+    where this installation itself has left it: what was moved since then is not there, so only a
+    move back opens it again. The caller sees to it that nobody moves contents meanwhile.
     """
     found = owner_of(store)
-    if found is not None and found.id != this_installation().id:
+    if found is not None and found.id == this_installation().id:
+        if target := _content(store, LEFT):
+            raise StoreLeft(target)
+    else:
         store.delete([OWNER])
-    store.delete([LEFT])
+        # Of the former owner, which moved what was its own.
+        store.delete([LEFT])
     claim(store)
     forget_marks()
     return found

@@ -7,11 +7,11 @@ new ones by the API, as anybody does.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 from typing import Final
 
+from django.db import InterfaceError, OperationalError, connection
 from django.utils import timezone
 
 from wms.core.loops import wake
@@ -38,6 +38,19 @@ _OUTPUT_BYTES: Final = 64 * 1024
 _LINES, _LINE_CHARACTERS = 20, 400
 #: The fence ends it at its limit; its heartbeat does when that does not come about.
 _SPARE_S: Final = 60.0
+#: So long before its lease may be over, a run that could not renew it ends.
+_SOONER_S: Final = 10.0
+
+
+def fault_of_files(conf: FeederConf) -> str:
+    """Why a run would fail: the program cannot be run, or there is no token. Empty without one."""
+    try:
+        _require_program(conf)
+        if conf.token_file is not None:
+            _token(conf.token_file)
+    except _NotReady as error:
+        return str(error)
+    return ""
 
 
 def wake_feeder(now: datetime) -> bool:
@@ -67,8 +80,7 @@ def run_feeder() -> bool:
 
 
 def _run(conf: FeederConf, run: FeederRun) -> FeederEnd:
-    if why := fault_of(conf.program):
-        return _failed(f"{conf.program} {why}.")
+    heartbeat = AttemptHeartbeat(conf.limit_s + _SPARE_S, HeldLease(run.lease))
     limits = ProgramLimits(
         wall_s=conf.limit_s,
         # It may wait for a catalogue without a word.
@@ -77,6 +89,7 @@ def _run(conf: FeederConf, run: FeederRun) -> FeederEnd:
         output_bytes=_OUTPUT_BYTES,
     )
     try:
+        _require_program(conf)
         token = _token(conf.token_file) if conf.token_file else ""
         with workplace([str(conf.program.parent)], has_network=True) as place:
             environment = {
@@ -89,34 +102,11 @@ def _run(conf: FeederConf, run: FeederRun) -> FeederEnd:
                     file.write(token)
                 environment["PILOTAGE_TOKEN_FILE"] = f"{place.root}/{_TOKEN}"
             program = Program(str(conf.program), [], environment)
-            return _end_of(place.run(program, limits, heartbeat=_heartbeat(conf, run)), token)
-    except (NoWorkplace, _NoToken) as error:
+            return _end_of(place.run(program, limits, heartbeat=heartbeat), token)
+    except (NoWorkplace, _NotReady) as error:
         return _failed(str(error))
     except ModuleFailed as error:
         return FeederEnd(error.exit_code, error.message)
-
-
-def _heartbeat(conf: FeederConf, run: FeederRun) -> Callable[[], None]:
-    """Heartbeat that ends the run also where its lease was not renewed for as long as it lasts.
-
-    Whoever cannot reach the database may have lost it to another: two would submit the same.
-    """
-    renewed_s = time.monotonic()
-
-    def renew() -> bool:
-        nonlocal renewed_s
-        is_held = renew_lease(run.lease, now=timezone.now())
-        renewed_s = time.monotonic()
-        return is_held
-
-    pulse = AttemptHeartbeat(conf.limit_s + _SPARE_S, renew)
-
-    def beat() -> None:
-        pulse()
-        if time.monotonic() - renewed_s > LEASE.total_seconds():
-            raise Superseded
-
-    return beat
 
 
 def _end_of(done: ProgramEnd, token: str) -> FeederEnd:
@@ -137,8 +127,34 @@ def _failed(why: str) -> FeederEnd:
     return FeederEnd(FAILED, why)
 
 
-class _NoToken(Exception):
-    """The file of the token cannot be read, or is empty; the message says which."""
+class HeldLease:
+    """Lease of a run as its worker knows it, also while the database is away.
+
+    Called, it is renewed, and False is told when the run has to stop: others have ended it, or may
+    do so before it could be renewed.
+    """
+
+    def __init__(self, lease: str) -> None:
+        self._lease, self.renewed_s = lease, time.monotonic()
+
+    def __call__(self) -> bool:
+        asked_s = time.monotonic()
+        try:
+            lives = renew_lease(self._lease, now=timezone.now())
+        except (OperationalError, InterfaceError):
+            connection.close()
+            return time.monotonic() - self.renewed_s < LEASE.total_seconds() - _SOONER_S
+        self.renewed_s = asked_s
+        return lives
+
+
+class _NotReady(Exception):
+    """A file of the feeder is not there or of no use; the message says which, and why."""
+
+
+def _require_program(conf: FeederConf) -> None:
+    if why := fault_of(conf.program):
+        raise _NotReady(f"PILOTAGE_PLACEMENT_FEED_PROGRAM: {conf.program} {why}.")
 
 
 def _token(path: Path) -> str:
@@ -147,7 +163,7 @@ def _token(path: Path) -> str:
         token = path.read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "is no text"
-        raise _NoToken(f"PILOTAGE_PLACEMENT_FEED_TOKEN_FILE: {path}: {why}.") from None
+        raise _NotReady(f"PILOTAGE_PLACEMENT_FEED_TOKEN_FILE: {path}: {why}.") from None
     if not token:
-        raise _NoToken(f"PILOTAGE_PLACEMENT_FEED_TOKEN_FILE: {path} is empty.")
+        raise _NotReady(f"PILOTAGE_PLACEMENT_FEED_TOKEN_FILE: {path} is empty.")
     return token

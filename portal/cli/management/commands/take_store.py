@@ -6,8 +6,10 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
+from portal.cli.content_moves import MOVE
 from wms.core.actors import Actor
 from wms.core.audit import record_action
+from wms.core.database.locks import advisory_lock
 from wms.core.errors import PilotageError
 from wms.core.storage.current import named_store
 from wms.core.storage.owners import owner_of, take_over, this_installation
@@ -41,7 +43,10 @@ class Command(BaseCommand):
         if not reason:
             raise CommandError("Say why, by --reason: nothing was changed.")
         store = named_store()
-        former = take_over(store)
+        with advisory_lock(MOVE) as is_held:
+            if not is_held:
+                raise CommandError("Contents are being moved: nothing was changed.")
+            former = take_over(store)
         record_action(
             "take store over",
             target=store.name,

@@ -8,6 +8,7 @@ from io import StringIO
 
 import pytest
 from django.core.management import CommandError, call_command
+from django.utils import timezone
 
 from portal.selftest.registry import store_of_contents
 from tests.stored_files import stored_files
@@ -25,8 +26,12 @@ from wms.core.storage.owners import (
     this_installation,
 )
 from wms.core.storage.protocol import ObjectStore
+from wms.dags.trials.archives import sweep_archives
 from wms.jobs.content.blobs import is_stored, store_bytes
+from wms.jobs.content.unnamed_contents import delete_unnamed
 from wms.jobs.models import Blob
+from wms.jobs.output.streams import sweep_streams
+from wms.pilots.protocol.logs import sweep_logs
 
 pytestmark = [pytest.mark.django_db, pytest.mark.process]
 
@@ -109,4 +114,11 @@ def test_nothing_is_written_to_a_store_that_was_left(store: ObjectStore) -> None
     with pytest.raises(StoreLeft):
         writable_store()
     assert codes() == ["contents-left"]
+    # Nothing is removed there, so nothing is asked.
+    now = timezone.now()
+    assert (sweep_logs(now=now), sweep_streams(now=now), sweep_archives([], now=now)) == (0, 0, 0)
+    assert delete_unnamed(now=now) == (0, 0)
+    # Only a move back opens it again.
+    with pytest.raises(CommandError):
+        call_command("take_store", "--take-over", "--reason", "once more")
     assert stored_files() in ([], [LEFT])

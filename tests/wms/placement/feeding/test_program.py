@@ -16,8 +16,8 @@ from wms.core.actors import Actor
 from wms.core.tokens import issue_token
 from wms.placement import tasks
 from wms.placement.feeding.models import Feeder
-from wms.placement.feeding.operations import look
-from wms.placement.feeding.running import run_feeder
+from wms.placement.feeding.operations import begin_run, look
+from wms.placement.feeding.running import HeldLease, run_feeder
 from wms.placement.models import PlacementRequest
 from wms.placement.operations import LEASE, LOST_CODE
 
@@ -84,15 +84,33 @@ def test_a_program_that_takes_too_long_is_stopped(feeder_program):
 
 
 @pytest.mark.django_db
-def test_a_token_that_is_gone_by_then_fails_the_run_and_nothing_is_started(
-    feeder_program, tmp_path
+@pytest.mark.parametrize("lacking", ["FEED_TOKEN_FILE", "FEED_PROGRAM"])
+def test_a_file_that_is_gone_by_then_fails_the_run_and_nothing_is_started(
+    feeder_program, configure, lacking, tmp_path
 ):
-    feeder_program("echo begun", FEED_TOKEN_FILE=str(tmp_path / "none"))
+    feeder_program("echo begun")
+    configure(**{lacking: str(tmp_path / "none")})
 
     assert run_feeder()
 
     done = Feeder.objects.get()
     assert (done.exit_code, done.failures, done.output) == (1, 1, "")
+    assert f"PILOTAGE_PLACEMENT_{lacking}" in done.failure
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_run_ends_before_its_lease_does_when_the_database_is_away(set_feeder, monkeypatch):
+    conf = set_feeder("/bin/true")
+    held = HeldLease(begin_run(conf, timezone.now()).lease)
+    assert held()
+
+    connection.close()
+    with monkeypatch.context() as away:
+        away.setitem(connection.settings_dict, "PORT", "1")
+        assert held()
+        held.renewed_s -= LEASE.total_seconds()
+        assert not held()
+    assert held()
 
 
 @pytest.mark.django_db

@@ -49,10 +49,13 @@ class _Server(WSGIServer):
         """Clients end connections as they like."""
 
 
-def _with_ends_of_bodies(app: WsgiDAVApp, scheme: str) -> Callable[..., Any]:
+def _with_ends_of_bodies(app: WsgiDAVApp, scheme: str, mkcol: list[str]) -> Callable[..., Any]:
     """The application, whose bodies end where they end: wsgiref lets it read on."""
 
     def call(environ: dict[str, Any], start_response: Any) -> Any:
+        if mkcol and environ["REQUEST_METHOD"] == "MKCOL":
+            start_response(mkcol.pop(), [("Content-Length", "0")])
+            return []
         environ["wsgi.url_scheme"] = scheme
         size = int(environ.get("CONTENT_LENGTH") or 0)
         environ["wsgi.input"] = io.BytesIO(environ["wsgi.input"].read(size))
@@ -63,9 +66,16 @@ def _with_ends_of_bodies(app: WsgiDAVApp, scheme: str) -> Callable[..., Any]:
 
 @contextmanager
 def dav_server(
-    folder: Path, *, password: str = "", tls: ssl.SSLContext | None = None
+    folder: Path,
+    *,
+    password: str = "",
+    tls: ssl.SSLContext | None = None,
+    mkcol: list[str] | None = None,
 ) -> Iterator[int]:
-    """The port of a server that runs; with a password, for alice alone; over TLS where given."""
+    """The port of a server that runs; with a password, for alice alone; over TLS where given.
+
+    `mkcol` are its answers to the first that have folders made, the last one first.
+    """
     users = {"alice": {"password": password}} if password else True
     app = WsgiDAVApp(
         {
@@ -77,9 +87,8 @@ def dav_server(
             "logging": {"enable": False},
         }
     )  # fmt: skip
-    server = make_server(
-        "127.0.0.1", 0, _with_ends_of_bodies(app, "https" if tls else "http"), _Server, _Quiet
-    )
+    served = _with_ends_of_bodies(app, "https" if tls else "http", mkcol or [])
+    server = make_server("127.0.0.1", 0, served, _Server, _Quiet)
     if tls is not None:
         server.socket = tls.wrap_socket(server.socket, server_side=True)
     thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)

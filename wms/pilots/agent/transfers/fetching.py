@@ -20,7 +20,7 @@ TRIES = 4
 PAUSES_S = (1.0, 5.0, 15.0)
 _MOST_REDIRECTS = 5
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
-_TRY_AGAIN = frozenset({408, 425, 429})
+_TRY_AGAIN = frozenset({408, 423, 425, 429})
 _CHUNK = 2**20
 
 log = logging.getLogger("pilot")

@@ -20,7 +20,7 @@ from .rules import Source, TransferBroken, TransferRefused, TransferRules, witho
 
 _GOOD = frozenset({200, 201, 204})
 #: Of a PUT or MKCOL: the folder above is not there; of a MKCOL: it is there itself.
-_CONFLICT, _IS_THERE, _LOCKED = 409, 405, 423
+_CONFLICT, _IS_THERE = 409, 405
 _CHUNK = 2**20
 
 #: Sends a request for a path, and gives its answer.
@@ -79,10 +79,8 @@ class Sender:
             answer = put()
         if answer.status in _GOOD:
             return
-        told = f"{parts.hostname} answered {answer.status}: {answer.reason}"[:300]
-        if is_for_another_try(answer.status):
-            raise TransferBroken(told)
-        raise TransferRefused(told)
+        _require_final(parts, answer)
+        raise TransferRefused(_told(parts, answer))
 
     def _ask(self, parts: SplitResult, check: Check, send: _Send) -> http.client.HTTPResponse:
         """Answer to what `send` sends on a new connection, given the path."""
@@ -98,19 +96,20 @@ class Sender:
     def _make_folders(self, parts: SplitResult, target: Source, check: Check) -> bool:
         """Make the folders that lack above a file, from the first that is there; whether all are.
 
-        What has a query may be signed for one request: nothing is made there.
+        What has a query may be signed for one request: nothing is made there. Raises TransferBroken
+        where a server may make one later.
         """
-        words = [word for word in parts.path.split("/")[1:-1] if word]
+        # Servers with folders take several slashes for one.
+        words = [word for word in parts.path.split("/")[:-1] if word]
         if parts.query or not words or {".", ".."} & set(words):
             return False
 
         def is_made(count: int) -> bool:
             folder = parts._replace(path="/" + "/".join(words[:count]) + "/")
-            status = self._ask(folder, check, partial(_make_folder, target.authorization)).status
-            if is_for_another_try(status) or status == _LOCKED:
-                raise TransferBroken(f"{parts.hostname} answered {status} to a new folder")
+            answer = self._ask(folder, check, partial(_make_folder, target.authorization))
+            _require_final(folder, answer)
             # Somebody else may have made it.
-            return status in (201, _IS_THERE)
+            return answer.status in (201, _IS_THERE)
 
         lowest = next((count for count in range(len(words), 0, -1) if is_made(count)), 0)
         return lowest > 0 and all(is_made(count) for count in range(lowest + 1, len(words) + 1))
@@ -138,6 +137,16 @@ class Sender:
                 except (TransferBroken, http.client.HTTPException):
                     raise error from None
         return connection.getresponse()
+
+
+def _require_final(parts: SplitResult, answer: http.client.HTTPResponse) -> None:
+    """Raise TransferBroken for an answer that may be another one later."""
+    if is_for_another_try(answer.status):
+        raise TransferBroken(_told(parts, answer))
+
+
+def _told(parts: SplitResult, answer: http.client.HTTPResponse) -> str:
+    return f"{parts.hostname} answered {answer.status}: {answer.reason}"[:300]
 
 
 def _make_folder(authorization: str, connection: Connection, path: str) -> http.client.HTTPResponse:

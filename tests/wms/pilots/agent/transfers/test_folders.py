@@ -30,15 +30,22 @@ def test_the_folders_that_a_server_of_webdav_lacks_are_made(file: Path, tmp_path
 
     with dav_server(store) as port:
         site = f"http://127.0.0.1:{port}"
-        for name in ("out/1/a b/y", "out/1/z", "new/y", "y"):
+        for name in ("out/1/a b/y", "out/1/z", "/new//y", "y"):
             sender().send(file, Source(f"{site}/{name.replace(' ', '%20')}"))
-            assert (store / name).read_bytes() == X
+            assert (store / name.lstrip("/")).read_bytes() == X
         for name in ("out/2/../3/y", "signed/y?v=1", "file/1/y"):
             with pytest.raises(TransferRefused):
                 sender().send(file, Source(f"{site}/{name}"))
 
     assert sorted(each.name for each in store.iterdir()) == ["file", "new", "out", "y"]
     assert [each.name for each in (store / "out").iterdir()] == ["1"]
+
+
+def test_a_server_that_makes_folders_later_is_tried_again(file: Path, tmp_path: Path) -> None:
+    with dav_server(tmp_path, mkcol=["423 Locked", "503 Busy"]) as port:
+        sender().send(file, Source(f"http://127.0.0.1:{port}/new/y"))
+
+    assert (tmp_path / "new" / "y").read_bytes() == X
 
 
 def test_jobs_that_make_the_same_folders_at_once_all_send_their_files(
