@@ -10,6 +10,7 @@ TASK_ROUTES = {
     "wms.dags.trials.run": {"queue": "scripts"},
     "wms.placement.run": {"queue": "placement"},
     "wms.placement.feed": {"queue": "placement"},
+    "wms.placement.give_back": {"queue": "placement"},
     # So do slow batch systems: no loop waits for one.
     "wms.pilots.serve_queue": {"queue": "elements"},
     "wms.pilots.attend_queue": {"queue": "elements"},

@@ -231,7 +231,8 @@ class PlacementAllocation(models.Model):
         help_text="What that server calls it.",
     )
     returned_at = models.DateTimeField(
-        null=True, help_text="When that server was asked to give it back."
+        null=True,
+        help_text="When that server was asked to give it back, or it was written down as owed.",
     )
 
     class Meta:

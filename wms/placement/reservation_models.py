@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import secrets
+
 from django.conf import settings
 from django.db import models
+
+
+def new_key() -> str:
+    """Key of an ask, which nobody can guess."""
+    return secrets.token_hex(16)
 
 
 class AskedReservation(models.Model):
     """Space that an attempt asks a server for: written before, deleted with the allocation's row.
 
-    One whose attempt has ended is owed to the server.
+    One whose attempt has ended, or that has none, is owed to the server.
     """
 
     key = models.CharField(
@@ -24,7 +31,12 @@ class AskedReservation(models.Model):
         on_delete=models.SET_NULL,
         related_name="asked_reservations",
     )
-    attempt_number = models.PositiveSmallIntegerField()
+    attempt_number = models.PositiveSmallIntegerField(help_text="0 for one that was released.")
+    # No foreign key, as that of workspaces.
+    limited_to = models.BigIntegerField(
+        null=True,
+        help_text="Id of the frontend that it is limited to; empty: its owner's credentials serve.",
+    )
     endpoint = models.TextField()
     reservation = models.CharField(
         max_length=255,
@@ -37,6 +49,9 @@ class AskedReservation(models.Model):
     duration_s = models.BigIntegerField()
     due_at = models.DateTimeField(help_text="When it is looked at, or tried to be given back.")
     expires_at = models.DateTimeField(help_text="When the server ends it in any case.")
+    silent_until = models.DateTimeField(
+        null=True, help_text="The server did not answer: nothing there is tried before."
+    )
 
     def __str__(self) -> str:
         return f"reservation {self.key} at {self.endpoint}"

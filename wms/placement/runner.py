@@ -81,16 +81,7 @@ def run_due() -> int:
         if time.monotonic() > deadline:
             _wake_another()
             break
-    _give_back_owed(conf)
     return count
-
-
-def _give_back_owed(conf: PlacementConf) -> None:
-    """Have a server give back what is released or was lost; one, lest it keeps all waiting."""
-    if owed := reservations.take_owed(timezone.now(), conf.limit_s):
-        pulse = AttemptHeartbeat(conf.limit_s, lambda: True)
-        credential = partial(credential_for, owed.owner_id, limited_to=reservations.limit_of(owed))
-        reservations.return_owed(owed, conf, pulse=pulse, credential=credential)
 
 
 def _wake_another() -> None:

@@ -1,5 +1,5 @@
-"""Celery tasks of data placement: run due requests, and the feeder where few are left; control loop
-that ends lost attempts.
+"""Celery tasks of data placement: run due requests, and the feeder where few are left, give back
+what is owed to servers; control loop that ends lost attempts.
 """
 
 from __future__ import annotations
@@ -16,7 +16,12 @@ from wms.placement import runner
 from wms.placement.allocations import expire_allocations
 from wms.placement.conf import feeder_conf, placement_conf
 from wms.placement.feeding.running import FEED_TASK, run_feeder, wake_feeder
-from wms.placement.reservations import forget_over, is_owed
+from wms.placement.owed_reservations import (
+    GIVE_BACK_TASK,
+    forget_over,
+    give_back_owed,
+    wake_to_give_back,
+)
 from wms.placement.submission import PLACEMENT_TASK
 
 #: Time after which the process of an attempt that hangs on a file server is ended.
@@ -38,8 +43,9 @@ def _sweep(now: datetime) -> loops.CycleReport:
     expired = expire_allocations(now)
     due = len(services.due_requests(now))
     forget_over(now)
-    if due or is_owed(now):
+    if due:
         loops.wake(PLACEMENT_TASK)
+    wake_to_give_back(now)
     soon = services.due_requests(now + timedelta(seconds=SOON_S))
     feeds = wake_feeder(now)
     return {
@@ -69,8 +75,20 @@ PLACEMENT = loops.register(
 def run_placements() -> None:
     """Carry out due requests; a message that is lost is made up for by the next round."""
     runner.run_due()
+    wake_to_give_back(timezone.now())
     # Not only with the next round: a low queue may be empty by then.
     wake_feeder(timezone.now())
+
+
+# What it stands for is in the database, too.
+@shared_task(
+    name=GIVE_BACK_TASK,
+    acks_late=False,
+    time_limit=int(placement_conf().limit_s) + _BESIDES_S,
+)
+def give_back() -> None:
+    """Give back what servers keep for nobody; a message that is lost is made up for likewise."""
+    give_back_owed()
 
 
 # The lease that the run takes is what counts, not the message.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.utils import timezone
@@ -15,11 +16,12 @@ from wms.core.actors import Actor
 from wms.placement import runner
 from wms.placement import services as by_people
 from wms.placement.conf import placement_conf
+from wms.placement.credentials import NewCredential, set_credential
 from wms.placement.models import PlacementAllocation, PlacementRequest
 from wms.placement.modules.fenced import Program, ProgramEnd
 from wms.placement.operations import end_lost_attempts
+from wms.placement.owed_reservations import forget_over, give_back_owed, is_owed, take_owed
 from wms.placement.reservation_models import AskedReservation
-from wms.placement.reservations import forget_over, is_owed, take_owed
 from wms.placement.space import release_allocations
 from wms.placement.storages.models import Storage
 from wms.placement.storages.services import StorageSpec, create_storage
@@ -70,10 +72,11 @@ def test_what_people_release_is_given_back_by_the_service(alice, submitted, site
     ids = list(PlacementAllocation.objects.values_list("pk", flat=True))
     release_allocations(ids, actor=Actor.person(alice), reason="not needed")
 
-    runner.run_due()
+    give_back_owed()
 
     assert site.files == {}
     assert PlacementAllocation.objects.get().returned_at is not None
+    assert not AskedReservation.objects.exists()
 
 
 def test_a_server_without_room_lets_the_attempt_fail_and_nothing_is_kept(submitted, program, site):
@@ -145,7 +148,7 @@ def test_what_an_attempt_that_was_killed_has_asked_for_is_given_back(alice, scri
     )  # fmt: skip
     assert take_owed(timezone.now(), LIMIT_S) is None
     assert end_lost_attempts(timezone.now() + timedelta(hours=1))
-    runner.run_due()
+    give_back_owed()
 
     again = [] if answered else ["stork.reserve.web"]
     assert ended == ["stork.reserve.web", *again, "stork.release.web"]
@@ -153,16 +156,44 @@ def test_what_an_attempt_that_was_killed_has_asked_for_is_given_back(alice, scri
     assert not AskedReservation.objects.exists()
 
 
-def test_what_cannot_be_given_back_is_tried_again_until_the_server_ends_it(alice, scripted):
+@pytest.fixture
+def owe(alice, scripted):
+    """Write down that a server keeps space that is of no use; of an endpoint by name."""
     create_storage(StorageSpec("nest", ["web://127.0.0.1/"], space_bytes=2**20), actor=SYSTEM)
     now = timezone.now()
-    AskedReservation.objects.create(
-        key="k", owner=alice, attempt_number=1, endpoint="web://127.0.0.1/", reservation="lot7",
-        size_bytes=1, duration_s=3600, due_at=now, expires_at=now + timedelta(hours=1),
-    )  # fmt: skip
-    scripted(lambda program, folder: ProgramEnd(5, "", b"later"))
 
-    runner.run_due()
+    def write(key: str, port: int = 80, **more: Any) -> None:
+        AskedReservation.objects.create(
+            key=key, owner=alice, attempt_number=1, endpoint=f"web://127.0.0.1:{port}/",
+            size_bytes=1, duration_s=36_000, due_at=now, expires_at=now + timedelta(hours=10),
+            **more,
+        )  # fmt: skip
+
+    return write
+
+
+@pytest.fixture
+def tried(scripted):
+    """Have each program end with a code; the keys for which it was run."""
+    keys = []
+
+    def end_with(exit_code: int) -> list[str]:
+        def run(program: Program, folder: Path) -> ProgramEnd:
+            keys.append(program.environment["PILOTAGE_RESERVATION"])
+            return ProgramEnd(exit_code, "", b"")
+
+        scripted(run)
+        return keys
+
+    return end_with
+
+
+def test_what_cannot_be_given_back_is_tried_again_until_the_server_ends_it(owe, tried):
+    owe("k", reservation="lot7")
+    tried(5)
+    now = timezone.now()
+
+    give_back_owed()
 
     left = AskedReservation.objects.get()
     assert left.due_at > now + timedelta(seconds=placement_conf().limit_s)
@@ -172,29 +203,80 @@ def test_what_cannot_be_given_back_is_tried_again_until_the_server_ends_it(alice
     assert not is_owed(left.due_at)
 
 
-@pytest.mark.parametrize("exit_code", [1, -9])
-def test_a_repeated_ask_that_is_not_answered_is_not_forgotten(alice, scripted, exit_code):
-    create_storage(StorageSpec("nest", ["web://127.0.0.1/"], space_bytes=2**20), actor=SYSTEM)
-    now = timezone.now()
-    AskedReservation.objects.bulk_create(
-        AskedReservation(
-            key=key, owner=alice, attempt_number=1, endpoint="web://127.0.0.1/", size_bytes=1,
-            duration_s=36_000, due_at=now, expires_at=now + timedelta(hours=10),
-        )
-        for key in ("a", "b")
-    )  # fmt: skip
-    ended = []
+@pytest.mark.parametrize("exit_code", [-9, 124, 137])
+@pytest.mark.parametrize("reservation", ["", "lot7"])
+def test_a_server_that_does_not_answer_is_left_alone_for_a_while(
+    owe, tried, reservation, exit_code
+):
+    for key, port in (("a", 80), ("b", 80), ("c", 81)):
+        owe(key, port, reservation=reservation)
+    keys, now = tried(exit_code), timezone.now()
 
-    def run(program: Program, folder: Path) -> ProgramEnd:
-        ended.append(program.environment["PILOTAGE_RESERVATION"])
-        return ProgramEnd(exit_code, "", b"")
+    give_back_owed()
+    again = take_owed(now + timedelta(minutes=6), LIMIT_S)
 
-    scripted(run)
+    assert sorted(keys) == ["a", "c"]
+    assert again is not None
+    assert again.key == "b"
+    assert AskedReservation.objects.count() == 3
+
+
+def test_what_a_server_refuses_keeps_nothing_else_waiting(owe, tried):
+    for key in ("a", "b", "c"):
+        owe(key)
+    keys = tried(1)
+
+    give_back_owed()
+
+    assert sorted(keys) == ["a", "b", "c"]
+    assert AskedReservation.objects.filter(due_at__gt=timezone.now()).count() == 3
+
+
+def test_what_is_released_at_a_server_that_does_not_answer_waits_and_is_tried_again(
+    alice, owe, tried
+):
+    for name in ("1", "2"):
+        PlacementAllocation.objects.create(
+            owner=alice, name=name, storage=Storage.objects.get(), host="nest", size_bytes=1,
+            endpoint="web://127.0.0.1:80/", reservation=f"lot{name}", released_at=timezone.now(),
+            expires_at=timezone.now() + timedelta(days=1),
+        )  # fmt: skip
+    keys = tried(137)
+
+    give_back_owed()
+    AskedReservation.objects.update(silent_until=None, due_at=timezone.now())
+    tried(0)
+    give_back_owed()
+
+    assert len(keys) == 3
+    assert not AskedReservation.objects.exists()
+    assert not is_owed(timezone.now() + timedelta(hours=1))
+
+
+@pytest.mark.parametrize(("exit_code", "count"), [(1, 0), (28, 0), (124, 1), (137, 1), (-15, 1)])
+def test_a_first_ask_is_forgotten_only_where_the_server_has_refused(
+    alice, owe, tried, exit_code, count
+):
+    tried(exit_code)
+
+    by_people.submit_requests(ALLOCATE, actor=SYSTEM, owner=alice)
     runner.run_due()
-    runner.run_due()
 
-    assert len(ended) == 1, "what else the same server keeps waits too"
-    assert AskedReservation.objects.filter(due_at__gt=now + timedelta(minutes=4)).count() == 2
+    assert AskedReservation.objects.count() == count
+
+
+def test_what_a_limited_token_asked_for_is_given_back_without_its_owners_credential(
+    alice, owe, tried
+):
+    new = NewCredential("web://127.0.0.1:80", token="hush")
+    set_credential(new, owner=alice, actor=Actor.person(alice))
+    owe("a", reservation="lot7", limited_to=1)
+    keys = tried(0)
+
+    give_back_owed()
+
+    assert keys == []
+    assert AskedReservation.objects.count() == 1
 
 
 def test_a_release_that_the_server_refuses_is_tried_again(submitted, program, site):
