@@ -135,6 +135,7 @@ GET = {
     "api:logical-file-remove": POSTED_TO,
     "api:logical-file-forget": POSTED_TO,
     "api:placement-credential": POSTED_TO,
+    "api:placement-feeder": OPERATE,
     "api:upload": MINE,
     "api:dag-hold": "Lmmmmmm",
     "api:dag-release": "Lmmmmmm",

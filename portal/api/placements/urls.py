@@ -1,11 +1,12 @@
-"""URL patterns of placements in the API: requests, credentials, storages, space, links, files."""
+"""URL patterns of placements in the API: requests, credentials, storages, space, links,
+files, the feeder."""
 
 from __future__ import annotations
 
 from django.urls import path, re_path
 
 from portal.api.actions import view_of
-from portal.api.placements import credentials, files, links, space, storages, views
+from portal.api.placements import credentials, feeder, files, links, space, storages, views
 from wms.actions.allocations import ALLOCATIONS
 from wms.actions.sites_and_pilots import PLACEMENTS
 
@@ -23,6 +24,7 @@ urlpatterns = [
         name="placement-credential",
     ),
     path("placement-links/", links.PlacementLinks.as_view(), name="placement-links"),
+    path("placement-feeder/", feeder.PlacementFeeder.as_view(), name="placement-feeder"),
     path("placement-allocations/", space.AllocationList.as_view(), name="placement-allocations"),
     *(
         path(

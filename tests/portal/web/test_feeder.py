@@ -61,6 +61,30 @@ def test_before_its_first_run_and_during_one_the_page_has_it_too(fed: Any) -> No
     assert (second.context["feeder"].is_running, second.context["feeder"].next_at) == (True, None)
 
 
+def _told(name: str) -> Any:
+    client = Client()
+    client.force_login(getattr(factories.people(), name))
+    return client.get(reverse("api:placement-feeder"))
+
+
+def test_the_api_tells_operators_of_it_and_that_there_is_none(fed: Any, settings: Any) -> None:
+    run = begin_run(fed, NOW)
+    assert run is not None
+    end_run(run.lease, FeederEnd(9, "", "no catalogue"), fed, NOW)
+
+    told = _told("olga").json()
+    settings.PILOTAGE = settings.PILOTAGE | {
+        "PLACEMENT": settings.PILOTAGE["PLACEMENT"] | {"FEED_BELOW": None, "FEED_PROGRAM": ""}
+    }
+    none = _told("olga")
+
+    assert (told["program"], told["below"], told["runs"]) == ("/bin/true", 30, 1)
+    assert (told["exit_code"], told["output"], told["failures"]) == (9, "no catalogue", 1)
+    assert told["next_at"].startswith((NOW + timedelta(hours=1)).strftime("%Y-%m-%dT%H:%M"))
+    assert (none.status_code, none.json()["program"], none.json()["next_at"]) == (200, None, None)
+    assert _told("sam").status_code == 403
+
+
 @pytest.mark.parametrize("name", ["alice", "sam"])
 def test_others_do_not_see_what_it_says(fed: Any, name: str) -> None:
     assert 'id="feeder"' not in _page(name).content.decode()
