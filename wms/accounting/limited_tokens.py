@@ -15,7 +15,7 @@ from django.db import transaction
 from wms.accounting.models import Frontend
 from wms.accounting.walls import walls_of
 from wms.core.actors import Actor
-from wms.core.errors import InvalidInput
+from wms.core.errors import BeyondFrontend, InvalidInput
 from wms.core.models import User
 from wms.core.tokens import IssuedToken, issue_token
 
@@ -46,6 +46,20 @@ def limits_for(user: User) -> list[str]:
     walls = walls_of(user)
     rows = Frontend.objects.order_by("name").values_list("pk", "name")
     return [name for pk, name in rows if walls.lets_in(pk)]
+
+
+def require_limit_of_actor(limited_to: int | None, *, actor: Actor, named: str) -> None:
+    """Raise BeyondFrontend for a token whose limit is not the one by which `named` was submitted.
+
+    What it puts into that would reach what the limit of that reaches, most often all of its owner's
+    data.
+    """
+    limit = actor.user.limited_to if actor.user is not None else None
+    if limit is not None and limit != limited_to:
+        raise BeyondFrontend(
+            f"{named} was not submitted by a token with the limit of yours: what is put into it "
+            "would reach more than that."
+        )
 
 
 def _checked(user: User, name: str) -> Frontend:

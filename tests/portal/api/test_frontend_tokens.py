@@ -266,18 +266,27 @@ def test_a_schedule_that_it_has_made_submits_within_the_limit(
     assert dag.workspace.limited_to == cms.pk
 
 
+@pytest.mark.parametrize(
+    ("action", "body"),
+    [
+        ("grow", {"text": "JOB X job.sub\n"}),
+        ("nodes/change", {"nodes": ["A1"], "variables": {"input": "lfn:/mine"}}),
+    ],
+)
 def test_it_adds_nothing_to_a_dag_that_has_all_of_its_owners_data(
-    cms: Frontend, people: SimpleNamespace
+    action: str, body: dict[str, Any], cms: Frontend, people: SimpleNamespace
 ) -> None:
     client, dag = _client(people.alice), _dag(people.alice, "top")
-    body = {"text": "JOB X job.sub\n", "reason": "more"}
+    sent = {**body, "reason": "more"}
 
-    refused = client.post(f"{DAGS}{dag.pk}/grow/", body, format="json")
+    refused = client.post(f"{DAGS}{dag.pk}/{action}/", sent, format="json")
+    before = (dag.nodes.count(), dag.nodes.get(name="A1").variables)
     Workspace.objects.update(limited_to=cms.pk)
-    grown = client.post(f"{DAGS}{dag.pk}/grow/", body, format="json")
+    done = client.post(f"{DAGS}{dag.pk}/{action}/", sent, format="json")
 
     assert _code(refused) == (403, "beyond-frontend")
-    assert (grown.status_code, dag.nodes.filter(name="X").count()) == (200, 1)
+    assert before == (2, {"number": "1"})
+    assert done.status_code == 200, done.json()
 
 
 def test_it_submits_no_upload_of_its_user(cms: Frontend, people: SimpleNamespace) -> None:

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from django.db import connection, transaction
 from django.utils import timezone
 
+from wms.accounting.limited_tokens import require_limit_of_actor
 from wms.core.actors import Actor
 from wms.core.audit import record_action
-from wms.core.errors import BeyondFrontend, Conflict, Finding, InvalidInput, ReasonRequired
+from wms.core.errors import Conflict, Finding, InvalidInput, ReasonRequired
 from wms.dags import lifecycle
 from wms.dags.engine.round import Round
 from wms.dags.growth.fragments import Fragment, fragment_of
@@ -92,7 +93,7 @@ def check_growth(dag_id: int, asked: GrowthRequest, *, actor: Actor) -> Fragment
 def _insert(round_: Round, asked: GrowthRequest, reason: str) -> Fragment:
     dag = round_.dag
     _refuse_ended(dag)
-    _require_same_limit(dag, round_.actor)
+    require_limit_of_actor(dag.workspace.limited_to, actor=round_.actor, named=f"DAG {dag.pk}")
     path, content = _file_of(dag, asked)
     place = _place(dag, asked)
     fragment = fragment_of(dag, content, path, dag.directory, arcs_around=len(place.before))
@@ -109,16 +110,6 @@ def _insert(round_: Round, asked: GrowthRequest, reason: str) -> Fragment:
         before=asked.before,
     )
     return fragment
-
-
-def _require_same_limit(dag: Dag, actor: Actor) -> None:
-    """Raise BeyondFrontend for a limited token where the DAG's nodes have all its owner's data."""
-    limit = actor.user.limited_to if actor.user is not None else None
-    if limit is not None and dag.workspace.limited_to != limit:
-        raise BeyondFrontend(
-            f"DAG {dag.pk} was not submitted by a token with the limit of yours: what is added to "
-            "it would reach more than that."
-        )
 
 
 def _refuse_ended(dag: Dag) -> None:

@@ -14,6 +14,7 @@ from django.db import connection, transaction
 from django.utils import timezone
 
 from matching.descriptions.substitution import reference_fault
+from wms.accounting.limited_tokens import require_limit_of_actor
 from wms.core.actors import Actor
 from wms.core.audit import record_action
 from wms.core.errors import Conflict, Finding, InvalidInput, ReasonRequired
@@ -153,12 +154,17 @@ def change_nodes(
     """Change VARS, priority or retries of nodes that are not yet submitted.
 
     VARS are merged into those of the nodes and override them. Raises NotFound, NotPermitted,
-    ReasonRequired, InvalidInput, Conflict.
+    ReasonRequired, InvalidInput, Conflict; and BeyondFrontend for VARS by a limited token where the
+    nodes reach more.
     """
     with _steering_round(dag_id, actor, reason) as round_:
         dag = round_.dag
         if dag.state in DAG_TERMINAL:
             raise Conflict(f"DAG {dag.pk} has ended: rerun nodes of it first, or rescue it.")
+        if variables:
+            # They may say which data a node takes.
+            limit = dag.workspace.limited_to
+            require_limit_of_actor(limit, actor=actor, named=f"DAG {dag.pk}")
         _check_values(variables or {}, priority, max_retries)
         if len(names) * sum(map(len, (variables or {}).values())) > _MAX_TEXT:
             message = f"at most {_MAX_TEXT} characters for all nodes together"
