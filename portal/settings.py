@@ -20,6 +20,7 @@ from portal.config.databases import databases
 from portal.config.identity_providers import oidc_providers, token_issuers
 from portal.config.redis_urls import broker_url
 from portal.config.task_routes import TASK_ROUTES
+from portal.config.traces import check_traces
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 VAR_DIR = Path(env.text("PILOTAGE_VAR", str(BASE_DIR / "var"))).resolve()
@@ -261,6 +262,15 @@ METRICS_TOKENS = env.text("PILOTAGE_METRICS_TOKEN", "").split()
 METRICS_FROM = env.networks("PILOTAGE_METRICS_FROM")
 # The folder in which all processes of this host count; `manage.py up` names one.
 METRICS_DIR = env.text("PILOTAGE_METRICS_DIR", "")
+
+# The collector of traces; without one there are none.
+TRACES_URL = env.text("PILOTAGE_TRACES_URL", "")
+TRACES_TOKEN = env.text("PILOTAGE_TRACES_TOKEN", "")
+TRACES_SHARE = env.number("PILOTAGE_TRACES_SHARE", 1)
+if TRACES_URL:
+    check_traces(TRACES_URL, TRACES_SHARE)
+    INSTALLED_APPS.append("portal.tracing")
+    MIDDLEWARE.insert(1, "portal.tracing.requests.TracedRequests")
 
 # E-mail leaves by this server; without one none is sent, and the pages say so.
 EMAIL_HOST = env.text("PILOTAGE_EMAIL_HOST", "")

@@ -56,8 +56,12 @@ class NamedRequests:
         self, request: HttpRequest, view: object, positional: object, named: Mapping[str, Any]
     ) -> None:
         """Log under what the address names as well; it ends with the request."""
-        found = {fact: named[name] for name, fact in _FACTS.items() if name in named}
-        structlog.contextvars.bind_contextvars(**{k: str(each) for k, each in found.items()})
+        structlog.contextvars.bind_contextvars(**facts_of(named))
+
+
+def facts_of(named: Mapping[str, Any]) -> dict[str, str]:
+    """DAG, job, cluster, node and pilot among the parameters of an address."""
+    return {fact: str(named[name]) for name, fact in _FACTS.items() if name in named}
 
 
 def _log(request: HttpRequest, response: HttpResponseBase) -> None:
