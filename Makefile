@@ -56,6 +56,7 @@ lint-layers:
 	$(BIN)/lint-imports
 lint-migrations:
 	$(BIN)/python -m portal.embedded.temporary $(BIN)/python manage.py makemigrations --check --dry-run
+	$(NOWHERE) $(BIN)/python .ci/check_migrations.py
 lint-reasons:
 	$(BIN)/python .ci/check_reasons.py
 lint-advisories:
