@@ -16,7 +16,7 @@ import os
 import re
 import sys
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import singledispatch
 from pathlib import Path
@@ -105,7 +105,7 @@ def _added(operation: migrations.AddField, place: Place) -> str:
     return _index_fault(field)
 
 
-def _index_fault(field: models.Field[Any, Any]) -> str:
+def _index_fault(field: Any) -> str:
     if field.unique or field.db_index:
         return (
             "its index is built while writers wait: db_index=False, and AddIndexConcurrently in a "
@@ -186,7 +186,7 @@ def faults_in(
         operation.state_forwards(app, state)
 
 
-def _flat(operations: list[Operation]) -> Iterator[Operation]:
+def _flat(operations: Sequence[Operation]) -> Iterator[Operation]:
     for operation in operations:
         if isinstance(operation, migrations.SeparateDatabaseAndState):
             yield from _flat(operation.database_operations)
