@@ -14,6 +14,7 @@ BEFORE_DJANGO = {
     "check_dag": "portal.cli.without_servers",
     "simulate_dag": "portal.cli.with_private_database",
     "send_log": "portal.cli.send_log",
+    "restore": "portal.cli.backups.restoring",
 }
 #: Commands that with this word need no portal: it may be gone.
 WITHOUT_PORTAL = {"backup": "--check"}
@@ -36,6 +37,7 @@ def main() -> None:
             "[pilotage]\n"
             "    up     start the portal with its servers; Ctrl-C stops all\n"
             "    demo   start the portal and run the example production\n"
+            "    restore   fill an empty installation from a backup\n"
         )
     _run(command)
 

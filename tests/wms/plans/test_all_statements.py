@@ -28,6 +28,7 @@ EXEMPT = {
     "READ_CLOCK": _NO_TABLE,
     "ISOLATE_SNAPSHOT": _NO_TABLE,
     "EXPORT_SNAPSHOT": _NO_TABLE,
+    "GATHER_STATISTICS": "reads a sample of every table, as it is asked to",
     "ADVANCE_IDS": "reads the catalogue of sequences, of which there are as many as tables",
     "READ_INSTALLATION": "reads the row of the database by its name, by the unique index",
     "READ_SNAPSHOT": _NO_TABLE,
