@@ -29,7 +29,7 @@ _QUICK = {
     "PILOTAGE_PILOT_STALLED_AFTER_S": "5",
     "PILOTAGE_RESCHEDULE_PAUSES_S": "",
 }
-_LIMIT_S = 240
+_LIMIT_S = 300
 
 
 @pytest.fixture
@@ -68,6 +68,7 @@ def _submit(portal: RunningPortal, shell: str, number: int) -> list[int]:
     found = wait_for(
         "its jobs are made",
         lambda: len(rows := portal.all(f"jobs/?cluster={cluster}")) == number and rows,
+        timeout_s=_LIMIT_S,
     )
     return sorted(each["id"] for each in found)
 

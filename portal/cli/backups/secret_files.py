@@ -105,11 +105,12 @@ def require_keys(marks: Mapping[str, list[str]], *, folder: Path, run: Path) -> 
 
     They are in the backup, in the settings, or in files that somebody has put back before.
     """
-    found = key_marks(run)
+    # A key that was the first one then may be a former one now.
+    found = {mark for each in key_marks(run).values() for mark in each}
     for key in KEYS:
         if is_put_back(key, folder=folder, run=run):
             continue
-        if missing := set(marks.get(key.name, ())) - set(found.get(key.name, ())):
+        if missing := set(marks.get(key.name, ())) - found:
             raise BackupFault(
                 f"{len(missing)} of the keys in {key.name} that the backup needs are not here: "
                 f"without them are lost {key.needed_for}. Put the file that was kept apart to "
