@@ -25,7 +25,8 @@ def lines_of(account: Account) -> Iterator[str]:
 
 def _of_doubts(doubts: Doubts) -> Iterator[str]:
     for some, text in (
-        (doubts.in_hand, "jobs go on: their pilots were heard since"),
+        (doubts.in_hand, "jobs have pilots that were heard since: they go on, or run again when "
+            "these end"),
         (doubts.silent, "jobs have pilots that were not heard since: they run again, though some "
          "may have been done, when these are given up"),
         (doubts.again, "jobs lost their attempts since and run again: they may have been done"),
