@@ -58,11 +58,10 @@ class Doubts:
     """What was open when the database went back, by what is known of it since.
 
     Jobs: `in_hand` have pilots that were heard since, which run them still, or end and let them run
-    again; those of `silent` pilots were not, and run again when their pilots are given up;
-    `again` lost their attempts since; `waiting` had no pilot
-    then, and may have been run by one that is not known here. DAGs, clusters and requests for
-    placements that were under way go on from where they were. `schedules` had times meanwhile, for
-    which they may have submitted DAGs.
+    again; those of `silent` pilots were not, and run again when their pilots are given up; `again`
+    lost their attempts since; `waiting` had no pilot then, and may have been run by one that is not
+    known here. DAGs, clusters and requests for placements that were under way go on from where they
+    were. `schedules` had times meanwhile, for which they may have submitted DAGs.
     """
 
     in_hand: Some

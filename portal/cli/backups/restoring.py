@@ -102,18 +102,17 @@ def _plan(folder: Path, place: StateDirectory, *, without_keys: bool) -> Plan:
 
 
 def _unknown_migrations(manifest: Manifest) -> list[str]:
-    """Migrations of the backup that this release has not."""
-    known = {
-        app.name: {path.stem for path in (app / "migrations").glob("*.py")}
-        for app in (BASE / "wms").iterdir()
-    }
-    return [
-        f"{app}.{name}"
-        for app, names in manifest.migrations.items()
-        if known.get(app)
-        for name in names
-        if name not in known[app]
-    ]
+    """Migrations of the backup that this release neither has nor has replaced by others."""
+    unknown = []
+    for app, names in manifest.migrations.items():
+        files = list((BASE / "wms" / app / "migrations").glob("*.py"))
+        known = {path.stem for path in files}
+        told = "".join(path.read_text(encoding="utf-8") for path in files)
+        # Of apps of packages nothing is known; their versions come with the release.
+        for name in names if files else ():
+            if name not in known and f'"{name}"' not in told:
+                unknown.append(f"{app}.{name}")
+    return unknown
 
 
 def _require_empty(place: StateDirectory, manifest: Manifest) -> None:

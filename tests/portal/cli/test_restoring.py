@@ -20,7 +20,12 @@ _MANIFEST = Manifest(
     installation_id="7-1",
     address="https://portal.example.org",
     server_version=180000,
-    migrations={"core": ["0001_tables"], "sessions": ["9999_of_a_package"]},
+    # The first of `jobs` was replaced.
+    migrations={
+        "core": ["0001_tables"],
+        "jobs": ["0001_schema"],
+        "sessions": ["9999_of_a_package"],
+    },
     store_kind="folder",
     store_name="the folder",
     files=[],
