@@ -125,6 +125,9 @@ def test_each_job_of_a_restored_installation_is_accounted_for(place: Path) -> No
     assert (refused.returncode, (old / "run" / "restoring").exists()) == (1, False)
     _refuse_newer_and_damaged(backup, place)
 
+    # What a restore that was killed has left is no installation: it is begun anew.
+    (new / "postgres" / "data").mkdir(parents=True)
+    (new / "run" / "restoring").write_text(f"{backup}\n")
     said = _done(_manage(new, "restore", str(backup)))
     assert "Restored" in said
     # The former installation is not in the way of what it writes from now on.

@@ -83,11 +83,10 @@ def _run(
 
 
 def _waited_for(process: subprocess.Popen[str], progress: Progress, grows: Path | None) -> str:
-    said, seen = "", 0
+    seen = 0
     while True:
         try:
-            said, _ = process.communicate(timeout=_LOOK_S)
-            return said
+            return process.communicate(timeout=_LOOK_S)[0]
         except subprocess.TimeoutExpired:
             now = grows.stat().st_size if grows is not None and grows.exists() else 0
             progress.add(now - seen, count=0)

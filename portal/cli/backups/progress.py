@@ -28,4 +28,9 @@ class Progress:
         now = self._clock()
         if now - self._told_at >= self._every_s:
             self._told_at = now
-            self._tell(f"{self._what}: {self.count}, {size(self.size_bytes)}")
+            self._tell(f"{self._what}: {self}")
+
+    def __str__(self) -> str:
+        if self.count:
+            return f"{self.count}, {size(self.size_bytes)}"
+        return size(self.size_bytes) if self.size_bytes else "at work"
