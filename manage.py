@@ -14,7 +14,10 @@ BEFORE_DJANGO = {
     "check_dag": "portal.cli.without_servers",
     "simulate_dag": "portal.cli.with_private_database",
     "send_log": "portal.cli.send_log",
+    "restore": "portal.cli.backups.restoring",
 }
+#: Commands that with this word need no portal: it may be gone.
+WITHOUT_PORTAL = {"backup": "--check"}
 
 
 def main() -> None:
@@ -27,11 +30,14 @@ def main() -> None:
     command = sys.argv[1] if len(sys.argv) > 1 else "help"
     if command in BEFORE_DJANGO:
         sys.exit(importlib.import_module(BEFORE_DJANGO[command]).main(sys.argv[2:]))
+    if WITHOUT_PORTAL.get(command) in sys.argv[2:]:
+        sys.exit(importlib.import_module("portal.cli.without_servers").main(sys.argv[2:]))
     if command in {"help", "--help", "-h"} and len(sys.argv) <= 2:
         sys.stdout.write(
             "[pilotage]\n"
             "    up     start the portal with its servers; Ctrl-C stops all\n"
             "    demo   start the portal and run the example production\n"
+            "    restore   fill an empty installation from a backup\n"
         )
     _run(command)
 

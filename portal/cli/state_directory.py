@@ -36,3 +36,8 @@ class StateDirectory:
     def is_migrated(self) -> Path:
         """Path of the mark that the running portal's tables are up to date."""
         return self.run / "migrated"
+
+    @property
+    def is_restoring(self) -> Path:
+        """Path of the mark that a backup is being restored, and nothing may start."""
+        return self.run / "restoring"

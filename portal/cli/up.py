@@ -37,6 +37,10 @@ class AlreadyRunning(Exception):
     """Another portal runs on the same folder; the text says where."""
 
 
+class HalfRestored(Exception):
+    """A restore was broken off on the folder; the text says what to do."""
+
+
 class MissingProgram(Exception):
     """A program of the host that every supervised program needs; the text says which."""
 
@@ -53,8 +57,8 @@ class Prepared:
 
 #: What keeps a portal from starting; each tells in its text what to do.
 PREVENTIONS = (
-    AlreadyRunning, MissingProgram, NoIdentity, PostgresUnusable, RedisUnusable, UnusableListen,
-    UnusablePath,
+    AlreadyRunning, HalfRestored, MissingProgram, NoIdentity, PostgresUnusable, RedisUnusable,
+    UnusableListen, UnusablePath,
 )  # fmt: skip
 
 
@@ -96,6 +100,11 @@ def prepare(state_dir: StateDirectory) -> Prepared:
     """Make ports, passwords, servers' folders and addresses, keeping what an earlier run made."""
     if shutil.which("setpriv") is None:
         raise MissingProgram("the program setpriv is missing; it is in the package util-linux")
+    if state_dir.is_restoring.exists():
+        backup = state_dir.is_restoring.read_text(encoding="utf-8").strip()
+        raise HalfRestored(
+            f"the restore of {backup} into {state_dir.var} was broken off: run it again"
+        )
     state_dir.is_migrated.unlink(missing_ok=True)
     steps = Steps(state_dir)
     steps.begin()

@@ -157,6 +157,7 @@ _JOB = Entity(
         "change": "what it needs was changed with its cluster",
         "prioritise": "a person gave it another priority in its TaskQueue",
         "late": "a message of an attempt that is over came, and was not applied",
+        "restored": "the database went back to an earlier state: the job may have been done since",
     },
 )
 

@@ -87,6 +87,13 @@ def running_portal(
 ) -> Iterator[RunningPortal]:
     """A portal on the folder `var` with one site; it ends with the block."""
     copy_tables(var)
+    with started(var, **settings) as (place, portal):
+        yield RunningPortal(place, portal, _set_up({"site": site, "queues": queues}))
+
+
+@contextmanager
+def started(var: Path, **settings: str) -> Iterator[tuple[StateDirectory, ChildPortal]]:
+    """A portal on the folder `var` as it is; commands of the block have its environment."""
     copy_static_files(var)
     before = dict(os.environ)
     environment = {name: v for name, v in before.items() if name not in FOREIGN}
@@ -96,8 +103,7 @@ def running_portal(
         keep_a_port(var)
         place = StateDirectory(var)
         with ChildPortal(place) as portal:
-            token = _set_up({"site": site, "queues": queues})
-            yield RunningPortal(place, portal, token)
+            yield place, portal
     finally:
         os.environ.clear()
         os.environ.update(before)

@@ -109,4 +109,6 @@ NOTES: Mapping[str, frozenset[str]] = {
     "prioritise": frozenset(JobState.values) - TERMINAL,
     "change": frozenset(JobState.values) - TERMINAL,
     "late": frozenset(JobState.values),
+    # The database went back to an earlier state: it may have been done since.
+    "restored": frozenset(JobState.values) - TERMINAL,
 }

@@ -10,14 +10,15 @@ row get one, with a mark.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from datetime import datetime, timedelta
+from itertools import islice
 
 from django.db import connection, transaction
 from django.db.models import Exists, ForeignObjectRel, OuterRef, Q
 
 from wms.core.storage.current import current_store, writable_store
-from wms.core.storage.protocol import ObjectStore
+from wms.core.storage.protocol import ReadableStore
 from wms.jobs.content.blobs import blob_key
 from wms.jobs.models import Blob
 
@@ -109,9 +110,13 @@ def mark_strays(*, now: datetime, folder: int) -> int:
     return len(rows)
 
 
-def missing_contents(store: ObjectStore) -> list[str]:
+def missing_contents(store: ReadableStore) -> list[str]:
     """The first contents in use that a store has not, or not in their size."""
-    missing: list[str] = []
+    return list(islice(each_missing(store), _MISSING_TOLD))
+
+
+def each_missing(store: ReadableStore) -> Iterator[str]:
+    """All contents in use that a store has not, or not in their size; a folder of it at a time."""
     for number in range(FOLDERS):
         start = f"{number:02x}"
         rows = Blob.objects.filter(pk__startswith=start, unnamed_since=None)
@@ -120,7 +125,4 @@ def missing_contents(store: ObjectStore) -> list[str]:
             for each in store.listed(start):
                 if wanted.get(each.key) == each.size_bytes:
                     del wanted[each.key]
-            missing += [key.rpartition("/")[2] for key in sorted(wanted)]
-        if len(missing) >= _MISSING_TOLD:
-            break
-    return missing[:_MISSING_TOLD]
+            yield from (key.rpartition("/")[2] for key in sorted(wanted))
