@@ -258,6 +258,7 @@ class InboxEntry(models.Model):
         DAG = "dag", "a DAG"
         GROUP = "group", "a failure group"
         SCHEDULE_RUN = "schedule run", "a time of a schedule"
+        REMARK = "remark", "a remark of a person"
         LOOK = "look", "nothing: look again"
         BEGIN = "begin", "nothing: look again, and for what could begin"
 
