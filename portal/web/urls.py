@@ -13,6 +13,7 @@ from portal.web.bulk import views as bulk
 from portal.web.campaigns import views as campaigns
 from portal.web.clusters import submission_views as job_submission
 from portal.web.clusters import views as clusters
+from portal.web.dags import comparing
 from portal.web.dags import growth_views as growth
 from portal.web.dags import run_views as runs
 from portal.web.dags import submission_views as submission
@@ -76,6 +77,8 @@ urlpatterns = [
     path("dags/<int8:dag_id>/files/<path:path>", files.dag_file, name="dag-file"),
     path("dags/<int8:dag_id>/pictures/<path:path>", files.dag_picture, name="dag-picture"),
     path("dags/<int8:dag_id>/exports/<slug:kind>/", runs.dag_export, name="dag-export"),
+    path("dags/<int8:dag_id>/compare/", comparing.comparison, name="dag-compare"),
+    path("dags/<int8:dag_id>/compare.csv", comparing.comparison_csv, name="dag-compare-csv"),
     path("dags/<int8:dag_id>/limits/", runs.limits, name="dag-limits"),
     path("dags/<int8:dag_id>/grow/", growth.grow, name="dag-grow"),
     path("dags/<int8:dag_id>/graph/places", dag_graph.places, name="graph-places"),

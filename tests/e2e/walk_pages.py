@@ -39,7 +39,7 @@ NO_PAGES = {
     "web:remove-placement", "web:drain-pilot", "web:remove-pilot",
     "web:retry-placement", "web:forget-placement-credential", "web:remove-logical-file",
     "web:forget-replica", "web:release-allocation", "web:efficiency-csv",
-    "web:dag-file", "web:dag-picture", "web:dag-export",
+    "web:dag-compare-csv", "web:dag-file", "web:dag-picture", "web:dag-export",
     "web:attempt-stream", "web:attempt-file", "web:script-output", "web:pilot-log-file",
     "web:graph-places", "web:graph-states", "web:graph-changes", "web:graph-names",
     "web:graph-node", "web:history-data", "web:save-filter", "web:change-filter",
@@ -97,6 +97,9 @@ def pages_of(made: Production) -> dict[str, str]:
         "dag-gates": reverse("web:dag", args=[deciding.pk]),
         "dag-gates-graph": reverse("web:dag", args=[deciding.pk]) + "?tab=graph",
         "dag-limits": reverse("web:dag-limits", args=[made.rich.pk]),
+        "dag-compare": reverse("web:dag-compare", args=[made.running.pk]),
+        "dag-compared": reverse("web:dag-compare", args=[made.failed.pk])
+        + f"?with={made.running.pk}",
         "dag-grow": reverse("web:dag-grow", args=[made.rich.pk]),
         "rescue": reverse("web:rescue", args=[made.failed.pk]),
         "rescue-too-early": reverse("web:rescue", args=[made.rich.pk]),

@@ -50,6 +50,8 @@ GET = {
     "web:problem": OPEN,
     "web:logout": NO_GET,
     "web:steer": READ,  # leads to the DAG and changes nothing
+    "web:dag-compare-csv": "Lbbbbbb",  # asked without another DAG
+    "api:dag-compare": "Lbbbbbb",
     "web:dag-limits": STEER,
     "web:dag-grow": STEER,
     "web:change-schedule": STEER,

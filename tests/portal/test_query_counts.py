@@ -121,6 +121,8 @@ EXEMPT = {
         for action in ("note", "acknowledge", "assign", "hand-back")
     },
     "web:write-log": "leads elsewhere",
+    "api:dag-compare": "is asked about two DAGs",
+    "web:dag-compare-csv": "is asked about two DAGs",
     "api:failure-mute": "is posted to",
     "api:failure-resolve": "is posted to",
     "api:failure-reopen": "is posted to",

@@ -354,7 +354,7 @@ def _of_assignment(remark: Remark) -> Occurrence:
     words = f"{remark.get_subject_kind_display()} {named}"
     if kind != SubjectKind.SITE:
         words += f" ({' '.join(remark.subject_name.split())[:80]})"
-    asking = frozenset({remark.person_id} - {None})
+    asking = frozenset() if remark.person_id is None else frozenset({remark.person_id})
     return Occurrence(
         kind=_KIND.ASSIGNED,
         subject=Subject(kind, named),
