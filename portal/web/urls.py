@@ -55,6 +55,8 @@ from portal.web.sites import queue_views as queues
 from portal.web.sites import suspect_views as suspects
 from portal.web.sites import views as sites
 from portal.web.trials import views as trials
+from portal.web.wallboards import managing as wallboard_pages
+from portal.web.wallboards import screen as wallboard_screen
 from wms.actions.allocations import ALLOCATIONS
 from wms.actions.queues import QUEUES
 from wms.actions.sites_and_pilots import PILOTS, PLACEMENTS
@@ -258,6 +260,9 @@ urlpatterns = [
     path("help/states/", help.states, name="help-states"),
     path("shift-log/", remarks.shift_log, name="remarks"),
     path("shift-log/write/", remarks.write, name="write-log"),
+    path("wallboard/", wallboard_screen.screen, name="wallboard"),
+    path("wallboards/", wallboard_pages.wallboards, name="wallboards"),
+    path("wallboards/<int8:token_id>/revoke/", wallboard_pages.revoke, name="revoke-wallboard"),
     path("shift-log/summary/", shift_summary.summary, name="shift-summary"),
     path("shift-log/<slug:kind>/<str:key>/", remarks.notes, name="notes"),
     path("audit/", audit.audit_list, name="audit"),

@@ -132,7 +132,7 @@ def compare(
     `chosen` is one of CHOICES. Differences come first, those of states and ends before others, and
     the largest slow-downs first.
     """
-    values = {
+    values: dict[str, Any] = {
         "here": here.pk, "there": there.pk, "chosen": chosen, "offset": offset,
         "limit": limit, "least_s": LEAST_S,
     }  # fmt: skip

@@ -5,6 +5,7 @@ from wms.core.database.migrations import BatchedMigration
 
 class Migration(BatchedMigration):
     dependencies = [
+        ("accounting", "0003_use_by_group_and_label"),
         ("core", "0011_linked_identities"),
     ]
 
@@ -30,6 +31,28 @@ class Migration(BatchedMigration):
                     ("begin", "nothing: look again, and for what could begin"),
                 ],
                 max_length=16,
+            ),
+        ),
+        migrations.AddField(
+            model_name="apitoken",
+            name="kind",
+            field=models.CharField(
+                choices=[("api", "API"), ("wallboard", "wallboard")],
+                db_default="api",
+                default="api",
+                editable=False,
+                max_length=12,
+            ),
+        ),
+        migrations.AddConstraint(
+            model_name="apitoken",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    ("kind", "api"),
+                    models.Q(("kind", "wallboard"), ("scopes", [])),
+                    _connector="OR",
+                ),
+                name="token_of_wallboard_has_no_scope",
             ),
         ),
     ]
