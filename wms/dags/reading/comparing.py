@@ -127,7 +127,7 @@ class Comparison:
 def compare(
     here: Dag, there: Dag, *, chosen: str = "all", offset: int = 0, limit: int = 100
 ) -> Comparison:
-    """Comparison of two DAGs that the caller has found visible. Seven queries.
+    """Comparison of two DAGs that the caller has found visible. Eight queries at most.
 
     `chosen` is one of CHOICES. Differences come first, those of states and ends before others, and
     the largest slow-downs first.
