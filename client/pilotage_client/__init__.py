@@ -42,6 +42,7 @@ if TYPE_CHECKING:
         Pilot,
         Site,
     )
+    from .remark import Remark
     from .runs import AsyncRun, Run
 
 __version__ = "0.1.0"
@@ -57,6 +58,7 @@ _HOMES = {
         "Check", "Cluster", "Dag", "Event", "EventBatch", "Finding", "Job", "LogPart",
         "NodeCounts", "Pilot", "Site",
     ),
+    "remark": ("Remark",),
     "runs": ("AsyncRun", "Run"),
 }  # fmt: skip
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
@@ -65,8 +67,8 @@ __all__ = [
     "AsyncClient", "AsyncRun", "Busy", "Check", "Client", "Cluster", "Conflict", "Dag", "DagFiles",
     "Event", "EventBatch", "Finding", "InvalidInput", "Job", "JobFiles", "LogPart", "NoAnswer",
     "NoProfile", "NodeCounts", "NotAuthenticated", "NotFound", "NotPermitted", "NotPilotage",
-    "Pilot", "PilotageError", "Problem", "QuotaExceeded", "Run", "ServerFault", "Site", "TimedOut",
-    "TooLarge", "UsageError", "dag_files", "job_files",
+    "Pilot", "PilotageError", "Problem", "QuotaExceeded", "Remark", "Run", "ServerFault", "Site",
+    "TimedOut", "TooLarge", "UsageError", "dag_files", "job_files",
 ]  # fmt: skip
 
 

@@ -20,7 +20,7 @@ from time import sleep
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, Union, overload
 
-from .flows import contents, events, objects, steering, submitting, uploading
+from .flows import contents, events, objects, shift_log, steering, submitting, uploading
 from .light_httpx import httpx_without_its_command
 from .model import Cluster, Dag, Event
 from .profiles import Profile, find_profile
@@ -151,6 +151,10 @@ class Calls:
     preview_bulk = Call(steering.preview_bulk)
     begin_bulk = Call(steering.begin_bulk)
     bulk_operations = Call(steering.bulk_operations)
+
+    remarks = Call(shift_log.remarks)
+    note = Call(shift_log.note)
+    write_log = Call(shift_log.write_log)
 
     log_part = Call(contents.log_part)
     job_log = Call(contents.job_log)

@@ -17,7 +17,7 @@ from portal.api.clusters import outputs as cluster_outputs
 from portal.api.clusters import steering as cluster_steering
 from portal.api.clusters import views as clusters
 from portal.api.credentials import views as credentials
-from portal.api.dags import following, graph, steering
+from portal.api.dags import comparing, following, graph, steering
 from portal.api.dags import views as dags
 from portal.api.events import views as events
 from portal.api.explain import views as explain
@@ -97,6 +97,7 @@ urlpatterns = [
     path("dags/follow/", following.FollowDag.as_view(), name="dags-follow"),
     path(f"{_DAG}/", dags.DagDetail.as_view(), name="dag"),
     path(f"{_DAG}/followed-log/", following.FollowedLogOfDag.as_view(), name="dag-followed-log"),
+    path(f"{_DAG}/compare/", comparing.CompareDag.as_view(), name="dag-compare"),
     path(f"{_DAG}/events/", dags.DagEventList.as_view(), name="dag-events"),
     path(f"{_DAG}/files/", dags.DagFileList.as_view(), name="dag-files"),
     path(f"{_DAG}/files/<path:path>", dags.DagFile.as_view(), name="dag-file"),

@@ -20,6 +20,7 @@ from portal.lists.filter_fields import Chosen, ChosenField, Span
 from portal.lists.sorting import Border, Order, Sorting
 from wms.core.database.counting import EXACT_UP_TO
 from wms.core.errors import Finding, InvalidInput
+from wms.core.models import User
 
 #: What stands in the address of a list beside its filters.
 BESIDE_FILTERS = frozenset({"after", "before", "from", "saved"})
@@ -30,7 +31,7 @@ _DISORDER = timedelta(hours=1)
 
 
 class ListFilter(filters.FilterSet):
-    """Filter of one list. Relative times count back from `now`.
+    """Filter of one list. Relative times count back from `now`; `me` is the user who asks.
 
     The filter named `sort` gives the order and excludes no rows. With only the filters in `by_age`
     an index has the oldest rows first.
@@ -44,10 +45,18 @@ class ListFilter(filters.FilterSet):
         queryset: QuerySet[Any] | None = None,
         *,
         now: datetime | None = None,
+        user: User | None = None,
         **options: Any,
     ) -> None:
         super().__init__(data, queryset, **options)
         self.now = now or timezone.now()
+        self._user = user
+
+    @property
+    def asking(self) -> int | None:
+        """Id of the user who asks, if it is known."""
+        user = self._user or getattr(self.request, "user", None)
+        return None if user is None else user.pk
 
     def filter_queryset(self, queryset: QuerySet[Any]) -> QuerySet[Any]:
         """The rows that pass every filter."""

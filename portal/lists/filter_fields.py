@@ -25,6 +25,8 @@ MAX_ID = 2**63 - 1
 MAX_VALUES = 100
 MAX_LENGTH = 200
 
+#: User name that stands for whoever asks, in every filter of users.
+ME = "me"
 _NOT = "!"
 _TO = ".."
 _AGO = re.compile(r"([0-9]{1,6})(min|h|d|w)")
@@ -158,11 +160,14 @@ class TextsField(ChosenField):
 
 
 class OwnersField(ChosenField):
-    """User names, as ids: with those the planner knows how much each has. One query."""
+    """User names, as ids: with those the planner knows how much each has. One query.
+
+    `me` stays as it is: who asks is known to the filter.
+    """
 
     def chosen(self, included: Sequence[str], excluded: Sequence[str]) -> Chosen:
         """The ids of the users; a name that nobody has is that of nobody."""
-        known = user_ids([*included, *excluded])
+        known: dict[str, Any] = {**user_ids([*included, *excluded]), ME: ME}
         return Chosen(
             tuple(known.get(name, 0) for name in included),
             tuple(known[name] for name in excluded if name in known),
@@ -308,10 +313,26 @@ class Words(_Chosen):
     field_class = WordsField
 
 
+def users_of(value: Chosen | None, asking: int | None) -> Chosen | None:
+    """Chosen users with the id of who asks for `me`; 0, which nobody has, where it is unknown."""
+    if value is None:
+        return None
+    ids = [
+        tuple((asking or 0) if each == ME else each for each in users)
+        for users in (value.included, value.excluded)
+    ]
+    return Chosen(*ids)
+
+
 class Owners(_Chosen):
     """A column of users, asked for by their names."""
 
     field_class = OwnersField
+    hint = "User names, me: one's own; several with commas; ! before one: not."
+
+    def filter(self, queryset: QuerySet[Any], value: Chosen | None) -> QuerySet[Any]:
+        """Rows that pass the filter."""
+        return super().filter(queryset, users_of(value, self.parent.asking))
 
 
 class Texts(_Chosen):

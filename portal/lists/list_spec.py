@@ -52,7 +52,7 @@ class ListSpec:
         self, parameters: Mapping[str, Any], user: User, *, now: datetime | None = None
     ) -> ListFilter:
         """Filter over the rows that the user may see."""
-        return self.filter_class(parameters, queryset=self.rows(user), now=now)
+        return self.filter_class(parameters, queryset=self.rows(user), now=now, user=user)
 
     def normalised(self, parameters: Mapping[str, Any]) -> dict[str, list[str]]:
         """Filters among parameters, as a value to be stored. Raises InvalidInput."""

@@ -26,6 +26,7 @@ from portal.lists.filter_fields import (
     Words,
     YesNo,
     _Chosen,
+    users_of,
 )
 from portal.lists.sorting import Sorting, newest
 from wms.remarks.models import Remark
@@ -121,7 +122,7 @@ class Assigned(Described):
     """Subjects that are assigned to any of some users."""
 
     field_class = OwnersField
-    hint = "User names; several with commas; ! before one: not."
+    hint = Owners.hint
 
     def __init__(self, kind: SubjectKind) -> None:
         super().__init__(label="Assigned to")
@@ -129,8 +130,9 @@ class Assigned(Described):
 
     def filter(self, queryset: QuerySet[Any], value: Chosen | None) -> QuerySet[Any]:
         """Rows that are assigned to any of the included users, and to none of the excluded."""
-        if value and value.included:
-            queryset = queryset.filter(assigned(self.kind, value.included))
-        if value and value.excluded:
-            queryset = queryset.filter(~assigned(self.kind, value.excluded))
+        users = users_of(value, self.parent.asking) or Chosen()
+        if users.included:
+            queryset = queryset.filter(assigned(self.kind, users.included))
+        if users.excluded:
+            queryset = queryset.filter(~assigned(self.kind, users.excluded))
         return queryset

@@ -10,7 +10,7 @@ from datetime import datetime
 
 from wms.accounting.walls import told_of
 from wms.core.errors import NotPermitted
-from wms.core.models import ApiToken, Scope
+from wms.core.models import ApiToken, Scope, TokenKind
 from wms.core.tokens import authenticated_token
 
 #: Parameter of addresses that may have a token in them.
@@ -18,17 +18,21 @@ PARAMETER = "token"
 
 
 def token_in_address(
-    parameters: Mapping[str, str], *, now: datetime, address: str | None
+    parameters: Mapping[str, str],
+    *,
+    now: datetime,
+    address: str | None,
+    kind: TokenKind = TokenKind.API,
 ) -> ApiToken | None:
-    """Token of an address, with its user; None where there is none. One query.
+    """Token of this kind of an address, with its user; None where there is none. One query.
 
     Raises as `authenticated_token`, and NotPermitted for one that may do more than read.
     """
     text = parameters.get(PARAMETER, "").replace("\0", "")
     if not text:
         return None
-    token = authenticated_token(text, now=now, told=told_of("user"), address=address)
-    if set(token.scopes) != {Scope.READ}:
+    token = authenticated_token(text, now=now, told=told_of("user"), address=address, kind=kind)
+    if kind == TokenKind.API and set(token.scopes) != {Scope.READ}:
         raise NotPermitted(
             "A token in an address must have the scope read alone: make one for this purpose."
         )

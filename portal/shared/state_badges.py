@@ -52,7 +52,7 @@ BADGES = {
     "node-suspected": _BAD, "node-cleared": _GOOD,
     "new-cause": _BAD, "opened": _GOOD, "downtime-begun": _PAUSED, "downtime-ended": _GOOD,
     "credential-ends": _LATE, "credential-ended": _BAD,
-    "loop-stale": _LATE, "loop-well": _GOOD, "switched-off": _OFF,
+    "loop-stale": _LATE, "loop-well": _GOOD, "switched-off": _OFF, "assigned": _NEXT,
     # Rows of a cluster that are no jobs, or not yet.
     "not_yet_made": _WAIT, "never_made": _OFF, "faulty": _BAD, "ending": _GO,
     # Entries of an import.

@@ -13,6 +13,7 @@ from portal.web.bulk import views as bulk
 from portal.web.campaigns import views as campaigns
 from portal.web.clusters import submission_views as job_submission
 from portal.web.clusters import views as clusters
+from portal.web.dags import comparing
 from portal.web.dags import growth_views as growth
 from portal.web.dags import run_views as runs
 from portal.web.dags import submission_views as submission
@@ -54,6 +55,8 @@ from portal.web.sites import queue_views as queues
 from portal.web.sites import suspect_views as suspects
 from portal.web.sites import views as sites
 from portal.web.trials import views as trials
+from portal.web.wallboards import managing as wallboard_pages
+from portal.web.wallboards import screen as wallboard_screen
 from wms.actions.allocations import ALLOCATIONS
 from wms.actions.queues import QUEUES
 from wms.actions.sites_and_pilots import PILOTS, PLACEMENTS
@@ -76,6 +79,8 @@ urlpatterns = [
     path("dags/<int8:dag_id>/files/<path:path>", files.dag_file, name="dag-file"),
     path("dags/<int8:dag_id>/pictures/<path:path>", files.dag_picture, name="dag-picture"),
     path("dags/<int8:dag_id>/exports/<slug:kind>/", runs.dag_export, name="dag-export"),
+    path("dags/<int8:dag_id>/compare/", comparing.comparison, name="dag-compare"),
+    path("dags/<int8:dag_id>/compare.csv", comparing.comparison_csv, name="dag-compare-csv"),
     path("dags/<int8:dag_id>/limits/", runs.limits, name="dag-limits"),
     path("dags/<int8:dag_id>/grow/", growth.grow, name="dag-grow"),
     path("dags/<int8:dag_id>/graph/places", dag_graph.places, name="graph-places"),
@@ -255,6 +260,9 @@ urlpatterns = [
     path("help/states/", help.states, name="help-states"),
     path("shift-log/", remarks.shift_log, name="remarks"),
     path("shift-log/write/", remarks.write, name="write-log"),
+    path("wallboard/", wallboard_screen.screen, name="wallboard"),
+    path("wallboards/", wallboard_pages.wallboards, name="wallboards"),
+    path("wallboards/<int8:token_id>/revoke/", wallboard_pages.revoke, name="revoke-wallboard"),
     path("shift-log/summary/", shift_summary.summary, name="shift-summary"),
     path("shift-log/<slug:kind>/<str:key>/", remarks.notes, name="notes"),
     path("audit/", audit.audit_list, name="audit"),

@@ -68,6 +68,19 @@ class Portal(httpx.BaseTransport):
 
 
 @dataclass(frozen=True)
+class AwaitedPortal(httpx.AsyncBaseTransport):
+    """The same transport for who awaits its answers; nothing in it waits."""
+
+    portal: Portal
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        """Answer of the portal."""
+        body = b"".join([piece async for piece in request.stream])
+        asked = httpx.Request(request.method, request.url, headers=request.headers, content=body)
+        return self.portal.handle_request(asked)
+
+
+@dataclass(frozen=True)
 class Ran:
     """Outcome of a command."""
 

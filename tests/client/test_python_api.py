@@ -23,7 +23,7 @@ from pilotage_client.errors import Busy
 from pilotage_client.flows.submitting import PerhapsSubmitted
 
 from tests import factories
-from tests.client.conftest import URL, Portal
+from tests.client.conftest import URL, AwaitedPortal, Portal
 from wms.dags.models import Dag
 
 SUBMIT = "executable = run.sh\narguments = $(JOB)\noutput = $(JOB).out\nerror = $(JOB).err\nqueue\n"
@@ -79,17 +79,9 @@ def test_the_asynchronous_client_does_the_same(
 ) -> None:
     finish_when_idle(portal)
 
-    class Awaited(httpx.AsyncBaseTransport):
-        async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-            body = b"".join([piece async for piece in request.stream])
-            asked = httpx.Request(
-                request.method, request.url, headers=request.headers, content=body
-            )
-            return portal.handle_request(asked)
-
     async def submit() -> Any:
         token = factories.token_for(people.alice)
-        async with AsyncClient(URL, token, transport=Awaited()) as client:
+        async with AsyncClient(URL, token, transport=AwaitedPortal(portal)) as client:
             run = await client.submit_dag(dag_file)
             return await run.wait(), await client.dags(owner="alice")
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from django.contrib.admin import ModelAdmin
 from django.test import RequestFactory
 from django.urls import reverse
+from django.utils import timezone
 
 from portal.admin.admin_site import site as admin_site
 from portal.web.dags.page import TABS
@@ -21,7 +22,9 @@ from tests.e2e.placement_data import placement_pages
 from tests.e2e.production import Production, bulk_operations
 from tests.e2e.trial_data import trial_pages
 from tests.portal.furnishing import remarks
+from wms.core.actors import Actor
 from wms.core.models import AuditEntry
+from wms.core.wallboards import make_wallboard
 from wms.dags.models import NegotiationCycle, ScriptRun
 from wms.failures.models import FailureGroup, FailureRule
 from wms.jobs.models import RunningLimit
@@ -33,13 +36,13 @@ NO_PAGES = {
     "web:logout", "web:openid", "web:openid-callback",
     "web:openid-logout",
     "web:steer", "web:steer-cluster", "web:cluster-job", "web:steer-schedule",
-    "web:campaign-deadline", "web:write-log",
+    "web:campaign-deadline", "web:write-log", "web:revoke-wallboard",
     "web:steer-job", "web:steer-site", "web:steer-error",
     "web:test-queue", "web:connect-queue",
     "web:remove-placement", "web:drain-pilot", "web:remove-pilot",
     "web:retry-placement", "web:forget-placement-credential", "web:remove-logical-file",
     "web:forget-replica", "web:release-allocation", "web:efficiency-csv",
-    "web:dag-file", "web:dag-picture", "web:dag-export",
+    "web:dag-compare-csv", "web:dag-file", "web:dag-picture", "web:dag-export",
     "web:attempt-stream", "web:attempt-file", "web:script-output", "web:pilot-log-file",
     "web:graph-places", "web:graph-states", "web:graph-changes", "web:graph-names",
     "web:graph-node", "web:history-data", "web:save-filter", "web:change-filter",
@@ -73,7 +76,13 @@ def pages_of(made: Production) -> dict[str, str]:
     deciding = deciding_dag(made.people.sam)
     remarks(made.people.sam, [made.failed], 2)
     script = ScriptRun.objects.filter(node__dag=made.rich).latest("pk")
+    screen = make_wallboard(
+        name="Control room", days=30, reason="shifts", actor=Actor.person(made.people.sam),
+        now=timezone.now(),
+    )  # fmt: skip
     return {
+        "wallboard": f"{reverse('web:wallboard')}?token={screen.text}",
+        "wallboards": reverse("web:wallboards"),
         "dashboard": reverse("web:dashboard"),
         "dags": reverse("web:dags"),
         "dags-filtered": reverse("web:dags") + "?state=held",
@@ -97,6 +106,9 @@ def pages_of(made: Production) -> dict[str, str]:
         "dag-gates": reverse("web:dag", args=[deciding.pk]),
         "dag-gates-graph": reverse("web:dag", args=[deciding.pk]) + "?tab=graph",
         "dag-limits": reverse("web:dag-limits", args=[made.rich.pk]),
+        "dag-compare": reverse("web:dag-compare", args=[made.running.pk]),
+        "dag-compared": reverse("web:dag-compare", args=[made.failed.pk])
+        + f"?with={made.running.pk}",
         "dag-grow": reverse("web:dag-grow", args=[made.rich.pk]),
         "rescue": reverse("web:rescue", args=[made.failed.pk]),
         "rescue-too-early": reverse("web:rescue", args=[made.rich.pk]),

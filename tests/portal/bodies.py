@@ -128,6 +128,8 @@ BODIES: dict[str, Callable[[], dict[str, Any]]] = {
     "api:storage": lambda: {"name": "bare", "endpoints": ["s3://new/"]},
     "api:shared-limits": lambda: {"max_jobs": 1},
     "api:shared-limit": lambda: {"max_jobs": 1},
+    "web:wallboards": lambda: {"name": "screen", "days": "1", "reason": "look"},
+    "web:revoke-wallboard": lambda: {"reason": "look"},
     "web:dag-limits": lambda: {"reason": "look", "max_jobs": "5"},
     "web:dag-grow": lambda: {"reason": "look", "text": _FRAGMENT},
     "web:rescue": lambda: {"reason": "look"},

@@ -50,6 +50,11 @@ GET = {
     "web:problem": OPEN,
     "web:logout": NO_GET,
     "web:steer": READ,  # leads to the DAG and changes nothing
+    "web:wallboard": "LLLLLLL",  # by a token of its own
+    "web:wallboards": SHIFT,
+    "web:revoke-wallboard": "Lfffnnn",  # the token is none of a wallboard
+    "web:dag-compare-csv": "Lbbbbbb",  # asked without another DAG
+    "api:dag-compare": "Lbbbbbb",
     "web:dag-limits": STEER,
     "web:dag-grow": STEER,
     "web:change-schedule": STEER,
@@ -358,6 +363,8 @@ POST = {
     "web:clear-node": SHIFT,
     "web:import-downtimes": "Lfffbbb",  # without a document
     "api:downtimes-import": "Lfffbbb",  # neither a dry run nor a token
+    "web:wallboards": SHIFT,
+    "web:revoke-wallboard": "Lfffnnn",
     "web:new-downtime": SHIFT,
     "web:change-downtime": SHIFT,
     "web:cancel-downtime": SHIFT,

@@ -121,6 +121,10 @@ EXEMPT = {
         for action in ("note", "acknowledge", "assign", "hand-back")
     },
     "web:write-log": "leads elsewhere",
+    "web:wallboard": "is asked with a token of its own",
+    "web:revoke-wallboard": "is posted to",
+    "api:dag-compare": "is asked about two DAGs",
+    "web:dag-compare-csv": "is asked about two DAGs",
     "api:failure-mute": "is posted to",
     "api:failure-resolve": "is posted to",
     "api:failure-reopen": "is posted to",

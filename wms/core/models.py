@@ -106,9 +106,26 @@ def every_scope() -> list[str]:
     return list(Scope.values)
 
 
-class ApiToken(models.Model):
-    """A credential for the API. Only the hash is stored; the prefix names it in lists."""
+class TokenKind(models.TextChoices):
+    """Kinds of tokens: for the API, or for the address of one wallboard."""
 
+    API = "api", "API"
+    WALLBOARD = "wallboard", "wallboard"
+
+
+class ApiToken(models.Model):
+    """A credential for the API. Only the hash is stored; the prefix names it in lists.
+
+    That of a wallboard opens nothing else: see `wms.core.wallboards`.
+    """
+
+    kind = models.CharField(
+        max_length=12,
+        choices=TokenKind,
+        default=TokenKind.API,
+        db_default=TokenKind.API.value,
+        editable=False,
+    )
     user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="api_tokens")
     name = models.CharField(max_length=100)
     prefix = models.CharField(max_length=12, unique=True)
@@ -168,6 +185,11 @@ class ApiToken(models.Model):
             models.CheckConstraint(
                 condition=models.Q(frontend=None) | ~models.Q(frontend_name=""),
                 name="token_limit_has_a_name",
+            ),
+            models.CheckConstraint(
+                condition=models.Q(kind=TokenKind.API)
+                | models.Q(kind=TokenKind.WALLBOARD, scopes=[]),
+                name="token_of_wallboard_has_no_scope",
             ),
             # Without its frontend it would reach everything.
             models.CheckConstraint(
@@ -258,6 +280,7 @@ class InboxEntry(models.Model):
         DAG = "dag", "a DAG"
         GROUP = "group", "a failure group"
         SCHEDULE_RUN = "schedule run", "a time of a schedule"
+        REMARK = "remark", "a remark of a person"
         LOOK = "look", "nothing: look again"
         BEGIN = "begin", "nothing: look again, and for what could begin"
 

@@ -12,7 +12,7 @@ import secrets
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Protocol
+from typing import Any, Protocol
 
 from django.db import transaction
 from django.db.models import F, Q, QuerySet
@@ -31,7 +31,7 @@ from wms.core.errors import (
     TokenRevoked,
     TokenUnknown,
 )
-from wms.core.models import ApiToken, Role, Scope, User
+from wms.core.models import ApiToken, Role, Scope, TokenKind, User
 from wms.core.policy import has_role, require_role
 from wms.core.transitions import Applied
 
@@ -81,12 +81,9 @@ def issue_token(
     """
     kept = checked_scopes(Scope.values if scopes is None else scopes)
     _require_rights(actor, {user.pk})
-    prefix, secret = secrets.token_hex(5), secrets.token_urlsafe(32)
-    row = ApiToken.objects.create(
+    issued = store_token(
         user=user,
         name=name,
-        prefix=prefix,
-        secret_sha256=secret_digest(secret),
         expires_at=expires_at,
         scopes=kept,
         frontend_id=frontend.pk if frontend else None,
@@ -95,10 +92,17 @@ def issue_token(
     facts = {"user": user.username, "scopes": kept}
     record_action(
         "create token",
-        target=f"user {user.username}, token {prefix}",
+        target=f"user {user.username}, token {issued.row.prefix}",
         actor=actor,
         facts=facts | ({"frontend": frontend.name} if frontend else {}),
     )
+    return issued
+
+
+def store_token(**columns: Any) -> IssuedToken:
+    """New token with these columns; who calls it has checked them, and writes the audit entry."""
+    prefix, secret = secrets.token_hex(5), secrets.token_urlsafe(32)
+    row = ApiToken.objects.create(prefix=prefix, secret_sha256=secret_digest(secret), **columns)
     return IssuedToken(row, f"plt_{prefix}_{secret}")
 
 
@@ -156,7 +160,7 @@ def revoke_tokens(token_ids: Collection[int], *, actor: Actor, reason: str = "")
     Raises NotPermitted, and ReasonRequired for the tokens of others: their owners read it.
     """
     rows = list(
-        ApiToken.objects.filter(pk__in=token_ids, revoked_at=None)
+        ApiToken.objects.filter(pk__in=token_ids, revoked_at=None, kind=TokenKind.API)
         .select_related("user")
         .order_by("pk")
         .select_for_update(of=("self",))
@@ -209,7 +213,7 @@ def _fits(token: ApiToken, digest: str, now: datetime) -> bool:
 
 def visible_tokens(user: User) -> QuerySet[ApiToken]:
     """The tokens that the user may see: the own ones, and for admins those of all."""
-    tokens = ApiToken.objects.select_related("user")
+    tokens = ApiToken.objects.filter(kind=TokenKind.API).select_related("user")
     if not user.is_active:
         return tokens.none()
     return tokens if has_role(user, Role.ADMIN) else tokens.filter(user=user)
@@ -225,7 +229,7 @@ def find_token(user: User, token_id: int) -> ApiToken:
 
 def own_tokens(user: User) -> QuerySet[ApiToken]:
     """The tokens of the user, the latest first; those that are revoked after the others."""
-    return ApiToken.objects.filter(user=user).order_by(
+    return ApiToken.objects.filter(user=user, kind=TokenKind.API).order_by(
         F("revoked_at").desc(nulls_first=True), "-pk"
     )
 
@@ -249,27 +253,28 @@ def authenticated_token(
     now: datetime,
     told: Mapping[str, Combinable] | None = None,
     address: str | None = None,
+    kind: TokenKind = TokenKind.API,
 ) -> ApiToken:
-    """The token of this text, with its user, who is limited as it is.
+    """The token of this text and kind, with its user, who is limited as it is.
 
     Notes when, and from what address, it was used.
 
     Raises TokenUnknown, TokenRevoked, TokenExpired or AccountOff.
     `told` are expressions of a token's row that become attributes of the user, in the same query.
     """
-    kind, _, rest = text.partition("_")
+    sign, _, rest = text.partition("_")
     prefix, _, secret = rest.partition("_")
-    tokens = ApiToken.objects.filter(prefix=prefix).select_related("user")
+    tokens = ApiToken.objects.filter(prefix=prefix, kind=kind).select_related("user")
     token = tokens.annotate(**(told or {})).first()
-    if kind != "plt" or token is None or not _fits(token, secret_digest(secret), now):
-        raise TokenUnknown("The API token is unknown.")
+    if sign != "plt" or token is None or not _fits(token, secret_digest(secret), now):
+        raise TokenUnknown(f"The {kind.label} token is unknown.")
     # Whoever has the whole token is told why it is worth nothing.
     if token.revoked_at is not None:
-        raise TokenRevoked(f"The API token was revoked at {_minute(token.revoked_at)}.")
+        raise TokenRevoked(f"The {kind.label} token was revoked at {_minute(token.revoked_at)}.")
     if token.expires_at is not None and token.expires_at <= now:
-        raise TokenExpired(f"The API token has expired at {_minute(token.expires_at)}.")
+        raise TokenExpired(f"The {kind.label} token has expired at {_minute(token.expires_at)}.")
     if not token.user.is_active:
-        raise AccountOff("The account of this API token is switched off.")
+        raise AccountOff(f"The account of this {kind.label} token is switched off.")
     if token.last_used_at is None or now - token.last_used_at > _LAST_USED_STEP:
         # Of many requests at once the first one writes.
         unnoted = Q(last_used_at=None) | Q(last_used_at__lt=now - _LAST_USED_STEP)

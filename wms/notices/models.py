@@ -112,6 +112,7 @@ class Notice(models.Model):
         CREDENTIAL_ENDS = "credential-ends", "credential ends soon"
         CREDENTIAL_ENDED = "credential-ended", "credential has ended"
         NOT_SUBMITTED = "not-submitted", "not submitted"
+        ASSIGNED = "assigned", "assigned to you"
         SWITCHED_OFF = "switched-off", "switched off"
 
     user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="notices")

@@ -27,6 +27,9 @@ from wms.jobs.lifecycle import OWNER_TOPIC as JOB_TOPIC
 from wms.jobs.models import JobEvent
 from wms.notices.gate_notices import key_of
 from wms.notices.models import Notice, Rule, SubjectKind
+from wms.remarks.models import Remark
+from wms.remarks.states import ASSIGNED_TOPIC
+from wms.remarks.states import SubjectKind as RemarkSubject
 from wms.schedules.lifecycle import NEWS_TOPIC as SCHEDULE_TOPIC
 from wms.schedules.models import ScheduleRun
 from wms.sites.lifecycle import NEWS_TOPIC as SITE_TOPIC
@@ -332,6 +335,37 @@ def _read_schedules(entries: Collection[InboxEntry], now: datetime) -> list[Occu
     ]
 
 
+_ASSIGNED: Mapping[str, SubjectKind] = {
+    RemarkSubject.DAG: SubjectKind.DAG,
+    RemarkSubject.SITE: SubjectKind.SITE,
+    RemarkSubject.FAILURE: SubjectKind.FAILURES,
+}
+
+
+def _read_assigned(entries: Collection[InboxEntry], now: datetime) -> list[Occurrence]:
+    """Assignments: news for the person, who need not have subscribed."""
+    remarks = Remark.objects.filter(pk__in=[entry.subject_id for entry in entries])
+    return [_of_assignment(remark) for remark in remarks.select_related("author").order_by("pk")]
+
+
+def _of_assignment(remark: Remark) -> Occurrence:
+    kind = _ASSIGNED[remark.subject_kind]
+    named = remark.subject_name if kind == SubjectKind.SITE else str(remark.subject_id)
+    words = f"{remark.get_subject_kind_display()} {named}"
+    if kind != SubjectKind.SITE:
+        words += f" ({' '.join(remark.subject_name.split())[:80]})"
+    asking = frozenset() if remark.person_id is None else frozenset({remark.person_id})
+    return Occurrence(
+        kind=_KIND.ASSIGNED,
+        subject=Subject(kind, named),
+        key=f"remark:{remark.pk}",
+        title=f"{words} is assigned to you, by {remark.author.get_username()}"[:200],
+        text=" ".join(filter(None, (remark.text, remark.ticket))),
+        at=remark.created_at,
+        audience=Audience(rule=Rule.MY_HELD, owners=frozenset(), asking=asking),
+    )
+
+
 _READERS: Mapping[str, Callable[[Collection[InboxEntry], datetime], list[Occurrence]]] = {
     FAILING_TOPIC: _read_failing,
     DAG_TOPIC: _read_dags,
@@ -341,5 +375,6 @@ _READERS: Mapping[str, Callable[[Collection[InboxEntry], datetime], list[Occurre
     SITE_TOPIC: _read_sites,
     JOB_TOPIC: _read_jobs,
     SCHEDULE_TOPIC: _read_schedules,
+    ASSIGNED_TOPIC: _read_assigned,
 }
 TOPICS = tuple(_READERS)

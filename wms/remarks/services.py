@@ -19,13 +19,14 @@ from django.utils import timezone
 from wms.core.actors import Actor
 from wms.core.audit import record_actions
 from wms.core.errors import InvalidInput, NotFound, NotPermitted, ReasonRequired
-from wms.core.models import Role, User
+from wms.core.inbox import announce
+from wms.core.models import InboxEntry, Role, User
 from wms.core.stale import refuse_stale
 from wms.core.transitions import Applied
 from wms.remarks.models import MAX_TEXT, MAX_TICKET, Handling, Remark
 from wms.remarks.policy import may_write_log
 from wms.remarks.selectors import care_now
-from wms.remarks.states import RemarkEvent, SubjectKind
+from wms.remarks.states import ASSIGNED_TOPIC, RemarkEvent, SubjectKind
 from wms.remarks.subjects import SUBJECTS, SubjectType, subject_type
 
 #: Longest time for which something can be acknowledged; without a time it holds until it ends.
@@ -79,7 +80,7 @@ def assign(
 ) -> Written:
     """Say who looks after subjects: a person who may see them; by default the actor.
 
-    Those that are assigned to this person already are skipped.
+    Those that are assigned to this person already are skipped. Another person is told of it.
     """
     of_kind = subject_type(kind)
     found = _person(person, of_kind, ids, actor)
@@ -179,6 +180,8 @@ def _write(
         )
         for pk, subject in subjects.items()
     )  # fmt: skip
+    if content.person not in {None, user}:
+        announce(map(_news_of, remarks))
     record_actions(
         _action(content.event, of_kind),
         targets=[of_kind.target_of(subject) for subject in subjects.values()],
@@ -188,6 +191,11 @@ def _write(
     )
     skipped = sorted(set(ids) - set(subjects))
     return Written(list(subjects), skipped, [remark.pk for remark in remarks])
+
+
+def _news_of(remark: Remark) -> InboxEntry:
+    kind = InboxEntry.Kind.REMARK
+    return InboxEntry(topic=ASSIGNED_TOPIC, key=remark.pk, kind=kind, subject_id=remark.pk)
 
 
 def _action(event: str, of_kind: SubjectType) -> str:

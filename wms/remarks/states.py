@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from django.db import models
+
+#: The inbox of assignments to somebody else than who wrote them, by the ids of their remarks.
+ASSIGNED_TOPIC: Final = "remark-assigned"
 
 
 class RemarkEvent(models.TextChoices):

@@ -60,6 +60,12 @@ def runs_of(schedule: Schedule) -> QuerySet[ScheduleRun]:
     return schedule.runs.select_related("dag").order_by("-planned_at")
 
 
+def dags_beside(dag: Dag) -> QuerySet[Dag]:
+    """DAGs of the schedule that has submitted a DAG, with it; none for other DAGs."""
+    schedules = ScheduleRun.objects.filter(dag=dag).values("schedule")
+    return Dag.objects.filter(schedule_runs__schedule__in=schedules)
+
+
 def files_of(schedule: Schedule) -> QuerySet[ScheduleFile]:
     """The files that are submitted, by name."""
     return schedule.files.select_related("blob").order_by("path")

@@ -94,7 +94,7 @@ def q(client: Client, options: Namespace) -> int:
         rows, columns = _named(client, options)
     elif options.jobs:
         filters = _filters(client, options, {"state": ("!done", "!failed", "!killed")})
-        rows = [job_row(job) for job in client.jobs(limit=_fetched(options), **filters)]
+        rows = [job_row(job) for job in client.jobs(limit=fetched(options), **filters)]
         columns = _JOBS
     else:
         rows, columns = _runs(client, options, _ACTIVE_DAGS, _ACTIVE_CLUSTERS), _RUNS
@@ -112,7 +112,7 @@ def history(client: Client, options: Namespace) -> int:
 
 def sites(client: Client, options: Namespace) -> int:
     """List sites."""
-    found = client.sites(limit=_fetched(options), **_pairs(options.filter))
+    found = client.sites(limit=fetched(options), **pairs(options.filter))
     print_rows([site.raw for site in found], _SITES, options)
     return 0
 
@@ -121,7 +121,7 @@ def pilots(client: Client, options: Namespace) -> int:
     """List pilots."""
     filters: dict[str, Any] = {} if options.all else {"state": _ENDED_PILOTS}
     filters |= {"site": options.site} if options.site else {}
-    found = client.pilots(limit=_fetched(options), **{**filters, **_pairs(options.filter)})
+    found = client.pilots(limit=fetched(options), **{**filters, **pairs(options.filter)})
     print_rows([pilot.raw for pilot in found], _PILOTS, options)
     return 0
 
@@ -129,7 +129,7 @@ def pilots(client: Client, options: Namespace) -> int:
 def _runs(
     client: Client, options: Namespace, dag_states: Sequence[str], cluster_states: Sequence[str]
 ) -> list[Row]:
-    limit = _fetched(options)
+    limit = fetched(options)
     common = _filters(client, options, {})
     dags = client.dags(limit=limit, **{"state": dag_states, **common})
     rows = [dag_row(dag) for dag in dags]
@@ -165,8 +165,8 @@ def _named(client: Client, options: Namespace) -> tuple[list[Row], Sequence[Colu
         if each.kind == "job":
             rows.append(job_row(client.job(each.id)))
         else:
-            chosen = {each.kind: each.id, **_pairs(options.filter)}
-            rows += [job_row(job) for job in client.jobs(limit=_fetched(options), **chosen)]
+            chosen = {each.kind: each.id, **pairs(options.filter)}
+            rows += [job_row(job) for job in client.jobs(limit=fetched(options), **chosen)]
     return rows, _JOBS
 
 
@@ -178,19 +178,20 @@ def _filters(client: Client, options: Namespace, usual: Mapping[str, Any]) -> di
         found["owner"] = own
     if getattr(options, "since", None):
         found["since"] = options.since
-    return {**found, **_pairs(options.filter)}
+    return {**found, **pairs(options.filter)}
 
 
-def _fetched(options: Namespace) -> int | None:
-    """Number of objects asked for: more than are shown, if a constraint drops some."""
+def fetched(options: Namespace) -> int | None:
+    """Number of objects asked for; more than are shown, if a constraint drops some."""
     if options.constraint:
         return _LOOKED_AT
     return options.limit or None
 
 
-def _pairs(texts: Sequence[str]) -> dict[str, str]:
-    pairs = [text.partition("=") for text in texts]
-    for name, sign, _ in pairs:
+def pairs(texts: Sequence[str]) -> dict[str, str]:
+    """Filters as `--filter` gives them, by their names. Raises UsageError."""
+    parts = [text.partition("=") for text in texts]
+    for name, sign, _ in parts:
         if not sign or not name:
             raise UsageError(f"--filter {name}: write it as NAME=VALUE.")
-    return {name: value for name, _, value in pairs}
+    return {name: value for name, _, value in parts}

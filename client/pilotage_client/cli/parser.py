@@ -60,6 +60,7 @@ def parser() -> ArgumentParser:
     _add_reading(commands)
     _add_steering(commands)
     _add_repairs(commands)
+    _add_remarks(commands)
     return found
 
 
@@ -269,6 +270,21 @@ def _add_repairs(commands: _Commands) -> None:
     edit.add_argument("--max-materialize", type=int, metavar="N", help="of a cluster")
     edit.add_argument("--var", action="append", default=[], metavar="NAME=VALUE", help="of a node")
     edit.add_argument("--retries", type=int, metavar="N", help="of a node")
+
+
+def _add_remarks(commands: _Commands) -> None:
+    note = commands.add("note", "remarks:note", "write a note, or into the shift log")
+    note.add_argument(
+        "subject", metavar="SUBJECT", help="d7: a DAG; s:NAME: a site; f3: a failure group; or log"
+    )
+    note.add_argument("text", metavar="TEXT")
+    note.add_argument("--ticket", default="", metavar="URL", help="address of a ticket")
+    note.add_argument("--key", default="", help="key of an earlier call: it is written once")
+    log = commands.add("log", "remarks:log", "list entries of the shift log, the latest first")
+    log.add_argument(
+        "--since", default="24h", metavar="TIME", help="8h, 2026-11-20, or A..B; by default 24h"
+    )
+    _add_list(log)
 
 
 def _add_needs(command: ArgumentParser) -> None:

@@ -22,6 +22,7 @@ from portal.lists.failure_filters import FailureFilter
 from portal.lists.job_filter import JobFilter
 from portal.lists.sorting import Order as SortOrder
 from portal.web.failures.lines import bars_of, cells_of, failure_lines, lines_of
+from portal.web.lists.listing import mine_of
 from portal.web.lists.paging import page_of
 from portal.web.lists.sort_links import choices_of, heads_of
 from portal.web.remarks.notes import notes_on
@@ -130,6 +131,7 @@ def _listed(request: HttpRequest, list_filter: FailureFilter, now: datetime) -> 
         "dag_id": dag_id,
         "facets": _facets(request, counts, wanted),
         "all_query": _query(request, state=None),
+        "mine": mine_of(request.GET, list_filter),
         "total": sum(counts.values()),
         "failures": sum(hit.count for hit in hits),
         "groups": len(hits),

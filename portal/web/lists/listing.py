@@ -13,7 +13,7 @@ from django.forms import Form
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
 
 from portal.lists.base_filter import ListFilter, is_wanted
-from portal.lists.filter_fields import Chosen
+from portal.lists.filter_fields import ME, Chosen
 from portal.lists.registry import ListSpec, find_list
 from portal.lists.sorting import Order
 from portal.personal.selectors import preferences_of
@@ -27,6 +27,8 @@ from wms.core.database.counting import EXACT_UP_TO, Count, Summary, summarise
 #: Of a list that was left out, because its filter does not parse.
 _NONE = Count()
 _NOTHING = Page(rows=(), newer="", older="")
+#: Filters by whom something is assigned to.
+_ASSIGNED = ("assigned", "person")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +48,14 @@ class Group:
     name: str
     label: str
     facets: Sequence[Facet]
+
+
+@dataclass(frozen=True, slots=True)
+class Mine:
+    """Link to what is assigned to the user, or back from it."""
+
+    query: str
+    is_chosen: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +79,7 @@ class Listing:
     bar: ListBar | None
     bulk: BulkBar | None = None
     facets: Sequence[Facet] = ()
+    mine: Mine | None = None
     groups: Sequence[Group] = ()
     sampled: int | None = None
     total: Count = _NONE
@@ -145,6 +156,7 @@ def framed(
         heads=heads_of(columns, list_filter, request.GET),
         order=list_filter.order,
         shown=frozenset(column.name for column in columns),
+        mine=mine_of(request.GET, list_filter),
         density=kept.density,
         bar=None if is_part(request) else bar_of(request, kind, list_filter, kept),
         **content,
@@ -192,6 +204,15 @@ def facets_of(
         rest = [each for each in chosen.included if each != value] if is_chosen else [value]
         facets.append(Facet(value, count, narrowed(query, name, rest), is_chosen))
     return facets
+
+
+def mine_of(query: QueryDict, list_filter: ListFilter) -> Mine | None:
+    """Link of a list by whose filters one finds what is assigned to somebody."""
+    name = next((name for name in _ASSIGNED if name in list_filter.filters), None)
+    if name is None:
+        return None
+    is_chosen = query.getlist(name) == [ME]
+    return Mine(narrowed(query, name, None if is_chosen else [ME]), is_chosen)
 
 
 def _groups(

@@ -45,3 +45,21 @@ def test_a_shifter_acknowledges_once_and_finds_it_by_who_looks_after_what(
     assert found(f"remarks/?subject=dag:{dag.pk}&event=assign") == [assigned.json()["id"]]
     assert found("remarks/?kind=log&author=sam&created=8h") == [entry.json()["id"]]
     assert sam.get("/api/v1/remarks/?subject=job:1").status_code == 400
+
+
+def test_me_is_whoever_asks_in_every_filter_of_users(
+    people: SimpleNamespace, as_user: Callable[[User], APIClient]
+) -> None:
+    sam, dag, other = as_user(people.sam), factories.dag(people.alice), factories.dag(people.sam)
+    at = f"/api/v1/dags/{dag.pk}/assign/"
+    remark = sam.post(at, {"person": "alice"}, format="json").json()["id"]
+
+    def found(user: User, query: str) -> list[int]:
+        return [each["id"] for each in as_user(user).get(f"/api/v1/{query}").json()["results"]]
+
+    assert found(people.alice, "dags/?assigned=me") == [dag.pk]
+    assert found(people.alice, "remarks/?person=me") == [remark]
+    assert found(people.alice, "dags/?owner=me") == found(people.sam, "dags/?owner=!me") == [dag.pk]
+    assert found(people.sam, "dags/?assigned=!me,bob") == []
+    assert found(people.sam, "dags/?assigned=!me") == [other.pk, dag.pk]
+    assert found(people.sam, "remarks/?person=me") == found(people.sam, "dags/?assigned=me") == []

@@ -75,3 +75,21 @@ def test_a_summary_has_what_was_written_and_steered_in_its_time(
         refused = sam.get(address, {"created": wrong})
         assert refused.status_code == 400
         assert "created" in refused.context["form"].errors
+
+
+def test_lists_lead_to_what_is_assigned_to_oneself_and_back(
+    people: SimpleNamespace, browser_of: Callable[[User], Client]
+) -> None:
+    sam, dag = browser_of(people.sam), factories.dag(people.alice)
+    factories.dag(people.alice)
+    assign("dag", [dag.pk], actor=Actor.person(people.olga), person="sam")
+
+    for name, query in (
+        ("dags", "?assigned=me"), ("sites", "?assigned=me"), ("errors", "?assigned=me"),
+        ("remarks", "?person=me"),
+    ):  # fmt: skip
+        every = sam.get(reverse(f"web:{name}")).content.decode()
+        assert f'href="{query}" id="assigned-to-me"' in every, name
+    mine = sam.get(reverse("web:dags"), {"assigned": "me"}).context["listing"]
+    assert [line.pk for line in mine.lines] == [dag.pk]
+    assert (mine.mine.is_chosen, mine.mine.query) == (True, "?saved=none")

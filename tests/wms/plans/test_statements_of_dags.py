@@ -268,12 +268,18 @@ def test_pages_of_a_small_dag_read_nothing_of_a_large_one(wide_dag: Dag, alice: 
         explain(reading.read_node_states({"waiting": "a"}), [["plain"], dag.pk]),
         explain(exports.read_node_statuses(["waiting"]), shown),
     ]
+    sides = {"here": dag.pk, "there": dag_of(alice, 10).pk}
+    asked = {**sides, "chosen": "any", "least_s": 10.0, "limit": 5, "offset": 0}
+    compared = explain(reading.COMPARE_NODES, asked)
+    described = explain(reading.COMPARE_DESCRIPTIONS, asked)
 
     assert not scanned_whole(arcs, "dags_edge")
     assert rows_read(arcs, "dags_edge") == 49
     for steps in of_nodes:
         assert not scanned_whole(steps, "dags_node")
         assert rows_read(steps, "dags_node") == 50
+    assert not scanned_whole([*compared, *described], "dags_node")
+    assert rows_read(compared, "dags_node") == 60
 
 
 def test_releasing_children_costs_what_the_finished_nodes_cost(wide_dag: Dag) -> None:

@@ -90,3 +90,99 @@ WITH RECURSIVE around(id, name, parent_node_id, distance) AS (
 )
 SELECT id, name FROM around WHERE distance > 0 ORDER BY distance DESC
 """
+
+# A node's latest job, and the attempt of it that counts. By hand as `COMPARE_NODES`, whose sides
+# these are: the nodes are found by `node_by_dag_and_place`, jobs and attempts by their numbers.
+_SIDE = """
+SELECT node.name, node.id, node.ordinal, node.state, job.site_name AS site,
+    node.retry_number + coalesce(job.attempt_number, 0) AS tries,
+    attempt.exit_code, attempt.signal,
+    coalesce(nullif(node.state_cause, ''), job.state_cause, '') AS cause,
+    extract(epoch FROM attempt.started_at - job.created_at)::float8 AS queue_s,
+    coalesce(
+        attempt.wall_s, extract(epoch FROM attempt.ended_at - attempt.started_at)::float8
+    ) AS wall_s
+FROM dags_node AS node
+LEFT JOIN jobs_job AS job ON job.id = node.job_id
+LEFT JOIN jobs_attempt AS attempt
+    ON attempt.job_id = job.id AND attempt.number = job.attempt_number
+WHERE node.dag_id =
+"""
+
+# All in one, since the page, the counts and the sums need the same join of all nodes. By hand: the
+# ORM has no full join.
+COMPARE_NODES = f"""
+WITH here AS ({_SIDE} %(here)s), there AS ({_SIDE} %(there)s), compared AS MATERIALIZED (
+    SELECT coalesce(here.name, there.name) AS name,
+        here.id AS here_id, there.id AS there_id,
+        coalesce(here.ordinal, there.ordinal) AS ordinal,
+        here.state AS here_state, there.state AS there_state,
+        here.tries AS here_tries, there.tries AS there_tries,
+        here.site AS here_site, there.site AS there_site,
+        here.exit_code AS here_code, there.exit_code AS there_code,
+        here.signal AS here_signal, there.signal AS there_signal,
+        here.cause AS here_cause, there.cause AS there_cause,
+        here.queue_s AS here_queue_s, there.queue_s AS there_queue_s,
+        here.wall_s AS here_wall_s, there.wall_s AS there_wall_s,
+        here.wall_s - there.wall_s AS slower_s,
+        array_remove(CASE
+            WHEN there.id IS NULL THEN ARRAY['only_here']
+            WHEN here.id IS NULL THEN ARRAY['only_there']
+            ELSE ARRAY[
+                CASE WHEN here.state <> there.state THEN 'state' END,
+                CASE WHEN (here.exit_code, here.signal, here.cause)
+                    IS DISTINCT FROM (there.exit_code, there.signal, there.cause)
+                    THEN 'outcome' END,
+                CASE WHEN here.tries <> there.tries THEN 'tries' END,
+                CASE WHEN coalesce(here.site, '') <> coalesce(there.site, '') THEN 'site' END,
+                CASE WHEN here.wall_s - there.wall_s >= greatest(%(least_s)s, there.wall_s / 5)
+                    THEN 'slower' END,
+                CASE WHEN there.wall_s - here.wall_s >= greatest(%(least_s)s, here.wall_s / 5)
+                    THEN 'faster' END,
+                CASE WHEN here.queue_s - there.queue_s >= greatest(%(least_s)s, there.queue_s / 5)
+                    THEN 'longer_queue' END,
+                CASE WHEN there.queue_s - here.queue_s >= greatest(%(least_s)s, here.queue_s / 5)
+                    THEN 'shorter_queue' END
+            ] END, NULL) AS differences
+    FROM here FULL JOIN there ON here.name = there.name
+), chosen AS (
+    SELECT * FROM compared WHERE CASE %(chosen)s
+        WHEN 'all' THEN true
+        WHEN 'equal' THEN differences = ARRAY[]::text[]
+        WHEN 'any' THEN differences <> ARRAY[]::text[]
+        ELSE %(chosen)s = ANY(differences) END
+    ORDER BY CASE
+            WHEN differences && ARRAY['only_here', 'only_there', 'state', 'outcome'] THEN 0
+            WHEN differences <> ARRAY[]::text[] THEN 1
+            ELSE 2 END,
+        slower_s DESC NULLS LAST, ordinal, name
+    LIMIT %(limit)s OFFSET %(offset)s
+), differing AS (
+    SELECT difference, count(*) AS nodes
+    FROM compared CROSS JOIN unnest(differences) AS difference GROUP BY difference
+), sites AS (
+    SELECT side, site, count(*) AS nodes FROM compared
+    CROSS JOIN LATERAL (VALUES ('here', here_site), ('there', there_site)) AS ends(side, site)
+    WHERE site <> '' GROUP BY side, site
+)
+SELECT
+    (SELECT json_build_object(
+        'all', count(*), 'equal', count(*) FILTER (WHERE differences = ARRAY[]::text[]),
+        'here_wall_s', sum(here_wall_s), 'there_wall_s', sum(there_wall_s),
+        'here_queue_s', sum(here_queue_s), 'there_queue_s', sum(there_queue_s)
+    )::text FROM compared),
+    (SELECT coalesce(json_object_agg(difference, nodes), '{{}}')::text FROM differing),
+    (SELECT coalesce(json_agg(sites ORDER BY side, nodes DESC, site), '[]')::text FROM sites),
+    (SELECT coalesce(json_agg(chosen), '[]')::text FROM chosen)
+"""
+
+# Submit descriptions of two DAGs that are not the same, by name. By hand: the ORM has no full join.
+# They are found by `submit_description_unique`.
+COMPARE_DESCRIPTIONS = """
+SELECT coalesce(here.name, there.name) AS name, here.id IS NOT NULL, there.id IS NOT NULL
+FROM (SELECT id, name, content FROM dags_submitdescription WHERE dag_id = %(here)s) AS here
+FULL JOIN (SELECT id, name, content FROM dags_submitdescription WHERE dag_id = %(there)s) AS there
+    ON here.name = there.name
+WHERE here.content IS DISTINCT FROM there.content
+ORDER BY 1 LIMIT %(limit)s
+"""
