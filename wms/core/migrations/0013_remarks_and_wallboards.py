@@ -6,7 +6,7 @@ from wms.core.database.migrations import BatchedMigration
 class Migration(BatchedMigration):
     dependencies = [
         ("accounting", "0003_use_by_group_and_label"),
-        ("core", "0011_linked_identities"),
+        ("core", "0012_restorations"),
     ]
 
     operations = [
