@@ -82,7 +82,7 @@ def _states(portal: RunningPortal) -> dict[int, str]:
 
 
 def _events(portal: RunningPortal, job: int) -> list[str]:
-    return [each["event"] for each in portal.all(f"jobs/{job}/events/")]
+    return [each["event"] for each in portal.get(f"jobs/{job}/")["events"]]
 
 
 def _all_done(portal: RunningPortal, ids: list[int]) -> Any:
