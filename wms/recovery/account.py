@@ -20,7 +20,7 @@ from wms.core.storage.protocol import ObjectLost, ReadableStore
 from wms.dags.models import Dag
 from wms.dags.states import DAG_TERMINAL
 from wms.jobs.clusters.states import CLUSTER_ALIVE
-from wms.jobs.models import Attempt, Cluster, Job, Stream
+from wms.jobs.models import Attempt, Cluster, Job
 from wms.jobs.output.streams import STREAM_EXTENTS
 from wms.jobs.states import WITH_PILOT, JobState
 from wms.jobs.uploads.selectors import UPLOAD_EXTENTS
@@ -114,8 +114,8 @@ def reconcile(store: ReadableStore, *, actor: Actor) -> Account:
         told_jobs=tell_jobs(restoration, actor=actor) if restoration else 0,
         doubts=_doubts(restoration) if restoration else None,
         contents=hold_for_lost_contents(store, actor=actor),
-        streams=_lost(store, STREAM_EXTENTS, _of_open_attempts, "attempt"),
-        uploads=_lost(store, UPLOAD_EXTENTS, lambda rows: rows, "pk"),
+        streams=_lost(store, STREAM_EXTENTS, Q(attempt__outcome=""), "attempt_id"),
+        uploads=_lost(store, UPLOAD_EXTENTS, Q(), "pk"),
     )
 
 
@@ -153,14 +153,10 @@ def _schedules(back_to: datetime, since: datetime) -> QuerySet[Schedule]:
     return Schedule.objects.filter(between | Q(next_at__lte=since)).distinct()
 
 
-def _of_open_attempts(rows: QuerySet[Stream]) -> QuerySet[Stream]:
-    return rows.filter(attempt__outcome="")
-
-
-def _lost(store: ReadableStore, growing: GrowingRows, narrowed: Any, column: str) -> Some:
-    """Growing files of which the store has not the last byte that counts."""
+def _lost(store: ReadableStore, growing: GrowingRows, which: Q, column: str) -> Some:
+    """Growing files of which the store has not the last byte that counts, by a column."""
     found = []
-    for row in narrowed(growing.rows()).order_by("pk")[:_MOST_ASKED]:
+    for row in growing.rows().filter(which).order_by("pk")[:_MOST_ASKED]:
         extent = growing.extent(row)
         if not extent.size_bytes:
             continue
@@ -169,5 +165,5 @@ def _lost(store: ReadableStore, growing: GrowingRows, narrowed: Any, column: str
         except ObjectLost:
             is_there = False
         if not is_there:
-            found.append(row.attempt_id if column == "attempt" else row.pk)
+            found.append(getattr(row, column))
     return Some(len(found), tuple(found[:MOST_TOLD]))

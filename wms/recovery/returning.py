@@ -24,6 +24,7 @@ from wms.jobs.models import Job
 from wms.jobs.states import TERMINAL, JobState
 from wms.pilots import lifecycle as pilots
 from wms.pilots.models import Pilot
+from wms.pilots.pressure_models import ElementContact
 from wms.pilots.states import PilotState
 from wms.recovery.sql import ADVANCE_IDS
 
@@ -72,6 +73,8 @@ def _drain(reason: str, *, actor: Actor) -> None:
     fresh = list(alive.filter(drain_reason="").values_list("pk", flat=True))
     Pilot.objects.filter(pk__in=fresh).update(drain_reason=reason)
     pilots.note("drain", {pk: {"reason": reason} for pk in fresh}, actor=actor)
+    # What a batch system knew then is no measure for what it knows now.
+    ElementContact.objects.update(seen_pilots=0)
 
 
 def tell_jobs(restoration: Restoration, *, actor: Actor) -> int:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import pytest
+from django.utils import timezone
 
 from tests import factories
-from tests.stored_files import blob_path
+from tests.stored_files import blob_path, stream_path
 from wms.core.actors import Actor
 from wms.core.storage.current import current_store
 from wms.dags.models import Dag
 from wms.dags.states import DagCause, DagState
-from wms.jobs.models import Job, WorkspaceFile
+from wms.jobs.models import Attempt, Job, WorkspaceFile
+from wms.jobs.output.streams import append_to_stream
 from wms.jobs.states import JobCause, JobState
+from wms.recovery.account import reconcile
 from wms.recovery.lost_contents import hold_for_lost_contents
 
 pytestmark = pytest.mark.django_db
@@ -52,3 +55,20 @@ def test_what_reads_a_lost_file_is_held_with_a_cause_and_the_rest_goes_on() -> N
     held = Dag.objects.get(pk=lacking.pk)
     assert (held.state, held.state_cause) == (DagState.HELD, DagCause.SUBMISSION)
     assert Dag.objects.get(pk=whole.pk).state == DagState.IDLE
+
+
+def test_output_of_which_bytes_are_lost_is_told_by_its_attempt() -> None:
+    pilot = factories.pilot()
+    factories.job(factories.person("alice"))
+    taken = factories.claim(pilot)
+    assert taken is not None
+    attempt = Attempt.objects.get()
+    append_to_stream(
+        attempt.job_id, attempt.number, pilot_id=pilot.pk, kind="stdout", offset=0,
+        content=b"line\n", now=timezone.now(),
+    )  # fmt: skip
+    assert reconcile(current_store(), actor=ACTOR).streams.ids == ()
+
+    stream_path(attempt.pk, "stdout").unlink()
+
+    assert reconcile(current_store(), actor=ACTOR).streams.ids == (attempt.pk,)

@@ -17,6 +17,8 @@ from wms.core.storage.current import current_store
 from wms.jobs.models import Job, JobEvent
 from wms.jobs.states import JobState
 from wms.pilots.models import Pilot, PilotEvent
+from wms.pilots.pressure.backoff import Kind
+from wms.pilots.pressure_models import ElementContact
 from wms.pilots.protocol.attempt_refs import AttemptRef
 from wms.recovery import returning
 from wms.recovery.account import reconcile
@@ -41,6 +43,7 @@ def test_a_return_keeps_apart_what_came_after_it_and_tells_each_open_job_once(
     held = taken.job
     waiting = [job for job in made_jobs if job.pk != held.pk]
     attempts = held.max_attempts
+    ElementContact.objects.create(queue=pilot.queue, kind=Kind.POLL, seen_pilots=7)
     now = timezone.now()
     monkeypatch.setattr(returning, "_TOLD_AT_ONCE", 2)
 
@@ -65,6 +68,8 @@ def test_a_return_keeps_apart_what_came_after_it_and_tells_each_open_job_once(
     assert claim(pilot) is None
     assert PilotEvent.objects.filter(event="drain").count() == 1
     assert Pilot.objects.get(pk=pending.pk).drain_reason == ""
+    # Nor is a batch system doubted that does not know what it knew then.
+    assert ElementContact.objects.get().seen_pilots == 0
 
     # The account names each open job of before, where it is.
     doubts = reconcile(current_store(), actor=ACTOR).doubts
