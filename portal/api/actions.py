@@ -23,7 +23,7 @@ from wms.actions.actions import Action, InApi
 from wms.actions.arguments import Argument, ArgumentType, Order
 from wms.core.actors import Actor
 from wms.core.idempotency import only_once
-from wms.core.models import MadeKind
+from wms.core.idempotency_models import MadeKind
 
 Body = type[ReasonSerializer]
 

@@ -19,8 +19,9 @@ from rest_framework.response import Response
 from rest_framework.utils.encoders import JSONEncoder
 
 from wms.core.idempotency import RequestKey, content_sha256, only_once
+from wms.core.idempotency_models import MadeKind
 from wms.core.keyed_digests import former_digests, keyed_digest
-from wms.core.models import MadeKind, User
+from wms.core.models import User
 
 _NAME = "Idempotency-Key"
 _SALT = "portal.api.idempotency"

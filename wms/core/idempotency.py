@@ -18,8 +18,9 @@ from django.db import transaction
 from django.utils import timezone
 
 from wms.core.errors import Conflict, InvalidInput
+from wms.core.idempotency_models import IdempotencyKey, MadeKind
 from wms.core.known_contents import known_sha256
-from wms.core.models import IdempotencyKey, MadeKind, User
+from wms.core.models import User
 
 KEY_LIFETIME = timedelta(hours=24)
 MAX_LENGTH = 128

@@ -15,7 +15,9 @@ from django.db import models
 from django.db.models import Value
 from django.db.models.functions import Now
 
+from wms.core import idempotency_models as idempotency_models
 from wms.core import identity_models as identity_models
+from wms.core import restoration_models as restoration_models
 from wms.core.database.actor_field import ActorField
 from wms.core.database.packed_numbers import PackedNumbersField
 from wms.core.database.state_field import StateField
@@ -209,41 +211,6 @@ class ApiToken(models.Model):
         return self.frontend_name or None
 
 
-class MadeKind(models.TextChoices):
-    """Kind of object that a request with an idempotency key makes."""
-
-    DAG = "dag", "DAG"
-    FOLLOWED_DAG = "followed-dag", "followed DAG"
-    CLUSTER = "cluster", "cluster"
-    PLACEMENT = "placement", "placement request"
-    #: Whatever else a request makes: its answer is kept.
-    ANSWER = "answer", "answer"
-
-
-class IdempotencyKey(models.Model):
-    """Key of a request that made an object; `object_id` is empty while it is being made.
-
-    For the kind `answer` the answer is kept instead, without what is secret.
-    """
-
-    owner = models.ForeignKey(User, on_delete=models.CASCADE, related_name="+")
-    kind = models.CharField(max_length=16, choices=MadeKind)
-    key = models.CharField(max_length=128)
-    body_sha256 = models.CharField(max_length=64, help_text="Empty: any content is the same.")
-    object_id = models.BigIntegerField(null=True)
-    answer = models.JSONField(null=True)
-    created_at = models.DateTimeField(db_default=Now())
-
-    class Meta:
-        indexes = [models.Index(fields=["created_at"], name="idempotency_key_by_age")]
-        constraints = [
-            models.UniqueConstraint(fields=["owner", "kind", "key"], name="idempotency_key_once"),
-        ]
-
-    def __str__(self) -> str:
-        return f"{self.kind} {self.object_id}"
-
-
 class EventRecord(models.Model):
     """One change of one object: append-only, written in the transaction of the change."""
 
@@ -421,32 +388,3 @@ class AuditSeal(models.Model):
 
     def __str__(self) -> str:
         return f"seal {self.number}"
-
-
-class Restoration(models.Model):
-    """A return of the database to an earlier state, as from a backup.
-
-    What happened between `back_to` and `restored_at` is not known here: jobs that were open then
-    may have been done, and are done again.
-    """
-
-    back_to = models.DateTimeField(help_text="The time of the state that came back.")
-    restored_at = models.DateTimeField()
-    origin = models.TextField(help_text="Where it came from: the backup, or what was done.")
-    noted_up_to = models.BigIntegerField(
-        default=0, db_default=0, help_text="The last job that was told of it; all, when told."
-    )
-    is_told = models.BooleanField(
-        default=False, db_default=False, help_text="All jobs that were open were told of it."
-    )
-
-    class Meta:
-        constraints = [
-            models.CheckConstraint(
-                condition=models.Q(back_to__lte=models.F("restored_at")),
-                name="restoration_goes_back",
-            ),
-        ]
-
-    def __str__(self) -> str:
-        return f"return to {self.back_to:%Y-%m-%d %H:%M} at {self.restored_at:%Y-%m-%d %H:%M}"

@@ -15,8 +15,9 @@ from wms.core.actors import Actor
 from wms.core.audit import record_action, record_actions
 from wms.core.errors import InvalidInput, NotFound, ReasonRequired
 from wms.core.idempotency import RequestKey, content_sha256, made_before, only_once
+from wms.core.idempotency_models import MadeKind
 from wms.core.loops import wake
-from wms.core.models import MadeKind, Role, User
+from wms.core.models import Role, User
 from wms.core.policy import require_role
 from wms.core.transitions import Applied
 from wms.jobs.operations import create_workspace

@@ -14,7 +14,7 @@ from typing import Any, Final
 from django.db.models import Q, QuerySet
 
 from wms.core.actors import Actor
-from wms.core.models import Restoration
+from wms.core.restoration_models import Restoration
 from wms.core.storage.copying import GrowingRows
 from wms.core.storage.protocol import ObjectLost, ReadableStore
 from wms.dags.models import Dag

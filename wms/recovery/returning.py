@@ -17,7 +17,7 @@ from django.db import connection, transaction
 from wms.core.actors import Actor
 from wms.core.audit import record_action
 from wms.core.errors import InvalidInput
-from wms.core.models import Restoration
+from wms.core.restoration_models import Restoration
 from wms.jobs import lifecycle as jobs
 from wms.jobs.attempts import rescheduling
 from wms.jobs.models import Job

@@ -17,7 +17,7 @@ from portal.api.actions import ActionView
 from portal.api.base import caller
 from portal.api.clusters import shapes
 from wms.core.errors import Conflict
-from wms.core.models import MadeKind
+from wms.core.idempotency_models import MadeKind
 from wms.core.transitions import Applied
 from wms.jobs.clusters.selectors import find_cluster
 from wms.jobs.models import Cluster

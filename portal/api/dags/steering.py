@@ -22,7 +22,7 @@ from portal.api.dags import shapes
 from portal.api.dags.submissions import SubmittedDagSerializer
 from portal.api.problems import CONTENT_TYPE
 from wms.core.errors import Conflict
-from wms.core.models import MadeKind
+from wms.core.idempotency_models import MadeKind
 from wms.core.transitions import Applied
 from wms.dags.growth.fragments import Fragment
 from wms.dags.models import Dag

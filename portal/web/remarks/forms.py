@@ -14,7 +14,7 @@ from wms.actions.arguments import Order
 from wms.core.actors import Actor
 from wms.core.errors import InvalidInput
 from wms.core.idempotency import RequestKey
-from wms.core.models import MadeKind
+from wms.core.idempotency_models import MadeKind
 from wms.remarks.services import MAX_ACKNOWLEDGED_S
 from wms.remarks.states import RemarkEvent
 

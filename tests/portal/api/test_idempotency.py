@@ -14,7 +14,8 @@ from tests import factories
 from tests.portal import bodies, outcomes
 from tests.portal.routes import Route, routes
 from tests.portal.world import World, small_world
-from wms.core.models import AuditEntry, IdempotencyKey
+from wms.core.idempotency_models import IdempotencyKey
+from wms.core.models import AuditEntry
 
 KEY = {"Idempotency-Key": "monday"}
 MADE = (201, 202)

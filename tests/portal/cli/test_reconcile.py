@@ -10,7 +10,8 @@ import pytest
 from django.conf import LazySettings
 from django.core.management import CommandError, call_command
 
-from wms.core.models import AuditEntry, Restoration
+from wms.core.models import AuditEntry
+from wms.core.restoration_models import Restoration
 
 pytestmark = pytest.mark.django_db
 

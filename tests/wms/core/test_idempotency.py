@@ -12,7 +12,8 @@ from django.utils import timezone
 
 from wms.core.errors import Conflict, InvalidInput
 from wms.core.idempotency import RequestKey, made_before, only_once
-from wms.core.models import IdempotencyKey, MadeKind, User
+from wms.core.idempotency_models import IdempotencyKey, MadeKind
+from wms.core.models import User
 
 pytestmark = pytest.mark.django_db
 

@@ -7,7 +7,8 @@ from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
 
 from wms.core.idempotency import RequestKey, made_before
-from wms.core.models import MadeKind, User
+from wms.core.idempotency_models import MadeKind
+from wms.core.models import User
 from wms.dags.models import Dag, Edge, Node, NodeWork
 
 BEFORE = [("dags", "0001_tables"), ("notices", "0001_tables")]

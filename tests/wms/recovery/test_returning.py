@@ -12,7 +12,8 @@ from tests.factories import claim
 from tests.wms.pilots.claiming import beat
 from wms.core.actors import Actor
 from wms.core.errors import InvalidInput
-from wms.core.models import AuditEntry, Restoration
+from wms.core.models import AuditEntry
+from wms.core.restoration_models import Restoration
 from wms.core.storage.current import current_store
 from wms.jobs.models import Job, JobEvent
 from wms.jobs.states import JobState

@@ -15,7 +15,8 @@ from django.db import transaction
 from wms.core.actors import Actor
 from wms.core.errors import InvalidInput
 from wms.core.idempotency import RequestKey, content_sha256, made_before, only_once
-from wms.core.models import MadeKind, Role, User
+from wms.core.idempotency_models import MadeKind
+from wms.core.models import Role, User
 from wms.core.policy import require_role
 from wms.dags.follow.bad_events import DEFAULT
 from wms.dags.follow.referenced_files import ReferencedFiles

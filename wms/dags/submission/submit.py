@@ -21,8 +21,9 @@ from wms.core.audit import record_action
 from wms.core.conf import conf
 from wms.core.errors import Finding, InvalidInput
 from wms.core.idempotency import RequestKey, content_sha256, made_before, only_once
+from wms.core.idempotency_models import MadeKind
 from wms.core.labels import checked_labels
-from wms.core.models import MadeKind, Role, User
+from wms.core.models import Role, User
 from wms.core.policy import require_role
 from wms.dags.language.origin import TOP, Origin
 from wms.dags.models import Dag, DagEvent

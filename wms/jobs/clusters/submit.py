@@ -21,8 +21,9 @@ from wms.core.audit import record_action
 from wms.core.conf import conf
 from wms.core.errors import Finding, InvalidInput
 from wms.core.idempotency import RequestKey, content_sha256, made_before, only_once
+from wms.core.idempotency_models import MadeKind
 from wms.core.loops import wake_loop
-from wms.core.models import MadeKind, Role, User
+from wms.core.models import Role, User
 from wms.core.policy import require_role
 from wms.jobs.clusters import lifecycle
 from wms.jobs.clusters.checking import CheckedCluster, check_cluster, default_name

@@ -16,7 +16,8 @@ from tests.wms.jobs.clusters.samples import PLAIN, SYSTEM, processes, submit
 from wms.accounting.models import Quota
 from wms.accounting.services import save_quota
 from wms.core.errors import Conflict, QuotaExceeded
-from wms.core.models import IdempotencyKey, User
+from wms.core.idempotency_models import IdempotencyKey
+from wms.core.models import User
 from wms.jobs.clusters import materialiser
 from wms.jobs.clusters.rerun import rerun_cluster
 from wms.jobs.clusters.services import remove_clusters
