@@ -40,8 +40,12 @@ from django.db.migrations.state import ProjectState  # noqa: E402
 from django.db.models.functions import Now  # noqa: E402
 
 _SQL = re.compile(
-    r"\bDROP\s+(?:TABLE|COLUMN|VIEW)\b|\bRENAME\b|\bALTER\s+COLUMN\s+\S+\s+(?:SET\s+DATA\s+)?TYPE\b"
-    r"|\bSET\s+NOT\s+NULL\b|\bLOCK\s+TABLE\b"
+    r"\bDROP\s+(?:TABLE|COLUMN|INDEX|(?:MATERIALIZED\s+)?VIEW)\b|\bRENAME\b"
+    r"|\bALTER\s+TABLE\b[^;]*?\bDROP\s+(?!CONSTRAINT\b|DEFAULT\b|NOT\s+NULL\b)"
+    r"|\bALTER\s+(?:COLUMN\s+)?\S+\s+(?:SET\s+DATA\s+)?TYPE\b"
+    r"|\bSET\s+NOT\s+NULL\b|\bLOCK\s|\bTRUNCATE\b|\bREINDEX\b|\bVACUUM\s+FULL\b"
+    r"|\bADD\s+CONSTRAINT\b(?![^;]*\bNOT\s+VALID\b)"
+    r"|\bADD\s+(?:COLUMN\s+)?\w+\s[^,;]*\bNOT\s+NULL\b(?![^,;]*\bDEFAULT\b)"
     r"|\bCREATE\s+(?:UNIQUE\s+)?INDEX\s+(?!CONCURRENTLY\b)",
     re.I,
 )
@@ -90,7 +94,7 @@ def _gone(operation: Operation, place: Place) -> str:
 
 @fault_of.register
 def _added(operation: migrations.AddField, place: Place) -> str:
-    field = operation.field
+    field = _named(operation)
     if place.is_new(operation.model_name) or field.many_to_many:
         return ""
     if isinstance(field, models.GeneratedField):
@@ -102,7 +106,24 @@ def _added(operation: migrations.AddField, place: Place) -> str:
     is_computed = has_default and hasattr(default, "resolve_expression")
     if is_computed and not isinstance(default, models.Value | Now):
         return "the whole table is written anew for a default that differs by row"
+    if field.db_check(connection) or (has_default and _references(field)):
+        return "the whole table is read for its check while writers wait"
     return _index_fault(field)
+
+
+def _named(operation: migrations.AddField | migrations.AlterField) -> models.Field[Any, Any]:
+    """The field of an operation, which knows its column."""
+    field: models.Field[Any, Any] = operation.field.clone()
+    field.set_attributes_from_name(operation.name)
+    return field
+
+
+def _references(field: models.Field[Any, Any]) -> str:
+    """Table that a constraint of the column names; empty without one."""
+    if not isinstance(field, models.ForeignKey) or not field.db_constraint:
+        return ""
+    to = field.remote_field.model
+    return to.lower() if isinstance(to, str) else to._meta.label_lower
 
 
 def _index_fault(field: Any) -> str:
@@ -118,13 +139,31 @@ def _index_fault(field: Any) -> str:
 def _altered(operation: migrations.AlterField, place: Place) -> str:
     if place.is_new(operation.model_name):
         return ""
-    old, new = place.field(operation.model_name, operation.name), operation.field
+    old, new = place.field(operation.model_name, operation.name), _named(operation)
     if old.null and not new.null:
         return "older code may leave it empty, and the whole table is read: a release later"
+    if why := _contract_fault(old, new):
+        return why
     if not _holds(new, old):
         return "the whole table is written anew, or older code writes what does not fit"
     if (new.unique and not old.unique) or (new.db_index and not old.db_index):
         return _index_fault(new)
+    return ""
+
+
+def _contract_fault(old: models.Field[Any, Any], new: models.Field[Any, Any]) -> str:
+    """Why older code, or a reader of the whole table, would be in the way; empty if none is."""
+    if old.column != new.column:
+        return "older code knows the column by its former name"
+    is_dropped = new.db_default is models.NOT_PROVIDED and old.db_default is not new.db_default
+    if is_dropped and not new.null:
+        return "older code leaves it to the default: a release later"
+    check = new.db_check(connection)
+    is_checked = bool(check) and check != old.db_check(connection)
+    if is_checked or _references(new) not in {"", _references(old)}:
+        return "the whole table is read for its check, and older code may write what it refuses"
+    if getattr(new, "db_collation", None) != getattr(old, "db_collation", None):
+        return "its indexes are built anew while writers wait"
     return ""
 
 
@@ -158,6 +197,15 @@ def _constrained(operation: migrations.AddConstraint, place: Place) -> str:
 
 
 @fault_of.register
+def _let_go(operation: migrations.RemoveConstraint, place: Place) -> str:
+    state = place.before.models[place.app, operation.model_name_lower]
+    found = state.get_constraint_by_name(operation.name)
+    if isinstance(found, models.UniqueConstraint):
+        return "older code names it where it inserts or updates: a release later"
+    return ""
+
+
+@fault_of.register
 def _by_hand(operation: migrations.RunSQL, place: Place) -> str:
     parts = operation.sql if isinstance(operation.sql, list | tuple) else [operation.sql]
     texts = [part[0] if isinstance(part, list | tuple) else part for part in parts]
@@ -177,21 +225,25 @@ def faults_in(
     def is_new(model: str) -> bool:
         return (app, model.lower()) in new_models
 
-    for operation in _flat(migration.operations):
-        if isinstance(operation, migrations.CreateModel):
-            new_models.add((app, operation.name_lower))
-        if why := fault_of(operation, Place(app, state, is_new)):
-            yield Fault(f"{app}.{migration.name}: {operation.describe()}", why)
+    for operation in migration.operations:
+        now = state
+        for part in _parts(operation):
+            if isinstance(part, migrations.CreateModel):
+                new_models.add((app, part.name_lower))
+            if why := fault_of(part, Place(app, now, is_new)):
+                yield Fault(f"{app}.{migration.name}: {part.describe()}", why)
+            now = now.clone()
+            part.state_forwards(app, now)
         state = state.clone()
         operation.state_forwards(app, state)
 
 
-def _flat(operations: Sequence[Operation]) -> Iterator[Operation]:
-    for operation in operations:
-        if isinstance(operation, migrations.SeparateDatabaseAndState):
-            yield from _flat(operation.database_operations)
-        else:
-            yield operation
+def _parts(operation: Operation) -> Sequence[Operation]:
+    """What an operation does to the database."""
+    if isinstance(operation, migrations.SeparateDatabaseAndState):
+        found: Sequence[Operation] = operation.database_operations
+        return found
+    return [operation]
 
 
 def all_faults(not_judged: Mapping[str, str]) -> Iterator[Fault]:

@@ -38,9 +38,10 @@ def _faults(check: ModuleType, *operations: Operation) -> list[str]:
         ("id", models.BigAutoField(primary_key=True)),
         ("name", models.CharField(max_length=20)),
         ("note", models.TextField(null=True)),
-        ("count", models.IntegerField()),
+        ("count", models.IntegerField(db_default=0)),
     ]
-    before.add_model(ModelState("shop", "job", fields))
+    once = models.UniqueConstraint(fields=["name"], name="job_once")
+    before.add_model(ModelState("shop", "job", fields, {"constraints": [once], "indexes": []}))
     migration = migrations.Migration("0002_more", "shop")
     migration.operations = list(operations)
     return [fault.key for fault in check.faults_in(migration, before, set())]
@@ -71,7 +72,13 @@ def _altered(name: str, field: models.Field) -> Operation:
         _altered("note", models.TextField()),
         _altered("count", models.CharField(max_length=20)),
         _altered("count", models.BigIntegerField()),
-        _altered("count", models.IntegerField(db_index=True)),
+        _altered("count", models.IntegerField(db_default=0, db_index=True)),
+        _added(models.PositiveIntegerField(null=True)),
+        _altered("count", models.PositiveIntegerField(db_default=0)),
+        _altered("count", models.IntegerField()),
+        _altered("count", models.IntegerField(db_default=0, db_column="number")),
+        _altered("note", models.TextField(null=True, db_collation="C")),
+        migrations.RemoveConstraint("job", "job_once"),
         migrations.AddIndex("job", ROOM),
         migrations.AddConstraint("job", CheckConstraint(condition=Q(count__gt=0), name="some")),
         migrations.RemoveField("job", "note"),
@@ -80,6 +87,9 @@ def _altered(name: str, field: models.Field) -> Operation:
         migrations.DeleteModel("job"),
         migrations.RunSQL("ALTER TABLE job\nALTER COLUMN name TYPE text"),
         migrations.RunSQL([("CREATE INDEX quick ON job (name)", None)]),
+        migrations.RunSQL("ALTER TABLE job DROP name"),
+        migrations.RunSQL("ALTER TABLE job ADD extra integer NOT NULL"),
+        migrations.RunSQL("ALTER TABLE job ADD CONSTRAINT some CHECK (count > 0)"),
         migrations.SeparateDatabaseAndState(
             database_operations=[migrations.RunSQL("LOCK TABLE job")]
         ),
@@ -102,9 +112,12 @@ def test_what_older_code_need_not_know_is_none(check: ModuleType) -> None:
         ),
         _altered("name", models.CharField(max_length=30, help_text="Longer.")),
         _altered("name", models.TextField()),
-        _altered("count", models.IntegerField(null=True)),
+        _altered("count", models.IntegerField(null=True, db_default=0)),
         AddIndexConcurrently("job", ROOM),
         migrations.RunSQL("CREATE INDEX CONCURRENTLY quick ON job (name)"),
+        migrations.RunSQL("ALTER TABLE job ADD CONSTRAINT some CHECK (count > 0) NOT VALID"),
+        migrations.RunSQL("ALTER TABLE job ADD extra integer NOT NULL DEFAULT 0"),
+        migrations.RunSQL("UPDATE job SET name = '' WHERE id = 1"),
         migrations.CreateModel("tool", [("id", models.BigAutoField(primary_key=True))]),
         migrations.AddField("tool", "name", models.CharField(max_length=9, unique=True)),
         migrations.AddIndex("tool", Index(fields=["name"], name="tool_by_name")),

@@ -27,7 +27,7 @@ from wms.accounting.service_accounts import (
 )
 from wms.core.accounts import check_account, save_account
 from wms.core.errors import ReasonRequired
-from wms.core.models import ApiToken, Role, Scope, ServiceAccount, User
+from wms.core.models import ApiToken, Role, Scope, ServiceAccount, TokenKind, User
 from wms.core.tokens import revoke_tokens
 
 
@@ -228,7 +228,7 @@ class TokenAdmin(RoleAdmin):
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[ApiToken]:
         """Tokens that the user may see, latest first."""
-        tokens = super().get_queryset(request).order_by("-pk")
+        tokens = super().get_queryset(request).filter(kind=TokenKind.API).order_by("-pk")
         return tokens if role_of(request, Role.ADMIN) else tokens.filter(user=request.user)
 
     @admin.display(description="frontend", ordering="frontend_name")

@@ -89,6 +89,10 @@ class AddressTokenAuthentication(BaseAuthentication):
         return TokenAuthentication.keyword
 
 
+#: What is asked below an address for something that the address does not name.
+_OF_OTHERS_TOO = frozenset({"dag-compare"})
+
+
 class PayloadAuthentication(BaseAuthentication):
     """`Authorization: Bearer plj_...`: the token that a payload has of its job's owner.
 
@@ -108,7 +112,9 @@ class PayloadAuthentication(BaseAuthentication):
         caller = authenticate_payload(text, now=timezone.now())
         if request.method not in SAFE_METHODS:
             raise PermissionDenied("The token of a payload reads, and changes nothing.")
-        if not _is_about(caller.job, request.parser_context["kwargs"]):
+        match = request.resolver_match
+        tells_of_others = match is not None and match.url_name in _OF_OTHERS_TOO
+        if tells_of_others or not _is_about(caller.job, request.parser_context["kwargs"]):
             raise PermissionDenied(
                 f"This token is for what belongs to job {caller.job.pk}: the job, its DAG and its "
                 "cluster."

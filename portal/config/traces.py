@@ -19,5 +19,7 @@ def check_traces(url: str, share: float) -> None:
             "PILOTAGE_TRACES_URL must be the address of a collector of OTLP over HTTP, such as "
             "http://collector:4318/v1/traces."
         )
-    if share > 1:
-        raise ImproperlyConfigured(f"PILOTAGE_TRACES_SHARE must be from 0 to 1, not {share:g}.")
+    if not 0 < share <= 1:
+        raise ImproperlyConfigured(
+            f"PILOTAGE_TRACES_SHARE must be above 0, at most 1, not {share:g}."
+        )

@@ -19,7 +19,7 @@ from opentelemetry.trace import Span, SpanKind, Status, StatusCode, get_current_
 
 from portal.metrics.measured_requests import route_of
 from portal.middleware.request_ids import facts_of
-from portal.tracing.tracer import trace_id_of, tracer
+from portal.tracing.tracer import note_error, trace_id_of, tracer
 
 
 class TracedRequests:
@@ -31,7 +31,9 @@ class TracedRequests:
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         """Answer as usual."""
         method = request.method or ""
-        with tracer().start_as_current_span(method, Context(), SpanKind.SERVER) as span:
+        with tracer().start_as_current_span(
+            method, Context(), SpanKind.SERVER, record_exception=False
+        ) as span:
             if not span.is_recording():
                 return self._get_response(request)
             with structlog.contextvars.bound_contextvars(trace_id=trace_id_of(span)):
@@ -64,4 +66,4 @@ def _record(**_: Any) -> None:
     """Record what a view has raised, which others turn into an answer."""
     error = sys.exc_info()[1]
     if isinstance(error, Exception):
-        get_current_span().record_exception(error)
+        note_error(get_current_span(), error)

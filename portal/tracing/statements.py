@@ -10,7 +10,7 @@ from django.db.backends.signals import connection_created
 from django.dispatch import receiver
 from opentelemetry.trace import SpanKind, get_current_span
 
-from portal.tracing.tracer import tracer
+from portal.tracing.tracer import note_error, tracer
 
 _MOST_CHARACTERS: Final = 4000
 
@@ -31,5 +31,12 @@ def traced(
     facts = {"db.system.name": "postgresql", "db.query.text": text[:_MOST_CHARACTERS]}
     words = text.split(None, 1)
     name = words[0].upper() if words else "SQL"
-    with tracer().start_as_current_span(name, kind=SpanKind.CLIENT, attributes=facts):
-        return execute(sql, params, many, context)
+    with tracer().start_as_current_span(
+        name, kind=SpanKind.CLIENT, attributes=facts,
+        record_exception=False, set_status_on_exception=False,
+    ) as span:  # fmt: skip
+        try:
+            return execute(sql, params, many, context)
+        except Exception as error:
+            note_error(span, error)
+            raise

@@ -1,4 +1,4 @@
-"""Signals of Celery by which a task is a span of the trace that it was sent in."""
+"""Signals of Celery by which a task is a span, of the trace of the request that has sent it."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from celery.signals import (
     worker_process_shutdown,
 )
 from opentelemetry.context import Context, attach, detach
-from opentelemetry.trace import Span, SpanKind, Status, StatusCode, set_span_in_context
+from opentelemetry.trace import Span, SpanKind, get_current_span, set_span_in_context
 
-from portal.tracing.tracer import PROPAGATOR, flush, trace_id_of, tracer
+from portal.tracing.tracer import PROPAGATOR, flush, note_error, trace_id_of, tracer
 
 #: The header of a message that names the trace.
 _HEADER = "traceparent"
@@ -27,7 +27,9 @@ _running: dict[str, tuple[Span, Token[Context]]] = {}
 
 @before_task_publish.connect
 def _name_trace(headers: MutableMapping[str, Any], **_: Any) -> None:
-    PROPAGATOR.inject(headers)
+    # Tasks that tasks send begin traces of their own: loops wake each other without end.
+    if getattr(get_current_span(), "kind", None) == SpanKind.SERVER:
+        PROPAGATOR.inject(headers)
 
 
 @task_prerun.connect
@@ -46,8 +48,7 @@ def _begin(task_id: str, task: Any, **_: Any) -> None:
 def _record(task_id: str, exception: Exception, **_: Any) -> None:
     if task_id in _running:
         span, _token = _running[task_id]
-        span.record_exception(exception)
-        span.set_status(Status(StatusCode.ERROR))
+        note_error(span, exception)
 
 
 @task_postrun.connect

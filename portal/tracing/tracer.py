@@ -6,9 +6,12 @@ collector that is away costs nothing but the spans, and a line in the log.
 
 from __future__ import annotations
 
+import atexit
 import os
 import socket
 from functools import cache
+from threading import Thread
+from traceback import format_tb
 
 from django.conf import settings
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
@@ -16,7 +19,7 @@ from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from opentelemetry.sdk.trace.sampling import ParentBased, TraceIdRatioBased
-from opentelemetry.trace import Span, Tracer, format_trace_id
+from opentelemetry.trace import Span, Status, StatusCode, Tracer, format_trace_id
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from portal.config.version import product_version
@@ -42,7 +45,10 @@ def _provider() -> TracerProvider:
         "host.name": socket.gethostname(),
         "process.pid": os.getpid(),
     }
+    # It waits for a collector that hangs; `flush` does so for a moment.
+    atexit.register(flush)
     provider = TracerProvider(
+        shutdown_on_exit=False,
         sampler=ParentBased(TraceIdRatioBased(settings.TRACES_SHARE)),
         resource=Resource.create(facts),
     )
@@ -51,8 +57,21 @@ def _provider() -> TracerProvider:
 
 
 def flush() -> None:
-    """Send what was not sent yet: before the process ends without a word."""
-    _provider().force_flush(int(_TIMEOUT_S * 1000))
+    """Send what was not sent yet, before the process ends; a few seconds at most."""
+    sending = Thread(target=_provider().force_flush, daemon=True)
+    sending.start()
+    sending.join(_TIMEOUT_S)
+
+
+def note_error(span: Span, error: BaseException) -> None:
+    """Note the kind and the place of an error; its words may have values of a row."""
+    kind = type(error)
+    facts = {
+        "exception.type": f"{kind.__module__}.{kind.__qualname__}",
+        "exception.stacktrace": "".join(format_tb(error.__traceback__)),
+    }
+    span.add_event("exception", facts)
+    span.set_status(Status(StatusCode.ERROR))
 
 
 def trace_id_of(span: Span) -> str:

@@ -32,7 +32,7 @@ from wms.placement.tasks import PLACEMENT
 client = Client(headers={"host": "127.0.0.1", "traceparent": f"00-{'a' * 32}-{'b' * 16}-01"})
 assert client.get("/health/ready?code=secret").status_code in (200, 503)
 assert client.get("/dags/7/").status_code == 302
-with tracer().start_as_current_span("caller"):
+with tracer().start_as_current_span("caller", kind=SpanKind.SERVER):
     app.send_task(PLACEMENT.task, queue="traced")
 with app.connection_for_read() as there, SimpleQueue(there, "traced") as queue:
     message = queue.get(timeout=10)
@@ -107,7 +107,13 @@ def test_requests_tasks_and_their_statements_are_spans_without_values(collector)
 
 @pytest.mark.parametrize(
     ("url", "share"),
-    [("collector:4318", 1), ("grpc://collector", 1), ("http://[x", 1), ("http://collector", 2)],
+    [
+        ("collector:4318", 1),
+        ("grpc://collector", 1),
+        ("http://[x", 1),
+        ("http://c", 2),
+        ("http://c", float("nan")),
+    ],
 )
 def test_settings_of_no_use_stop_the_start(url: str, share: float) -> None:
     with pytest.raises(ImproperlyConfigured):

@@ -123,7 +123,7 @@ def conf() -> Conf:
         base_dir=Path(raw["BASE_DIR"]),
         trials_dir=Path(raw["TRIALS_DIR"]),
         blobs_dir=Path(raw["BLOBS_DIR"]),
-        bucket=_bucket(raw["BLOBS_S3"]),
+        bucket=bucket_conf(raw["BLOBS_S3"]),
         host_pilots_dir=Path(raw["HOST_PILOTS_DIR"]),
         public_url=str(raw["PUBLIC_URL"]),
         allowed_addresses=tuple(raw["PLACEMENT"]["ALLOWED"]),
@@ -131,7 +131,8 @@ def conf() -> Conf:
     )
 
 
-def _bucket(raw: Mapping[str, Any]) -> BucketConf | None:
+def bucket_conf(raw: Mapping[str, Any]) -> BucketConf | None:
+    """The bucket that settings name; None for a folder."""
     if not raw["BUCKET"]:
         return None
     return BucketConf(

@@ -62,7 +62,7 @@ def authenticate_payload(text: str, *, now: datetime) -> PayloadCaller:
     job_id, number, ends_at = (int(part) for part in parts.groups()[:3])
     attempt = (
         Attempt.objects.filter(job_id=job_id, number=number, outcome="")
-        .select_related("job__description", "job__owner")
+        .select_related("job__description", "job__owner", "job__workspace")
         .first()
     )
     is_good = (
@@ -75,7 +75,8 @@ def authenticate_payload(text: str, *, now: datetime) -> PayloadCaller:
     owner: User = attempt.job.owner
     if not owner.is_active:
         raise AccountOff("The account of this token is switched off.")
-    return PayloadCaller(_without_powers(owner), attempt.job)
+    limited = owner.within(attempt.job.workspace.limited_to)
+    return PayloadCaller(_without_powers(limited), attempt.job)
 
 
 def _without_powers(owner: User) -> User:

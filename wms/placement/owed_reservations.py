@@ -2,7 +2,8 @@
 
 Owed is what was released without a word to the server, and what an attempt asked for that was
 lost. Each is a row (`AskedReservation`), tried again, ever more seldom, until the server has given
-it back or has ended it by itself. A server that does not answer is left alone for a while.
+it back or has ended it by itself. One at a time is tried at a server, and one that does not answer
+is left alone for a while.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from django.db import transaction
 from django.db.models import Exists, OuterRef, QuerySet
 from django.utils import timezone
 
+from wms.core.errors import PilotageError
 from wms.core.loops import wake
 from wms.placement.conf import PlacementConf, placement_conf
 from wms.placement.credentials import credential_for
@@ -33,6 +35,8 @@ GIVE_BACK_TASK: Final = "wms.placement.give_back"
 #: Between tries to give back: longer than one takes, so that no two run at once.
 _PAUSE: Final = timedelta(minutes=5)
 _SPARE: Final = timedelta(minutes=1)
+#: A failure that took longer is taken for a server that does not answer.
+_LONG_S: Final = 10.0
 #: So many released allocations are written down at once.
 _WRITTEN_AT_ONCE: Final = 1000
 
@@ -120,7 +124,9 @@ def take_owed(now: datetime, limit_s: float) -> AskedReservation | None:
         asked_at = owed.expires_at - timedelta(seconds=owed.duration_s)
         pause = max(_PAUSE, now - asked_at, timedelta(seconds=limit_s) + _SPARE)
         owed.due_at = now + pause
-        owed.save(update_fields=["due_at"])
+        # Until it has answered nobody else asks it; a mark of who was killed lapses by itself.
+        owed.silent_until = now + timedelta(seconds=limit_s) + _SPARE
+        owed.save(update_fields=["due_at", "silent_until"])
     return owed
 
 
@@ -139,14 +145,18 @@ def _try(owed: AskedReservation, conf: PlacementConf) -> None:
         pulse=AttemptHeartbeat(conf.limit_s, lambda: True),
         credential=partial(credential_for, owed.owner_id, limited_to=owed.limited_to),
     )
+    row, began_s = AskedReservation.objects.filter(pk=owed.pk), time.monotonic()
     try:
-        if (kept := reserve_again(owed, task)) is None:
-            return
-        return_space(kept, task)
-    except (ModuleFailed, OSError) as error:
+        kept = reserve_again(owed, task)
+        if kept is not None:
+            return_space(kept, task)
+    except (ModuleFailed, PilotageError, OSError) as error:
         log.warning("placement_reservation_left", endpoint=owed.endpoint, reason=str(error))
-        if isinstance(error, NoAnswer):
-            until = timezone.now() + _PAUSE
-            AskedReservation.objects.filter(pk=owed.pk).update(silent_until=until)
+        # A program may have a time limit of its own.
+        is_silent = isinstance(error, NoAnswer) or time.monotonic() - began_s > _LONG_S
+        row.update(silent_until=timezone.now() + _PAUSE if is_silent else None)
+        return
+    if kept is not None:
+        row.delete()
     else:
-        AskedReservation.objects.filter(pk=owed.pk).delete()
+        row.update(silent_until=None)

@@ -8,6 +8,7 @@ the server (`wms.placement.owed_reservations`).
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -17,6 +18,7 @@ from typing import Final
 import structlog
 from django.utils import timezone
 
+from wms.core.errors import PilotageError
 from wms.placement.addresses import host_of, scheme_of
 from wms.placement.models import PlacementAllocation, PlacementRequest
 from wms.placement.modules.programs import find_programs
@@ -34,6 +36,12 @@ _MOST_CHARACTERS: Final = 255
 _GRACE: Final = timedelta(minutes=1)
 #: A shell tells of a program that a signal ended by 128 and the signal.
 _SIGNALS_FROM: Final = 128
+#: Exit code of a program whose server has refused, and keeps nothing: there is no room.
+REFUSED: Final = errno.ENOSPC
+
+
+class ProgramFailed(ModuleFailed):
+    """A program ended by itself without success: what the server has heard only it knows."""
 
 
 class NoAnswer(ModuleFailed):
@@ -101,9 +109,12 @@ def _first_reserved(path: Path, asked: AskedReservation, task: TransferTask) -> 
     """Name of the space; the row goes where the ask is surely not heard, or refused."""
     try:
         return _reserved(path, asked, task)
-    except (NoAnswer, _NotNamed):
+    except (NoAnswer, ProgramFailed, _NotNamed) as error:
+        if isinstance(error, ProgramFailed) and error.exit_code == REFUSED:
+            AskedReservation.objects.filter(pk=asked.pk).delete()
         raise
-    except (ModuleFailed, OSError):
+    except (ModuleFailed, PilotageError, OSError):
+        # The program was not run.
         AskedReservation.objects.filter(pk=asked.pk).delete()
         raise
 
@@ -127,7 +138,7 @@ def _reserved(path: Path, asked: AskedReservation, task: TransferTask) -> str:
 def _run(
     place: TransferPlace, path: Path, words: Sequence[str], environment: dict[str, str]
 ) -> None:
-    """Run a program. Raises NoAnswer, and ModuleFailed where the server has refused."""
+    """Run a program. Raises NoAnswer and ProgramFailed."""
     try:
         end = place.run(str(path), words, environment)
     except (ModuleFailed, OSError) as error:
@@ -139,7 +150,7 @@ def _run(
         code = end.exit_code
         if end.failure or code < 0 or code == TIME_IS_OVER or code > _SIGNALS_FROM:
             raise NoAnswer(error.exit_code, error.message) from None
-        raise
+        raise ProgramFailed(error.exit_code, error.message) from None
 
 
 def _environment(endpoint: str, key: str) -> dict[str, str]:

@@ -219,6 +219,9 @@ class Grant:
                 reservations.note(made, kept)
                 if not _end(started, 0):
                     raise Superseded
+        except (OperationalError, InterfaceError):
+            # It may be stored or not: if not, the row of the ask is there, and the service asks.
+            raise
         except BaseException:
             # Also where others have ended the attempt: nobody else knows of it.
             pulse = AttemptHeartbeat(self._conf.limit_s, lambda: self._is_alive() or True)

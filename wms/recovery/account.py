@@ -16,11 +16,12 @@ from django.db.models import Q, QuerySet
 from wms.core.actors import Actor
 from wms.core.restoration_models import Restoration
 from wms.core.storage.copying import GrowingRows
-from wms.core.storage.protocol import ObjectLost, ReadableStore
+from wms.core.storage.owners import StoreOfOthers, owner_of, this_installation
+from wms.core.storage.protocol import ObjectLost, ReadableStore, StoreFailed
 from wms.dags.models import Dag
 from wms.dags.states import DAG_TERMINAL
 from wms.jobs.clusters.states import CLUSTER_ALIVE
-from wms.jobs.models import Attempt, Cluster, Job
+from wms.jobs.models import Attempt, Blob, Cluster, Job
 from wms.jobs.output.streams import STREAM_EXTENTS
 from wms.jobs.states import WITH_PILOT, JobState
 from wms.jobs.uploads.selectors import UPLOAD_EXTENTS
@@ -106,8 +107,10 @@ class Account:
 def reconcile(store: ReadableStore, *, actor: Actor) -> Account:
     """Tell jobs of the latest return, hold what needs lost contents, and account for the rest.
 
-    Services may run meanwhile: nothing is locked for longer than a batch takes.
+    Services may run meanwhile: nothing is locked for longer than a batch takes. Raises StoreFailed
+    for a store that is not this installation's: all would be lost there.
     """
+    _require_own(store)
     restoration = latest_return()
     return Account(
         restoration=restoration,
@@ -117,6 +120,17 @@ def reconcile(store: ReadableStore, *, actor: Actor) -> Account:
         streams=_lost(store, STREAM_EXTENTS, Q(attempt__outcome=""), "attempt_id"),
         uploads=_lost(store, UPLOAD_EXTENTS, Q(), "pk"),
     )
+
+
+def _require_own(store: ReadableStore) -> None:
+    owner = owner_of(store)
+    if owner is None and Blob.objects.filter(unnamed_since=None).exists():
+        raise StoreFailed(
+            f"{store.name} has no mark of an installation, and rows name contents: is it the right "
+            "one, and mounted?"
+        )
+    if owner is not None and owner.id != this_installation().id:
+        raise StoreOfOthers(owner)
 
 
 def _doubts(restoration: Restoration) -> Doubts:

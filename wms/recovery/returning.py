@@ -29,7 +29,7 @@ from wms.pilots.states import PilotState
 from wms.recovery.sql import ADVANCE_IDS
 
 #: More ids of one kind than any installation gives in a day; so many for each day begun.
-IDS_OF_A_DAY: Final = 10_000_000
+IDS_OF_A_DAY: Final = 1_000_000_000
 _OPEN = sorted(frozenset(JobState.values) - TERMINAL)
 _CALLED_IN = (PilotState.RUNNING, PilotState.STALLED)
 _TOLD_AT_ONCE = 5000
@@ -70,6 +70,10 @@ def _drain(reason: str, *, actor: Actor) -> None:
     alive = Pilot.objects.filter(state__in=_CALLED_IN, is_remote=False).order_by("pk")
     ids = list(alive.select_for_update().values_list("pk", flat=True))
     rescheduling.spare_attempts_of_pilots(ids)
+    # Those that were silent then have their time to call in from now on, as the others do.
+    for pk in alive.filter(state=PilotState.STALLED).values_list("pk", flat=True):
+        pilots.apply("recover", [pk], actor=actor)
+        rescheduling.recover_jobs_of_pilot(pk, actor=actor)
     fresh = list(alive.filter(drain_reason="").values_list("pk", flat=True))
     Pilot.objects.filter(pk__in=fresh).update(drain_reason=reason)
     pilots.note("drain", {pk: {"reason": reason} for pk in fresh}, actor=actor)

@@ -34,7 +34,6 @@ from wms.core.storage.protocol import ObjectStore
 _HASHED: Final = re.compile("[0-9a-f]{2}")
 _LINE: Final = re.compile(r"([0-9a-f]{64}) (\d{1,19})")
 _OTHER_LINE: Final = re.compile(rf"([0-9a-f]{{64}})  ({CONTENTS}/[\w./-]+)")
-_MOST_TOLD = 100
 _ROWS_AT_ONCE = 5000
 
 
@@ -107,7 +106,7 @@ def _link(source: ObjectStore, name: str, former: Path, target: Path) -> int:
 
 
 def sizes_of(folder: Path) -> tuple[int, int, list[str]]:
-    """Number and bytes of the contents of a backup, and the first that its database names in vain.
+    """Number and bytes of the contents of a backup, and those that its database names in vain.
 
     One that is not as long as it was counts as missing.
     """
@@ -117,7 +116,7 @@ def sizes_of(folder: Path) -> tuple[int, int, list[str]]:
         path = folder / CONTENTS / named.key
         if path.is_file() and path.stat().st_size == named.size_bytes:
             count, size_bytes = count + 1, size_bytes + named.size_bytes
-        elif len(missing) < _MOST_TOLD:
+        else:
             missing.append(named.sha256)
     return count, size_bytes, missing
 

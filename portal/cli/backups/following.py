@@ -35,7 +35,9 @@ def follow_restore(folder: Path, manifest: Manifest, *, tell: Tell) -> None:
         cursor.execute(GATHER_STATISTICS)
     if manifest.has_contents:
         tell("putting the contents of files back")
-        put_contents_back(folder, folder_store(), scratch=scratch_folder(), tell=tell)
+        copied = put_contents_back(folder, folder_store(), scratch=scratch_folder(), tell=tell)
+        if copied.spoilt:
+            tell(f"spoilt in the backup, and left out: {', '.join(copied.spoilt)}")
     _take_store(folder)
     tell("accounting for what was open")
     note_return(manifest.snapshot_at, origin=f"backup {folder}", actor=_ACTOR, now=timezone.now())

@@ -24,6 +24,10 @@ NAMED: Final = "named-contents.txt"
 #: Lines of all other files of `CONTENTS`, as `sha256sum` reads them.
 OTHERS: Final = "other-contents.sha256"
 SECRETS: Final = "secrets"
+#: Stands in a folder that is no whole backup: one that is made, or removed.
+UNFINISHED: Final = "unfinished"
+#: Stands in a backup that a check has found spoilt: no other one shares its files.
+SPOILT: Final = "spoilt"
 _CHUNK_BYTES = 1024 * 1024
 
 
@@ -65,7 +69,7 @@ class Manifest:
     #: Of them, those that share a file with the backup before.
     linked: int = 0
     other_contents: int = 0
-    #: Contents that the database names and the store had not; the first of them.
+    #: Contents that the database names and the store had not.
     missing: list[str] = field(default_factory=list)
     #: Keys and tokens that are in the backup, and marks of all keys, by which they are known again.
     secrets: list[str] = field(default_factory=list)

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from django.core.exceptions import ImproperlyConfigured
 from django.db import Error
 
 from portal.cli.backups.checking import checked
@@ -31,6 +32,7 @@ from portal.embedded.private import kept_secret, write_private
 from portal.embedded.readiness import NotReady
 from portal.embedded.running import running_postgres
 from wms.core.errors import PilotageError
+from wms.core.storage.protocol import ObjectStore
 
 #: While it is filled nobody else uses it; it is synced when it stops.
 _FILLING: Final = {"max_wal_size": "4GB", "maintenance_work_mem": "256MB", "autovacuum": "off"}
@@ -52,6 +54,10 @@ def main(arguments: list[str]) -> int:
         "--without-keys", action="store_true",
         help="go on without keys that the backup needs: what they seal is lost",
     )  # fmt: skip
+    parser.add_argument(
+        "--take-bucket", action="store_true",
+        help="take the bucket that the backed-up installation has: that one writes nothing more",
+    )  # fmt: skip
     given = parser.parse_args(arguments)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     place = StateDirectory.from_environment()
@@ -59,10 +65,16 @@ def main(arguments: list[str]) -> int:
         _require_embedded()
         lock = take_lock(place)
         try:
-            _restore(_plan(given.folder.absolute(), place, without_keys=given.without_keys))
+            plan = _plan(
+                given.folder.absolute(), place,
+                without_keys=given.without_keys, takes_bucket=given.take_bucket,
+            )  # fmt: skip
+            _restore(plan)
         finally:
             os.close(lock)
-    except (*PREVENTIONS, BackupFault, NotReady, PilotageError, Error, OSError) as error:
+    except (
+        *PREVENTIONS, BackupFault, ImproperlyConfigured, NotReady, PilotageError, Error, OSError,
+    ) as error:  # fmt: skip
         sys.stderr.write(f"restore: {error}\n{_what_now(place)}")
         return 1
     except KeyboardInterrupt:
@@ -85,7 +97,7 @@ def _require_embedded() -> None:
         )
 
 
-def _plan(folder: Path, place: StateDirectory, *, without_keys: bool) -> Plan:
+def _plan(folder: Path, place: StateDirectory, *, without_keys: bool, takes_bucket: bool) -> Plan:
     """The plan, if nothing speaks against it. Raises BackupFault."""
     _tell("checking the backup")
     manifest = checked(folder, reads_contents=False, tell=_tell)
@@ -95,6 +107,8 @@ def _plan(folder: Path, place: StateDirectory, *, without_keys: bool) -> Plan:
             f"not know {', '.join(newer)}. Install that release, or a later one."
         )
     _require_bucket(manifest)
+    if not manifest.has_contents:
+        _require_bucket_of(manifest, _bucket_store(place), is_taken=takes_bucket)
     _require_empty(place, manifest)
     if not without_keys:
         require_keys(manifest.key_marks, folder=folder, run=place.run)
@@ -142,6 +156,35 @@ def _require_bucket(manifest: Manifest) -> None:
     if not has_bucket and not manifest.has_contents:
         raise BackupFault(
             f"The contents are in {manifest.store_name}: set PILOTAGE_BLOBS_S3_BUCKET and its like."
+        )
+
+
+def _bucket_store(place: StateDirectory) -> ObjectStore:
+    """The bucket of the settings, which are not loaded yet: they need the database."""
+    from portal.config.buckets import blobs_s3
+    from wms.core.conf import bucket_conf
+    from wms.core.storage.current import bucket_store
+
+    bucket = bucket_conf(blobs_s3())
+    assert bucket is not None
+    return bucket_store(bucket, place.var / "blobs")
+
+
+def _require_bucket_of(manifest: Manifest, store: ObjectStore, *, is_taken: bool) -> None:
+    """Refuse a bucket whose installation would be shut out without anybody's having said so."""
+    from wms.core.storage.owners import owner_of
+
+    owner = owner_of(store)
+    if owner is not None and owner.id != manifest.installation_id:
+        raise BackupFault(
+            f"{store.name} belongs to another installation than the backup's, the one at "
+            f"{owner.address}."
+        )
+    if store.name == manifest.store_name and not is_taken:
+        raise BackupFault(
+            f"{store.name} is the one of the installation at {manifest.address}: restored here, "
+            "that one may write nothing there any more. If it is gone for good, add --take-bucket; "
+            "for a trial name a copy of the bucket."
         )
 
 

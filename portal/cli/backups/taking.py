@@ -30,6 +30,8 @@ from portal.cli.backups.manifest import (
     DUMP,
     NAMED,
     OTHERS,
+    SPOILT,
+    UNFINISHED,
     BackupFault,
     FileFacts,
     Manifest,
@@ -62,19 +64,35 @@ def take_backup(target: Path, *, with_secrets: bool, tell: Tell) -> Manifest:
         raise BackupFault(f"{target} exists: give the name of a new folder.")
     if not target.parent.is_dir():
         raise BackupFault(f"There is no folder {target.parent}: make it first.")
+    _require_sessions()
     remove_left(target.parent)
     with _partial(target) as folder:
         manifest = _written(folder, _latest(target.parent), with_secrets=with_secrets, tell=tell)
-        _sync(folder)
+        (folder / UNFINISHED).unlink()
+        _sync_all(folder)
         folder.rename(target)
         _sync(target.parent)
     return manifest
+
+
+def _require_sessions() -> None:
+    """Raise BackupFault where sessions are handed out for a transaction: a dump needs a whole one.
+
+    What it sets for its session would be left to those that get it next.
+    """
+    if connection.settings_dict.get("DISABLE_SERVER_SIDE_CURSORS"):
+        raise BackupFault(
+            "PILOTAGE_DATABASE_POOLED is set: for this command unset it, and give the address of "
+            "the database's server itself in DATABASE_URL."
+        )
 
 
 def _written(folder: Path, former: Path | None, *, with_secrets: bool, tell: Tell) -> Manifest:
     manifest = _snapshot(folder, tell)
     linked = 0
     if manifest.has_contents:
+        # They stay for a month after their pilots: no snapshot has to be held for them.
+        copy_growing(folder_store(), FolderStore(folder / CONTENTS), LOG_EXTENTS, Copied())
         tell("copying the contents of files")
         _, linked = copy_contents(folder_store(), folder, former=former, tell=tell)
         count, size_bytes, missing = sizes_of(folder)
@@ -140,7 +158,7 @@ def _copy_growing(folder: Path) -> None:
     source, target, copied = folder_store(), FolderStore(folder / CONTENTS), Copied()
     scratch = target.base / "incoming"
     scratch.mkdir(parents=True, mode=0o700)
-    for growing in (STREAM_EXTENTS, LOG_EXTENTS, UPLOAD_EXTENTS):
+    for growing in (STREAM_EXTENTS, UPLOAD_EXTENTS):
         copy_growing(source, target, growing, copied)
     copy_folder(source, target, TRIALS, copied, scratch=scratch, hashed=False)
 
@@ -157,6 +175,7 @@ def _partial(target: Path) -> Iterator[Path]:
         os.close(descriptor)
         raise BackupFault(f"Another process is writing {target}.") from None
     try:
+        (folder / UNFINISHED).touch(mode=0o600)
         yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
@@ -166,8 +185,15 @@ def _partial(target: Path) -> Iterator[Path]:
 def remove_left(parent: Path) -> None:
     """Remove what was left of backups whose makers were killed."""
     for folder in parent.glob(f".*{_PARTIAL}"):
-        descriptor = os.open(folder, os.O_RDONLY)
         try:
+            is_left = (folder / UNFINISHED).exists() or not any(folder.iterdir())
+            descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        except OSError:
+            # Of another account, or no folder.
+            continue
+        try:
+            if not is_left:
+                continue
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             shutil.rmtree(folder, ignore_errors=True)
         except BlockingIOError:
@@ -192,7 +218,8 @@ def _own_backups(parent: Path) -> list[Path]:
 
 
 def _latest(parent: Path) -> Path | None:
-    return next(iter(_own_backups(parent)), None)
+    """The latest backup in a folder that no check has found spoilt."""
+    return next((each for each in _own_backups(parent) if not (each / SPOILT).exists()), None)
 
 
 def remove_old(parent: Path, *, keep: int) -> list[Path]:
@@ -204,13 +231,23 @@ def remove_old(parent: Path, *, keep: int) -> list[Path]:
     for folder in old:
         # One that is half removed does not look whole, and the next backup removes the rest.
         hidden = folder.with_name(f".{folder.name}{_PARTIAL}")
+        (folder / UNFINISHED).touch()
         folder.rename(hidden)
         shutil.rmtree(hidden, ignore_errors=True)
     return old
 
 
-def _sync(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
+def _sync_all(folder: Path) -> None:
+    """Have all folders of a backup on the disk, and its own files; contents are there already."""
+    for path in folder.iterdir():
+        if path.is_file():
+            _sync(path)
+    for path in [*(each for each in folder.rglob("*") if each.is_dir()), folder]:
+        _sync(path)
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:

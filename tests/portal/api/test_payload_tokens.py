@@ -12,7 +12,8 @@ from django.utils import timezone
 from tests import factories
 from wms.actions.jobs import JOBS
 from wms.core.models import Role
-from wms.jobs.models import Attempt, Job
+from wms.dags.lifecycle import JOB_TOPIC
+from wms.jobs.models import Attempt, Job, Workspace
 from wms.jobs.payload_tokens import LIFETIME, authenticate_payload, token_for
 
 pytestmark = pytest.mark.django_db
@@ -57,6 +58,20 @@ def test_a_payload_reads_its_own_job_and_nothing_else_and_changes_nothing(
     assert Client().post(
         "/pilot/v1/claim", headers={"Authorization": f"Bearer {token.text}"}
     ).status_code == 401  # fmt: skip
+
+
+def test_a_payload_reads_no_other_dag_by_way_of_its_own_nor_beyond_the_limit_of_its_job(
+    people: SimpleNamespace, attempt: Attempt
+) -> None:
+    own, other = (factories.dag(people.alice, name=f"{name}.dag") for name in ("own", "other"))
+    Job.objects.filter(pk=attempt.job_id).update(topic=JOB_TOPIC, topic_key=own.pk)
+    token = token_for(attempt, now=timezone.now())
+    assert token is not None
+
+    assert called(token.text, f"dags/{own.pk}/") == 200
+    assert called(token.text, f"dags/{own.pk}/compare/?with={other.pk}") == 403
+    Workspace.objects.filter(pk=attempt.job.workspace_id).update(limited_to=1)
+    assert called(token.text, f"dags/{own.pk}/") == 404
 
 
 def test_a_token_ends_with_its_attempt_its_time_and_its_owners_account(

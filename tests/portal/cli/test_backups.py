@@ -12,10 +12,19 @@ from typing import Any
 import pytest
 from django.conf import LazySettings
 from django.core.management import CommandError, call_command
+from django.db import connection
 from django.utils import timezone
 
 from portal.cli.backups import taking
-from portal.cli.backups.manifest import CONTENTS, DUMP, MANIFEST, BackupFault, read_manifest
+from portal.cli.backups.manifest import (
+    CONTENTS,
+    DUMP,
+    MANIFEST,
+    SPOILT,
+    UNFINISHED,
+    BackupFault,
+    read_manifest,
+)
 from portal.cli.backups.secret_files import KEYS, require_keys
 from tests import factories
 from wms.core.models import AuditEntry
@@ -74,7 +83,10 @@ def test_a_backup_is_whole_checked_shared_with_the_one_before_and_old_ones_go(
 ) -> None:
     kept = tmp_path / "kept"
     kept.mkdir()
-    (kept / ".killed.partial").mkdir()
+    for name in (".killed.partial", ".empty.partial", ".foreign.partial"):
+        (kept / name).mkdir()
+    (kept / ".killed.partial" / UNFINISHED).touch()
+    (kept / ".foreign.partial" / "notes").touch()
 
     _back_up(kept / "1")
     lost = store_bytes(b"lost by the store")
@@ -82,7 +94,8 @@ def test_a_backup_is_whole_checked_shared_with_the_one_before_and_old_ones_go(
     said = _back_up(kept / "2")
     _back_up(kept / "3", "--with-secrets", "--keep", "2")
 
-    assert sorted(path.name for path in kept.iterdir()) == ["2", "3"]
+    assert sorted(path.name for path in kept.iterdir()) == [".foreign.partial", "2", "3"]
+    assert not list(kept.glob(f"?/{UNFINISHED}"))
     second, third = read_manifest(kept / "2"), read_manifest(kept / "3")
     assert lost.sha256 in said
     assert (second.missing, second.linked, second.contents) == ([lost.sha256], 1, 1)
@@ -104,7 +117,12 @@ def test_a_backup_is_whole_checked_shared_with_the_one_before_and_old_ones_go(
         with pytest.raises(CommandError, match=os.path.basename(spoilt)):
             _check(kept / "2")
         path.write_bytes(former)
+    # The next one shares no file with one that was spoilt, until that is whole again.
+    assert taking._latest(kept) == kept / "3"
+    (kept / "3" / SPOILT).touch()
+    assert taking._latest(kept) is None
     _check(kept / "2")
+    assert taking._latest(kept) == kept / "2"
 
 
 def _files(folder: Path, pattern: str) -> list[str]:
@@ -138,6 +156,17 @@ def test_what_is_not_whole_never_looks_so(
         assert folder.is_dir()
         with pytest.raises(CommandError, match="Another process"):
             _back_up(tmp_path / "1")
+
+
+def test_no_backup_is_taken_through_a_pool_of_transactions(
+    installation: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(connection.settings_dict, "DISABLE_SERVER_SIDE_CURSORS", True)
+
+    with pytest.raises(CommandError, match="PILOTAGE_DATABASE_POOLED"):
+        _back_up(tmp_path / "1")
+
+    assert not list(tmp_path.glob("*1*"))
 
 
 def test_a_backup_without_its_keys_says_which_are_missing(

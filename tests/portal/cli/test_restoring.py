@@ -12,6 +12,7 @@ from portal.cli.backups import restoring
 from portal.cli.backups.manifest import BackupFault, Manifest
 from portal.cli.state_directory import BASE, StateDirectory
 from portal.cli.up import HalfRestored, prepare
+from wms.core.storage.folder import FolderStore
 from wms.core.storage.owners import OWNER
 
 _MANIFEST = Manifest(
@@ -85,6 +86,21 @@ def test_a_backup_without_contents_needs_the_bucket_and_one_with_them_none(
     restoring._require_bucket(named)
     with pytest.raises(BackupFault, match="move_contents"):
         restoring._require_bucket(_MANIFEST)
+
+
+def test_the_bucket_of_a_living_installation_is_taken_only_by_its_word(tmp_path: Path) -> None:
+    store = FolderStore(tmp_path)
+    here = replace(_MANIFEST, store_kind="bucket", store_name=store.name)
+    copied = replace(here, store_name="another bucket")
+
+    with pytest.raises(BackupFault, match="--take-bucket"):
+        restoring._require_bucket_of(here, store, is_taken=False)
+    restoring._require_bucket_of(here, store, is_taken=True)
+    restoring._require_bucket_of(copied, store, is_taken=False)
+    (tmp_path / OWNER).write_text(json.dumps({"id": "8-1", "address": "https://other.example"}))
+    for manifest in (here, copied):
+        with pytest.raises(BackupFault, match="other"):
+            restoring._require_bucket_of(manifest, store, is_taken=True)
 
 
 def test_a_server_of_ones_own_and_a_folder_that_is_no_backup_are_refused(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from django.utils import timezone
 
@@ -9,6 +11,9 @@ from tests import factories
 from tests.stored_files import blob_path, stream_path
 from wms.core.actors import Actor
 from wms.core.storage.current import current_store
+from wms.core.storage.folder import FolderStore
+from wms.core.storage.owners import OWNER, StoreOfOthers
+from wms.core.storage.protocol import StoreFailed
 from wms.dags.models import Dag
 from wms.dags.states import DagCause, DagState
 from wms.jobs.models import Attempt, Job, WorkspaceFile
@@ -55,6 +60,19 @@ def test_what_reads_a_lost_file_is_held_with_a_cause_and_the_rest_goes_on() -> N
     held = Dag.objects.get(pk=lacking.pk)
     assert (held.state, held.state_cause) == (DagState.HELD, DagCause.SUBMISSION)
     assert Dag.objects.get(pk=whole.pk).state == DagState.IDLE
+
+
+def test_a_store_that_is_not_there_or_anothers_holds_nothing(tmp_path: Path) -> None:
+    dag = factories.dag(factories.person("alice"))
+    elsewhere = FolderStore(tmp_path)
+
+    with pytest.raises(StoreFailed):
+        reconcile(elsewhere, actor=ACTOR)
+    (tmp_path / OWNER).write_text('{"id": "8-1", "address": "https://other.example"}')
+    with pytest.raises(StoreOfOthers):
+        reconcile(elsewhere, actor=ACTOR)
+
+    assert Dag.objects.get(pk=dag.pk).state == DagState.IDLE
 
 
 def test_output_of_which_bytes_are_lost_is_told_by_its_attempt() -> None:

@@ -18,9 +18,11 @@ from wms.core.storage.current import current_store
 from wms.jobs.models import Job, JobEvent
 from wms.jobs.states import JobState
 from wms.pilots.models import Pilot, PilotEvent
+from wms.pilots.monitoring import monitor
 from wms.pilots.pressure.backoff import Kind
 from wms.pilots.pressure_models import ElementContact
 from wms.pilots.protocol.attempt_refs import AttemptRef
+from wms.pilots.states import PilotState
 from wms.recovery import returning
 from wms.recovery.account import reconcile
 from wms.recovery.returning import IDS_OF_A_DAY, note_return, tell_jobs
@@ -78,6 +80,22 @@ def test_a_return_keeps_apart_what_came_after_it_and_tells_each_open_job_once(
     assert (doubts.in_hand.ids, doubts.silent.ids) == ((), (held.pk,))
     assert doubts.waiting.ids == tuple(job.pk for job in waiting)
     assert doubts.pending_pilots.ids == (pending.pk,)
+
+
+def test_pilots_that_were_silent_then_have_their_time_again() -> None:
+    pilot = factories.pilot()
+    factories.job(factories.person("alice"))
+    taken = claim(pilot)
+    assert taken is not None
+    Pilot.objects.update(heartbeat_at=timezone.now() - timedelta(hours=1))
+    monitor.stall_silent(timezone.now())
+    assert Job.objects.get(pk=taken.job.pk).state == JobState.STALLED
+
+    note_return(timezone.now(), origin="a test", actor=ACTOR, now=timezone.now())
+
+    assert Pilot.objects.get().state == PilotState.RUNNING
+    assert Job.objects.get(pk=taken.job.pk).state == JobState.RUNNING
+    assert monitor.give_up_stalled(timezone.now()) == 0
 
 
 def test_a_time_to_come_is_no_return() -> None:

@@ -25,8 +25,9 @@ from wms.core.actors import Actor
 from wms.core.errors import PilotageError
 from wms.core.identities import link_identity, unlink_identity
 from wms.core.identity_models import Identity, NamedSubject
-from wms.core.models import ApiToken, Role, Scope, ServiceAccount, User
+from wms.core.models import ApiToken, Role, Scope, ServiceAccount, TokenKind, User
 from wms.core.tokens import revoke_tokens
+from wms.core.wallboards import revoke_wallboards
 
 #: Whoever may read the portal's database may do all of this; the audit names the command line.
 _ACTOR = Actor.system("command line")
@@ -195,7 +196,14 @@ def _by(row: Identity | NamedSubject) -> str:
 def _revoke(options: dict[str, Any]) -> str:
     prefix = options["prefix"].removeprefix("plt_").partition("_")[0]
     ids = list(ApiToken.objects.filter(prefix=prefix).values_list("pk", flat=True))
-    if not revoke_tokens(ids, actor=_ACTOR, reason=options["reason"]).changed:
+    boards = list(
+        ApiToken.objects.filter(
+            kind=TokenKind.WALLBOARD, prefix=prefix, revoked_at=None
+        ).values_list("pk", flat=True)
+    )
+    if boards:
+        revoke_wallboards(boards, actor=_ACTOR, reason=options["reason"] or "by the command line")
+    elif not revoke_tokens(ids, actor=_ACTOR, reason=options["reason"]).changed:
         raise CommandError(f"There is no token {prefix} that is not revoked.")
     return ""
 

@@ -9,7 +9,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from portal.cli.backups.checking import checked
-from portal.cli.backups.manifest import BackupFault, Manifest
+from portal.cli.backups.manifest import MANIFEST, SPOILT, BackupFault, Manifest
 from portal.cli.backups.secret_files import KEYS
 from portal.cli.backups.taking import remove_old, take_backup
 from portal.shared.sizes import size
@@ -18,6 +18,7 @@ from wms.core.audit import record_action
 from wms.core.errors import PilotageError
 
 _ACTOR = Actor.system("command line")
+_MOST_TOLD = 100
 
 
 class Command(BaseCommand):
@@ -56,14 +57,22 @@ class Command(BaseCommand):
         except (BackupFault, PilotageError) as error:
             raise CommandError(str(error)) from None
         except OSError as error:
-            raise CommandError(f"{error}. No backup was made.") from error
+            was_made = "" if check else " No backup was made."
+            raise CommandError(f"{error}.{was_made}") from error
         except KeyboardInterrupt:
             raise CommandError("Stopped: no backup was made.") from None
         finally:
             signal.signal(signal.SIGTERM, former)
 
     def _check(self, folder: Path) -> None:
-        manifest = checked(folder, reads_contents=True, tell=self._tell)
+        try:
+            manifest = checked(folder, reads_contents=True, tell=self._tell)
+        except BackupFault:
+            if (folder / MANIFEST).exists():
+                # The next backup shares no file with it.
+                (folder / SPOILT).touch()
+            raise
+        (folder / SPOILT).unlink(missing_ok=True)
         self.stdout.write(f"The backup of {manifest.taken_at} is whole: {_told(manifest)}.")
         self._warn(manifest)
 
@@ -80,14 +89,19 @@ class Command(BaseCommand):
         if not manifest.secrets:
             names = ", ".join(key.name for key in KEYS if key.name in manifest.key_marks)
             self.stdout.write(f"Not in it, to be kept apart: {names}, and tokens of factories.")
-        for old in remove_old(folder.parent, keep=keep) if keep else ():
-            self.stdout.write(f"Removed: {old}")
+        try:
+            for old in remove_old(folder.parent, keep=keep) if keep else ():
+                self.stdout.write(f"Removed: {old}")
+        except OSError as error:
+            told = f"The backup was made, but old ones cannot be removed: {error}"
+            raise CommandError(told) from error
 
     def _warn(self, manifest: Manifest) -> None:
         if manifest.missing:
+            first = ", ".join(manifest.missing[:_MOST_TOLD])
             self.stderr.write(
-                f"The database names contents that were not in the store, or spoilt there: "
-                f"{', '.join(manifest.missing)}"
+                f"The database names {len(manifest.missing)} contents that were not in the store, "
+                f"or spoilt there: {first}"
             )
 
     def _tell(self, line: str) -> None:
