@@ -139,7 +139,7 @@ def test_the_command_brings_its_own_database_and_leaves_the_other_alone(
     runs = [
         subprocess.run(
             [sys.executable, "manage.py", "simulate_dag", str(dag_file)],
-            cwd=BASE, env=environment, capture_output=True, text=True, timeout=120,
+            cwd=BASE, env=environment, capture_output=True, text=True, timeout=600,
         )
         for _ in range(2)
     ]  # fmt: skip

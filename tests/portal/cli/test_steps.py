@@ -92,7 +92,7 @@ def test_a_portal_that_does_not_get_on_is_given_up_with_the_step_it_is_at(
     place: StateDirectory,
 ) -> None:
     told: list[str] = []
-    portal = ChildPortal(place, tell=told.append, step_limit_s=5)
+    portal = ChildPortal(place, tell=told.append, step_limit_s=20)
 
     with pytest.raises(PortalDidNotStart, match="starting the programs"):
         portal.__enter__()
