@@ -29,6 +29,7 @@ BrowserOf = Callable[[User], Client]
 #: Forms that change nothing that others change too, each with the reason.
 EXEMPT = {
     "web:preferences": "one's own",
+    "web:wallboards": "makes a new one, and revokes by what was not revoked yet",
     "web:columns": "one's own",
     "web:save-filter": "makes a new one",
     "web:remove-filter": "stands in the form that changes the filter",
