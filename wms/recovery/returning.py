@@ -29,7 +29,7 @@ from wms.pilots.states import PilotState
 from wms.recovery.sql import ADVANCE_IDS
 
 #: More ids of one kind than any installation gives in a day; so many for each day begun.
-IDS_OF_A_DAY: Final = 1_000_000_000
+IDS_OF_A_DAY: Final = 100_000_000
 _OPEN = sorted(frozenset(JobState.values) - TERMINAL)
 _CALLED_IN = (PilotState.RUNNING, PilotState.STALLED)
 _TOLD_AT_ONCE = 5000

@@ -58,9 +58,9 @@ def test_revoking_again_changes_nothing() -> None:
     issued = issue_token(alice.user, name="laptop", actor=alice)
     revoke_tokens([issued.row.pk], actor=alice)
 
-    again = revoke_tokens([issued.row.pk, 10**6], actor=alice)
+    again = revoke_tokens([issued.row.pk, 10**15], actor=alice)
 
-    assert (again.changed, again.skipped) == ([], [issued.row.pk, 10**6])
+    assert (again.changed, again.skipped) == ([], [issued.row.pk, 10**15])
     assert AuditEntry.objects.filter(action="revoke token").count() == 1
 
 

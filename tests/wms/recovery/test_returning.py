@@ -25,7 +25,7 @@ from wms.pilots.protocol.attempt_refs import AttemptRef
 from wms.pilots.states import PilotState
 from wms.recovery import returning
 from wms.recovery.account import reconcile
-from wms.recovery.returning import IDS_OF_A_DAY, note_return, tell_jobs
+from wms.recovery.returning import note_return, tell_jobs
 
 pytestmark = pytest.mark.django_db
 ACTOR = Actor.system("test")
@@ -57,7 +57,11 @@ def test_a_return_keeps_apart_what_came_after_it_and_tells_each_open_job_once(
 
     # Then ids go on far behind those that were given since, once.
     later = factories.job(alice)
-    assert made_jobs[-1].pk + 3 * IDS_OF_A_DAY < later.pk < made_jobs[-1].pk + 4 * IDS_OF_A_DAY
+    assert (
+        made_jobs[-1].pk + 3 * returning.IDS_OF_A_DAY
+        < later.pk
+        < made_jobs[-1].pk + 4 * returning.IDS_OF_A_DAY
+    )
     # Each open job is told once; what has ended, and what came later, is not.
     told = JobEvent.objects.filter(event="restored").order_by("job_id")
     assert list(told.values_list("job_id", flat=True)) == [job.pk for job in made_jobs]
