@@ -62,7 +62,7 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where an operation stands: its app, the tables before it, and the models that are new."""
+    """Place of an operation: its app, the tables before it, and the models that are new."""
 
     app: str
     before: ProjectState
@@ -239,7 +239,7 @@ def faults_in(
 
 
 def _parts(operation: Operation) -> Sequence[Operation]:
-    """What an operation does to the database."""
+    """Operations on the database that an operation stands for."""
     if isinstance(operation, migrations.SeparateDatabaseAndState):
         found: Sequence[Operation] = operation.database_operations
         return found

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import subprocess
 import sys
@@ -14,6 +13,8 @@ from types import ModuleType
 import pytest
 from packaging.version import Version
 
+from tests.ci_programs import load
+
 pytestmark = pytest.mark.process
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -24,12 +25,7 @@ BAD, ITS_ADVISORY = "django==2.2.0", "CVE-2019-12308"
 
 @pytest.fixture(scope="module")
 def check() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("check_advisories", PROGRAM)
-    assert spec is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
+    return load("check_advisories")
 
 
 def _run(folder: Path, requirements: str, own: str = "", *more: str) -> tuple[int, str]:

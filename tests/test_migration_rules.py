@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
-from pathlib import Path
 from types import ModuleType
 
 import pytest
@@ -16,19 +13,14 @@ from django.db.migrations.state import ModelState, ProjectState
 from django.db.models import CheckConstraint, F, Index, Q
 from django.db.models.functions import Now
 
-PROGRAM = Path(__file__).resolve().parent.parent / ".ci" / "check_migrations.py"
+from tests.ci_programs import load
+
 ROOM = Index(fields=["name"], name="by_name")
 
 
 @pytest.fixture(scope="module")
 def check() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("check_migrations", PROGRAM)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
+    return load("check_migrations")
 
 
 def _faults(check: ModuleType, *operations: Operation) -> list[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import subprocess
 import sys
 from pathlib import Path
@@ -10,19 +9,15 @@ from types import ModuleType
 
 import pytest
 
+from tests.ci_programs import load
+
 ROOT = Path(__file__).resolve().parent.parent
 PROGRAM = ROOT / ".ci" / "check_reasons.py"
 
 
 @pytest.fixture(scope="module")
 def check() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("check_reasons", PROGRAM)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
+    return load("check_reasons")
 
 
 @pytest.mark.process

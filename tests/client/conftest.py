@@ -69,7 +69,7 @@ class Portal(httpx.BaseTransport):
 
 @dataclass(frozen=True)
 class AwaitedPortal(httpx.AsyncBaseTransport):
-    """The same transport for who awaits its answers; nothing in it waits."""
+    """Asynchronous form of the transport; nothing in it waits."""
 
     portal: Portal
 

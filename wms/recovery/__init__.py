@@ -1,1 +1,1 @@
-"""What follows a return of the database to an earlier state: account of all that is open."""
+"""Recovery after a return of the database to an earlier state: account of all that is open."""

@@ -42,14 +42,14 @@ _WAITING = (JobState.RECEIVED, JobState.WAITING)
 
 @dataclass(frozen=True, slots=True)
 class Some:
-    """How many there are, and the ids of the first of them."""
+    """Count of rows, and the ids of the first of them."""
 
     count: int
     ids: tuple[int, ...]
 
     @classmethod
     def of(cls, rows: QuerySet[Any], column: str = "pk") -> Some:
-        """Those of a query."""
+        """Count and first ids of a query, by a column."""
         ids = tuple(rows.order_by(column).values_list(column, flat=True)[:MOST_TOLD])
         return cls(len(ids) if len(ids) < MOST_TOLD else rows.count(), ids)
 

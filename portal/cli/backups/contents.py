@@ -59,7 +59,7 @@ def write_named(folder: Path, rows: QuerySet[object]) -> None:
 
 
 def read_named(folder: Path) -> Iterator[Named]:
-    """What a backup's database names. Raises BackupFault."""
+    """Contents that a backup's database names. Raises BackupFault."""
     with (folder / NAMED).open(encoding="ascii") as file:
         for line in file:
             if (found := _LINE.fullmatch(line.strip())) is None:
@@ -144,7 +144,7 @@ def read_others(folder: Path) -> Iterator[tuple[str, str]]:
 
 
 def faults_of_contents(folder: Path, manifest: Manifest, *, reads: bool, tell: Tell) -> list[str]:
-    """What of the contents is not as it was; with `reads` they are read and not only looked at."""
+    """Contents that are not as they were; with `reads` they are read and not only looked at."""
     faults, progress, known_missing = [], Progress("contents", tell), set(manifest.missing)
     for named in read_named(folder):
         path = folder / CONTENTS / named.key

@@ -31,7 +31,7 @@ def environment_of(database: Mapping[str, Any]) -> dict[str, str]:
 
 
 def environment_of_url(url: str) -> dict[str, str]:
-    """The same for the address of a database."""
+    """Variables by which the programs find a database by its address."""
     parts = urlsplit(url)
     return environment_of(
         {

@@ -40,7 +40,7 @@ _FILLING: Final = {"max_wal_size": "4GB", "maintenance_work_mem": "256MB", "auto
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is restored, and where to."""
+    """Plan of a restore: the backup, and where to."""
 
     folder: Path
     manifest: Manifest

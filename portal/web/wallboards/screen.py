@@ -63,7 +63,7 @@ class Wallboard:
 
     @property
     def first_failures(self) -> list[AttentionItem]:
-        """Those that a screen has room for."""
+        """Failures that a screen has room for."""
         return self.failures[:_FAILURES]
 
     @property
@@ -73,7 +73,7 @@ class Wallboard:
 
     @property
     def first_troubles(self) -> list[SiteLine]:
-        """Those that a screen has room for."""
+        """Sites in trouble that a screen has room for."""
         return self.troubles[:_TROUBLES]
 
     @property
