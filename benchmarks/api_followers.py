@@ -33,6 +33,7 @@ class _Following:
         self._seen: list[dict[str, float]] = []
         self._asked = 0
         self._failed = 0
+        self._refused = 0
 
     async def measure(self, number: int, changes: int) -> dict[str, Any]:
         cursor = (await self._server.get("/api/v1/events/")).json()["cursor"]
@@ -42,9 +43,8 @@ class _Following:
         made: dict[str, float] = {}
         for at in range(changes):
             await asyncio.sleep(_PAUSE_S)
-            body = {"executable": "/bin/true", "name": f"change-{at}", "queue": 1}
-            answer = await self._server.post("/api/v1/jobs/", body)
-            made[str(answer.json()["id"])] = time.perf_counter()
+            cluster = await self._change(f"change-{at}")
+            made[cluster] = time.perf_counter()
         await self._until_all_know(number, set(made))
         took_s, used_s = time.perf_counter() - began_s, self._web.cpu_s() - cpu_s
         self._is_over.set()
@@ -63,9 +63,18 @@ class _Following:
             "missed": number * changes - len(told),
             "requests_per_s": round(self._asked / took_s, 1),
             "failed": self._failed,
+            "changes_refused": self._refused,
             "web_cores": round(used_s / took_s, 2),
             "others": times_ms(probes),
         }
+
+    async def _change(self, name: str) -> str:
+        """The cluster of a submitted job; a refused submission is repeated, as by any client."""
+        body = {"executable": "/bin/true", "name": name, "queue": 1}
+        while (answer := await self._server.post("/api/v1/jobs/", body)).status != 201:
+            self._refused += 1
+            await asyncio.sleep(float(answer.fields.get("retry-after", 1)))
+        return str(answer.json()["id"])
 
     async def _until_all_know(self, number: int, made: set[str]) -> None:
         until_s = time.perf_counter() + _PATIENCE_S

@@ -223,7 +223,7 @@ REST_FRAMEWORK = {
 }
 API_RATES = api_rates()
 # Requests that a process of the web server works on at once, that wait for a place, and how long.
-WORKING_PLACES = int(env.number("PILOTAGE_WEB_PLACES", 6))
+WORKING_PLACES = int(env.number("PILOTAGE_WEB_PLACES", 5))
 WORKING_PLACES_QUEUE = int(env.number("PILOTAGE_WEB_QUEUE", 6))
 WORKING_PLACES_WAIT_S = env.number("PILOTAGE_WEB_WAIT_S", 0.5)
 # Celery: tasks are short and idempotent, all state is in PostgreSQL, and a message that is lost

@@ -120,7 +120,7 @@ def web_command(listen: Listen) -> list[str]:
     return [
         sys.executable, "-m", "gunicorn", "portal.wsgi", *binds,
         # Twelve threads may be held by claims of pilots and followers, which wait and do nothing,
-        # six work (PILOTAGE_WEB_PLACES), and six wait for that: refusals need one that is free.
+        # five work (PILOTAGE_WEB_PLACES), and six wait for that: refusals need one that is free.
         "--workers", "2", "--threads", "24", "--worker-tmp-dir", "/dev/shm",
         # Loaded once for all: a worker that is started again serves at once.
         "--preload", "--timeout", "120", "--graceful-timeout", "10", "--no-control-socket",

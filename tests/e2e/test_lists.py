@@ -48,7 +48,7 @@ def test_a_list_is_searched_and_walked_through_by_keys_unless_they_are_switched_
     dags.keyboard.type("e")
     dags.keyboard.press("Enter")
     dags.wait_for_url("**/dags/?name=e")
-    links = dags.locator("#live tbody tr .main > a")
+    links = dags.locator("#live tbody tr .named-line > a")
     for key, place in (("j", 0), ("j", 1), ("k", 0)):
         dags.keyboard.press(key)
         expect(links.nth(place)).to_be_focused()
@@ -68,7 +68,7 @@ def test_a_filter_is_narrowed_left_come_back_to_saved_and_taken_away_by_its_chip
 ) -> None:
     dags.locator("#facet-held").click()
     dags.wait_for_url("**/dags/?state=held")
-    rows = dags.locator("#live tbody tr .main > a")
+    rows = dags.locator("#live tbody tr .named-line > a")
     expect(rows).to_have_count(Dag.objects.filter(state="held").count())
     names = rows.all_inner_texts()
     rows.first.click()

@@ -30,6 +30,11 @@ Login = Callable[[User], None]
 #: Lists in which a line is two lines of text high at most, in pixels.
 _LOW, _TWO_LINES = {"dags", "jobs", "task-queues", "audit"}, 40
 _HEIGHTS = "(rows) => rows.map((row) => Math.round(row.getBoundingClientRect().height))"
+#: Numbers as they are after years, or after a return of a backup.
+_LONG_NUMBERS = """(rows) => rows
+    .flatMap((row) => [...row.querySelectorAll("small, small a")])
+    .filter((each) => /^\\d+$/.test(each.textContent))
+    .forEach((each) => { each.textContent = "1000000000"; })"""
 
 
 def _view_of(address: str) -> str:
@@ -113,7 +118,9 @@ def test_every_page_of_the_administration_is_accessible_and_quiet(
 
 
 def _high_lines(page: Page, name: str) -> list[str]:
-    heights = page.locator("#live table.data tbody tr").evaluate_all(_HEIGHTS)
+    rows = page.locator("#live table.data tbody tr")
+    rows.evaluate_all(_LONG_NUMBERS)
+    heights = rows.evaluate_all(_HEIGHTS)
     assert heights
     return [f"{name}: a line is {max(heights)} px high"] if max(heights) > _TWO_LINES else []
 
