@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import subprocess
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -287,15 +284,3 @@ def test_the_library_of_the_pages_is_that_of_the_package() -> None:
     vendored = Path(settings.BASE_DIR, "static", "vendor", "plotly", "plotly-basic.min.js")
 
     assert f"v{get_plotlyjs_version()}\n" in vendored.read_text(encoding="utf-8")[:200]
-
-
-@pytest.mark.process
-def test_processes_that_draw_nothing_do_not_load_plotly() -> None:
-    code = (
-        "import django, sys; django.setup(); import portal.celery, portal.urls; "
-        "from wms.core.loops import known_loops; known_loops(); "
-        "sys.exit(1 if 'plotly' in sys.modules else 0)"
-    )
-    environment = os.environ | {"DJANGO_SETTINGS_MODULE": "portal.settings"}
-
-    subprocess.run([sys.executable, "-c", code], env=environment, check=True, timeout=120)
