@@ -125,11 +125,16 @@ def trial_page(request: HttpRequest, trial_id: int) -> HttpResponse:
 
 
 def _findings(report: dict[str, Any], name: str) -> list[Any]:
-    """Findings that a report of a check has, as pages show them."""
+    """Findings that a report has, as pages show them; a dry run calls `message` what it finds."""
     told = (report.get(name) or []) if isinstance(report, dict) else []
     return quoted(
         [
-            Finding(each["reason"], each.get("file", ""), each.get("line"), command=each["command"])
+            Finding(
+                each.get("reason") or each.get("message", ""),
+                file=each.get("file", ""),
+                line=each.get("line"),
+                command=each.get("command", ""),
+            )
             for each in told[:SHOWN]
             if isinstance(each, dict)
         ]

@@ -14,8 +14,10 @@ from django.urls import reverse
 from django.utils import timezone
 
 from tests import factories
+from wms.core.errors import Finding
 from wms.core.models import User
 from wms.dags.models import Dag, Trial
+from wms.dags.simulation.outcome import finding_as_dict
 from wms.dags.trials.archives import unpack_into
 
 NEW = "/trials/new/"
@@ -26,7 +28,19 @@ def _sent(text: str = "JOB A job.sub\n", **more: object) -> dict[str, object]:
     return {"dag": SimpleUploadedFile("a.dag", text.encode()), "files": files, **more}
 
 
-def test_a_trial_of_sent_files_is_asked_for_and_its_page_shows_the_report(alice: Client) -> None:
+CHECKED = {"reason": "unknown node <B>", "file": "a.dag", "line": 2, "command": "RETRY"}
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        pytest.param(CHECKED, id="of a check"),
+        pytest.param(finding_as_dict(Finding("unknown node <B>", "a.dag", 2)), id="of a dry run"),
+    ],
+)
+def test_a_trial_of_sent_files_is_asked_for_and_its_page_shows_the_report(
+    alice: Client, found: dict[str, object]
+) -> None:
     answer = alice.post(NEW, _sent(kind="dry_run", behaviour='{"A": [1]}'))
 
     trial = Trial.objects.get()
@@ -34,10 +48,9 @@ def test_a_trial_of_sent_files_is_asked_for_and_its_page_shows_the_report(alice:
     assert answer.headers["Location"] == page
     assert (trial.kind, trial.request["behaviour"]) == ("dry_run", {"A": [1]})
     assert "waiting" in alice.get(page).content.decode()
-    found = {"reason": "unknown node <B>", "file": "a.dag", "line": 2, "command": "RETRY"}
     Trial.objects.update(
         state="done", ended_at=timezone.now(), exit_code=1, text="1 errors",
-        report=json.dumps({"errors": [found], "warnings": []}),
+        report=json.dumps({"errors": [found], "warnings": [found]}),
     )  # fmt: skip
     shown = alice.get(page).content.decode()
     for words in ("a.dag:2", "unknown node &lt;B&gt;", "1 fault", "Not well", "1 errors"):

@@ -121,8 +121,8 @@ class Outcome:
             "dag_status": self.dag_status,
             "exit_code": self.exit_code,
             "reason": self.reason,
-            "errors": [_finding_as_dict(each) for each in self.findings],
-            "warnings": [_finding_as_dict(each) for each in self.warnings],
+            "errors": [finding_as_dict(each) for each in self.findings],
+            "warnings": [finding_as_dict(each) for each in self.warnings],
             "nodes": {node.name: node.state for node in self.nodes},
             "attempts": trace.attempts,
             "procs": trace.processes,
@@ -152,7 +152,8 @@ def _is_written(dag: Dag, kind: str) -> bool:
     return kind in {"metrics", "eventlog"} or bool(dag.exports.get(kind))
 
 
-def _finding_as_dict(finding: Finding) -> dict[str, Any]:
+def finding_as_dict(finding: Finding) -> dict[str, Any]:
+    """Finding as JSON values."""
     return {
         "message": finding.message,
         "file": finding.file,

@@ -26,7 +26,7 @@ from wms.dags.simulation.dry_run.critical_path import NodeSpan, PathStep, critic
 from wms.dags.simulation.dry_run.local_folder import LocalFolder, contents
 from wms.dags.simulation.dry_run.never_ran import NeverRan, failed_ancestors, reason_not_run
 from wms.dags.simulation.options import SimulationOptions, read_options
-from wms.dags.simulation.outcome import Outcome
+from wms.dags.simulation.outcome import Outcome, finding_as_dict
 from wms.dags.simulation.simulation import TellProgress
 from wms.dags.simulation.simulator import simulate_submission
 from wms.dags.simulation.site_offer import SiteOffer, read_site_offer, with_placeholders
@@ -90,7 +90,7 @@ class DryRunResult:
         """Dry run as JSON values."""
         return {
             **self.outcome.as_dict(),
-            "warnings": [_finding_as_dict(each) for each in self.warnings],
+            "warnings": [finding_as_dict(each) for each in self.warnings],
             "duration_s": self.duration_us / US_PER_S,
             "critical_path": [
                 {
@@ -104,10 +104,6 @@ class DryRunResult:
                 {"node": each.name, "state": each.state, "why": each.why} for each in self.never_ran
             ],
         }
-
-
-def _finding_as_dict(finding: Finding) -> dict[str, Any]:
-    return {"message": finding.message, "file": finding.file, "line": finding.line}
 
 
 def dry_run(
