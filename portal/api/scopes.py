@@ -13,7 +13,7 @@ from rest_framework.permissions import SAFE_METHODS
 from rest_framework.request import Request
 
 from portal.identity.foreign_tokens import ForeignToken
-from wms.core.models import Scope
+from wms.core.models import ApiToken, Scope
 from wms.core.tokens import ScopedToken, require_scopes
 
 #: Addresses that tell a program about itself, with any token.
@@ -34,8 +34,8 @@ OF_WRITES: Mapping[str, set[Scope]] = {
         _SUBMIT,
     ),
     "sites-yaml": _SITE | _ADMIN,
-    # It acts on lists of work and of sites.
-    **dict.fromkeys(["bulk", "bulk-stop", "bulk-retry"], _CONTROL | _SITE),
+    # Also those of the action, which only the body tells (`require_scopes_of_bulk`).
+    **dict.fromkeys(["bulk", "bulk-stop", "bulk-retry"], _CONTROL),
     **dict.fromkeys(
         [
             "filters", "filter", "notices-read", "subscriptions", "subscription",
@@ -94,6 +94,13 @@ def check_scopes(token: ScopedToken, request: Request) -> None:
     if is_canceller and name_of(request) in _CANCELS:
         return
     require_scopes(token, scopes_of(request))
+
+
+def require_scopes_of_bulk(request: Request, list_name: str, action: str) -> None:
+    """Raise ScopeMissing where the token may not do this with one object of the list."""
+    if isinstance(request.auth, ApiToken | ForeignToken):
+        name = f"{list_name.removesuffix('s')}-{action}".replace("_", "-")
+        require_scopes(request.auth, scopes_for("POST", name))
 
 
 def name_of(request: Request) -> str:

@@ -26,6 +26,7 @@ from portal.api.bulk.shapes import (
 )
 from portal.api.idempotency import once
 from portal.api.pagination import NewestFirst
+from portal.api.scopes import require_scopes_of_bulk
 from portal.lists.bulk_filters import BulkFilter
 from portal.lists.selection import by_filter, named, operation_of, operation_token, still_matching
 from wms.bulk import services
@@ -71,11 +72,12 @@ class BulkOperationList(ListView):
         body.is_valid(raise_exception=True)
         given: dict[str, Any] = body.validated_data
         if "operation_token" in given:
-            return _confirm(caller(request), given)
-        return _preview(caller(request), given)
+            return _confirm(request, given)
+        return _preview(request, given)
 
 
-def _preview(user: User, given: Mapping[str, Any]) -> Response:
+def _preview(request: Request, given: Mapping[str, Any]) -> Response:
+    user = caller(request)
     if not given["dry_run"]:
         raise InvalidInput.of(
             "must be true: ask for a preview first, and confirm it by its operation_token",
@@ -84,6 +86,7 @@ def _preview(user: User, given: Mapping[str, Any]) -> Response:
     for name in ("list", "action"):
         if name not in given:
             raise InvalidInput.of("is required", field=name)
+    require_scopes_of_bulk(request, given["list"], given["action"])
     with heavy_place(user):
         operation = services.freeze(
             _selection(user, given),
@@ -121,10 +124,12 @@ def _selection(user: User, given: Mapping[str, Any]) -> Selection:
     return by_filter(given["list"], given["filter"], user, now=timezone.now())
 
 
-def _confirm(user: User, given: Mapping[str, Any]) -> Response:
+def _confirm(request: Request, given: Mapping[str, Any]) -> Response:
+    user = caller(request)
     if given["dry_run"]:
         raise InvalidInput.of("an operation_token begins the operation", field="dry_run")
     operation = find_operation(user, operation_of(given["operation_token"], user))
+    require_scopes_of_bulk(request, operation.list_name, operation.action)
     count = given.get("expected_count")
     confirmation = Confirmation(
         seen=count,
@@ -206,4 +211,6 @@ class RetryBulkOperation(APIView):
     def post(self, request: Request, operation_id: int) -> Response:
         """A new preview, which its operation_token confirms."""
         user = caller(request)
+        operation = find_operation(user, operation_id)
+        require_scopes_of_bulk(request, operation.list_name, operation.action)
         return _previewed(services.retry(operation_id, actor=Actor.person(user)), user)

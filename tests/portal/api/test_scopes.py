@@ -44,6 +44,10 @@ def _writes() -> set[str]:
     }
 
 
+def _bulk(of: str, action: str) -> dict[str, Any]:
+    return {"list": of, "action": action, "filter": {}, "reason": "look", "dry_run": True}
+
+
 def test_each_address_that_changes_something_needs_scopes_of_its_own() -> None:
     writes = _writes()
 
@@ -66,7 +70,9 @@ def test_a_new_address_is_closed_to_narrow_tokens() -> None:
         (["read", "submit"], "1/rematch/", {"reason": "look"}, ["control"]),
         (["read", "control"], "1/rescue/", {"reason": "look"}, ["submit"]),
         (["control"], "../sites/UW/ban/", {"reason": "look"}, ["site"]),
-        (["control"], "../bulk/", {}, ["site"]),
+        (["site"], "../bulk/", {}, ["control"]),
+        (["control"], "../bulk/", _bulk("sites", "ban"), ["site"]),
+        (["control"], "../bulk/", _bulk("dags", "rescue"), ["submit"]),
         (["site"], "../quotas/", {}, ["admin"]),
     ],
 )
@@ -81,6 +87,26 @@ def test_a_token_is_refused_what_it_is_not_for(
     told = answer.json()
     assert (answer.status_code, told["type"]) == (403, "/problems/scope-missing/")
     assert told["scopes"] == missing
+
+
+def test_a_token_that_steers_dags_steers_many(with_scopes: Any, people: SimpleNamespace) -> None:
+    factories.dag(people.alice)
+    client = with_scopes("control")
+
+    preview = client.post("/api/v1/bulk/", _bulk("dags", "hold"), format="json")
+
+    assert preview.status_code == 201, preview.content
+
+
+def test_a_preview_is_confirmed_only_by_whom_its_action_is_for(with_scopes: Any) -> None:
+    factories.site()
+    made = with_scopes(*Scope.values).post("/api/v1/bulk/", _bulk("sites", "ban"), format="json")
+    body = {"operation_token": made.json()["operation_token"], "expected_count": 1, "dry_run": False}
+
+    refused = with_scopes("control").post("/api/v1/bulk/", body, format="json")
+
+    assert (made.status_code, refused.status_code) == (201, 403), made.content
+    assert refused.json()["scopes"] == ["site"]
 
 
 def test_a_token_does_what_it_is_for(with_scopes: Any, people: SimpleNamespace) -> None:
