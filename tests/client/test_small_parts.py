@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 import zipapp_main
 from pilotage_client.cli.constraints import constraint
+from pilotage_client.cli.lists import lack_of
 from pilotage_client.cli.printing import print_rows
 from pilotage_client.cli.targets import target
 from pilotage_client.cli.watching import read_exit
@@ -177,3 +178,15 @@ def test_the_client_is_written_for_python_3_9() -> None:
         }
         assert newer.isdisjoint(given), path
         assert not any(isinstance(node, ast.Match) for node in ast.walk(tree)), path
+
+
+@pytest.mark.parametrize(
+    ("state", "done", "is_lacking"),
+    [("completed", 7, True), ("completed", 8, False), ("active", 7, False)],
+)
+def test_a_completed_cluster_tells_that_not_all_jobs_are_done(
+    state: str, done: int, is_lacking: bool
+) -> None:
+    row = {"kind": "cluster", "state": state, "counts": {"done": done, "total": 8}}
+
+    assert bool(lack_of(row)) is is_lacking

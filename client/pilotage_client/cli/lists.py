@@ -31,7 +31,7 @@ _RUNS: Sequence[Column] = (
     ("FAILED", lambda row: row["counts"]["failed"]),
     ("TOTAL", lambda row: row["counts"]["total"]),
     ("SUBMITTED", lambda row: short_time(row["created_at"])),
-    ("WHY", lambda row: row.get("unmatched_reason") or row.get("state_reason")),
+    ("WHY", lambda row: row.get("unmatched_reason") or row.get("state_reason") or lack_of(row)),
 )
 _JOBS: Sequence[Column] = (
     ("ID", lambda row: row["ref"]),
@@ -81,6 +81,15 @@ def cluster_row(cluster: Cluster) -> Row:
         "total": cluster.size,
     }
     return {"ref": f"c{cluster.id}", "kind": "cluster", "counts": counts, **cluster.raw}
+
+
+def lack_of(row: Row) -> str:
+    """Jobs without which a cluster is completed, in words; empty for none, and for a DAG."""
+    counts = row["counts"]
+    lacking = counts["total"] - counts["done"]
+    if row["kind"] != "cluster" or row["state"] != "completed" or not lacking:
+        return ""
+    return f"{lacking} of {counts['total']} jobs are not done"
 
 
 def job_row(job: Job) -> Row:

@@ -13,6 +13,7 @@ from ..errors import UsageError
 from ..files.dag_scan import is_dag_text
 from ..files.found import DagFiles, JobFiles, dag_files, job_files
 from ..model import Check, Cluster, Dag, Finding
+from .lists import cluster_row, lack_of
 from .printing import here, say, say_json, tell, upload_bar
 
 _FAULTY = 1
@@ -211,7 +212,9 @@ def _say_ended(made: Dag | Cluster, name: str, options: Namespace) -> None:
     if options.json:
         say_json(made.raw)
     else:
-        say(f"{name} is {made.state}" + (f": {made.state_reason}" if made.state_reason else ""))
+        lack = lack_of(cluster_row(made)) if isinstance(made, Cluster) else ""
+        why = made.state_reason or (f"{lack}; `pilotage why {name}` tells why" if lack else "")
+        say(f"{name} is {made.state}" + (f": {why}" if why else ""))
 
 
 def _tell_notices(notices: Sequence[str]) -> None:
