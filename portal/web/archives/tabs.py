@@ -12,7 +12,7 @@ from typing import Any, Final
 from django.http import QueryDict
 
 from wms.archives.models import ArchivedDag
-from wms.archives.reading import opened_file
+from wms.archives.reading import ArchiveFile, opened_file
 
 _SHOWN: Final = 100
 _TIMES: Final = ("created_at", "state_since", "modified_at")
@@ -33,14 +33,15 @@ def nodes_tab(archive: ArchivedDag, query: QueryDict) -> Mapping[str, Any]:
     def wanted(row: Mapping[str, Any]) -> bool:
         return (not state or row["state"] == state) and name in row["name"]
 
-    return {"q": name, "chosen_state": state, **_page(archive, "nodes", query, wanted)}
+    with opened_file(archive) as file:
+        return {"q": name, "chosen_state": state, **_page(file, "nodes", query, wanted)}
 
 
 def events_tab(archive: ArchivedDag, query: QueryDict) -> Mapping[str, Any]:
     """Events in the order of their times, DAG by DAG, and the logs to be downloaded."""
     with opened_file(archive) as file:
         logs = [each for each in file.manifest.members if each.name.startswith("logs/")]
-    return {"logs": logs[:_SHOWN], **_page(archive, "events", query, lambda row: True)}
+        return {"logs": logs[:_SHOWN], **_page(file, "events", query, lambda row: True)}
 
 
 def files_tab(archive: ArchivedDag, query: QueryDict) -> Mapping[str, Any]:
@@ -50,20 +51,20 @@ def files_tab(archive: ArchivedDag, query: QueryDict) -> Mapping[str, Any]:
     def wanted(row: Mapping[str, Any]) -> bool:
         return (row["job"] is not None) == (which != "submitted") and name in row["path"]
 
-    return {"q": name, "which": which, **_page(archive, "files", query, wanted)}
+    with opened_file(archive) as file:
+        return {"q": name, "which": which, **_page(file, "files", query, wanted)}
 
 
 def _page(
-    archive: ArchivedDag, kind: str, query: QueryDict, wanted: Callable[[Any], bool]
+    file: ArchiveFile, kind: str, query: QueryDict, wanted: Callable[[Any], bool]
 ) -> Mapping[str, Any]:
     text = query.get("from", "")
     is_number = text.isascii() and text.isdigit() and len(text) <= _DIGITS
     start = int(text) if is_number else 0
-    with opened_file(archive) as file:
-        found = file.page(kind, start=start, most=_SHOWN, wanted=wanted)
+    found = file.page(kind, start=start, most=_SHOWN, wanted=wanted)
     return {
         "rows": [_shown(row) for row in found.rows],
-        "total": archive.row_counts.get(kind, 0),
+        "total": file.manifest.rows.get(kind, 0),
         "first": _way(query, None) if start else "",
         "following": "" if found.following is None else _way(query, found.following),
     }
