@@ -13,6 +13,7 @@ from django.http import QueryDict
 
 from wms.archives.models import ArchivedDag
 from wms.archives.reading import ArchiveFile, opened_file
+from wms.archives.row_kinds import KINDS
 
 _SHOWN: Final = 100
 _TIMES: Final = ("created_at", "state_since", "modified_at")
@@ -21,9 +22,12 @@ _DIGITS: Final = 12
 
 
 def overview_tab(archive: ArchivedDag, query: QueryDict) -> Mapping[str, Any]:
-    """Overview: all of it is in the row."""
-    failures = [_shown(row) for row in archive.failures]
-    return {"failures": failures}
+    """Overview: all of it is in the row of the archive."""
+    counts = archive.row_counts
+    return {
+        "failures": [_shown(row) for row in archive.failures],
+        "kinds": {kind: counts[kind] for kind in KINDS if kind in counts},
+    }
 
 
 def nodes_tab(archive: ArchivedDag, query: QueryDict) -> Mapping[str, Any]:
