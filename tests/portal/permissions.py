@@ -335,8 +335,8 @@ POST = {
     "api:notices-read": READ,
     "api:subscriptions": READ,
     "web:submit": SUBMIT,
-    "web:remove-archive": SECRET,
-    "api:archive-remove": SECRET,
+    "web:remove-archive": "Lnnnnbb",  # without a reason
+    "api:archive-remove": "Lnnnnbb",
     "web:new-trial": SUBMIT,
     "web:stop-trial": "Lfnoooo",
     "web:steer": STEER,
