@@ -162,9 +162,9 @@ def test_an_archive_is_kept_once_and_read_back(
 
 
 def _sized(content: bytes) -> bytes:
-    """A member of which the table of contents says that it unpacks to more than is read."""
+    """A member that unpacks to a thousand times its size."""
     members = members_of(content)
-    return zipped(members | {"nodes/000001.jsonl": b" " * (layout.MOST_CHUNK_BYTES + 1)})
+    return zipped(members | {"nodes/000001.jsonl": b" " * 2 * layout.RATIO_FROM_BYTES})
 
 
 def _row(**values: Any) -> Callable[[list[Any]], Any]:
