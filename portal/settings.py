@@ -70,6 +70,7 @@ INSTALLED_APPS = [
     "wms.history",
     "wms.schedules",
     "wms.campaigns",
+    "wms.archives",
     "wms.remarks",
     "wms.notices",
     "wms.bulk",

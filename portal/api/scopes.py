@@ -52,7 +52,7 @@ OF_WRITES: Mapping[str, set[Scope]] = {
             "remote-factory-token", "remote-frontends", "remote-frontend", "remote-frontend-token",
             "task-queue-policy", "storages", "storage", "tokens", "token-revoke",
             "service-accounts", "service-account", "groups", "group", "limits", "concurrency-limit",
-            "submitter", "identities", "identity",
+            "submitter", "identities", "identity", "archive-remove",
         ],
         _ADMIN,
     ),

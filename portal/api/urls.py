@@ -10,6 +10,7 @@ from portal.api.access import identities, login, service_accounts, tokens
 from portal.api.access import views as access
 from portal.api.accounting import urls as accounting
 from portal.api.actions import view_of
+from portal.api.archives import views as archives
 from portal.api.audit import views as audit
 from portal.api.bulk import views as bulk
 from portal.api.campaigns import views as campaigns
@@ -50,6 +51,7 @@ from portal.api.sites import (
 from portal.api.sites import views as sites
 from portal.api.task_queues import views as task_queues
 from portal.api.trials import views as trials
+from wms.actions.archives import ARCHIVES
 from wms.actions.clusters import CLUSTERS
 from wms.actions.dags import DAGS
 from wms.actions.failures import FAILURES
@@ -61,6 +63,7 @@ from wms.actions.sites_and_pilots import PILOTS, SITES, SUSPECTED_NODES
 
 app_name = "api"
 
+_ARCHIVE = "archives/<int8:archive_id>"
 _CLUSTER = "clusters/<int8:cluster_id>"
 _DAG = "dags/<int8:dag_id>"
 _SCHEDULE = "schedules/<int8:schedule_id>"
@@ -103,6 +106,7 @@ urlpatterns = [
     path(f"{_DAG}/files/<path:path>", dags.DagFile.as_view(), name="dag-file"),
     path(f"{_DAG}/exports/", dags.ExportList.as_view(), name="dag-exports"),
     path(f"{_DAG}/exports/<slug:kind>/", dags.Export.as_view(), name="dag-export"),
+    path(f"{_DAG}/archive/", archives.DagArchive.as_view(), name="dag-archive"),
     path(f"{_DAG}/rescues/", dags.RescueList.as_view(), name="dag-rescues"),
     path(f"{_DAG}/matches/", dags.MatchList.as_view(), name="dag-matches"),
     path(f"{_DAG}/graph/", graph.DagGraph.as_view(), name="dag-graph"),
@@ -136,6 +140,21 @@ urlpatterns = [
             name=f"dag-{action.api_path}",
         )
         for action in DAGS.in_api
+    ),
+    path("archives/", archives.ArchiveList.as_view(), name="archives"),
+    path(f"{_ARCHIVE}/", archives.ArchiveDetail.as_view(), name="archive"),
+    path(f"{_ARCHIVE}/file/", archives.ArchiveFile.as_view(), name="archive-file"),
+    path(f"{_ARCHIVE}/members/", archives.ArchiveMemberList.as_view(), name="archive-members"),
+    path(
+        f"{_ARCHIVE}/members/<path:path>", archives.ArchiveMember.as_view(), name="archive-member"
+    ),
+    *(
+        path(
+            f"{_ARCHIVE}/{action.api_path}/",
+            view_of(action, archives.ArchiveAction),
+            name=f"archive-{action.api_path}",
+        )
+        for action in ARCHIVES.in_api
     ),
     path("trials/", trials.TrialList.as_view(), name="trials"),
     path("trials/check/", trials.CheckTrial.as_view(), name="trials-check"),

@@ -351,6 +351,19 @@ TRIAL_COLUMNS: Sequence[Column] = (
     Column("created", "Asked for", _one("created_at", "created")),
     Column("ended", "Ended", _one("ended_at", "ended"), is_usual=False),
 )
+ARCHIVE_COLUMNS: Sequence[Column] = (
+    Column("archive", "Archive of", {**_one("pk", "id"), **_one("name")}, is_fixed=True),
+    Column("dag", "DAG", _one("dag_id", "dag")),
+    Column("state", "State", _one("state")),
+    Column("nodes", "Nodes", _one("node_count", "nodes"), style="num"),
+    Column("owner", "Owner", _one("owner_name", "owner")),
+    Column("group", "Group", _one("group_name", "group"), is_usual=False),
+    Column("submitted", "Submitted", _one("submitted_at"), is_usual=False),
+    Column("ended", "Ended", _one("ended_at")),
+    Column("size", "Size", _one("blob.size_bytes", "size_bytes"), style="num"),
+    Column("installation", "Written by", _one("installation"), is_usual=False),
+    Column("imported", "Imported", _one("imported_at")),
+)
 DOWNTIME_COLUMNS: Sequence[Column] = (
     Column("site", "Site", {**_one("pk", "id"), **_one("site.name", "site")}, is_fixed=True),
     Column("state", "State", _one("state")),

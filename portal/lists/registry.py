@@ -15,6 +15,7 @@ from django.db.models.functions import Cast, JSONObject
 from django.utils import timezone
 
 from portal.lists import columns as of
+from portal.lists.archive_filter import ArchiveFilter
 from portal.lists.audit_filters import AuditFilter
 from portal.lists.base_filter import ListFilter
 from portal.lists.bulk_filters import BulkFilter
@@ -34,6 +35,7 @@ from portal.lists.list_spec import CHUNK, GroupBy, ListSpec
 from portal.lists.remark_filters import RemarkFilter
 from portal.lists.trial_filter import TrialFilter
 from portal.shared.site_lines import in_order, site_lines
+from wms.archives.selectors import listed_archives
 from wms.bulk.selectors import visible_operations
 from wms.bulk.states import BulkState
 from wms.core.audit import visible_entries
@@ -42,7 +44,7 @@ from wms.core.models import AuditEntry, AuditKind, User
 from wms.dags.reading.dag_jobs import dag_of_outer_job
 from wms.dags.reading.node_selectors import nodes_of_requests
 from wms.dags.reading.selectors import listed_dags, nodes_of_jobs
-from wms.dags.states import DagState
+from wms.dags.states import DAG_TERMINAL, DagState
 from wms.dags.trials.selectors import listed_trials
 from wms.dags.trials.states import TrialState
 from wms.jobs.clusters.selectors import listed_clusters
@@ -292,6 +294,20 @@ LISTS = {
             groups=(
                 GroupBy("kind", "What", F("kind")),
                 GroupBy("owner", "Owner", F("owner__username")),
+            ),
+        ),
+        ListSpec(
+            name="archives",
+            title="Archives",
+            noun="archive",
+            filter_class=ArchiveFilter,
+            rows=listed_archives,
+            columns=of.ARCHIVE_COLUMNS,
+            search="name",
+            states=[state for state in DagState.values if state in DAG_TERMINAL],
+            groups=(
+                GroupBy("owner", "Owner", F("owner_name")),
+                GroupBy("installation", "Written by", F("installation")),
             ),
         ),
         ListSpec(

@@ -9,6 +9,7 @@ from portal.web.account import notice_views as notices
 from portal.web.account import openid_views as openid
 from portal.web.account import personal_views as personal
 from portal.web.account import views as account
+from portal.web.archives import views as archives
 from portal.web.bulk import views as bulk
 from portal.web.campaigns import views as campaigns
 from portal.web.clusters import submission_views as job_submission
@@ -58,6 +59,7 @@ from portal.web.trials import views as trials
 from portal.web.wallboards import managing as wallboard_pages
 from portal.web.wallboards import screen as wallboard_screen
 from wms.actions.allocations import ALLOCATIONS
+from wms.actions.archives import ARCHIVES
 from wms.actions.queues import QUEUES
 from wms.actions.sites_and_pilots import PILOTS, PLACEMENTS
 
@@ -204,6 +206,17 @@ urlpatterns = [
             name=f"{action.page_name}-pilot",
         )
         for action in PILOTS.on_page
+    ),
+    path("archives/", archives.archive_list, name="archives"),
+    path("archives/<int8:archive_id>/", archives.archive_page, name="archive"),
+    *(
+        path(
+            f"archives/<int8:archive_id>/{action.page_name}/",
+            archives.steer,
+            {"action": action},
+            name=f"{action.page_name}-archive",
+        )
+        for action in ARCHIVES.on_page
     ),
     path("trials/", trials.trial_list, name="trials"),
     path("trials/new/", trials.new_trial, name="new-trial"),

@@ -14,6 +14,7 @@ from django.utils import timezone
 from portal.admin.admin_site import site as admin_site
 from portal.web.dags.page import TABS
 from tests.e2e.account_data import account_pages
+from tests.e2e.archive_data import archive_pages
 from tests.e2e.campaign_data import CAMPAIGN, campaign, schedules
 from tests.e2e.cluster_data import clusters
 from tests.e2e.gate_data import deciding_dag
@@ -50,7 +51,8 @@ NO_PAGES = {
     "web:tell", "web:read-notices", "web:bell", "web:add-token", "web:revoke-token",
     "web:link-identity", "web:unlink-identity",
     "web:password", "web:start-filter", "web:subscribe", "web:unsubscribe", "web:add-channel",
-    "web:change-channel", "web:stop-bulk", "web:stop-trial", "web:retry-bulk",
+    "web:change-channel", "web:stop-bulk", "web:stop-trial", "web:remove-archive",
+    "web:retry-bulk",
     "web:change-downtime", "web:cancel-downtime", "web:clear-node", "admin:sites_site_export",
 }  # fmt: skip
 #: Of the administration: made of the same parts for every kind of thing, or leading elsewhere.
@@ -130,6 +132,7 @@ def pages_of(made: Production) -> dict[str, str]:
         "submit": reverse("web:submit"),
         "submit-jobs": reverse("web:submit-jobs"),
         **trial_pages(made),
+        **archive_pages(made),
         "campaigns": reverse("web:campaigns"),
         "campaign": reverse("web:campaign", args=[CAMPAIGN]),
         "campaign-without-deadline": reverse("web:campaign", args=["data26"]),

@@ -96,6 +96,8 @@ GET = {
     "web:import-downtimes": SHIFT,
     "web:bulk-operation": SEEN,
     "web:confirm-bulk": SEEN,  # leads to the preview and changes nothing
+    "web:archive": SECRET,
+    "web:remove-archive": SECRET,  # leads to the archive and changes nothing
     "web:trial": SEEN,
     "web:stop-trial": SEEN,  # leads to the trial and changes nothing
     "web:cluster-job": "Lnnnnnn",  # asked without a number
@@ -164,6 +166,11 @@ GET = {
     "api:bulk-items": SEEN,
     "api:bulk-stop": POSTED_TO,
     "api:bulk-retry": POSTED_TO,
+    "api:archive": SECRET,
+    "api:archive-file": SECRET,
+    "api:archive-member*": SECRET,
+    "api:archive-remove": POSTED_TO,
+    "api:dag-archive": "Lcccccc",  # the DAG has not ended
     "api:trial": SEEN,
     "api:trial-stop": POSTED_TO,
     "api:trials-*": POSTED_TO,
@@ -328,6 +335,8 @@ POST = {
     "api:notices-read": READ,
     "api:subscriptions": READ,
     "web:submit": SUBMIT,
+    "web:remove-archive": "Lnnnnbb",  # without a reason
+    "api:archive-remove": "Lnnnnbb",
     "web:new-trial": SUBMIT,
     "web:stop-trial": "Lfnoooo",
     "web:steer": STEER,

@@ -17,6 +17,8 @@ from portal.lists import registry as lists
 from portal.lists.registry import LISTS
 from portal.personal.services import save_preferences
 from tests import factories
+from tests.archive_files import kept_archive
+from wms.archives.models import ArchivedDag
 from wms.bulk.services import Selection, freeze
 from wms.core.actors import Actor
 from wms.dags.models import Dag, Trial
@@ -108,6 +110,9 @@ def test_every_list_is_exported_with_every_column(alice: Client, people: SimpleN
     Trial.objects.create(
         owner=people.alice, kind="check", request={"dags": ["a.dag"]}, archive="a", size_bytes=1
     )
+
+    kept_archive(people.olga)
+    ArchivedDag.objects.update(is_foreign=False, owner=people.alice)
 
     for name, each in LISTS.items():
         every = {"columns": ",".join(each.column_names())}

@@ -16,6 +16,7 @@ from django.urls import reverse
 
 from portal.personal.models import SavedFilter
 from tests import factories
+from tests.archive_files import kept_archive
 from tests.portal.furnishing import (
     CAMPAIGN,
     accounts,
@@ -48,6 +49,7 @@ from tests.portal.furnishing import (
 from tests.portal.routes import Route
 from wms.accounting.models import AccountingGroup, ConcurrencyLimit, Frontend, Quota, Submitter
 from wms.accounting.services import save_quota
+from wms.archives.models import ArchivedDag
 from wms.bulk.models import BulkOperation
 from wms.core.audit import record_action
 from wms.core.identities import link_identity
@@ -135,6 +137,7 @@ class World:
             ("pilot_api:sent-file", "path"): "stdout",
             ("pilot_api:link", "path"): "stdout",
             ("admin:app_list", "app_label"): "core",
+            ("api:archive-member", "path"): "nodes/000001.jsonl",
         }
         usual = {
             "dag_id": self.dag.pk,
@@ -181,7 +184,7 @@ class World:
             "placement_credential_id": PlacementCredential, "file_id": LogicalFile,
             "upload_id": ResumableUpload, "account_id": ServiceAccount, "identity_id": Identity,
             "allocation_id": PlacementAllocation, "submitter_id": Submitter,
-            "remark_id": Remark,
+            "remark_id": Remark, "archive_id": ArchivedDag,
         }  # fmt: skip
         if parameter in rows:
             return _first(rows[parameter])
@@ -281,6 +284,7 @@ def small_world() -> World:
     failures(site, 1)
     suspected_nodes(site, job, 1)
     remarks(people.sam, [dag], 1)
+    kept_archive(people.olga)
     saved_filters(people.alice, 1)
     notices(people.alice, 1)
     notices(people.ada, 1)

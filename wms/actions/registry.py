@@ -6,6 +6,7 @@ Also those of which many can be chosen for a bulk action (`KINDS`), and the look
 from __future__ import annotations
 
 from wms.actions.allocations import ALLOCATIONS
+from wms.actions.archives import ARCHIVES
 from wms.actions.clusters import CLUSTERS
 from wms.actions.dags import DAGS
 from wms.actions.failures import FAILURES
@@ -20,7 +21,7 @@ from wms.core.errors import NotFound
 KINDS = {kind.name: kind for kind in (DAGS, CLUSTERS, JOBS, SCHEDULES, PILOTS, PLACEMENTS, SITES)}
 ALL_KINDS = {
     **KINDS,
-    **{kind.name: kind for kind in (ALLOCATIONS, FAILURES, SUSPECTED_NODES, QUEUES)},
+    **{kind.name: kind for kind in (ALLOCATIONS, ARCHIVES, FAILURES, SUSPECTED_NODES, QUEUES)},
 }
 
 

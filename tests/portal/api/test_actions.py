@@ -24,6 +24,7 @@ _MISSING = {
     "schedules": ("schedule", {"schedule_id": 4711}),
     "suspected-nodes": ("suspected-node", {"suspect_id": 4711}),
     "allocations": ("placement-allocation", {"allocation_id": 4711}),
+    "archives": ("archive", {"archive_id": 4711}),
 }
 _ARGUMENTS = {"categorise": {"category": "site"}, "prolong-outputs": {"days": 30}}
 _ENDPOINTS = [(kind.name, action) for kind in ALL_KINDS.values() for action in kind.in_api]

@@ -52,6 +52,7 @@ EXEMPT = {
     "web:retry-bulk": "makes a new one",
     "web:stop-bulk": "can only be done once",
     "web:clear-node": "can only be done once",
+    "web:remove-archive": "can only be done once, and an archive does not change",
     "web:release-allocation": "can only be done once",
     "web:remove-logical-file": "can only be done once",
     "web:tell": "one's own",

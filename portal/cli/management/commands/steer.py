@@ -1,4 +1,4 @@
-"""Command that steers one DAG, job, cluster, schedule or pilot from a shell: kill, hold, label."""
+"""Command that steers one DAG, job, cluster, schedule, pilot or archive from a shell."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from uuid import UUID
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
+from wms.actions.archives import ARCHIVES
 from wms.actions.arguments import Argument, ArgumentType, Order
 from wms.actions.clusters import CLUSTERS
 from wms.actions.dags import DAGS
@@ -21,15 +22,15 @@ from wms.core.models import User
 #: What can be done, by the names of the commands.
 _STEERINGS = {
     f"{action.name}-{kind.noun.lower()}": (kind, action)
-    for kind in (DAGS, JOBS, CLUSTERS, SCHEDULES, PILOTS)
+    for kind in (DAGS, JOBS, CLUSTERS, SCHEDULES, PILOTS, ARCHIVES)
     for action in kind.in_shell
 }
 
 
 class Command(BaseCommand):
     help = (
-        "Steer one DAG, job, cluster, schedule or pilot, as the pages do; recorded with the user's "
-        "name."
+        "Steer one DAG, job, cluster, schedule, pilot or archive, as the pages do; recorded with "
+        "the user's name."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
