@@ -1,0 +1,39 @@
+"""Text of the description that a DAG has as a whole, written from its row.
+
+DAGs without a description, and those that were submitted before its file was noted, have no other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from wms.dags.models import Dag
+
+_ENVIRONMENT = "$$(SiteEnvironment:)"
+_COMMANDS = {"requirements": "requirements", "rank": "rank"}
+
+
+def description_text(dag: Dag) -> str:
+    """Description by which a DAG gets the ad, group, limits and environment that it has.
+
+    Labels, priority and binding are asked for beside it.
+    """
+    return "".join(f"{line}\n" for line in _lines(dag))
+
+
+def _lines(dag: Dag) -> Iterator[str]:
+    for name, expression in dag.ad_attributes.items():
+        yield f"{_COMMANDS.get(name.lower(), f'+{name}')} = {_one_line(expression)}"
+    if dag.accounting_group is not None:
+        yield f"accounting_group = {dag.accounting_group.name}"
+    if dag.concurrency_limits:
+        limits = (f"{name}:{amount:g}" for name, amount in dag.concurrency_limits.items())
+        yield f"concurrency_limits = {', '.join(limits)}"
+    if dag.rematch_expression:
+        yield f"periodic_rematch = {_one_line(dag.rematch_expression)}"
+    if dag.environment_template != _ENVIRONMENT:
+        yield f"environment = {_one_line(dag.environment_template)}"
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.splitlines())

@@ -1,0 +1,270 @@
+"""Services of edited copies of DAGs: check one, and submit it as a new DAG.
+
+The copy is a submission like any other, by whoever makes it: with a workspace of its own and the
+limits of submissions, and stored as a whole or not at all. It remembers the DAG that it was made
+from as its previous run. It begins from a rescue of that or afresh. Of nodes that are done in the
+rescue, those whose definition the edit changes run again with all that follows them, unless it is
+said that they stay done.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, BinaryIO
+
+from wms.core.actors import Actor
+from wms.core.conf import conf
+from wms.core.errors import Finding, InvalidInput, ReasonRequired
+from wms.core.known_contents import KnownContent
+from wms.core.models import Role, User
+from wms.core.policy import require_role
+from wms.dags.language.spec import RunOptions
+from wms.dags.models import Dag
+from wms.dags.rescue.names import rescue_path
+from wms.dags.rescue.rescue_files import ResumePoint, Resumption
+from wms.dags.resubmission.changes import Effect, Version, effect_of
+from wms.dags.resubmission.progress import refuse_lost_growth, rescue_without, starting_point
+from wms.dags.resubmission.texts import EditSource, StoredFile, unknown_texts
+from wms.dags.submission.checking import (
+    CheckedDag,
+    FaultyDag,
+    check_dag,
+    read_text,
+    request_deadline,
+)
+from wms.dags.submission.runs import check_options, site_options
+from wms.dags.submission.submit import (
+    DagSubmission,
+    MadeFrom,
+    SubmittedDag,
+    check_submission,
+    submit_dag_once,
+)
+from wms.jobs.content.blobs import blob_content
+
+#: Names in events and in the audit trail; the check tells all.
+_TOLD = 50
+AFRESH = Resumption(is_fresh=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """An edit of a DAG: texts as they were typed, by path, and what else the new DAG has.
+
+    `files` are further ones, or replace those of their names. With `keeps_done` nodes stay done
+    whose definition the edit changes. `with_outputs`: files that jobs sent back come along where
+    all nodes run again; else they always do.
+    """
+
+    texts: Mapping[str, str]
+    files: Mapping[str, BinaryIO] = field(default_factory=dict)
+    resumption: Resumption = AFRESH
+    keeps_done: bool = False
+    with_outputs: bool = False
+    options: Mapping[str, Any] = field(default_factory=dict)
+    binding: str = ""
+    labels: tuple[str, ...] = ()
+    priority: int | None = None
+    reason: str = ""
+    idempotency_key: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedEdit:
+    """What a check of an edit found, and the submission that it makes.
+
+    `edited` are the paths of changed and further files, `begins_with` that of the rescue. `effect`
+    is that on the nodes that are done there; `keeps_done`: these stay done nevertheless.
+    `lost_inner` is the number of rescues of DAGs inside, which are to begin anew.
+    """
+
+    submission: DagSubmission
+    checked: CheckedDag
+    edited: tuple[str, ...] = ()
+    begins_with: str = ""
+    effect: Effect = field(default_factory=Effect)
+    keeps_done: bool = False
+    done_total: int = 0
+    lost_inner: int = 0
+
+    @property
+    def again(self) -> tuple[str, ...]:
+        """Names of the nodes that are done and run again."""
+        return () if self.keeps_done else (*self.effect.changed, *self.effect.following)
+
+    @property
+    def begins_done(self) -> int:
+        """Number of nodes that are done when the new DAG begins."""
+        return self.done_total - len(self.again) - len(self.effect.gone)
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What events and the audit trail tell of it."""
+        facts: dict[str, Any] = {"edited": list(self.edited[:_TOLD])}
+        if self.begins_with:
+            facts["begins_with"] = self.begins_with
+        if self.again:
+            facts["runs_again"] = _told(self.again)
+        elif self.effect.changed:
+            facts["stays_done"] = _told(self.effect.changed)
+        return facts
+
+
+def _told(names: tuple[str, ...]) -> dict[str, Any]:
+    return {"count": len(names), "nodes": list(names[:_TOLD])}
+
+
+def changed_files(source: EditSource, edit: Edit) -> dict[str, bytes]:
+    """Contents of the texts that the edit changes, by path. Raises InvalidInput."""
+    if faults := unknown_texts(source, list(edit.texts)):
+        raise InvalidInput(faults)
+    changed = {}
+    for path, typed in edit.texts.items():
+        content = source.texts[path].changed(typed)
+        if content is not None:
+            changed[path] = content
+    return changed
+
+
+def check_edit(source: EditSource, edit: Edit, *, owner: User) -> CheckedEdit:
+    """Check an edit as a submission of this owner; nothing is stored.
+
+    Raises InvalidInput for faults of the request itself. Effects are told of a DAG without faults.
+    """
+    changed = changed_files(source, edit)
+    point = starting_point(source.dag, edit.resumption)
+    touched = {*changed, *edit.files} - {*source.dag.dag_files, source.description_name}
+    keeps_inner = point is not None and (edit.keeps_done or not touched)
+    files: dict[str, BinaryIO] = {
+        **{
+            path: _content_of(file)
+            for path, file in source.stored.items()
+            if _comes_along(source, edit, file, keeps_inner=keeps_inner)
+        },
+        **{path: io.BytesIO(content) for path, content in changed.items()},
+        **edit.files,
+    }
+    old = _checked_before(source)
+    submission = _submission(source, edit, files, old)
+    found = CheckedEdit(
+        submission,
+        check_submission(submission, owner=owner),
+        edited=tuple(sorted({*changed, *edit.files})),
+        keeps_done=edit.keeps_done,
+    )
+    if point is not None and not found.checked.findings:
+        lost_inner = 0 if keeps_inner else len(source.inner_rescues)
+        found = _with_progress(source, replace(found, lost_inner=lost_inner), point, old, touched)
+    made_from = MadeFrom(source.dag, edit.reason, found.facts)
+    return replace(found, submission=replace(found.submission, made_from=made_from))
+
+
+def resubmit_dag(
+    source: EditSource, edit: Edit, *, owner: User, actor: Actor
+) -> tuple[SubmittedDag, CheckedEdit]:
+    """Check an edit, and submit it as a new DAG of this owner, which waits for a site.
+
+    The same idempotency key and content give the DAG that was made first. Raises NotPermitted,
+    ReasonRequired, QuotaExceeded, Conflict, and InvalidInput with every fault; then nothing is
+    stored.
+    """
+    require_role(actor, Role.USER, "submit DAGs")
+    if not edit.reason.strip():
+        raise ReasonRequired("edit and resubmit")
+    found = check_edit(source, edit, owner=owner)
+    if found.checked.findings:
+        raise FaultyDag(found.checked)
+    return submit_dag_once(found.submission, owner=owner, actor=actor), found
+
+
+def _comes_along(source: EditSource, edit: Edit, file: StoredFile, *, keeps_inner: bool) -> bool:
+    """Whether a file goes into the new workspace as it is."""
+    if file.path in source.progress:
+        return keeps_inner and file.path in source.inner_rescues
+    return not file.is_output or edit.with_outputs or not edit.resumption.is_fresh
+
+
+def _content_of(file: StoredFile) -> KnownContent:
+    # Whether the store has it is not asked: of thousands of files that would take minutes.
+    content = blob_content(file.sha256)
+    return KnownContent(content, size_bytes=file.size_bytes, sha256=file.sha256)
+
+
+def _checked_before(source: EditSource) -> CheckedDag:
+    """The DAG as it is, faults or not."""
+    return check_dag(
+        source.dag.dag_files,
+        files={path: _content_of(file) for path, file in source.stored.items()},
+        owner=None,
+        origin=source.dag.origin,
+        allow_missing_files=True,
+        deadline=request_deadline(_bytes_to_read(source)),
+        takes_any_request=True,
+    )
+
+
+def _bytes_to_read(source: EditSource) -> int:
+    most = conf().max_dag_text_bytes
+    sizes = (each.size_bytes for each in source.stored.values() if not each.is_output)
+    return sum(size_bytes for size_bytes in sizes if size_bytes <= most)
+
+
+def _submission(
+    source: EditSource, edit: Edit, files: dict[str, BinaryIO], old: CheckedDag
+) -> DagSubmission:
+    """Submission of these files. Raises InvalidInput where a DAG file is not among them."""
+    dag, name = source.dag, source.description_name
+    missing = [each for each in dag.dag_files if each not in files]
+    if missing:
+        raise InvalidInput([Finding("the DAG file is missing", file=each) for each in missing])
+    first, *more = dag.dag_files
+    # What is no file yet, and was not changed, goes on as one.
+    known = source.texts[name].text if name in source.texts else ""
+    description, _ = read_text(files.pop(name, io.BytesIO(known.encode())), file=name)
+    stream = files.pop(first)
+    # One that is too large is refused when it is checked.
+    content = stream.read(conf().max_dag_text_bytes + 1)
+    return DagSubmission(
+        dag_name=first,
+        dag_text=content.decode(errors="surrogateescape"),
+        files=files,
+        description_text=description if description.strip() else "",
+        description_name=name if description.strip() else "",
+        idempotency_key=edit.idempotency_key,
+        more_dags=tuple(more),
+        origin=dag.origin,
+        options={**_given_options(dag, old), **check_options(edit.options)},
+        binding=edit.binding,
+        deadline=request_deadline(_bytes_to_read(source)),
+        labels=edit.labels,
+        priority=edit.priority,
+    )
+
+
+def _given_options(dag: Dag, old: CheckedDag) -> dict[str, int | bool]:
+    """Options of a run that come neither from settings nor from CONFIG files."""
+    usual = {**asdict(RunOptions()), **site_options(), **old.dag.options}
+    return {name: value for name, value in dag.options.items() if value != usual.get(name)}
+
+
+def _with_progress(
+    source: EditSource, found: CheckedEdit, point: ResumePoint, old: CheckedDag, touched: set[str]
+) -> CheckedEdit:
+    """The edit with the rescue that the new DAG begins from. Raises InvalidInput."""
+    text, nodes = point.text, found.checked.dag.nodes
+    done = {*text.done, *text.failed}
+    effect = effect_of(Version.of(old), Version.of(found.checked), edited=touched, done=done)
+    mentioned = {*done, *text.retries, *text.outcomes}
+    lost = mentioned - nodes.keys()
+    if text.growth:
+        # Nodes that it grew by are in none of the files.
+        effect, lost = replace(effect, gone=()), set()
+    if not found.keeps_done:
+        refuse_lost_growth(point, effect, touched)
+    found = replace(found, effect=effect, begins_with=point.path, done_total=len(done))
+    kept = rescue_without(source.dag, point, {*found.again, *lost})
+    path = rescue_path(source.dag.dag_files, point.number or 1)
+    files = {**found.submission.files, path: io.BytesIO(kept)}
+    return replace(found, submission=replace(found.submission, files=files))
