@@ -21,7 +21,7 @@ from wms.dags.states import NodeKind
 from wms.dags.submission.checking import CheckedDag
 from wms.jobs.description.submit_file import SubmitFile
 
-_MACRO = re.compile(r"\$\$?(?:[A-Za-z]*)\([^()]*\)")
+_MACRO = re.compile(r"\$\$?[A-Za-z]*\([^()]*\)|\$[A-Za-z_]+")
 _SEPARATOR = re.compile(r"[\s,]+")
 _GLOB = re.compile(r"([\[\]?])")
 _FILE_COMMANDS = (
@@ -156,7 +156,9 @@ class _Comparison:
         if not self.edited:
             return False
         for script in (node.scripts or {}).values():
-            named = [script.executable, *script.arguments]
+            # One that is a macro alone is the name of the node, a code or a count.
+            told = [each for each in script.arguments if _MACRO.sub("", each)]
+            named = [script.executable, *told]
             if any(self._is_edited(node.directory, each) for each in named):
                 return True
         key = node.source, node.directory

@@ -22,7 +22,8 @@ def description_text(dag: Dag) -> str:
 
 
 def _lines(dag: Dag) -> Iterator[str]:
-    for name, expression in dag.ad_attributes.items():
+    # Requirements and Rank first: the database keeps no order.
+    for name, expression in sorted(dag.ad_attributes.items(), key=_place):
         yield f"{_COMMANDS.get(name.lower(), f'+{name}')} = {_one_line(expression)}"
     if dag.accounting_group is not None:
         yield f"accounting_group = {dag.accounting_group.name}"
@@ -33,6 +34,11 @@ def _lines(dag: Dag) -> Iterator[str]:
         yield f"periodic_rematch = {_one_line(dag.rematch_expression)}"
     if dag.environment_template != _ENVIRONMENT:
         yield f"environment = {_one_line(dag.environment_template)}"
+
+
+def _place(attribute: tuple[str, str]) -> tuple[bool, bool, str]:
+    name = attribute[0].lower()
+    return name != "requirements", name != "rank", name
 
 
 def _one_line(text: str) -> str:
