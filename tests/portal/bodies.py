@@ -133,6 +133,7 @@ BODIES: dict[str, Callable[[], dict[str, Any]]] = {
     "web:dag-limits": lambda: {"reason": "look", "max_jobs": "5"},
     "web:dag-grow": lambda: {"reason": "look", "text": _FRAGMENT},
     "web:rescue": lambda: {"reason": "look"},
+    "web:dag-edit": lambda: {"reason": "look"},
     "web:steer-nodes": lambda: {"reason": "look", "nodes": "A1"},
     "web:remove-placement": lambda: {"reason": "look"},
     "api:dag-hold": lambda: {"reason": "look"},

@@ -346,6 +346,7 @@ POST = {
     "web:dag-limits": STEER,
     "web:dag-grow": STEER,
     "web:rescue": "Lffcccc",  # the DAG has not ended
+    "web:dag-edit": SUBMIT,
     "web:steer-nodes": "Lffbbbb",  # the node is under way
     "web:remove-placement": STEER,
     "web:release-allocation": SEEN,

@@ -85,7 +85,10 @@ def test_a_check_and_a_comparison_store_nothing(alice: Client, dag: Dag) -> None
     assert (checked.status_code, checked.context["statistics"].nodes) == (200, 3)
     [change] = compared.context["changes"]
     added = [line.text for line in change.lines if line.kind == "added"]
-    assert (change.path, added) == ("analysis.dag", ["+JOB A3 job.sub"])
+    assert (change.path, added) == (
+        "analysis.dag",
+        ["+JOB A3 job.sub", "+VARS A3 number=3"],
+    )
     assert Dag.objects.count() == 1
 
 
