@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any
+from urllib.parse import quote, unquote
 
 from django.http import HttpRequest, QueryDict
 
@@ -36,7 +37,7 @@ class TextField:
     @property
     def name(self) -> str:
         """Name of the field."""
-        return f"{TEXT}{self.text.path}"
+        return field_name(self.text.path)
 
     @property
     def is_changed(self) -> bool:
@@ -47,6 +48,11 @@ class TextField:
     def rows(self) -> int:
         """Height of the field, in lines."""
         return max(_LEAST_ROWS, min(self.value.count("\n") + 2, _MOST_ROWS))
+
+
+def field_name(path: str) -> str:
+    """Name of the field of a text, in signs that browsers send as they are."""
+    return f"{TEXT}{quote(path)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +95,7 @@ def text_fields(source: EditSource, sent: QueryDict | None) -> list[TextField]:
     """Fields of the texts, with what was typed."""
     given = sent if sent is not None else QueryDict()
     return [
-        TextField(text, plain_lines(given.get(f"{TEXT}{path}", text.text)))
+        TextField(text, plain_lines(given.get(field_name(path), text.text)))
         for path, text in source.texts.items()
     ]
 
@@ -108,7 +114,9 @@ def read_edit(request: HttpRequest, options: RunOptionsForm) -> Edit:
         raise InvalidInput(findings)
     how = sorted((name, form.getlist(name)) for name in form if name not in _WITHOUT_MEANING)
     return Edit(
-        texts={name.removeprefix(TEXT): form[name] for name in form if name.startswith(TEXT)},
+        texts={
+            unquote(name.removeprefix(TEXT)): form[name] for name in form if name.startswith(TEXT)
+        },
         files={upload.name: upload.content for upload in sent},
         resumption=resumption_of(form.get("start", "") or "afresh"),
         keeps_done="keeps_done" in form,

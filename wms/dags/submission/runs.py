@@ -92,6 +92,7 @@ class RunRequest:
     #: The DAG, in another workspace, of which the files are an edited copy.
     made_from: Dag | None = None
     #: What the event of the submission tells beside the usual.
+    reason: str = ""
     facts: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -148,7 +149,7 @@ def store_run(request: RunRequest, checked: CheckedDag, *, actor: Actor) -> Dag:
         done_reason=f"DONE in {resume_point.path}" if resume_point else "DONE in the DAG file",
         actor=ENGINE,
     )
-    _record_submission(dag, checked, resume_point, request.facts, actor)
+    _record_submission(dag, checked, resume_point, request, actor)
     record_resumed(dag, grown, actor=ENGINE)
     if request.parent_node is None:
         transaction.on_commit(partial(wake_loop, NEGOTIATE_TASK))
@@ -319,10 +320,10 @@ def _record_submission(
     dag: Dag,
     checked: CheckedDag,
     resume_point: ResumePoint | None,
-    further: Mapping[str, Any],
+    request: RunRequest,
     actor: Actor,
 ) -> None:
-    facts: dict[str, Any] = {**further}
+    facts: dict[str, Any] = {**request.facts}
     if checked.warnings:
         facts["warnings"] = [warning.stored() for warning in checked.warnings]
     if resume_point is not None:
@@ -334,6 +335,7 @@ def _record_submission(
         event=SUBMIT_EVENT,
         to_state=DagState.IDLE,
         actor=actor.name,
+        reason=request.reason,
         facts={**facts, **actor.facts},
         created_at=timezone.now(),
     )

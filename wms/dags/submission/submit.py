@@ -275,6 +275,7 @@ def _store(
             priority=submission.priority,
             description_file=submission.description_name if submission.description_text else "",
             made_from=source.dag if source is not None else None,
+            reason=source.reason if source is not None else "",
             facts=source.facts if source is not None else {},
         ),
         checked,

@@ -87,6 +87,8 @@ def test_texts_of_the_submission_are_changed_and_all_else_stays(
     told = AuditEntry.objects.get(action="edit and resubmit DAG")
     assert (told.target, told.reason, told.actor) == (f"DAG {failed.pk}", "a typo", "bob")
     assert told.facts == {"new_dag": new.pk, "edited": ["dos.txt", "run.sh"]}
+    event = new.events.get(event="submit")
+    assert (event.reason, event.facts["edited"]) == ("a typo", ["dos.txt", "run.sh"])
 
 
 @pytest.mark.slow
