@@ -89,9 +89,8 @@ def edit(request: HttpRequest, dag_id: int) -> HttpResponse:
 
 
 def _read(dag: Dag) -> _Shown:
-    has_ended = dag.state in DAG_TERMINAL
-    starts = resume_points_of(dag, list(rescues_of(dag))) if has_ended else []
-    return _Shown(read_source(dag), starts)
+    starts = resume_points_of(dag, list(rescues_of(dag)))
+    return _Shown(read_source(dag), starts if dag.state in DAG_TERMINAL else [])
 
 
 def _edited(request: HttpRequest, shown: _Shown) -> HttpResponse:

@@ -192,7 +192,8 @@ def _sort_files(source: EditSource) -> None:
             source.description_name, Role.DESCRIPTION, description_text(dag)
         )
     inputs = _Inputs(contents)
-    submitted_at = Dag.objects.filter(workspace=dag.workspace_id).order_by("pk")[0].created_at
+    runs = Dag.objects.filter(workspace=dag.workspace_id).order_by("pk")
+    submitted_at = runs.values_list("created_at", flat=True)[0]
     room_bytes = MOST_BYTES_IN_ALL
     rest = [path for path in stored if path not in roles and path not in source.progress]
     for path in [*(path for path in roles if path in stored), *rest]:
