@@ -103,6 +103,7 @@ BODIES: dict[str, Callable[[], dict[str, Any]]] = {
     "web:steer-schedule": lambda: {"reason": "look"},
     "api:dag-halt": lambda: {"reason": "look"},
     "api:dag-rescue": lambda: {"reason": "look"},
+    "api:dag-resubmit": lambda: {"reason": "look", "resume": "afresh"},
     "api:dag-limits": lambda: {"reason": "look", "options": {"max_jobs": 5}},
     "api:dag-grow": lambda: {"reason": "look", "text": _FRAGMENT},
     "api:dag-nodes-rerun": lambda: {"reason": "look", "nodes": ["A1"]},

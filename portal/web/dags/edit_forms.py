@@ -78,15 +78,15 @@ class Values:
                 each.name: sent.get(each.name, "") for each in fields(cls) if each.name not in ticks
             }
             return cls(**texts, **ticks)  # type: ignore[arg-type]
-        dag = source.dag
+        beside = source.beside
         newest = any(start.is_newest for start in starts)
         return cls(
             start="newest" if newest else "afresh",
             keeps_done=False,
             with_outputs=False,
-            binding=dag.binding,
-            labels=", ".join(dag.labels),
-            priority="" if dag.priority is None else str(dag.priority),
+            binding=beside.binding,
+            labels=", ".join(beside.labels),
+            priority="" if beside.priority is None else str(beside.priority),
             reason="",
         )
 

@@ -6,11 +6,37 @@ DAGs without a description, and those that were submitted before its file was no
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
+from wms.core.labels import labels_in
 from wms.dags.models import Dag
+from wms.dags.states import Binding
+from wms.jobs.description.submit_file import parse_submit_file
 
 _ENVIRONMENT = "$$(SiteEnvironment:)"
 _COMMANDS = {"requirements": "requirements", "rank": "rank"}
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """What a DAG has beside its description: binding (empty: none), labels and priority."""
+
+    binding: str
+    labels: tuple[str, ...]
+    priority: int | None
+
+
+def beside(dag: Dag, text: str) -> Beside:
+    """What a DAG has and its description does not give, so that an edit of that has its effect."""
+    given = parse_submit_file(text, file="").commands
+    labels = labels_in(given.get("labels", ""))
+    binding = given.get("binding", "").strip().lower() or Binding.SITE.value
+    has_priority = given.get("priority", "").strip() == str(dag.priority)
+    return Beside(
+        "" if binding == dag.binding else dag.binding,
+        tuple(each for each in dag.labels if each not in labels),
+        None if has_priority else dag.priority,
+    )
 
 
 def description_text(dag: Dag) -> str:

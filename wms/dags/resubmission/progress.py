@@ -13,7 +13,7 @@ from wms.dags.submission.workspaces import read_file
 
 
 def starting_point(dag: Dag, resumption: Resumption) -> ResumePoint | None:
-    """Rescue or save point that was chosen; None: all nodes run.
+    """Rescue or save point that was chosen; None, as where there is no rescue: all nodes run.
 
     Raises InvalidInput for one that is not there, and for a DAG that goes on.
     """
@@ -21,13 +21,11 @@ def starting_point(dag: Dag, resumption: Resumption) -> ResumePoint | None:
         return None
     if dag.state not in DAG_TERMINAL:
         raise InvalidInput.of(
-            f"DAG {dag.pk} is {dag.state}: its copy can begin where it ended when it has ended",
-            field="start",
+            f"DAG {dag.pk} is {dag.state}: when it has ended its copy can begin from a rescue, and "
+            "until then afresh",
+            field="resume",
         )
-    point = read_rescue(dag.workspace, dag.dag_files, resumption)
-    if point is None:
-        raise InvalidInput.of(f"DAG {dag.pk} has no rescue", field="start")
-    return point
+    return read_rescue(dag.workspace, dag.dag_files, resumption)
 
 
 def refuse_lost_growth(point: ResumePoint, effect: Effect, edited: Collection[str]) -> None:
@@ -39,7 +37,7 @@ def refuse_lost_growth(point: ResumePoint, effect: Effect, edited: Collection[st
         raise InvalidInput.of(
             "the DAG has grown, and the edit may change nodes that are done: let them stay done, "
             "or run all nodes again",
-            field="start",
+            field="resume",
             file=point.path,
         )
 

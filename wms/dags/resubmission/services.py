@@ -55,7 +55,7 @@ class Edit:
 
     `files` are further ones, or replace those of their names. With `keeps_done` nodes stay done
     whose definition the edit changes. `with_outputs`: files that jobs sent back come along where
-    all nodes run again; else they always do.
+    all nodes run again; from a rescue they always do.
     """
 
     texts: Mapping[str, str]
@@ -137,11 +137,12 @@ def check_edit(source: EditSource, edit: Edit, *, owner: User) -> CheckedEdit:
     point = starting_point(source.dag, edit.resumption)
     touched = {*changed, *edit.files} - {*source.dag.dag_files, source.description_name}
     keeps_inner = point is not None and (edit.keeps_done or not touched)
+    with_outputs = point is not None or edit.with_outputs
     files: dict[str, BinaryIO] = {
         **{
             path: _content_of(file)
             for path, file in source.stored.items()
-            if _comes_along(source, edit, file, keeps_inner=keeps_inner)
+            if _comes_along(source, file, with_outputs=with_outputs, keeps_inner=keeps_inner)
         },
         **{path: io.BytesIO(content) for path, content in changed.items()},
         **edit.files,
@@ -179,11 +180,13 @@ def resubmit_dag(
     return submit_dag_once(found.submission, owner=owner, actor=actor), found
 
 
-def _comes_along(source: EditSource, edit: Edit, file: StoredFile, *, keeps_inner: bool) -> bool:
+def _comes_along(
+    source: EditSource, file: StoredFile, *, with_outputs: bool, keeps_inner: bool
+) -> bool:
     """Whether a file goes into the new workspace as it is."""
     if file.path in source.progress:
         return keeps_inner and file.path in source.inner_rescues
-    return not file.is_output or edit.with_outputs or not edit.resumption.is_fresh
+    return with_outputs or not file.is_output
 
 
 def _content_of(file: StoredFile) -> KnownContent:

@@ -18,7 +18,7 @@ from wms.core.errors import Conflict, Finding, InvalidInput
 from wms.dags.models import Dag, Rescue, SubmitDescription
 from wms.dags.rescue.names import OLD, rescue_stem
 from wms.dags.rescue.rescue_files import rescue_prefix
-from wms.dags.resubmission.own_description import description_text
+from wms.dags.resubmission.own_description import Beside, beside, description_text
 from wms.jobs.content.blobs import open_blob
 from wms.jobs.models import WorkspaceFile
 
@@ -106,6 +106,12 @@ class EditSource:
     progress: frozenset[str]
     texts: dict[str, Text] = field(default_factory=dict)
     kept: list[KeptFile] = field(default_factory=list)
+
+    @property
+    def beside(self) -> Beside:
+        """What the DAG has beside its description."""
+        described = self.texts.get(self.description_name)
+        return beside(self.dag, described.text if described is not None else "")
 
     @property
     def inner_rescues(self) -> frozenset[str]:

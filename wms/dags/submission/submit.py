@@ -282,13 +282,18 @@ def _store(
         actor=actor,
     )
     ensure_submitter(owner, group)
-    record_action("submit DAG", target=f"DAG {dag.pk}", actor=actor, facts={"name": dag.name})
-    if source is not None:
-        record_action(
-            "edit and resubmit DAG",
-            target=f"DAG {source.dag.pk}",
-            actor=actor,
-            reason=source.reason,
-            facts={"new_dag": dag.pk, **source.facts},
-        )
+    _audit(dag, source, actor)
     return dag
+
+
+def _audit(dag: Dag, source: MadeFrom | None, actor: Actor) -> None:
+    if source is None:
+        record_action("submit DAG", target=f"DAG {dag.pk}", actor=actor, facts={"name": dag.name})
+        return
+    record_action(
+        "edit and resubmit DAG",
+        target=f"DAG {source.dag.pk}",
+        actor=actor,
+        reason=source.reason,
+        facts={"new_dag": dag.pk, **source.facts},
+    )

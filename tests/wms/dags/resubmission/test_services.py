@@ -14,6 +14,7 @@ from wms.core.errors import Conflict, InvalidInput, ReasonRequired
 from wms.core.models import AuditEntry, User
 from wms.dags.models import Dag
 from wms.dags.rescue.rescue_files import Resumption
+from wms.dags.resubmission.own_description import beside
 from wms.dags.resubmission.services import Edit, check_edit, resubmit_dag
 from wms.dags.resubmission.texts import Kept, Role, read_source
 from wms.dags.submission.checking import FaultyDag
@@ -142,6 +143,16 @@ def test_the_ad_of_a_dag_that_found_no_site_is_mended(people: SimpleNamespace) -
     for new in (first, second):
         assert new.ad_attributes == {"Requirements": "Memory > 1", "Tier": "1"}
         assert new.description_file == name
+
+
+def test_what_a_description_gives_is_not_given_beside_it() -> None:
+    dag = Dag(binding="job", labels=["mc", "late"], priority=4)
+
+    described = beside(dag, "binding = job\nlabels = mc\npriority = 4\n")
+    bare = beside(dag, "")
+
+    assert (described.binding, described.labels, described.priority) == ("", ("late",), None)
+    assert (bare.binding, bare.labels, bare.priority) == ("job", ("mc", "late"), 4)
 
 
 @pytest.mark.slow
