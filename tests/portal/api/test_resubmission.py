@@ -28,7 +28,7 @@ def test_a_copy_is_made_once_with_other_texts_or_refused_with_every_fault(
     refused = [
         post("k3", **body).status_code
         for body in ({"reason": ""}, {"resume": "newest"}, {"resume": "x"}, {"texts": {"x": "y"}},
-                     {"texts": {"run.sh": 5.5}}, {"texts": "x"}, {"options": {"no": 1}})
+                     {"texts": "x"}, {"options": {"no": 1}})
     ]  # fmt: skip
 
     new = Dag.objects.get(previous_run=dag)
