@@ -177,7 +177,9 @@ def resubmit_dag(
     found = check_edit(source, edit, owner=owner)
     if found.checked.findings:
         raise FaultyDag(found.checked)
-    return submit_dag_once(found.submission, owner=owner, actor=actor), found
+    # It is checked once more there, and not with what the check here has left of the time.
+    submission = replace(found.submission, deadline=request_deadline(_bytes_to_read(source)))
+    return submit_dag_once(submission, owner=owner, actor=actor), found
 
 
 def _comes_along(

@@ -18,7 +18,7 @@ from wms.dags.resubmission.own_description import beside
 from wms.dags.resubmission.services import Edit, check_edit, resubmit_dag
 from wms.dags.resubmission.texts import Kept, Role, read_source
 from wms.dags.submission.checking import FaultyDag
-from wms.dags.submission.workspaces import read_file
+from wms.dags.submission.workspaces import put_file, read_file
 
 _NEWEST = Resumption()
 
@@ -127,6 +127,31 @@ def test_a_node_that_the_edit_renames_is_left_out_of_the_rescue(
 
     assert (found.effect.gone, found.begins_done) == (("A1",), 0)
     assert _done(new) == set()
+
+
+@pytest.mark.slow
+def test_rescues_of_inner_dags_and_of_grown_ones_come_along_only_if_nothing_they_read_changes(
+    people: SimpleNamespace, failed: Dag
+) -> None:
+    grown = b'DONE A1\nGROW {"kind": "pass", "node": "A1"}\n'
+    put_file(failed.workspace, "inner.dag.rescue001", b"DONE X\n")
+    put_file(failed.workspace, "analysis.dag.rescue002", grown)
+    source, other = read_source(failed), {"run.sh": "#!/bin/sh\nexit 0\n"}
+    first, newest = Resumption(rescue_number=1), _NEWEST
+
+    def check(texts: Mapping[str, str], resumption: Resumption, *, keeps_done: bool = False):
+        edit = Edit(texts, resumption=resumption, keeps_done=keeps_done)
+        return check_edit(source, edit, owner=people.alice)
+
+    same, edited = check({}, first), check(other, first)
+    kept = check(other, newest, keeps_done=True)
+
+    assert [each.lost_inner for each in (same, edited, kept)] == [0, 1, 0]
+    inner = ["inner.dag.rescue001" in each.submission.files for each in (same, edited, kept)]
+    assert inner == [True, False, True]
+    assert b"GROW" in kept.submission.files["analysis.dag.rescue002"].read()
+    with pytest.raises(InvalidInput, match="grown"):
+        check(other, newest)
 
 
 @pytest.mark.slow
