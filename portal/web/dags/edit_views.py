@@ -30,9 +30,10 @@ from wms.core.policy import has_role, require_role
 from wms.dags.models import Dag
 from wms.dags.reading.run_selectors import ResumePoint, rescues_of, resume_points_of
 from wms.dags.reading.selectors import find_dag
-from wms.dags.resubmission.services import CheckedEdit, check_edit, resubmit_dag
+from wms.dags.resubmission.services import PreparedEdit, check_edit, resubmit_dag
 from wms.dags.resubmission.texts import EditSource, read_source
 from wms.dags.states import DAG_TERMINAL
+from wms.dags.submission.checking import CheckedDag
 from wms.dags.submission.submit import submission_warnings
 
 #: Files that stay as they are, and nodes, that are named.
@@ -44,7 +45,8 @@ class _Outcome:
     """Outcome of a form that made no DAG: faults, what a check found, or a comparison."""
 
     findings: Sequence[Finding] = ()
-    checked: CheckedEdit | None = None
+    prepared: PreparedEdit | None = None
+    checked: CheckedDag | None = None
     is_comparison: bool = False
     status: int = 200
 
@@ -106,25 +108,25 @@ def _edited(request: HttpRequest, shown: _Shown) -> HttpResponse:
     if wanted == "changes":
         return _answer(request, shown, _Outcome(is_comparison=True))
     if wanted == "check":
-        checked = check_edit(source, sent, owner=request.user)
-        findings = checked.checked.findings
-        status = InvalidInput.status if findings else 200
-        return _answer(request, shown, _Outcome(findings, checked, status=status))
+        prepared, checked = check_edit(source, sent, owner=request.user)
+        status = InvalidInput.status if checked.findings else 200
+        found = _Outcome(checked.findings, prepared, checked, status=status)
+        return _answer(request, shown, found)
     actor = Actor.person(request.user)
-    done, checked = resubmit_dag(source, sent, owner=request.user, actor=actor)
-    _tell(request, source.dag, done.dag, checked)
+    done, prepared = resubmit_dag(source, sent, owner=request.user, actor=actor)
+    _tell(request, source.dag, done.dag, prepared)
     return redirect("web:dag", dag_id=done.dag.pk)
 
 
-def _tell(request: HttpRequest, source: Dag, new: Dag, checked: CheckedEdit) -> None:
+def _tell(request: HttpRequest, source: Dag, new: Dag, edited: PreparedEdit) -> None:
     told = f"DAG {new.pk} is submitted, an edited copy of DAG {source.pk}, and waits for a site."
     messages.success(request, told)
-    if checked.again:
-        count = len(checked.again)
+    if edited.again:
+        count = len(edited.again)
         messages.warning(
             request,
             f"{count} node{'' if count == 1 else 's'} that DAG {source.pk} had done will run "
-            f"again: {_names(checked.again)}.",
+            f"again: {_names(edited.again)}.",
         )
     if source.state not in DAG_TERMINAL:
         messages.warning(
@@ -140,9 +142,8 @@ def _names(names: Sequence[str]) -> str:
 
 def _answer(request: HttpRequest, shown: _Shown, outcome: _Outcome) -> HttpResponse:
     sent = request.POST if request.method == "POST" else None
-    source, checked = shown.source, outcome.checked
+    source, found = shown.source, outcome.checked
     dag, texts = source.dag, text_fields(source, sent)
-    found = checked.checked if checked is not None else None
     lines = {each.text.path: io.BytesIO(each.value.encode()) for each in texts}
     warnings = found.warnings if found is not None else []
     outputs = source.outputs
@@ -170,7 +171,7 @@ def _answer(request: HttpRequest, shown: _Shown, outcome: _Outcome) -> HttpRespo
         "warnings_total": len(warnings),
         "shown": SHOWN,
         "statistics": found.dag.statistics if found is not None else None,
-        "checked": checked if not outcome.findings else None,
+        "prepared": outcome.prepared if not outcome.findings else None,
         "named": _LISTED,
     }
     return render(request, "web/dag_edit.html", context, status=outcome.status)

@@ -145,6 +145,6 @@ def test_a_check_tells_which_done_nodes_run_again(alice: Client, people: SimpleN
 
     assert form["start"] == "newest"
     assert text_of(checked.content.decode(), "changed-nodes") == "A1"
-    assert [answer.context["checked"].begins_done for answer in (checked, kept)] == [0, 1]
+    assert [answer.context["prepared"].begins_done for answer in (checked, kept)] == [0, 1]
     assert Dag.objects.get(previous_run=dag).done_count == 0
     assert "A1" in sent.content.decode().rpartition('role="status"')[2]

@@ -10,15 +10,15 @@ from __future__ import annotations
 import posixpath
 import re
 from collections import defaultdict, deque
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Any
 
 from wms.dags.language.plain_values import texts_of
 from wms.dags.language.spec import DagSpec, NodeSpec
+from wms.dags.resubmission.versions import Version
 from wms.dags.states import NodeKind
-from wms.dags.submission.checking import CheckedDag
 from wms.jobs.description.submit_file import SubmitFile
 
 _MACRO = re.compile(r"\$\$?[A-Za-z]*\([^()]*\)|\$[A-Za-z_]+")
@@ -27,19 +27,6 @@ _GLOB = re.compile(r"([\[\]?])")
 _FILE_COMMANDS = (
     "executable", "transfer_input_files", "common_input_files", "public_input_files", "input",
 )  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class Version:
-    """A DAG before or after an edit: its nodes, and their descriptions by source."""
-
-    dag: DagSpec
-    submit_files: Mapping[str, SubmitFile]
-
-    @classmethod
-    def of(cls, checked: CheckedDag) -> Version:
-        """The version that was checked."""
-        return cls(checked.dag, checked.submit_files)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,13 +48,12 @@ def effect_of(
     """Effect of an edit on nodes that are done; `edited` are the paths of changed files."""
     changed = set(_changed(old, new, edited))
     fresh = new.dag.nodes.keys() - old.dag.nodes.keys()
-    below = _descendants(new.dag, changed | fresh)
+    following = _descendants(new.dag, changed | fresh) - changed
     known = set(done)
+    names = [name for name in new.dag.nodes if name in known]
     return Effect(
-        changed=tuple(name for name in new.dag.nodes if name in known and name in changed),
-        following=tuple(
-            name for name in new.dag.nodes if name in known and name in below - changed
-        ),
+        changed=tuple(name for name in names if name in changed),
+        following=tuple(name for name in names if name in following),
         gone=tuple(sorted(known - new.dag.nodes.keys())),
     )
 

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, BinaryIO
 
+from matching.negotiation.deadline import Deadline
 from wms.core.actors import Actor
 from wms.core.conf import conf
 from wms.core.errors import Finding, InvalidInput, ReasonRequired
@@ -24,16 +25,11 @@ from wms.dags.language.spec import RunOptions
 from wms.dags.models import Dag
 from wms.dags.rescue.names import rescue_path
 from wms.dags.rescue.rescue_files import ResumePoint, Resumption
-from wms.dags.resubmission.changes import Effect, Version, effect_of
+from wms.dags.resubmission.changes import Effect, effect_of
 from wms.dags.resubmission.progress import refuse_lost_growth, rescue_without, starting_point
 from wms.dags.resubmission.texts import EditSource, StoredFile, unknown_texts
-from wms.dags.submission.checking import (
-    CheckedDag,
-    FaultyDag,
-    check_dag,
-    read_text,
-    request_deadline,
-)
+from wms.dags.resubmission.versions import Version, read_version
+from wms.dags.submission.checking import CheckedDag, read_text, request_deadline
 from wms.dags.submission.runs import check_options, site_options
 from wms.dags.submission.submit import (
     DagSubmission,
@@ -72,8 +68,8 @@ class Edit:
 
 
 @dataclass(frozen=True, slots=True)
-class CheckedEdit:
-    """What a check of an edit found, and the submission that it makes.
+class PreparedEdit:
+    """The submission that an edit makes, not checked yet, and where the new DAG begins.
 
     `edited` are the paths of changed and further files, `begins_with` that of the rescue. `effect`
     is that on the nodes that are done there; `keeps_done`: these stay done nevertheless.
@@ -81,7 +77,6 @@ class CheckedEdit:
     """
 
     submission: DagSubmission
-    checked: CheckedDag
     edited: tuple[str, ...] = ()
     begins_with: str = ""
     effect: Effect = field(default_factory=Effect)
@@ -128,11 +123,32 @@ def changed_files(source: EditSource, edit: Edit) -> dict[str, bytes]:
     return changed
 
 
-def check_edit(source: EditSource, edit: Edit, *, owner: User) -> CheckedEdit:
+def check_edit(source: EditSource, edit: Edit, *, owner: User) -> tuple[PreparedEdit, CheckedDag]:
     """Check an edit as a submission of this owner; nothing is stored.
 
-    Raises InvalidInput for faults of the request itself. Effects are told of a DAG without faults.
+    Raises InvalidInput for faults of the request itself, and of where it is to begin.
     """
+    prepared = _prepared(source, edit)
+    return prepared, check_submission(prepared.submission, owner=owner)
+
+
+def resubmit_dag(
+    source: EditSource, edit: Edit, *, owner: User, actor: Actor
+) -> tuple[SubmittedDag, PreparedEdit]:
+    """Check an edit, and submit it as a new DAG of this owner, which waits for a site.
+
+    The same idempotency key and content give the DAG that was made first. Raises NotPermitted,
+    ReasonRequired, QuotaExceeded, Conflict, and InvalidInput with every fault; then nothing is
+    stored.
+    """
+    require_role(actor, Role.USER, "submit DAGs")
+    if not edit.reason.strip():
+        raise ReasonRequired("edit and resubmit")
+    prepared = _prepared(source, edit)
+    return submit_dag_once(prepared.submission, owner=owner, actor=actor), prepared
+
+
+def _prepared(source: EditSource, edit: Edit) -> PreparedEdit:
     changed = changed_files(source, edit)
     point = starting_point(source.dag, edit.resumption)
     touched = {*changed, *edit.files} - {*source.dag.dag_files, source.description_name}
@@ -147,39 +163,21 @@ def check_edit(source: EditSource, edit: Edit, *, owner: User) -> CheckedEdit:
         **{path: io.BytesIO(content) for path, content in changed.items()},
         **edit.files,
     }
-    old = _checked_before(source)
-    submission = _submission(source, edit, files, old)
-    found = CheckedEdit(
-        submission,
-        check_submission(submission, owner=owner),
+    stored = {path: _content_of(file) for path, file in source.stored.items()}
+    old = _version(source, stored)
+    prepared = PreparedEdit(
+        _submission(source, edit, files, old),
         edited=tuple(sorted({*changed, *edit.files})),
         keeps_done=edit.keeps_done,
     )
-    if point is not None and not found.checked.findings:
+    if point is not None:
         lost_inner = 0 if keeps_inner else len(source.inner_rescues)
-        found = _with_progress(source, replace(found, lost_inner=lost_inner), point, old, touched)
-    made_from = MadeFrom(source.dag, edit.reason, found.facts)
-    return replace(found, submission=replace(found.submission, made_from=made_from))
-
-
-def resubmit_dag(
-    source: EditSource, edit: Edit, *, owner: User, actor: Actor
-) -> tuple[SubmittedDag, CheckedEdit]:
-    """Check an edit, and submit it as a new DAG of this owner, which waits for a site.
-
-    The same idempotency key and content give the DAG that was made first. Raises NotPermitted,
-    ReasonRequired, QuotaExceeded, Conflict, and InvalidInput with every fault; then nothing is
-    stored.
-    """
-    require_role(actor, Role.USER, "submit DAGs")
-    if not edit.reason.strip():
-        raise ReasonRequired("edit and resubmit")
-    found = check_edit(source, edit, owner=owner)
-    if found.checked.findings:
-        raise FaultyDag(found.checked)
-    # It is checked once more there, and not with what the check here has left of the time.
-    submission = replace(found.submission, deadline=request_deadline(_bytes_to_read(source)))
-    return submit_dag_once(submission, owner=owner, actor=actor), found
+        prepared = replace(prepared, lost_inner=lost_inner)
+        prepared = _with_progress(source, prepared, point, old, touched)
+    made_from = MadeFrom(source.dag, edit.reason, prepared.facts)
+    # Its time begins now: the files of both versions were read before.
+    submission = replace(prepared.submission, made_from=made_from, deadline=_deadline(source))
+    return replace(prepared, submission=submission)
 
 
 def _comes_along(
@@ -197,27 +195,19 @@ def _content_of(file: StoredFile) -> KnownContent:
     return KnownContent(content, size_bytes=file.size_bytes, sha256=file.sha256)
 
 
-def _checked_before(source: EditSource) -> CheckedDag:
-    """The DAG as it is, faults or not."""
-    return check_dag(
-        source.dag.dag_files,
-        files={path: _content_of(file) for path, file in source.stored.items()},
-        owner=None,
-        origin=source.dag.origin,
-        allow_missing_files=True,
-        deadline=request_deadline(_bytes_to_read(source)),
-        takes_any_request=True,
-    )
+def _version(source: EditSource, files: Mapping[str, BinaryIO]) -> Version:
+    dag = source.dag
+    return read_version(dag.dag_files, files, origin=dag.origin, deadline=_deadline(source))
 
 
-def _bytes_to_read(source: EditSource) -> int:
+def _deadline(source: EditSource) -> Deadline:
     most = conf().max_dag_text_bytes
     sizes = (each.size_bytes for each in source.stored.values() if not each.is_output)
-    return sum(size_bytes for size_bytes in sizes if size_bytes <= most)
+    return request_deadline(sum(size_bytes for size_bytes in sizes if size_bytes <= most))
 
 
 def _submission(
-    source: EditSource, edit: Edit, files: dict[str, BinaryIO], old: CheckedDag
+    source: EditSource, edit: Edit, files: dict[str, BinaryIO], old: Version
 ) -> DagSubmission:
     """Submission of these files. Raises InvalidInput where a DAG file is not among them."""
     dag, name = source.dag, source.description_name
@@ -242,34 +232,32 @@ def _submission(
         origin=dag.origin,
         options={**_given_options(dag, old), **check_options(edit.options)},
         binding=edit.binding,
-        deadline=request_deadline(_bytes_to_read(source)),
         labels=edit.labels,
         priority=edit.priority,
     )
 
 
-def _given_options(dag: Dag, old: CheckedDag) -> dict[str, int | bool]:
+def _given_options(dag: Dag, old: Version) -> dict[str, int | bool]:
     """Options of a run that come neither from settings nor from CONFIG files."""
     usual = {**asdict(RunOptions()), **site_options(), **old.dag.options}
     return {name: value for name, value in dag.options.items() if value != usual.get(name)}
 
 
 def _with_progress(
-    source: EditSource, found: CheckedEdit, point: ResumePoint, old: CheckedDag, touched: set[str]
-) -> CheckedEdit:
+    source: EditSource, edit: PreparedEdit, point: ResumePoint, old: Version, touched: set[str]
+) -> PreparedEdit:
     """The edit with the rescue that the new DAG begins from. Raises InvalidInput."""
-    text, nodes = point.text, found.checked.dag.nodes
+    text, new = point.text, _version(source, edit.submission.all_files)
     done = {*text.done, *text.failed}
-    effect = effect_of(Version.of(old), Version.of(found.checked), edited=touched, done=done)
-    mentioned = {*done, *text.retries, *text.outcomes}
-    lost = mentioned - nodes.keys()
+    effect = effect_of(old, new, edited=touched, done=done)
+    lost = {*done, *text.retries, *text.outcomes} - new.dag.nodes.keys()
     if text.growth:
         # Nodes that it grew by are in none of the files.
         effect, lost = replace(effect, gone=()), set()
-    if not found.keeps_done:
+    if not edit.keeps_done:
         refuse_lost_growth(point, effect, touched)
-    found = replace(found, effect=effect, begins_with=point.path, done_total=len(done))
-    kept = rescue_without(source.dag, point, {*found.again, *lost})
+    edit = replace(edit, effect=effect, begins_with=point.path, done_total=len(done))
+    kept = rescue_without(source.dag, point, {*edit.again, *lost})
     path = rescue_path(source.dag.dag_files, point.number or 1)
-    files = {**found.submission.files, path: io.BytesIO(kept)}
-    return replace(found, submission=replace(found.submission, files=files))
+    files = {**edit.submission.files, path: io.BytesIO(kept)}
+    return replace(edit, submission=replace(edit.submission, files=files))

@@ -6,8 +6,8 @@ import io
 
 import pytest
 
-from wms.dags.resubmission.changes import Effect, Version, effect_of
-from wms.dags.submission.checking import check_dag
+from wms.dags.resubmission.changes import Effect, effect_of
+from wms.dags.resubmission.versions import Version, read_version
 
 _SUB = "executable = run.sh\narguments = $(n)\ntransfer_input_files = in/$(n).txt\nqueue\n"
 _DAG = """JOB A a.sub
@@ -34,9 +34,9 @@ _FILES = {
 
 def _version(files: dict[str, str]) -> Version:
     streams = {name: io.BytesIO(text.encode()) for name, text in files.items()}
-    checked = check_dag(["w.dag"], files=streams, owner=None)
-    assert not checked.findings
-    return Version.of(checked)
+    version = read_version(["w.dag"], streams)
+    assert not version.dag.findings
+    return version
 
 
 def _effect(done: str, **edits: tuple[str, str]) -> Effect:

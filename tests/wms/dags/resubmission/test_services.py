@@ -122,7 +122,7 @@ def test_a_node_that_the_edit_renames_is_left_out_of_the_rescue(
     renamed = read_source(failed).texts["analysis.dag"].text.replace("A1", "First")
     edit = Edit({"analysis.dag": renamed}, resumption=_NEWEST, reason="clearer")
 
-    found = check_edit(read_source(failed), edit, owner=people.alice)
+    found, _ = check_edit(read_source(failed), edit, owner=people.alice)
     new = _resubmitted(failed, edit.texts, people.alice, resumption=_NEWEST)
 
     assert (found.effect.gone, found.begins_done) == (("A1",), 0)
@@ -141,7 +141,7 @@ def test_rescues_of_inner_dags_and_of_grown_ones_come_along_only_if_nothing_they
 
     def check(texts: Mapping[str, str], resumption: Resumption, *, keeps_done: bool = False):
         edit = Edit(texts, resumption=resumption, keeps_done=keeps_done)
-        return check_edit(source, edit, owner=people.alice)
+        return check_edit(source, edit, owner=people.alice)[0]
 
     same, edited = check({}, first), check(other, first)
     kept = check(other, newest, keeps_done=True)
