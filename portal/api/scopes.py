@@ -26,7 +26,8 @@ OF_WRITES: Mapping[str, set[Scope]] = {
     **dict.fromkeys(["explain", "dags-check", "jobs-check"], _READ),
     **dict.fromkeys(
         [
-            "dags", "dags-follow", "dag-followed-log", "dag-rescue", "dag-grow", "jobs",
+            "dags", "dags-follow", "dag-followed-log", "dag-rescue", "dag-grow",
+            "dag-resubmit", "jobs",
             "cluster-rerun", "schedules", "schedule-run", "trials-check", "trials-dry-run",
             "trial-stop", "placements", "placement-credentials", "placement-credential",
             "uploads", "upload",

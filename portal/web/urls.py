@@ -14,7 +14,7 @@ from portal.web.bulk import views as bulk
 from portal.web.campaigns import views as campaigns
 from portal.web.clusters import submission_views as job_submission
 from portal.web.clusters import views as clusters
-from portal.web.dags import comparing
+from portal.web.dags import comparing, edit_views
 from portal.web.dags import growth_views as growth
 from portal.web.dags import run_views as runs
 from portal.web.dags import submission_views as submission
@@ -84,6 +84,7 @@ urlpatterns = [
     path("dags/<int8:dag_id>/compare/", comparing.comparison, name="dag-compare"),
     path("dags/<int8:dag_id>/compare.csv", comparing.comparison_csv, name="dag-compare-csv"),
     path("dags/<int8:dag_id>/limits/", runs.limits, name="dag-limits"),
+    path("dags/<int8:dag_id>/edit/", edit_views.edit, name="dag-edit"),
     path("dags/<int8:dag_id>/grow/", growth.grow, name="dag-grow"),
     path("dags/<int8:dag_id>/graph/places", dag_graph.places, name="graph-places"),
     path("dags/<int8:dag_id>/graph/states", dag_graph.states, name="graph-states"),

@@ -112,6 +112,8 @@ def pages_of(made: Production) -> dict[str, str]:
         "dag-compared": reverse("web:dag-compare", args=[made.failed.pk])
         + f"?with={made.running.pk}",
         "dag-grow": reverse("web:dag-grow", args=[made.rich.pk]),
+        "dag-edit": reverse("web:dag-edit", args=[made.failed.pk]),
+        "dag-edit-too-early": reverse("web:dag-edit", args=[made.rich.pk]),
         "rescue": reverse("web:rescue", args=[made.failed.pk]),
         "rescue-too-early": reverse("web:rescue", args=[made.rich.pk]),
         "node-done": reverse("web:node", args=[made.rich.pk, made.node("prepare").pk]),

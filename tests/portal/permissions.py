@@ -135,6 +135,7 @@ GET = {
     "api:schedule-*": POSTED_TO,
     "api:dag-rescue": POSTED_TO,
     "api:dag-grow": POSTED_TO,
+    "api:dag-resubmit": POSTED_TO,
     "api:dag-nodes-*": POSTED_TO,
     "api:placement-remove": POSTED_TO,
     "api:placement-retry": POSTED_TO,
@@ -254,6 +255,7 @@ POST = {
     "api:dag-rescue": "Lffcccc",  # the DAG has not ended
     "api:dag-limits": STEER,
     "api:dag-grow": STEER,
+    "api:dag-resubmit": SUBMIT,
     "api:dag-nodes-open-gate": "Lfbbbbb",  # the node is no gate
     "api:dag-nodes-close-gate": "Lfbbbbb",  # the node is no gate
     "api:dag-nodes-*": "Lffbbbb",  # the node is under way
@@ -355,6 +357,7 @@ POST = {
     "web:dag-limits": STEER,
     "web:dag-grow": STEER,
     "web:rescue": "Lffcccc",  # the DAG has not ended
+    "web:dag-edit": SUBMIT,
     "web:steer-nodes": "Lffbbbb",  # the node is under way
     "web:remove-placement": STEER,
     "web:release-allocation": SEEN,

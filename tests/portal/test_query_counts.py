@@ -55,6 +55,7 @@ EXEMPT = {
     "api:schedule-prioritise": "is posted to",
     "web:steer-schedule": "is posted to",
     "api:dag-rescue": "is posted to",
+    "api:dag-resubmit": "is posted to",
     "api:dag-nodes-rerun": "is posted to",
     "api:dag-nodes-mark": "is posted to",
     "api:dag-nodes-change": "is posted to",

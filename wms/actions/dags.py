@@ -17,6 +17,7 @@ from wms.actions.kinds import Kind, actions, of_many, one_alone, one_of_many
 from wms.actions.labels import labelling
 from wms.actions.obstacles import of_state, when
 from wms.actions.remarks import remark_actions
+from wms.actions.resubmission import RESUBMIT
 from wms.core.models import User
 from wms.dags.models import Dag, Node
 from wms.dags.policy import may_steer
@@ -332,6 +333,7 @@ DAGS = Kind(
             ),
         ),
         GROW,
+        RESUBMIT,
         Action(
             "prioritise",
             "Change priority",

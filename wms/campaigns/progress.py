@@ -65,7 +65,7 @@ class Progress:
 
 
 def latest_runs(dags: QuerySet[Dag]) -> QuerySet[Dag]:
-    """DAGs without those that went on as another run of the same files."""
+    """DAGs without those that went on as another run of their files, edited ones included."""
     return dags.filter(~Exists(Dag.objects.filter(previous_run=OuterRef("pk")))).order_by()
 
 

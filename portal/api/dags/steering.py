@@ -22,6 +22,7 @@ from portal.api.dags import shapes
 from portal.api.dags.submissions import SubmittedDagSerializer
 from portal.api.problems import CONTENT_TYPE
 from wms.core.errors import Conflict
+from wms.core.heavy import heavy_place
 from wms.core.idempotency_models import MadeKind
 from wms.core.transitions import Applied
 from wms.dags.growth.fragments import Fragment
@@ -63,6 +64,17 @@ class RescueAction(ActionView):
         return reverse("api:dag", args=[done.pk])
 
 
+class ResubmitAction(RescueAction):
+    """An edited copy of one DAG."""
+
+    further_refusals: ClassVar = {**RescueAction.further_refusals, **refusals(429)}
+
+    def post(self, request: Request, **which: Any) -> Response:
+        """Submit it, in one of the places for heavy requests."""
+        with heavy_place(caller(request)):
+            return super().post(request, **which)
+
+
 class GrowAction(ActionView):
     """Nodes that a DAG has not had before."""
 
@@ -93,6 +105,7 @@ class LimitsAction(ActionView):
 #: Views of actions that answer with something else than the DAG, by the names of the actions.
 VIEWS: Mapping[str, type[ActionView]] = {
     "rescue": RescueAction,
+    "resubmit": ResubmitAction,
     "grow": GrowAction,
     "change-limits": LimitsAction,
 }

@@ -31,7 +31,8 @@ def facts_of(dag: Dag, limits: Sequence[SharedLimit]) -> Mapping[str, Any]:
     return {
         "inner": others.inner[:_INNER_SHOWN],
         "inner_cut": len(others.inner) > _INNER_SHOWN,
-        "next_runs": others.further,
+        "next_runs": [each for each in others.further if each.workspace_id == dag.workspace_id],
+        "copies": [each for each in others.further if each.workspace_id != dag.workspace_id],
         "options": [
             (LABELS[each.name][0], each)
             for each in options_seen(dag)

@@ -88,7 +88,7 @@ def _submitted(request: HttpRequest, options: RunOptionsForm) -> HttpResponse:
         checked = error.checked if isinstance(error, FaultyDag) else None
         return _answer(request, options, Outcome(error.findings, checked, submission))
     messages.success(request, f"DAG {dag.pk} is submitted and waits for a site.")
-    _tell_warnings(request, submission_warnings(dag))
+    tell_warnings(request, submission_warnings(dag))
     return _leave_for(request, reverse("web:dag", args=[dag.pk]))
 
 
@@ -96,7 +96,8 @@ def _leave_for(request: HttpRequest, address: str) -> HttpResponse:
     return HttpResponseClientRedirect(address) if request.htmx else redirect(address)
 
 
-def _tell_warnings(request: HttpRequest, warnings: Sequence[Finding]) -> None:
+def tell_warnings(request: HttpRequest, warnings: Sequence[Finding]) -> None:
+    """Tell the first warnings of a DAG that is submitted, on the next page."""
     if not warnings:
         return
     listed = "; ".join(map(str, warnings[:_WARNINGS_SHOWN]))

@@ -41,6 +41,13 @@ class Dag(models.Model):
         db_default=models.Value([], ArrayField(models.CharField())),
         help_text="The DAG files in the workspace; more than one run as one DAG.",
     )
+    description_file = models.CharField(
+        max_length=MAX_PATH_BYTES,
+        blank=True,
+        default="",
+        db_default="",
+        help_text="The file in the workspace with the DAG's own description; empty: none known.",
+    )
     directory = models.CharField(
         max_length=MAX_PATH_BYTES,
         blank=True,
@@ -72,6 +79,7 @@ class Dag(models.Model):
         related_name="tree",
         help_text="The outermost DAG, if this is an inner one.",
     )
+    # Of an edited copy it is the DAG that was edited, which is in another workspace.
     previous_run = models.ForeignKey(
         "self", null=True, blank=True, on_delete=models.SET_NULL, related_name="next_runs"
     )
@@ -335,6 +343,12 @@ class Dag(models.Model):
 
     def __str__(self) -> str:
         return f"{self.name} ({self.pk})"
+
+    @property
+    def is_edited(self) -> bool:
+        """Whether it was made from its previous run by an edit; that row must have been read."""
+        before = self.previous_run
+        return before is not None and before.workspace_id != self.workspace_id
 
     @property
     def binds_jobs(self) -> bool:

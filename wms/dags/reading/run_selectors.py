@@ -75,7 +75,7 @@ class CategoryLine:
 
 @dataclass(frozen=True, slots=True)
 class RelatedRuns:
-    """Inner DAGs of a DAG, latest first, and further runs that resumed it."""
+    """Inner DAGs of a DAG, latest first, and its further runs and edited copies."""
 
     inner: Sequence[Dag]
     further: Sequence[Dag]
@@ -86,8 +86,9 @@ def related_runs(dag: Dag, *, inner: int, further: int) -> RelatedRuns:
     inside = Dag.objects.filter(parent_node__dag=dag).order_by("-pk").values("pk")[:inner]
     after = next_runs(dag).values("pk")[:further]
     rows = Dag.objects.filter(pk__in=inside.union(after, all=True)).select_related("parent_node")
-    columns = ("name", "state", "done_count", "node_count", "previous_run_id", "parent_node__name")
-    runs = list(rows.only(*columns, "parent_node__dag_id").order_by("-pk"))
+    columns = ("name", "state", "done_count", "node_count", "previous_run_id", "workspace_id")
+    of_node = ("parent_node__name", "parent_node__dag_id")
+    runs = list(rows.only(*columns, *of_node).order_by("-pk"))
     return RelatedRuns(
         inner=[each for each in runs if each.parent_node and each.parent_node.dag_id == dag.pk],
         further=[each for each in reversed(runs) if each.previous_run_id == dag.pk],
@@ -108,7 +109,7 @@ def outer_dags(dag: Dag) -> list[Dag]:
 
 
 def next_runs(dag: Dag) -> QuerySet[Dag]:
-    """Runs that resumed this one."""
+    """Runs that resumed this one, and copies that were made of it by edits."""
     return dag.next_runs.order_by("pk")
 
 

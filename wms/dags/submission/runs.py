@@ -87,6 +87,13 @@ class RunRequest:
     #: More than those of the description; and what wins over its priority.
     labels: tuple[str, ...] = ()
     priority: int | None = None
+    #: The file that `checked.description` was read from.
+    description_file: str = ""
+    #: The DAG, in another workspace, of which the files are an edited copy.
+    made_from: Dag | None = None
+    #: What the event of the submission tells beside the usual.
+    reason: str = ""
+    facts: Mapping[str, Any] = field(default_factory=dict)
 
 
 def create_run(request: RunRequest, *, actor: Actor) -> Dag:
@@ -142,7 +149,7 @@ def store_run(request: RunRequest, checked: CheckedDag, *, actor: Actor) -> Dag:
         done_reason=f"DONE in {resume_point.path}" if resume_point else "DONE in the DAG file",
         actor=ENGINE,
     )
-    _record_submission(dag, checked, resume_point, actor)
+    _record_submission(dag, checked, resume_point, request, actor)
     record_resumed(dag, grown, actor=ENGINE)
     if request.parent_node is None:
         transaction.on_commit(partial(wake_loop, NEGOTIATE_TASK))
@@ -205,7 +212,7 @@ def _create(request: RunRequest, checked: CheckedDag, resume_point: ResumePoint 
         uses_dag_dir=request.origin.uses_dag_dir,
         parent_node=parent,
         root=(outer.root or outer) if outer is not None else None,
-        previous_run=request.previous or _previous_inner(parent),
+        previous_run=request.previous or request.made_from or _previous_inner(parent),
         rescue_number=resume_point.number if resume_point is not None else 0,
         options={**_site_options(outer), **spec.options, **request.options},
         category_limits=spec.categories,
@@ -282,7 +289,7 @@ def _description(request: RunRequest, description: DagDescription) -> dict[str, 
     if request.previous is not None:
         names = (
             "ad_attributes", "accounting_group", "concurrency_limits", "rematch_expression",
-            "environment_template", "binding", "labels", "priority",
+            "environment_template", "binding", "labels", "priority", "description_file",
         )  # fmt: skip
         return {name: getattr(request.previous, name) for name in names}
     if request.parent_node is not None:
@@ -297,6 +304,7 @@ def _description(request: RunRequest, description: DagDescription) -> dict[str, 
         "binding": description.binding,
         "labels": all_labels(request.labels, description),
         "priority": description.priority if request.priority is None else request.priority,
+        "description_file": request.description_file,
     }
     if description.environment is not None:
         known["environment_template"] = description.environment
@@ -309,9 +317,13 @@ def all_labels(given: Sequence[str], description: DagDescription) -> list[str]:
 
 
 def _record_submission(
-    dag: Dag, checked: CheckedDag, resume_point: ResumePoint | None, actor: Actor
+    dag: Dag,
+    checked: CheckedDag,
+    resume_point: ResumePoint | None,
+    request: RunRequest,
+    actor: Actor,
 ) -> None:
-    facts: dict[str, Any] = {}
+    facts: dict[str, Any] = {**request.facts}
     if checked.warnings:
         facts["warnings"] = [warning.stored() for warning in checked.warnings]
     if resume_point is not None:
@@ -323,6 +335,7 @@ def _record_submission(
         event=SUBMIT_EVENT,
         to_state=DagState.IDLE,
         actor=actor.name,
+        reason=request.reason,
         facts={**facts, **actor.facts},
         created_at=timezone.now(),
     )

@@ -50,6 +50,15 @@ from wms.jobs.uploads.operations import use_uploads
 
 
 @dataclass(frozen=True, slots=True)
+class MadeFrom:
+    """The DAG of which a submission is an edited copy, why, and what differs, for events."""
+
+    dag: Dag
+    reason: str
+    facts: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
 class DagSubmission:
     """A submission: the DAG file, the DAG's submit description, and all other files.
 
@@ -76,6 +85,7 @@ class DagSubmission:
     labels: tuple[str, ...] = ()
     #: From 0 to 10; where it is given, it wins over the description.
     priority: int | None = None
+    made_from: MadeFrom | None = None
 
     @property
     def dag_content(self) -> bytes:
@@ -143,6 +153,8 @@ def _key_of(submission: DagSubmission) -> RequestKey | None:
         "labels": submission.labels,
         "priority": submission.priority,
     }
+    if submission.made_from is not None:
+        given["made_from"] = submission.made_from.dag.pk
     return RequestKey(
         MadeKind.DAG, submission.idempotency_key, content_sha256(given, submission.all_files)
     )
@@ -242,7 +254,7 @@ def _store(
     owner: User,
     actor: Actor,
 ) -> Dag:
-    group = checked.description.group
+    group, source = checked.description.group, submission.made_from
     use_uploads(submission.files.values(), owner=owner, now=timezone.now())
     check_quota(
         owner=owner,
@@ -261,10 +273,27 @@ def _store(
             resumption=submission.resumption,
             labels=submission.labels,
             priority=submission.priority,
+            description_file=submission.description_name if submission.description_text else "",
+            made_from=source.dag if source is not None else None,
+            reason=source.reason if source is not None else "",
+            facts=source.facts if source is not None else {},
         ),
         checked,
         actor=actor,
     )
     ensure_submitter(owner, group)
-    record_action("submit DAG", target=f"DAG {dag.pk}", actor=actor, facts={"name": dag.name})
+    _audit(dag, source, actor)
     return dag
+
+
+def _audit(dag: Dag, source: MadeFrom | None, actor: Actor) -> None:
+    if source is None:
+        record_action("submit DAG", target=f"DAG {dag.pk}", actor=actor, facts={"name": dag.name})
+        return
+    record_action(
+        "edit and resubmit DAG",
+        target=f"DAG {source.dag.pk}",
+        actor=actor,
+        reason=source.reason,
+        facts={"new_dag": dag.pk, **source.facts},
+    )
