@@ -17,7 +17,7 @@ from ..model import Finding, time_of
 from .constraints import constraint, field_of
 
 if TYPE_CHECKING:
-    from ..files.found import DagFiles
+    from ..files.found import DagFiles, JobFiles
 
 _STYLES = {
     "completed": "green", "done": "green", "running": "cyan", "failed": "red", "held": "yellow",
@@ -48,7 +48,7 @@ def say_json(value: Any) -> None:
 
 def here(finding: Finding, options: Namespace) -> Finding:
     """Finding with the path that its file has on this host, if it is one of those sent."""
-    sent: DagFiles | None = getattr(options, "sent", None)
+    sent: DagFiles | JobFiles | None = getattr(options, "sent", None)
     return replace(finding, file=sent.here(finding.file)) if sent and finding.file else finding
 
 
