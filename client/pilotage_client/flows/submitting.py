@@ -174,11 +174,16 @@ def send_log(dag_id: int, offset: int, piece: bytes) -> Flow[FollowedLog]:
 
 
 def _made(path: str, form: Form, key: str) -> Flow[Any]:
-    """The decoded answer to what makes something. Raises PerhapsSubmitted with its key."""
+    """The decoded answer to what makes something.
+
+    Raises PerhapsSubmitted with its key, and NoAnswer where nothing can have arrived.
+    """
     key = key or new_key()
     try:
         answer = yield from ask(Request("POST", path, body=form, key=key))
     except NoAnswer as error:
+        if not error.is_sent:
+            raise NoAnswer(f"{error} Nothing was submitted.", is_sent=False) from error
         raise PerhapsSubmitted(error, key) from error
     return decoded(answer)
 
