@@ -189,6 +189,7 @@ def test_watch_ends_with_what_is_watched_or_when_told(
     over = pilotage("watch", running.pk)
 
     assert [each.code for each in (met, in_vain, over)] == [4, 7, 0]
+    assert f"d{running.pk} is running" in in_vain.err
     assert over.lines == [
         f"d{running.pk} analysis completed at UW: 2 of 2 done, 0 under way, 0 failed"
     ]

@@ -163,6 +163,21 @@ def test_tables_have_colours_on_terminals_only(capsys: Any, monkeypatch: Any) ->
     assert re.sub(r"\x1b\[[0-9;]*m", "", coloured) == plain
 
 
+def test_reasons_are_cut_to_the_width_of_a_terminal(capsys: Any, monkeypatch: Any) -> None:
+    monkeypatch.setattr("pilotage_client.cli.printing.is_terminal", lambda: True)
+    monkeypatch.setenv("COLUMNS", "40")
+    options = Namespace(constraint="", limit=0, json=False, autoformat=None, autoformat_head=None)
+    columns = [("ID", lambda row: row["id"]), ("WHY", lambda row: row["why"])]
+
+    print_rows([{"id": "d7", "why": "x" * 300}, {"id": "d" * 60, "why": "short"}], columns, options)
+    cut = capsys.readouterr().out.splitlines()
+    print_rows([{"id": "d7", "why": "x" * 300}], columns, options)
+
+    # Where little would be left of the reason, the terminal folds the line.
+    assert len(cut[1]) > 300
+    assert [len(line) for line in capsys.readouterr().out.splitlines()][1] == 40
+
+
 def test_the_client_is_written_for_python_3_9() -> None:
     """Its syntax, and what of the library is newer; types are looked at by mypy."""
     newer = {"slots", "kw_only", "strict"}
