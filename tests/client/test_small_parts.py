@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 import zipapp_main
 from pilotage_client.cli.constraints import constraint
+from pilotage_client.cli.explaining import explained
 from pilotage_client.cli.printing import print_rows
 from pilotage_client.cli.targets import target
 from pilotage_client.cli.watching import read_exit
@@ -87,6 +88,22 @@ def test_an_object_of_another_kind_is_refused() -> None:
         target("j42", "dag")
     with pytest.raises(UsageError):
         target("x")
+
+
+def test_who_names_a_cluster_in_place_of_a_job_is_told_how_to_list_its_jobs() -> None:
+    with pytest.raises(UsageError, match="pilotage q c98 --jobs"):
+        target("c98", "job", "node", "pilot")
+
+
+def test_an_explanation_begins_with_its_verdict_and_whether_waiting_helps() -> None:
+    miss = {"attribute": "Requirements", "old": "a", "new": "", "before": 0, "after": 2}
+    never = {"verdict": "never", "summary": "No.", "misses": [{**miss, "is_enough": False}]}
+
+    first, second = explained(never)
+
+    assert first == "Never (waiting does not help): No."
+    assert "without it: 2 sites agree" in second
+    assert [*explained({"verdict": "has ended", "summary": "It is done."})] == ["It is done."]
 
 
 def test_an_end_of_watching_is_read_in_any_order() -> None:
