@@ -58,10 +58,16 @@ class LoginEnded(PilotageError):
 
 
 class NoAnswer(PilotageError):
-    """The portal cannot be reached, or broke off before it answered."""
+    """The portal cannot be reached, or broke off before it answered; `is_sent` if it may have heard
+    what was asked.
+    """
 
     exit_code = 6
     code = "no-answer"
+
+    def __init__(self, message: str, *, is_sent: bool = True) -> None:
+        super().__init__(message)
+        self.is_sent = is_sent
 
 
 class NotPilotage(PilotageError):
@@ -201,7 +207,8 @@ _BY_CODE: Mapping[str, type[Problem]] = {"quota": QuotaExceeded}
 def good(outcome: Outcome, *, is_json: bool = True) -> Answer:
     """Answer that is as it should be. Raises the error that another one means."""
     if isinstance(outcome, Silence):
-        raise NoAnswer(f"The portal at {outcome.url} does not answer: {outcome.reason}.")
+        message = f"The portal at {outcome.url} does not answer: {outcome.reason}."
+        raise NoAnswer(message, is_sent=outcome.is_sent)
     if outcome.status in _REDIRECTIONS:
         target = outcome.headers.get("location", "elsewhere")
         raise NotPilotage(

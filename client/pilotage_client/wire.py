@@ -7,7 +7,7 @@ network and no clock, so one flow serves the synchronous and the asynchronous cl
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from random import uniform
 from typing import Any, Protocol, TypeVar, Union
 from urllib.parse import quote
@@ -148,15 +148,30 @@ class Patience:
 
 
 def patiently(request: Request, patience: Patience) -> Flow[Outcome]:
-    """Send a request, again where that does no harm; the last outcome."""
+    """Send a request, again where that does no harm; the last outcome.
+
+    It may have been heard if that is so of any of them.
+    """
+    is_sent = False
     for place in range(patience.repetitions):
-        outcome: Outcome = yield request
+        outcome: Outcome = _heard((yield request), is_sent)
+        is_sent = is_sent or _may_be_heard(outcome)
         asked_s = outcome.retry_after_s if isinstance(outcome, Answer) else 0.0
         if asked_s > _LONGEST_PAUSE_S or not _may_ask_again(request, outcome):
             return outcome
         yield Pause(patience.pause_s(place, asked_s), told(outcome))
-    last: Outcome = yield request
-    return last
+    return _heard((yield request), is_sent)
+
+
+def _may_be_heard(outcome: Outcome) -> bool:
+    return outcome.is_sent if isinstance(outcome, Silence) else outcome.status in _PERHAPS
+
+
+def _heard(outcome: Outcome, is_sent: bool) -> Outcome:
+    """The outcome, of a request that may have been heard before."""
+    if is_sent and isinstance(outcome, Silence):
+        return replace(outcome, is_sent=True)
+    return outcome
 
 
 def is_put_off(outcome: Outcome) -> bool:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
+from difflib import SequenceMatcher
 
 import classad2
 
@@ -28,6 +29,8 @@ from matching.negotiation.decision import Bounds, Request
 #: Values tried for each attribute, changes listed for each, and changes listed in all.
 _MAX_VALUES = 24
 _MAX_STEPS = 3
+#: Words that are compared with the one that is given.
+_MAX_COMPARED = 500
 _MAX_MISSES = 12
 
 
@@ -36,7 +39,8 @@ class NearMiss:
     """One change of a request, and how many sites fit before and after it.
 
     `attribute` is set from `old` to `new`, both expressions; for Requirements, `old` is one
-    conjunct and `new` is empty or the altered conjunct.
+    conjunct and `new` is empty or the altered conjunct. If it is not `enough`, the sites that are
+    counted agree with the request, and have no queue for one of its nodes.
     """
 
     attribute: str
@@ -44,6 +48,7 @@ class NearMiss:
     new: str
     before: int
     after: int
+    is_enough: bool = True
 
 
 def near_misses(
@@ -54,8 +59,8 @@ def near_misses(
     Tried are: other values for the request's attributes that Requirements of either side refer to,
     other values for literals in its Requirements, and its Requirements without one conjunct. The
     values come from the sites' ads. Returned are the nearest value with a gain, and some with a
-    larger gain. Empty for a request whose ad cannot be built; after the time in `bounds` nothing
-    more is tried.
+    larger gain; where none makes any site fit, those after which more sites agree. Empty for a
+    request whose ad cannot be built; after the time in `bounds` nothing more is tried.
     """
     try:
         return _Trial(request, offers, now, bounds or Bounds()).misses()
@@ -76,15 +81,23 @@ class _Trial:
         )
         self._cluster = Cluster(request.request_ad(now))
         self._conjuncts = self._cluster.conjuncts()
+        self._counted = {Fit.WILLING}
         self._before = self._fitting_sites(self._cluster)
 
     def misses(self) -> tuple[NearMiss, ...]:
         """Changes of attributes, then of literals, then Requirements without a conjunct."""
-        found = [*self._attribute_changes(), *self._literal_changes(), *self._dropped_conjuncts()]
+        found = self._changes()
+        if not found and not self._before and self._cluster.unfit:
+            self._counted = {Fit.WILLING, Fit.UNFIT_FOR_NODES}
+            self._before = self._fitting_sites(self._cluster)
+            found = [replace(each, is_enough=False) for each in self._changes()]
         return tuple(found[:_MAX_MISSES])
 
+    def _changes(self) -> list[NearMiss]:
+        return [*self._attribute_changes(), *self._literal_changes(), *self._dropped_conjuncts()]
+
     def _fitting_sites(self, cluster: Cluster) -> int:
-        return sum(fit is Fit.WILLING for fit in self._site_pool.assess(cluster))
+        return sum(fit in self._counted for fit in self._site_pool.assess(cluster))
 
     def _after(self, attribute: str, expression: str) -> int:
         if self._clock() > self._deadline:
@@ -187,8 +200,9 @@ def _values_to_try(values: Sequence[Literal], old: Literal | None) -> list[Liter
     if isinstance(old, bool) or old is None:
         return distinct[:_MAX_VALUES]
     if isinstance(old, str):
-        distinct = [value for value in distinct if isinstance(value, str)]
-        return distinct[:_MAX_VALUES]
+        words = [value for value in distinct if isinstance(value, str)][:_MAX_COMPARED]
+        words.sort(key=lambda word: -SequenceMatcher(None, old, word).ratio())
+        return [*words[:_MAX_VALUES]]
     numbers = [v for v in distinct if isinstance(v, int | float) and not isinstance(v, bool)]
     numbers.sort(key=lambda value: abs(value - old))
     # Evenly among all of them, the nearest and the farthest included.

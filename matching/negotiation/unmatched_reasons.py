@@ -111,7 +111,10 @@ def no_site_reason(site_pool: SitePool, fits: Sequence[Fit], cluster: Cluster) -
         for site, fit in zip(sites, fits, strict=True)
         if fit is Fit.UNFIT_FOR_NODES
     )
-    left = Leftover(_kind(by_standing), f"No site fits now: {'; '.join(parts)}.", unfit)
+    kind = _kind(by_standing)
+    # Where waiting does not help, nothing is said of now.
+    verb = "fits" if kind in {Kind.NO_SITE, Kind.NODES} else "fits now"
+    left = Leftover(kind, f"No site {verb}: {'; '.join(parts)}.", unfit)
     wanted = site_pool.wishes.sentence(cluster) if left.kind is Kind.NO_SITE else ""
     return replace(left.with_more(wanted), names_attributes=bool(wanted))
 

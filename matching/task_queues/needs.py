@@ -49,11 +49,15 @@ PILOT_TYPES = ("generic", "private")
 
 
 class BadNeeds(ValueError):
-    """Contradictory or invalid needs; `fields` has the faults by name."""
+    """Contradictory or invalid needs; `fields` has the faults by name.
 
-    def __init__(self, message: str, *fields: str) -> None:
+    `others` are further faults of the same needs.
+    """
+
+    def __init__(self, message: str, *fields: str, others: Sequence[BadNeeds] = ()) -> None:
         super().__init__(message)
         self.fields = fields
+        self.others = tuple(others)
 
 
 def cpu_segment(cpu_time_s: float, segments_s: Sequence[int] = CPU_SEGMENTS_S) -> int:

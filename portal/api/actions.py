@@ -148,11 +148,12 @@ def _field_of(argument: Argument) -> serializers.Field[Any, Any, Any, Any]:
 
 
 def _number(argument: Argument, given: dict[str, Any]) -> serializers.IntegerField:
+    least, most = argument.for_service(argument.least), argument.for_service(argument.most)
+    if least is not None and most is not None:
+        message = f"must be from {least} to {most}, not %(show_value)s"
+        given = {**given, "error_messages": {"min_value": message, "max_value": message}}
     return serializers.IntegerField(
-        allow_null=argument.default is None,
-        min_value=argument.for_service(argument.least),
-        max_value=argument.for_service(argument.most),
-        **given,
+        allow_null=argument.default is None, min_value=least, max_value=most, **given
     )
 
 

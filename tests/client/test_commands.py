@@ -124,6 +124,7 @@ def test_check_has_an_exit_code_for_each_verdict(pilotage: Command, dag_file: Pa
     jobs = pilotage("check", dag_file.with_name("j.sub"))
 
     assert [each.code for each in (well, faulty, as_json, neither, jobs)] == [0, 1, 1, 2, 1]
+    assert jobs.lines[0].startswith("dags/j.sub:1: ")
     assert faulty.lines[0].startswith("dags/x.dag:1: ")
     assert json.loads(as_json.out)["findings"][0]["line"] == 1
     assert not Dag.objects.exists()
@@ -188,6 +189,7 @@ def test_watch_ends_with_what_is_watched_or_when_told(
     over = pilotage("watch", running.pk)
 
     assert [each.code for each in (met, in_vain, over)] == [4, 7, 0]
+    assert f"d{running.pk} is running" in in_vain.err
     assert over.lines == [
         f"d{running.pk} analysis completed at UW: 2 of 2 done, 0 under way, 0 failed"
     ]

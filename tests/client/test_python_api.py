@@ -19,7 +19,7 @@ from pilotage_client import (
     NotPermitted,
     TimedOut,
 )
-from pilotage_client.errors import Busy
+from pilotage_client.errors import Busy, NoAnswer
 from pilotage_client.flows.submitting import PerhapsSubmitted
 
 from tests import factories
@@ -127,6 +127,29 @@ def test_who_gives_up_is_told_the_key_by_which_it_is_submitted_once(
     (dag_file.parent / "run.sh").write_text("#!/bin/sh\ntrue\n")
     with pytest.raises(Conflict):
         client.submit_dag(dag_file, key=told.value.key)
+
+
+@pytest.mark.parametrize(
+    ("errors", "is_sent"),
+    [
+        ([httpx.ConnectError("refused")] * 6, False),
+        ([httpx.ReadError("cut"), *[httpx.ConnectError("refused")] * 5], True),
+    ],
+)
+def test_a_submission_may_have_arrived_only_if_some_request_was_sent(
+    client: Client, dag_file: Path, portal: Portal, errors: list[Exception], is_sent: bool
+) -> None:
+    left = iter(errors)
+
+    def fail(request: httpx.Request) -> None:
+        raise next(left)
+
+    portal.before = fail
+
+    with pytest.raises(NoAnswer) as told:
+        client.submit_dag(dag_file)
+
+    assert isinstance(told.value, PerhapsSubmitted) is told.value.is_sent is is_sent
 
 
 def test_a_change_is_not_sent_again_after_a_lost_answer(

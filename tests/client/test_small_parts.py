@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 import zipapp_main
 from pilotage_client.cli.constraints import constraint
+from pilotage_client.cli.explaining import explained
 from pilotage_client.cli.lists import lack_of
 from pilotage_client.cli.printing import print_rows
 from pilotage_client.cli.targets import target
@@ -90,6 +91,22 @@ def test_an_object_of_another_kind_is_refused() -> None:
         target("x")
 
 
+def test_who_names_a_cluster_in_place_of_a_job_is_told_how_to_list_its_jobs() -> None:
+    with pytest.raises(UsageError, match="pilotage q c98 --jobs"):
+        target("c98", "job", "node", "pilot")
+
+
+def test_an_explanation_begins_with_its_verdict_and_whether_waiting_helps() -> None:
+    miss = {"attribute": "Requirements", "old": "a", "new": "", "before": 0, "after": 2}
+    never = {"verdict": "never", "summary": "No.", "misses": [{**miss, "is_enough": False}]}
+
+    first, second = explained(never)
+
+    assert first == "Never (waiting does not help): No."
+    assert "without it: 2 sites agree" in second
+    assert [*explained({"verdict": "has ended", "summary": "It is done."})] == ["It is done."]
+
+
 def test_an_end_of_watching_is_read_in_any_order() -> None:
     assert read_exit("done,none") == read_exit("none,done")
     assert read_exit("failed,any,3").code == 3
@@ -162,6 +179,21 @@ def test_tables_have_colours_on_terminals_only(capsys: Any, monkeypatch: Any) ->
     coloured = capsys.readouterr().out
     assert coloured != plain
     assert re.sub(r"\x1b\[[0-9;]*m", "", coloured) == plain
+
+
+def test_reasons_are_cut_to_the_width_of_a_terminal(capsys: Any, monkeypatch: Any) -> None:
+    monkeypatch.setattr("pilotage_client.cli.printing.is_terminal", lambda: True)
+    monkeypatch.setenv("COLUMNS", "40")
+    options = Namespace(constraint="", limit=0, json=False, autoformat=None, autoformat_head=None)
+    columns = [("ID", lambda row: row["id"]), ("WHY", lambda row: row["why"])]
+
+    print_rows([{"id": "d7", "why": "x" * 300}, {"id": "d" * 60, "why": "short"}], columns, options)
+    cut = capsys.readouterr().out.splitlines()
+    print_rows([{"id": "d7", "why": "x" * 300}], columns, options)
+
+    # Where little would be left of the reason, the terminal folds the line.
+    assert len(cut[1]) > 300
+    assert [len(line) for line in capsys.readouterr().out.splitlines()][1] == 40
 
 
 def test_the_client_is_written_for_python_3_9() -> None:

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+from dataclasses import replace
+from types import SimpleNamespace
+
 from matching.negotiation.near_misses import NearMiss, near_misses
 from tests.matching.matchmaking import NOW, offer, request
 
@@ -60,3 +63,26 @@ def test_a_text_that_is_not_utf_8_is_left_as_it_is() -> None:
     found = misses(Requirements='TARGET.Memory == "a\\377b"')
 
     assert [(miss.new, miss.after) for miss in found] == [("", len(SITES))]
+
+
+def test_the_word_that_looks_most_like_the_given_one_is_tried_first() -> None:
+    names = ("T2-West", "T2-South", "T2-North", "T2-East")
+    sites = [offer(n, name, Name=f'"{name}"') for n, name in enumerate(names, 1)]
+
+    found = misses(*sites, Requirements='TARGET.Name == "T2-Nord"')
+
+    assert found[0].new == 'TARGET.Name == "T2-North"'
+    assert found[0].is_enough
+
+
+def test_where_nodes_fit_nowhere_changes_are_told_after_which_both_sides_agree() -> None:
+    sites = [offer(n, name, Name=f'"{name}"') for n, name in enumerate(("a-north", "b"), 1)]
+    asked = request(Requirements='TARGET.Name == "a-nord"')
+    nowhere = replace(asked, node_fit=SimpleNamespace(unfit=frozenset({1, 2})))
+
+    found = near_misses(nowhere, sites, NOW)
+
+    assert [(each.new, each.after, each.is_enough) for each in found] == [
+        ('TARGET.Name == "a-north"', 1, False),
+        ("", 2, False),
+    ]

@@ -13,6 +13,9 @@ from .printing import say, say_json
 from .targets import Target, target
 
 _MOST = 10
+#: Verdicts of the API that their reasons tell in other words.
+_TOLD_BY_REASON = ("has a site", "has ended")
+_WITHOUT_HOPE = ("never", "not allowed")
 _KINDS = ("dag", "cluster", "job", "task_queue", "site", "node")
 
 
@@ -40,10 +43,12 @@ def why(client: Client, options: Namespace) -> int:
 
 def explained(answer: Mapping[str, Any]) -> Iterator[str]:
     """Lines of an explanation for people, what matters most first."""
-    yield str(answer["summary"])
+    yield _verdict(answer) + str(answer["summary"])
     for miss in answer.get("misses") or ():
         old = f"{miss['attribute']} {miss['old']}".strip()
-        yield f"  nearest miss: {old}: {miss['before']} sites; {miss['new']}: {miss['after']} sites"
+        new = miss["new"] or "without it"
+        agree = "" if miss.get("is_enough", True) else " agree, but have no queue for all nodes"
+        yield f"  nearest miss: {old}: {miss['before']} sites; {new}: {miss['after']} sites{agree}"
     yield from _of_expressions(answer.get("explanation") or {})
     for place in answer.get("avoided") or ():
         yield f"  {place['site']} is avoided until {place['until']}: {place['reason']}"
@@ -53,6 +58,15 @@ def explained(answer: Mapping[str, Any]) -> Iterator[str]:
     yield from _of_queues(answer)
     if answer.get("after"):
         yield f"with these changes: {answer['after'].get('summary') or answer['after']}"
+
+
+def _verdict(answer: Mapping[str, Any]) -> str:
+    """Verdict before its reason, and whether waiting helps; empty where there is none."""
+    verdict = str(answer.get("verdict") or "")
+    if not verdict or verdict in _TOLD_BY_REASON:
+        return ""
+    advice = " (waiting does not help)" if verdict in _WITHOUT_HOPE else ""
+    return f"{verdict[0].upper()}{verdict[1:]}{advice}: "
 
 
 def _of_expressions(inside: Mapping[str, Any]) -> Iterator[str]:

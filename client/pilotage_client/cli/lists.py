@@ -46,7 +46,7 @@ _SITES: Sequence[Column] = (
     ("NAME", lambda row: row["name"]),
     ("STATE", lambda row: row["standing"]["kind"] or "open"),
     ("QUEUES", lambda row: ", ".join(queue["name"] for queue in row["queues"])),
-    ("MATCHES", lambda row: row["max_matches"]),
+    ("MAX MATCHES", lambda row: row["max_matches"]),
     ("WHY", lambda row: row["standing"]["reason"] if row["standing"]["kind"] else ""),
 )
 _PILOTS: Sequence[Column] = (

@@ -75,11 +75,11 @@ def _run(options: Namespace) -> int:
 
 
 def _teller() -> Callable[[str], None]:
-    """Tells a person, once for each reason in turn, why it takes longer."""
+    """Tells once for each reason in turn why it takes longer."""
     told: list[str] = []
 
     def tell_once(reason: str) -> None:
-        if told[-1:] != [reason] and sys.stderr.isatty():
+        if told[-1:] != [reason]:
             told.append(reason)
             tell(f"{reason}; it is asked again ...")
 

@@ -17,13 +17,16 @@ from ..model import Finding, time_of
 from .constraints import constraint, field_of
 
 if TYPE_CHECKING:
-    from ..files.found import DagFiles
+    from ..files.found import DagFiles, JobFiles
 
 _STYLES = {
     "completed": "green", "done": "green", "running": "cyan", "failed": "red", "held": "yellow",
     "halted": "yellow", "removed": "dim", "killed": "red", "stalled": "yellow",
 }  # fmt: skip
 _UNDEFINED = "undefined"
+#: Head of the column with reasons.
+WHY = "WHY"
+_LEAST_OF_WHY = 20
 _SHOWN_FROM_BYTES = 1024 * 1024
 Row = Mapping[str, Any]
 #: Head of a column, and its text for a row.
@@ -48,7 +51,7 @@ def say_json(value: Any) -> None:
 
 def here(finding: Finding, options: Namespace) -> Finding:
     """Finding with the path that its file has on this host, if it is one of those sent."""
-    sent: DagFiles | None = getattr(options, "sent", None)
+    sent: DagFiles | JobFiles | None = getattr(options, "sent", None)
     return replace(finding, file=sent.here(finding.file)) if sent and finding.file else finding
 
 
@@ -102,7 +105,7 @@ def _print_table(rows: Sequence[Row], columns: Sequence[Column]) -> None:
     heads = [head for head, _ in columns]
     lines = [[_cell(of(row)) for _, of in columns] for row in rows]
     widths = [max(map(len, column)) for column in zip(heads, *lines)]
-    show = _coloured() if is_terminal() else _plainly
+    show = _coloured(cuts_last=heads[-1] == WHY) if is_terminal() else _plainly
     for line in [heads, *lines]:
         show([text.ljust(width) for text, width in zip(line, widths)])
 
@@ -111,8 +114,11 @@ def _plainly(cells: Sequence[str]) -> None:
     say("  ".join(cells).rstrip())
 
 
-def _coloured() -> Callable[[Sequence[str]], None]:
-    """Printer of lines with states in colours; the terminal folds long ones."""
+def _coloured(*, cuts_last: bool) -> Callable[[Sequence[str]], None]:
+    """Printer of lines with states in colours; the terminal folds long ones.
+
+    A last column that is prose is cut to the terminal's width, unless little would be left of it.
+    """
     from rich.console import Console
     from rich.text import Text
 
@@ -121,6 +127,8 @@ def _coloured() -> Callable[[Sequence[str]], None]:
     def show(cells: Sequence[str]) -> None:
         line = Text("  ").join(Text(cell, style=_STYLES.get(cell.strip(), "")) for cell in cells)
         line.rstrip()
+        if cuts_last and console.width - sum(len(cell) + 2 for cell in cells[:-1]) >= _LEAST_OF_WHY:
+            line.truncate(console.width, overflow="ellipsis")
         console.print(line, soft_wrap=True)
 
     return show

@@ -132,6 +132,7 @@ def _dag_files(options: Namespace) -> DagFiles:
 
 def _jobs(options: Namespace) -> tuple[str, JobFiles]:
     """Description of jobs, and the files that it names."""
+    path: Path | None = None
     if options.program:
         text = _description_of(options.program, options.queue)
         folder = Path.cwd()
@@ -141,7 +142,8 @@ def _jobs(options: Namespace) -> tuple[str, JobFiles]:
         path = Path(options.files[0])
         text = _read(path)
         folder = Path(options.directory) if options.directory else path.parent
-    return text, job_files(text, folder, options.file)
+    found = options.sent = job_files(text, folder, options.file, file=path)
+    return text, found
 
 
 def _description_of(program: Sequence[str], queue: str | None) -> str:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..errors import UsageError
@@ -23,6 +24,13 @@ _FORMS = (
 #: Subject of a note that is about the shift as a whole.
 SHIFT_LOG = "log"
 HELP = "7 or d7: a DAG; c12: a cluster; j42: a job"
+
+
+def _way_from(kind: str, text: str, kinds: Sequence[str]) -> str:
+    """How to get from an object to those that are taken."""
+    if kind in ("dag", "cluster") and "job" in kinds:
+        return f" `pilotage q {text} --jobs` lists its jobs."
+    return ""
 
 
 @dataclass(frozen=True)
@@ -43,7 +51,10 @@ def target(text: str, *kinds: str) -> Target:
             continue
         if kinds and kind not in kinds:
             wanted = " or ".join(each.replace("_", " ") for each in kinds)
-            raise UsageError(f"{text} is a {kind.replace('_', ' ')}; this takes a {wanted}.")
+            raise UsageError(
+                f"{text} is a {kind.replace('_', ' ')}; this takes a {wanted}."
+                + _way_from(kind, text, kinds)
+            )
         found = match.groupdict()
         return Target(kind, int(found.get("id") or 0), found.get("name") or "", text)
     raise UsageError(

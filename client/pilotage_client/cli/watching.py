@@ -19,6 +19,7 @@ from .printing import Row, is_terminal, say, say_json, tell
 from .targets import target
 
 _PAUSE_S = 10.0
+_MOST_TOLD = 5
 #: Objects of a kind that the portal follows at once.
 _MOST_FOLLOWED = 100
 _ACTIVE = {"dag": ("idle", "running", "held", "halted"), "cluster": ("active", "held")}
@@ -64,7 +65,7 @@ def watch(client: Client, options: Namespace) -> int:
                 break
             left_s = None if until is None else until - time.monotonic()
             if left_s is not None and left_s <= 0:
-                raise TimedOut(f"After {options.timeout:g} s it has not come so far.")
+                raise TimedOut(f"{options.timeout:g} s are over, and {_states(runs)}.")
             client.run(news.wait(left_s))
     if options.json:
         say_json([dict(_row(run)) for run in runs])
@@ -136,6 +137,14 @@ def _looked_up(client: Client, chosen: Mapping[str, list[int]]) -> list[Run]:
             sleep(_PAUSE_S)
         else:
             return runs
+
+
+def _states(runs: Sequence[Run]) -> str:
+    """States of the first objects that have not ended, or of the first of all."""
+    rows = [_row(run) for run in runs if not run.has_ended] or [*map(_row, runs)]
+    told = [f"{row['ref']} is {row['state']}" for row in rows[:_MOST_TOLD]]
+    more = f", and {len(rows) - len(told)} more" if len(rows) > len(told) else ""
+    return ", ".join(told) + more
 
 
 def _row(run: Run) -> Row:

@@ -63,10 +63,22 @@ class DagFiles:
 
 @dataclass(frozen=True)
 class JobFiles:
-    """Files of a submission of jobs, beside its description."""
+    """Files of a submission of jobs, beside its description, which may be a file itself."""
 
     files: dict[str, Path]
     notices: Sequence[str]
+    description: Path | None = None
+
+    @property
+    def name(self) -> str:
+        """Name that the description is sent by; empty where it is no file."""
+        return self.description.name if self.description is not None else ""
+
+    def here(self, name: str) -> str:
+        """Path of a file on this host, from where one is; the name itself if it is none of them."""
+        if self.description is not None and name == self.name:
+            return os.path.relpath(self.description)
+        return os.path.relpath(self.files[name]) if name in self.files else name
 
 
 @dataclass
@@ -258,9 +270,16 @@ def dag_files(
 
 
 def job_files(
-    description: str, folder: Path, more: Iterable[os.PathLike[str] | str] = ()
+    description: str,
+    folder: Path,
+    more: Iterable[os.PathLike[str] | str] = (),
+    *,
+    file: Path | None = None,
 ) -> JobFiles:
-    """Files that a submit description in this folder names, and `more`. Raises UsageError."""
+    """Files that a submit description in this folder names, and `more`. Raises UsageError.
+
+    `file` is the one that the description was read from.
+    """
     base = _normal(folder)
     search = _Search(base)
     search.description(read_description(description), base, {})
@@ -268,7 +287,7 @@ def job_files(
         search.add_all(_existing(Path(each), may_be_folder=True))
     _check_inside(search.files, base)
     files = {path.relative_to(base).as_posix(): path for path in search.files}
-    return JobFiles(files, search.notices)
+    return JobFiles(files, search.notices, file)
 
 
 def _add_rescues(search: _Search, dag: Path) -> None:

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Any
 
 from ..errors import NoAnswer, PilotageError, UsageError, decoded
-from ..files.bodies import FileContent, Form, Part, Plain, Progress, size_of, text_part
+from ..files.bodies import Bytes, FileContent, Form, Part, Plain, Progress, size_of, text_part
 from ..files.found import DagFiles, JobFiles, dag_files
 from ..model import Check, Cluster, Dag, FollowedLog
 from ..wire import Flow, Pause, Request
@@ -174,11 +174,16 @@ def send_log(dag_id: int, offset: int, piece: bytes) -> Flow[FollowedLog]:
 
 
 def _made(path: str, form: Form, key: str) -> Flow[Any]:
-    """The decoded answer to what makes something. Raises PerhapsSubmitted with its key."""
+    """The decoded answer to what makes something.
+
+    Raises PerhapsSubmitted with its key, and NoAnswer where nothing can have arrived.
+    """
     key = key or new_key()
     try:
         answer = yield from ask(Request("POST", path, body=form, key=key))
     except NoAnswer as error:
+        if not error.is_sent:
+            raise NoAnswer(f"{error} Nothing was submitted.", is_sent=False) from error
         raise PerhapsSubmitted(error, key) from error
     return decoded(answer)
 
@@ -239,7 +244,7 @@ def _job_parts(
         )
     rest_bytes = sum(map(size_of, together.values()))
     uploads = yield from upload_all(large, progress, rest_bytes=rest_bytes)
-    parts = [text_part("description", description)]
+    parts = [Part("description", Bytes(description.encode()), found.name)]
     parts += [text_part("options", json.dumps(options))] if options else []
     parts += _uploads_part(uploads)
     parts += [Part("file", FileContent(path), name) for name, path in together.items()]

@@ -148,6 +148,9 @@ class MissSerializer(serializers.Serializer[Any]):
     new = serializers.CharField(allow_blank=True)
     before = serializers.IntegerField()
     after = serializers.IntegerField()
+    is_enough = serializers.BooleanField(
+        help_text="False where these sites would agree, and have no queue for one of its nodes."
+    )
 
 
 class SiteAnswerOfDagSerializer(serializers.Serializer[Any]):

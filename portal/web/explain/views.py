@@ -215,6 +215,7 @@ def _sites(
         "after_meaning": VERDICTS[after.verdict] if after else None,
         "changed": explained.changes_of_sites(answer) if after else [],
         "misses": explained.miss_lines(answer),
+        "is_enough": all(miss.is_enough for miss in answer.misses),
         "groups": explained.groups(found, notes),
         "refusals": explained.refusal_lines(found.refusals),
         "unmet": explained.unmet_lines(found),

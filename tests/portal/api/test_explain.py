@@ -38,6 +38,7 @@ def test_a_pasted_ad_is_explained_with_the_nearest_miss(alice: APIClient) -> Non
     assert (conjunct["alone"], conjunct["together"], conjunct["undefined"]) == (0, 0, 0)
     assert answer["misses"][0] == {
         "attribute": "Need", "old": "16384", "new": "12288", "before": 0, "after": 1,
+        "is_enough": True,
     }  # fmt: skip
     [(stand, sites)] = answer["explanation"]["stands"].items()
     assert ("DAG" in stand, sites) == (True, ["UW"])

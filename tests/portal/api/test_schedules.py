@@ -148,7 +148,10 @@ def test_labels_and_priority_are_changed(alice: APIClient) -> None:
 
     assert act("label", add=["night"]).json()["labels"] == ["campaign=mc27", "night"]
     assert act("prioritise", priority=4).json()["priority"] == 4
-    assert act("prioritise", priority=11).status_code == 400
+    refused = act("prioritise", priority=11)
+    assert refused.status_code == 400
+    [fault] = refused.json()["findings"]
+    assert (fault["field"], fault["message"]) == ("priority", "must be from 0 to 10, not 11")
 
 
 def test_many_are_paused_in_two_steps(alice: APIClient) -> None:

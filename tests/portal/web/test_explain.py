@@ -71,6 +71,7 @@ def test_a_node_that_no_queue_can_run_is_named_with_its_need(
     assert "<code>sim&lt;1&gt;</code>" in page
     assert "16384 MB of memory, the largest queue has 8192 MB" in page
     assert "Cannot run a node" in page
+    assert 'id="needs-of-nodes"' in page
 
 
 def test_a_dag_that_no_site_can_take_is_told_the_nearest_miss(

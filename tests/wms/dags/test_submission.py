@@ -77,7 +77,7 @@ def test_the_submit_file_of_the_uscms_report_describes_a_dag(submit) -> None:
             3,
             "cycle: A -> B -> A",
         ),
-        ("JOB A none.sub", {}, "test.dag", 1, "submit file none.sub of node A was not uploaded"),
+        ("JOB A none.sub", {}, "test.dag", 1, "submit file none.sub of node A is missing"),
         (
             "JOB A a.sub",
             {"a.sub": "executable = step.sh\nwhat is this\nqueue"},
@@ -98,7 +98,7 @@ def test_the_submit_file_of_the_uscms_report_describes_a_dag(submit) -> None:
             {"a.sub": "executable = gone.sh\nqueue"},
             "a.sub",
             1,
-            "executable of node A was not uploaded, and no node makes it: gone.sh",
+            "executable of node A is missing, and no node makes it: gone.sh",
         ),
         (
             "JOB A a.sub",
@@ -193,6 +193,50 @@ def test_all_faults_are_told_at_once(submit) -> None:
         submit("JOB A a.sub\nJOB B none.sub\nFOO", files={"a.sub": "+x = (\nqueue"})
 
     assert len(caught.value.findings) == 3
+
+
+def test_faults_of_dag_files_descriptions_and_missing_programs_are_told_together(submit) -> None:
+    faulty = (
+        "executable = gone.sh\nrequest_memory = lots\nrequest_cpus = two\n+CPUTimeSeconds = x\n"
+    )
+    files = {"a.sub": f"{faulty}requirements = (a <\nqueue"}
+
+    with pytest.raises(InvalidInput) as caught:
+        submit("JOB A a.sub\nRETRY A many\n", files=files)
+
+    assert [(each.file, each.line) for each in caught.value.findings] == [
+        *(("a.sub", line) for line in (1, 2, 3, 4, 5)),
+        ("test.dag", 2),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "description", "places"),
+    [
+        # What B would make, nobody knows.
+        ("JOB A a.sub\nJOB B\n", "executable = gone.sh\nqueue", [("test.dag", 2)]),
+        # A value of VARS is missing, or a command, or what a macro has.
+        ("JOB A a.sub\nVARS A x\n", "executable = $(x)\nqueue", [("test.dag", 2)]),
+        ("JOB A a.sub\n", "executable gone.sh\nrequest_cpus = a\nqueue", [("a.sub", 1)]),
+        ("JOB A a.sub\n", "x = $(y)\ny = $(x)\nexecutable = $(x)\nqueue", [("a.sub", 1)]),
+    ],
+)
+def test_faults_that_only_follow_from_others_are_not_told(
+    submit, text: str, description: str, places: list[tuple[str, int]]
+) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        submit(text, files={"a.sub": description})
+
+    assert [(each.file, each.line) for each in caught.value.findings] == places
+
+
+def test_a_misspelt_executable_is_told_with_its_line(submit) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        submit("JOB A a.sub\n", files={"a.sub": "arguments = 1\nexecutble = step.sh\nqueue"})
+
+    [fault] = caught.value.findings
+    assert (fault.file, fault.line) == ("a.sub", 2)
+    assert "executble" in fault.message
 
 
 def test_the_same_idempotency_key_gives_the_same_dag(submit, charlie: User) -> None:

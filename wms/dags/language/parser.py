@@ -113,6 +113,7 @@ def parse_dag(
     with _garbage_collection_paused():
         with suppress(ReadingStopped):
             _read_dag_files(state, depth=int(is_fragment))
+            spec.is_whole = True
         state.forget_texts()
         spec.arcs = state.arcs.distinct()
         spec.statistics = graph_statistics(spec, len(state.special))

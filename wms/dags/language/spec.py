@@ -280,7 +280,7 @@ class DagSpec:
     key that `NodeSpec.source` has. `categories` are the limits of MAXJOBS, `tolerances` the
     failures that are tolerated by category. `options` are those of CONFIG files, by the names of
     RunOptions. `environment` is that of the scripts, by ENV SET. `conditions` are by the positions
-    of parent and child, `joins` by that of the node.
+    of parent and child, `joins` by that of the node. `is_whole` is false where reading has stopped.
     """
 
     nodes: dict[str, NodeSpec] = field(default_factory=dict)
@@ -307,3 +307,4 @@ class DagSpec:
     warnings: list[Finding] = field(default_factory=list)
     #: What plain DAGMan does not know, line by line.
     additions: list[Finding] = field(default_factory=list)
+    is_whole: bool = False

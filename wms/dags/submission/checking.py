@@ -24,6 +24,7 @@ from wms.dags.language.plain_values import texts_of
 from wms.dags.language.size_limits import MAX_FINDINGS, SizeLimits
 from wms.dags.language.spec import DagSpec, NodeSpec, SourceLocation
 from wms.dags.states import Binding, NodeKind, ScriptKind
+from wms.dags.submission.after_faults import can_check_nodes, knows_all_makers
 from wms.dags.submission.allocation_checks import MOST_CHECKED, NamedAllocations
 from wms.dags.submission.dag_description import DagDescription, read_description
 from wms.dags.submission.gate_checks import gate_faults
@@ -130,7 +131,7 @@ def check_dag(
         checked.findings += faults
     elif binding is not None:
         checked.description.binding = binding
-    if is_read and not dag.findings and not texts.faults:
+    if is_read and not texts.faults and can_check_nodes(dag):
         may_miss = allow_missing_files or is_fragment
         _check_nodes(checked, files, owner, deadline, allow_missing_files=may_miss)
     # Other faults of unreadable lines are meaningless.
@@ -299,7 +300,7 @@ def _is_required_now(node: NodeSpec) -> bool:
 
 def _add_missing_file(checked: CheckedDag, node: NodeSpec, *, is_fault: bool) -> None:
     source_name = _SOURCE_NAMES.get(node.kind, "submit file")
-    message = f"{source_name} {node.source} of node {node.name} was not uploaded"
+    message = f"{source_name} {node.source} of node {node.name} is missing"
     findings = checked.findings if is_fault else checked.warnings
     if len(findings) < MAX_FINDINGS:
         location, command = node.location, node.kind.upper()
@@ -371,6 +372,7 @@ def _check_nodes(
         cpu_segments_s=task_queue_policy().cpu_segments_s if owner else CPU_SEGMENTS_S,
         offered=current_vocabulary() if owner else None,
         allow_missing_files=allow_missing_files,
+        knows_all_makers=knows_all_makers(checked.dag),
         is_late=checked.description.binding is Binding.JOB,
         deadline=deadline,
     )

@@ -120,7 +120,8 @@ def _obstacle(request: Request, offers: Sequence[Offer], now: datetime) -> Lefto
 
 
 def _told(miss: NearMiss) -> str:
-    fitting = "1 site would fit" if miss.after == 1 else f"{miss.after} sites would fit"
+    would = "would fit" if miss.is_enough else "would agree, were there queues for its nodes"
+    fitting = f"1 site {would}" if miss.after == 1 else f"{miss.after} sites {would}"
     if miss.attribute == "Requirements":
         change = f"with {miss.new} for {miss.old}" if miss.new else f"without {miss.old}"
         return f"{change[0].upper()}{change[1:]} in its Requirements, {fitting}."

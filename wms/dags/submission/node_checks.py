@@ -24,6 +24,7 @@ from wms.dags.submission.description_warnings import dag_warnings
 from wms.dags.submission.like_nodes import LikeNodes
 from wms.dags.submission.node_inputs import NodeInputs
 from wms.dags.submission.time_warnings import LongestDurations, time_warnings
+from wms.jobs.description.misspelt_commands import told
 from wms.jobs.description.needs import MAX_DIFFERENT_NEEDS
 from wms.jobs.description.rendering import CannotRender, Identity, NodeContext, Renderer
 from wms.jobs.description.retry_changes import change_fault
@@ -32,6 +33,8 @@ from wms.sites.vocabulary import Vocabulary
 
 #: Nodes that run something other than jobs of a description.
 _WITHOUT_JOBS = frozenset({NodeKind.SUBDAG, NodeKind.DATA, NodeKind.GATE})
+#: The fields that tell which files a job needs beside its program, and which it makes.
+_OF_FILES = frozenset({"directory", "input_files", "output_files", "stdout_name"})
 #: Jobs of a list that are checked for the first node of a description; later one of each.
 _MAX_CHECKED_JOBS = 1000
 #: Characters of file names that are kept, and the cost of a name besides its characters.
@@ -59,6 +62,7 @@ def check_nodes(
     cpu_segments_s: Sequence[int],
     offered: Vocabulary | None,
     allow_missing_files: bool = False,
+    knows_all_makers: bool = True,
     is_late: bool = False,
     deadline: Deadline | None = None,
 ) -> NodeChecks:
@@ -66,7 +70,8 @@ def check_nodes(
 
     What depends on the site is checked after the match. Nodes whose description is missing or
     faulty are left out. With `is_late` no site is known before a pilot claims a job. `offered` are
-    the words that sites and queues offer today. A check that exceeds the deadline ends with a
+    the words that sites and queues offer today. Without `knows_all_makers` something else may make
+    files, and none is told to be missing. A check that exceeds the deadline ends with a
     fault.
     """
     deadline = deadline or Deadline(None, 0)
@@ -86,7 +91,8 @@ def check_nodes(
             checker.all_outputs_known = False
             break
     # Outputs of faulty nodes are unknown: no missing inputs are reported then.
-    missing = checker.files.missing(submit_files, uploaded) if checker.all_outputs_known else []
+    knows_all_makers = knows_all_makers and checker.all_outputs_known
+    missing = checker.files.missing(submit_files, uploaded) if knows_all_makers else []
     first_nodes = [(needs, nodes[0]) for needs, nodes in checker.needs.items()]
     warnings = dag_warnings(dag, submit_files, first_nodes, offered, deadline)
     findings = time_warnings(submit_files, first_nodes, checker.durations, offered)
@@ -168,8 +174,7 @@ class _Checker:
                     self.all_outputs_known = False
                     return
         except CannotRender as error:
-            self.all_outputs_known = False
-            self._add_fault(error, node)
+            self._add_faulty(node, error)
             return
         if node.retry is not None and node.retry.changes:
             self._check_changes(node, renderer)
@@ -179,12 +184,29 @@ class _Checker:
             self._like_nodes.add(node, self._last[1] if is_like_others else None)
 
     def _renderer(self, submit_file: SubmitFile) -> Renderer | None:
-        if submit_file.findings:
+        if submit_file.is_unreadable:
             return None
         return Renderer(submit_file, self._identity, is_late=self._is_late)
 
+    def _add_faulty(self, node: NodeSpec, error: CannotRender) -> None:
+        """Add the faults of a node, and its files."""
+        self._add_files(node, error.fields)
+        for fault in error.all:
+            self._add_fault(fault, node)
+
+    def _add_files(self, node: NodeSpec, fields: Mapping[str, Any]) -> None:
+        """Add the files of a node with faults, as far as they are known."""
+        queues = self._submit_files[node.source].queues
+        if fields.keys() >= _OF_FILES and all(queue.is_single for queue in queues):
+            self.files.add(node, fields)
+        else:
+            self.all_outputs_known = False
+
     def _add_fields(self, node: NodeSpec, fields: Mapping[str, Any]) -> None:
-        self.files.add(node, fields)
+        if self._submit_files[node.source].faulty:
+            self._add_files(node, fields)
+        else:
+            self.files.add(node, fields)
         self.durations.add(node, fields)
         inputs = NodeInputs.of(fields.get("directives"))
         if inputs is not None:
@@ -227,16 +249,16 @@ class _Checker:
         without it.
         """
         submit_file = self._submit_files[node.source]
-        texts = [command_text(name, submit_file) for name in error.names]
-        location = location_of_command(error.names, node, submit_file)
-        if error.names[:1] == ("executable",) and not any(texts):
+        message, names = told(error, submit_file)
+        texts = [command_text(name, submit_file) for name in names]
+        location = location_of_command(names, node, submit_file)
+        if names[:1] == ("executable",) and not any(texts):
             # It is the description that lacks it, for all of its nodes.
             location = (
                 (submit_file.file, None)
                 if submit_file.file != node.location.file
                 else node.location
             )
-        message = str(error)
         own = {node.location, *(variable.location for variable in (node.variables or {}).values())}
         if location not in own and any(map(uses_macros, texts)):
             message = f"node {node.name}: {message}"
@@ -312,7 +334,7 @@ class _FileReferences:
         there.update(uploaded)
         missing_inputs = (
             Finding(
-                f"{command} of node {node.name} was not uploaded, and no node makes it: {name}",
+                f"{command} of node {node.name} is missing, and no node makes it: {name}",
                 file=submit_files[node.source].file,
                 line=line or submit_files[node.source].lines.get(command),
             )

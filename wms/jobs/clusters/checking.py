@@ -11,7 +11,7 @@ import json
 import posixpath
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, BinaryIO
 
 from matching.descriptions.macros import Flattener, MacroError
@@ -27,8 +27,10 @@ from wms.jobs.clusters.parameters.tables import Place, Tables
 from wms.jobs.clusters.rendering import ClusterRenderer, Overrides
 from wms.jobs.clusters.undefined_names import undefined_names
 from wms.jobs.clusters.warnings import cluster_warnings
+from wms.jobs.description.misspelt_commands import told
 from wms.jobs.description.needs import MAX_DIFFERENT_NEEDS
 from wms.jobs.description.renderer_inputs import CannotRender, Identity
+from wms.jobs.description.rendering import NodeContext, Renderer
 from wms.jobs.description.submit_file import SubmitFile, parse_submit_file
 from wms.jobs.models import Cluster
 from wms.jobs.specs import JobSpec, different_needs
@@ -91,10 +93,9 @@ def check_cluster(
     `files` are those that come with it, by path; `file` names the description in findings.
     """
     checked, places, rows = _parsed(description, options, owner, cluster_id, file)
-    if not checked.findings:
-        _check_tables(checked, places, files, rows)
-    if not checked.findings:
-        _Check(checked, places, files, owner, cluster_id).check()
+    if not checked.description.is_unreadable:
+        has_tables = _check_tables(checked, places, files, rows)
+        _Check(checked, places, files, owner, cluster_id).check(has_tables=has_tables)
     checked.findings = list(dict.fromkeys(checked.findings))[:MAX_FINDINGS]
     checked.warnings = list(dict.fromkeys(checked.warnings))[:MAX_FINDINGS]
     return checked
@@ -126,7 +127,7 @@ def _parsed(
         given, faults = _with_commands(description, options, cluster_id, file)
         read, found = read_options(given, owner=owner)
         faults += found
-        text, rows, places = description, None, Places(file)
+        text, rows, places, is_made = description, None, Places(file), True
         language, stored = Cluster.Language.SUBMIT, description.encode(errors="surrogateescape")
     else:
         given = {**description, **options}
@@ -135,6 +136,7 @@ def _parsed(
         made = read_json(given)
         faults += made.findings
         text, rows, places = made.text, made.rows, Places("", made)
+        is_made = not made.findings
         language = Cluster.Language.JSON
         stored = json.dumps(without_rows(given), sort_keys=True, default=str).encode()
     checked = CheckedCluster(language, stored, read, findings=faults)
@@ -143,10 +145,12 @@ def _parsed(
         checked.findings.append(Finding(message, file=places.file))
     elif fault := _text_fault(text):
         checked.findings.append(Finding(fault, file=places.file))
-    elif not faults:
+    elif is_made:
         checked.description = parse_submit_file(text, file=places.file, most_jobs=MAX_SIZE)
         places.description = checked.description
         checked.findings += map(places.located, checked.description.findings)
+        return checked, places, rows
+    checked.description.is_unreadable = True
     return checked, places, rows
 
 
@@ -192,11 +196,14 @@ def _check_tables(
     places: Places,
     files: Mapping[str, BinaryIO],
     rows: list[str] | None,
-) -> None:
+) -> bool:
+    """Add the tables and their faults; whether there are jobs that can be looked at."""
+    if checked.description.findings:
+        return False
     checked.tables, faults = make_tables(checked.description, files, rows)
     checked.findings += map(places.located, faults)
-    if checked.findings:
-        return
+    if faults:
+        return False
     if checked.size < 1:
         checked.findings.append(places.of_queue("the queue statements make no job"))
     elif checked.size > MAX_SIZE:
@@ -210,6 +217,8 @@ def _check_tables(
     if checked.is_eager and checked.size > MAX_EAGER_SIZE:
         message = f"at most {MAX_EAGER_SIZE} jobs are made at once, not {checked.size}"
         checked.findings.append(Finding(message, field="eager"))
+        return False
+    return 1 <= checked.size <= MAX_SIZE
 
 
 class _Check:
@@ -231,26 +240,64 @@ class _Check:
         self._tables = Tables([table.table for table in checked.tables])
         self._deadline = Deadline(time.monotonic, conf().max_check_s)
 
-    def check(self) -> None:
-        """Add the faults, the warnings, and the jobs that are made at once."""
-        checked, options = self._checked, self._checked.options
-        unknown = undefined_names(checked.description)
-        checked.findings += [self._places.of_command(message, names) for message, names in unknown]
+    def check(self, *, has_tables: bool) -> None:
+        """Add the faults, the warnings, and the jobs that are made at once.
+
+        Without tables only what no row changes is looked at.
+        """
+        checked = self._checked
+        self._refuse_undefined_names()
         try:
-            renderer = ClusterRenderer(
-                checked.description,
-                identity_of(
-                    self._owner.get_username(),
-                    options.group.name if options.group else "",
-                    options.name,
-                ),
-                cluster_id=self._cluster_id,
-                name=options.name or default_name(checked.description),
-                overrides=Overrides(),
-            )
+            renderer = self._renderer()
         except CannotRender as error:
-            checked.findings.append(self._places.of_command(str(error), error.names))
+            checked.findings += map(self._fault_of, error.all)
+            self._check_without_rows()
             return
+        if has_tables and not checked.description.faulty:
+            self._check_jobs(renderer)
+        if checked.findings:
+            self._check_without_rows()
+
+    def _refuse_undefined_names(self) -> None:
+        description = self._checked.description
+        if description.findings:
+            return
+        for message, names in undefined_names(description):
+            self._checked.findings.append(self._places.of_command(message, names))
+            # What they leave empty is no fault of its own.
+            description.faulty.update(name.lower() for name in names)
+
+    def _renderer(self) -> ClusterRenderer:
+        description, options = self._checked.description, self._checked.options
+        return ClusterRenderer(
+            description,
+            self._identity(),
+            cluster_id=self._cluster_id,
+            name=options.name or default_name(description),
+            overrides=Overrides(),
+        )
+
+    def _identity(self) -> Identity:
+        options = self._checked.options
+        group = options.group.name if options.group else ""
+        return identity_of(self._owner.get_username(), group, options.name)
+
+    def _check_without_rows(self) -> None:
+        """Add the faults that a job has whatever stands in its row."""
+        description = self._checked.description
+        unknown = [
+            replace(queue, kind="from", file="*", items=[], count="1", slice="")
+            for queue in description.queues
+        ]
+        renderer = Renderer(replace(description, queues=unknown), self._identity(), is_late=True)
+        try:
+            self._check_files([*renderer.fields(NodeContext("", self._cluster_id), most=1)])
+        except CannotRender as error:
+            self._checked.findings += map(self._fault_of, error.all)
+            self._check_files([error.fields])
+
+    def _check_jobs(self, renderer: ClusterRenderer) -> None:
+        checked = self._checked
         processes = range(checked.size) if checked.is_eager else self._sampled(renderer)
         specs = self._render(renderer, processes)
         if checked.is_eager:
@@ -260,7 +307,11 @@ class _Check:
                 message = f"its jobs have more than {MAX_DIFFERENT_NEEDS} different needs"
                 checked.findings.append(Finding(message, field="eager"))
         if not checked.findings:
-            self._check_files(specs)
+            fields = [
+                {name: getattr(spec, name) for name in ("executable", "input_files", "directory")}
+                for spec in {id(spec): spec for spec in specs}.values()
+            ]
+            self._check_files(fields)
             checked.warnings += cluster_warnings(checked.description, specs, self._places)
 
     def _render(self, renderer: ClusterRenderer, processes: Sequence[int]) -> list[JobSpec]:
@@ -270,7 +321,7 @@ class _Check:
             try:
                 specs.append(renderer.job(place, row, self._tables))
             except CannotRender as error:
-                findings.append(self._fault_of_row(renderer, place, error))
+                findings += [self._fault_of_row(renderer, place, each) for each in error.all]
                 if renderer.is_same[place.statement] or len(findings) >= MAX_FINDINGS:
                     return specs
             if self._deadline.is_over:
@@ -283,9 +334,12 @@ class _Check:
         self, renderer: ClusterRenderer, place: Place, error: CannotRender
     ) -> Finding:
         if renderer.is_same[place.statement]:
-            return self._places.of_command(str(error), error.names)
+            return self._fault_of(error)
         table = self._checked.tables[place.statement]
         return self._places.of_row(str(error), error.names, place, table)
+
+    def _fault_of(self, error: CannotRender) -> Finding:
+        return self._places.of_command(*told(error, self._checked.description))
 
     def _sampled(self, renderer: ClusterRenderer) -> list[int]:
         """Numbers of the jobs that are looked at: some of all, and those of special rows."""
@@ -301,17 +355,19 @@ class _Check:
             found.update(table.first_process + row * table.jobs_per_row for row in new.special)
         return sorted(found)
 
-    def _check_files(self, specs: Sequence[JobSpec]) -> None:
-        """Add faults about files that jobs need and that did not come."""
-        for spec in dict((id(spec), spec) for spec in specs).values():
-            names = [("transfer_input_files", name) for name in spec.input_files]
-            if not spec.executable.startswith("/"):
-                names.insert(0, ("executable", spec.executable))
+    def _check_files(self, jobs: Sequence[Mapping[str, Any]]) -> None:
+        """Add faults about files that jobs need and that did not come, from fields of these."""
+        for fields in jobs:
+            inputs = fields.get("input_files", ()) if "directory" in fields else ()
+            names = [("transfer_input_files", name) for name in inputs]
+            executable = fields.get("executable", "")
+            if executable and not executable.startswith("/"):
+                names.insert(0, ("executable", executable))
             for command, name in names:
-                directory = "" if command == "executable" else spec.directory
+                directory = "" if command == "executable" else fields["directory"]
                 path = posixpath.normpath(posixpath.join(directory, name))
                 if path not in self._files:
-                    message = f"{command}: the file {path} did not come with the submission"
+                    message = f"{command}: the file {path} is missing"
                     found = self._places.of_command(message, [command])
                     self._checked.findings.append(found)
             if len(self._checked.findings) >= MAX_FINDINGS:

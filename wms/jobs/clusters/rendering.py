@@ -88,6 +88,7 @@ class ClusterRenderer:
                 CommandSet(
                     {n: text for n, text in stage.commands.items() if n not in stage.own_names},
                     stage.attributes,
+                    faulty=frozenset(description.faulty),
                 ),
                 identity,
                 _NO_SITE,
@@ -95,6 +96,9 @@ class ClusterRenderer:
             )
             for stage in self._stages
         ]
+        faults = [fault for compiled in self._compiled for fault in compiled.faults]
+        if faults:
+            raise CannotRender.together(faults)
         self._names = [stage.queue.names for stage in self._stages]
         #: Whether all jobs of a statement are the same.
         self.is_same = [

@@ -7,12 +7,10 @@ each job.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from matching.ads.expressions import references
-from matching.descriptions.macro_functions import UNKNOWN
 from matching.descriptions.macros import (
     STEPS_OF_DESCRIPTION,
     Budget,
@@ -20,18 +18,23 @@ from matching.descriptions.macros import (
     MacroError,
     Template,
     names_in,
-    parse_template,
 )
 from matching.descriptions.substitution import (
     EXPRESSION_OPENING,
     OwnAttributes,
     expand_references,
     refers_to_site,
-    uses_macros,
 )
 from matching.task_queues.needs import BadNeeds, Needs
 from wms.core.errors import PilotageError
 from wms.jobs.description.amounts import NUMBERS, attribute_text, is_plain, number_text
+from wms.jobs.description.command_texts import (
+    CommandText,
+    error_of,
+    has_references,
+    is_unknown,
+    macros_of,
+)
 from wms.jobs.description.commands import FIELDS as FIELD_COMMANDS
 from wms.jobs.description.commands import SYNONYMS, universe_fault
 from wms.jobs.description.job_ad import AttributeText, JobAds, depends_on_job_or_parents
@@ -46,39 +49,19 @@ from wms.jobs.description.renderer_inputs import (
     Identity,
     SiteValues,
 )
-from wms.jobs.description.templates import Fill, Filler, Values, filler, is_verbatim, slot_of
+from wms.jobs.description.templates import Filler, Values, filler, is_verbatim, slot_of
 from wms.jobs.models.descriptions import DEFAULTS
 
 #: Names whose values differ among the jobs of a node.
 _JOB_INDEX_NAMES = frozenset({"process", "procid"})
 
 
-@dataclass(frozen=True, slots=True)
-class _CommandText:
-    """Text of a command or attribute: fixed, or a template that is filled with the values of a
-    node.
-
-    None is a text that is not known yet.
-    """
-
-    name: str
-    fixed: str | None
-    fill: Fill | None
-    names: frozenset[str]
-    #: The values of a node stand in it as they are.
-    is_verbatim: bool = False
-
-    def get(self, values: Values, budget: Budget) -> str | None:
-        """Text for a node with these values."""
-        return self.fixed if self.fill is None else self.fill(values, budget)
-
-
 class CompiledDescription:
     """Compiled commands of one queue statement, from which the fields of jobs are made.
 
     Without site values only the commands that do not depend on the site are evaluated. Where it
-    `is_late`, references to the site stay as they are, and are faults where they cannot. The
-    constructor and the methods raise CannotRender.
+    `is_late`, references to the site stay as they are, and are faults where they cannot. `faults`
+    are those that all jobs have; `fields` raises them with those of the job.
     """
 
     def __init__(
@@ -92,6 +75,7 @@ class CompiledDescription:
         self._identity = identity
         self._is_late = is_late
         self._site_values = site_values
+        self.faults: list[CannotRender] = []
         self._match_values: dict[str, str] = {}
         self._raw: dict[str, Filler] = {}
         self._job_ad = JobAds(
@@ -104,7 +88,7 @@ class CompiledDescription:
         self._commands, attributes = self._texts(source, budget)
         self._needed = [self._commands[name] for name in NEED_COMMANDS if name in self._commands]
         self._needed_attributes = {n: text for n, text in attributes.items() if is_need(n)}
-        read_elsewhere = FIELD_COMMANDS | _macros_of(source)
+        read_elsewhere = FIELD_COMMANDS | macros_of(source)
         kept = {name: text for name, text in self._commands.items() if name not in read_elsewhere}
         kept |= attributes
         self._varying_attributes = [(n, text) for n, text in kept.items() if text.fill]
@@ -114,19 +98,14 @@ class CompiledDescription:
             if any(self._commands[name].fill for name in field_.commands if name in self._commands)
         ]
         self._check_universe()
-        varying = {field_.name for field_, _ in self._varying}
-        self._fixed: dict[str, Any] = {}
-        for field_ in FIELDS:
-            if field_.name not in varying:
-                texts = [self._commands[name] for name in field_.commands if name in self._commands]
-                self._read_field(field_, texts, {}, self._fixed, budget)
+        self._fixed = self._fixed_fields(budget)
         self._fixed_attributes: dict[str, Any] = {
             name: text.fixed for name, text in kept.items() if text.fixed is not None
         }
         self._fixed_attributes |= self._match_values
         self._match_values = {}
         has_varying_needs = any(t.fill for t in (*self._needed, *self._needed_attributes.values()))
-        self._needs = None if has_varying_needs else self._read_needs({}, {}, budget)
+        self._needs = None if has_varying_needs else self._fixed_needs(budget)
         varying_commands = {text.name for _, texts in self._varying for text in texts if text.fill}
         #: Whether jobs differ in their arguments alone, in which values stand as they are.
         self.only_arguments_vary = (
@@ -145,18 +124,43 @@ class CompiledDescription:
         """Fields of the job, without its attributes and its directory.
 
         `attributes` come with the node, macros expanded, and override the description. Expanded
-        characters are counted in the budget. Raises CannotRender.
+        characters are counted in the budget. Raises CannotRender with every fault.
         """
         if self._match_values:
             self._match_values = {}
+        if self.faults:
+            raise self._with_other_faults(CannotRender.together(self.faults), values, attributes)
         fields = self._fixed.copy()
-        for field_, texts in self._varying:
-            self._read_field(field_, texts, values, fields, budget)
-        if self._needs is not None and not any(map(is_need, attributes)):
-            fields["needs"] = self._needs
-        else:
-            fields["needs"] = self._read_needs(values, attributes, budget)
+        try:
+            for field_, texts in self._varying:
+                self._read_field(field_, texts, values, fields, budget)
+            if self._needs is not None and not any(map(is_need, attributes)):
+                fields["needs"] = self._needs
+            else:
+                fields["needs"] = self._read_needs(values, attributes, budget)
+        except CannotRender as error:
+            raise self._with_other_faults(error, values, attributes) from error
         return fields
+
+    def _with_other_faults(
+        self, first: CannotRender, values: Values, attributes: Mapping[str, str]
+    ) -> CannotRender:
+        """The fault with all others of a job, and with what can be read of it."""
+        faults, fields = [first], self._fixed.copy()
+
+        def read(reader: Callable[[], Any]) -> None:
+            try:
+                reader()
+            except CannotRender as error:
+                # Several commands may use the macro that is at fault.
+                if not isinstance(error.__cause__, MacroError):
+                    faults.append(error)
+
+        for field_, texts in self._varying:
+            read(partial(self._read_field, field_, texts, values, fields, Budget()))
+        if self._needs is None or any(map(is_need, attributes)):
+            read(partial(self._read_needs, values, attributes, Budget()))
+        return CannotRender.together(faults, fields)
 
     def attributes(
         self, values: Values, attributes: Mapping[str, str], budget: Budget
@@ -193,52 +197,65 @@ class CompiledDescription:
 
     def _texts(
         self, source: CommandSet, budget: Budget
-    ) -> tuple[dict[str, _CommandText], dict[str, _CommandText]]:
+    ) -> tuple[dict[str, CommandText], dict[str, CommandText]]:
         known = {n: text for n, text in source.commands.items() if n not in source.outer}
         flattener = Flattener(known, budget)
-        commands: dict[str, _CommandText] = {}
+        commands: dict[str, CommandText] = {}
+        attributes: dict[str, CommandText] = {}
         given = {name: partial(flattener.value, name) for name in known}
         given |= {name: partial(slot_of, name) for name in source.outer}
         for written, flatten in given.items():
             name = SYNONYMS.get(written, written)
             if name == written or name not in given:
                 commands[name] = self._text(name, flatten, source, budget)
-        attributes = {
-            name: self._text(
-                f"+{name}", partial(flattener.flatten, text, f"+{name}"), source, budget
-            )
-            for name, text in source.attributes.items()
-        }
+        for name, text in source.attributes.items():
+            flatten = partial(flattener.flatten, text, f"+{name}")
+            attributes[name] = self._text(f"+{name}", flatten, source, budget)
         return commands, attributes
 
     def _text(
         self, name: str, flatten: Callable[[], Template], source: CommandSet, budget: Budget
-    ) -> _CommandText:
+    ) -> CommandText:
+        """Text of a command or attribute; that of a faulty one is not known."""
+        try:
+            if name.lower() not in source.faulty:
+                return self._faultless_text(name, flatten, source, budget)
+        except CannotRender as error:
+            has_told = bool(source.faulty or self.faults)
+            # Several commands may use the macro that is at fault.
+            if not (has_told and isinstance(error.__cause__, MacroError)):
+                self.faults.append(error)
+        self._raw.setdefault(name, lambda _values, _budget: "")
+        return CommandText(name, None, None, frozenset())
+
+    def _faultless_text(
+        self, name: str, flatten: Callable[[], Template], source: CommandSet, budget: Budget
+    ) -> CommandText:
         finish = self._text_finisher(name, source.changes.get(name.lower()))
 
         def text_of_node(values: Values, budget: Budget) -> str | None:
             try:
                 return finish(fill(values, budget), values, budget)
             except (ValueError, PilotageError) as error:
-                raise _error_of(name, error) from error
+                raise error_of(name, error) from error
 
         try:
             template = flatten()
         except MacroError as error:
-            raise _error_of(name, error) from error
+            raise error_of(name, error) from error
         self._raw[name] = fill = filler(template)
         names = frozenset(names_in(template))
         if any(isinstance(part, str) and depends_on_job_or_parents(part) for part in template):
             names |= _JOB_INDEX_NAMES
         is_fixed = all(isinstance(part, str) for part in template)
         if is_fixed and not self._depends_on_job(name, "".join(map(str, template))):
-            return _CommandText(name, text_of_node({}, budget), None, names)
-        return _CommandText(name, None, text_of_node, names, is_verbatim(template))
+            return CommandText(name, text_of_node({}, budget), None, names)
+        return CommandText(name, None, text_of_node, names, is_verbatim(template))
 
     def _depends_on_job(self, name: str, text: str) -> bool:
         """Whether a text without macros may mean something else for another job."""
         if self._site_values is not None and EXPRESSION_OPENING in text:
-            return _has_references(name)
+            return has_references(name)
         return name in NUMBERS and not is_plain(name, text) and bool(references(text))
 
     def _expressions(self, source: CommandSet) -> dict[str, AttributeText]:
@@ -262,16 +279,16 @@ class CompiledDescription:
         """Function that expands references to the site, evaluates numbers, and applies the change
         of a retry.
         """
-        has_references, is_number = _has_references(name), name in NUMBERS
+        takes_references, is_number = has_references(name), name in NUMBERS
         is_known = self._site_values is not None
 
         def finish(text: str, values: Values, budget: Budget) -> str | None:
-            if self._is_late and has_references and refers_to_site(text):
+            if self._is_late and takes_references and refers_to_site(text):
                 text = checked_late(name, text)
                 return change(text) if change else text
-            if not is_known and _is_unknown(text):
+            if not is_known and is_unknown(text):
                 return None
-            if is_known and has_references and "$" in text:
+            if is_known and takes_references and "$" in text:
                 text = self._with_references(text, values)
                 budget.spend(len(text))
             if is_number:
@@ -302,12 +319,33 @@ class CompiledDescription:
         text = self._commands.get("universe")
         fault = universe_fault(text.fixed or "") if text is not None else ""
         if fault:
-            raise CannotRender(fault, "universe")
+            self.faults.append(CannotRender(fault, "universe"))
+
+    def _fixed_fields(self, budget: Budget) -> dict[str, Any]:
+        """Fields that all jobs have in common; notes faults."""
+        varying = {field_.name for field_, _ in self._varying}
+        fixed: dict[str, Any] = {}
+        for field_ in FIELDS:
+            if field_.name not in varying:
+                texts = [self._commands[name] for name in field_.commands if name in self._commands]
+                try:
+                    self._read_field(field_, texts, {}, fixed, budget)
+                except CannotRender as error:
+                    self.faults.append(error)
+        return fixed
+
+    def _fixed_needs(self, budget: Budget) -> Needs | None:
+        """Needs that all jobs have in common; notes faults."""
+        try:
+            return self._read_needs({}, {}, budget)
+        except CannotRender as error:
+            self.faults.append(error)
+            return None
 
     def _read_field(
         self,
         field_: JobField,
-        texts: Sequence[_CommandText],
+        texts: Sequence[CommandText],
         values: Values,
         into: dict[str, Any],
         budget: Budget,
@@ -341,36 +379,14 @@ class CompiledDescription:
                 {
                     name: text
                     for name, text in named.items()
-                    if text is not None and (self._site_values or not _is_unknown(text))
+                    if text is not None and (self._site_values or not is_unknown(text))
                 },
                 owner=self._identity.owner,
                 group=self._identity.group,
                 segments_s=self._identity.cpu_segments_s,
             )
         except BadNeeds as error:
-            raise CannotRender(str(error), *error.fields) from error
+            others = [CannotRender(str(each), *each.fields) for each in error.others]
+            raise CannotRender(str(error), *error.fields, others=others) from error
         except (ValueError, OverflowError, PilotageError) as error:
             raise CannotRender(str(error)) from error
-
-
-def _error_of(name: str, error: Exception) -> CannotRender:
-    """CannotRender with the name of the command or attribute."""
-    return CannotRender(f"{name}: {error}", name)
-
-
-def _has_references(name: str) -> bool:
-    """Whether references to the site are expanded in a command or attribute."""
-    return not name.startswith("+") or is_need(name[1:])
-
-
-def _is_unknown(text: str) -> bool:
-    return UNKNOWN in text or ("$" in text and uses_macros(text))
-
-
-def _macros_of(source: CommandSet) -> set[str]:
-    """Commands that are used as macros in others: they are no attributes of the job."""
-    used: set[str] = set()
-    for text in (*source.commands.values(), *source.attributes.values()):
-        if "$" in text:
-            used |= names_in(parse_template(text))
-    return used

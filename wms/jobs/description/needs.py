@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache, partial
 from typing import Any
 
 import classad2
@@ -98,16 +98,21 @@ def _read(
     segments_s: tuple[int, ...],
 ) -> Needs:
     try:
-        values = _of_commands(dict(commands)) | _of_attributes(dict(attributes))
+        values = _values(dict(commands), dict(attributes))
         if container_images.has_image(dict(commands)):
             values["tags"] = [*values.get("tags", ()), CONTAINER_TAG]
         return Needs.of(owner, owner_group=group, segments_s=segments_s, **values)
     except BadNeeds as error:
-        names = [written_name(name) for name in error.fields]
-        message = str(error)
-        if not message.startswith(tuple(names)):
-            message = f"{' and '.join(names)}: {message}"
-        raise BadNeeds(message, *names) from error
+        raise _as_written(error) from error
+
+
+def _as_written(error: BadNeeds) -> BadNeeds:
+    """The fault with the names that the description uses."""
+    names = [written_name(name) for name in error.fields]
+    message = str(error)
+    if not message.startswith(tuple(names)):
+        message = f"{' and '.join(names)}: {message}"
+    return BadNeeds(message, *names, others=[_as_written(each) for each in error.others])
 
 
 # A DAG has thousands of nodes that need the same.
@@ -119,17 +124,33 @@ def written_name(field: str) -> str:
     return COMMANDS.get(field) or f"+{ATTRIBUTES.get(field, field)}"
 
 
-def _of_commands(commands: Mapping[str, str]) -> dict[str, Any]:
-    numbers = {
-        "cores": whole(commands, COMMANDS["cores"], 1, field="cores"),
-        "memory_mb": parse_memory_mb(commands.get(COMMANDS["memory_mb"], "0")),
-        "gpus": whole(commands, COMMANDS["gpus"], 0, field="gpus"),
-        "disk_mb": parse_disk_mb(commands.get(COMMANDS["disk_mb"], "0")),
-    }
+def _values(commands: Mapping[str, str], attributes: Mapping[str, str]) -> dict[str, Any]:
+    """Values of all needs. Raises BadNeeds with every fault of a single one."""
+    values: dict[str, Any] = {}
+    faults: list[BadNeeds] = []
+    for field, read in (
+        _readers_of_commands(commands) | _readers_of_attributes(attributes)
+    ).items():
+        try:
+            values[field] = read()
+        except BadNeeds as error:
+            faults.append(error)
+    if faults:
+        raise BadNeeds(str(faults[0]), *faults[0].fields, others=faults[1:])
+    return values
+
+
+def _readers_of_commands(commands: Mapping[str, str]) -> dict[str, Callable[[], Any]]:
+    def text(field: str, default: str = "") -> str:
+        return commands.get(COMMANDS[field], default)
+
     return {
-        **numbers,
-        "requirements": commands.get(COMMANDS["requirements"], ""),
-        "limits": _limits(commands.get(COMMANDS["limits"], "")),
+        "cores": lambda: whole(commands, COMMANDS["cores"], 1, field="cores"),
+        "memory_mb": lambda: parse_memory_mb(text("memory_mb", "0")),
+        "gpus": lambda: whole(commands, COMMANDS["gpus"], 0, field="gpus"),
+        "disk_mb": lambda: parse_disk_mb(text("disk_mb", "0")),
+        "requirements": lambda: text("requirements"),
+        "limits": lambda: _limits(text("limits")),
     }
 
 
@@ -142,14 +163,14 @@ def _limits(text: str) -> list[str]:
     return [limit_word(name, amount) for name, amount in amounts.items()]
 
 
-def _of_attributes(attributes: Mapping[str, str]) -> dict[str, Any]:
-    """Values of those attributes that are given."""
-    values = {}
+def _readers_of_attributes(attributes: Mapping[str, str]) -> dict[str, Callable[[], Any]]:
+    """Readers of those attributes that are given."""
+    readers: dict[str, Callable[[], Any]] = {}
     for names, read in ((_LISTS, _words), (_TEXTS, _text), (_NUMBERS, _number)):
         for field, name in names.items():
             if name.lower() in attributes:
-                values[field] = read(field, attributes[name.lower()])
-    return values
+                readers[field] = partial(read, field, attributes[name.lower()])
+    return readers
 
 
 def _value(field: str, text: str) -> Any:

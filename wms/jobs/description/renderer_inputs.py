@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from matching.descriptions.substitution import Evaluator, OwnAttributes
 from matching.task_queues.needs import CPU_SEGMENTS_S
@@ -21,12 +21,34 @@ _WITHOUT_ADS = Evaluator({}, {}, {})
 class CannotRender(PilotageError):
     """No job can be made of this node; the message names the faulty value.
 
-    `names` are the commands and attributes at fault, where they are known.
+    `names` are the commands and attributes at fault, where they are known. `others` are further
+    faults of the same description, `fields` what could be read of the job in spite of them.
     """
 
-    def __init__(self, message: str, *names: str) -> None:
+    def __init__(
+        self,
+        message: str,
+        *names: str,
+        others: Sequence[CannotRender] = (),
+        fields: Mapping[str, Any] | None = None,
+    ) -> None:
         super().__init__(message)
         self.names = names
+        self.others = tuple(others)
+        self.fields = fields or {}
+
+    @property
+    def all(self) -> tuple[CannotRender, ...]:
+        """This fault and the others, each message once."""
+        return tuple({str(each): each for each in (self, *self.others)}.values())
+
+    @classmethod
+    def together(
+        cls, faults: Sequence[CannotRender], fields: Mapping[str, Any] | None = None
+    ) -> CannotRender:
+        """The first of these faults, with the others."""
+        every = [each for fault in faults for each in fault.all]
+        return cls(str(every[0]), *every[0].names, others=every[1:], fields=fields)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +75,12 @@ class CommandSet:
     """Commands and attributes that hold at one queue statement, before they are compiled.
 
     `outer` are commands whose texts come with the node and override the description. `changes` are
-    applied to commands after their macros are expanded.
+    applied to commands after their macros are expanded. `faulty` are commands and `+attributes`, in
+    lower case, whose faults are told already.
     """
 
     commands: Mapping[str, str]
     attributes: Mapping[str, str]
     outer: frozenset[str] = frozenset()
     changes: Mapping[str, Change] = field(default_factory=dict)
+    faulty: frozenset[str] = frozenset()

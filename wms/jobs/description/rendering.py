@@ -122,6 +122,7 @@ class Renderer:
         self._is_late = is_late
         self._scope_id = scope_id
         self._stages = list(stages_of(description))
+        self._faulty = frozenset(description.faulty)
         given = {name for stage in self._stages for name in stage.commands}
         #: Names that VARS may set before the description, or behind it.
         self._missing = _COMMANDS - given
@@ -308,7 +309,7 @@ class Renderer:
         key = (stage_index, node.outer, *(map(tuple, changes)), changes and context.retry_number)
         compiled = self._compiled.get(key)
         if compiled is None:
-            source = _source(self._stages[stage_index], node, changes)
+            source = _source(self._stages[stage_index], node, changes, self._faulty)
             if len(self._compiled) >= _MAX_COMPILED:
                 self._compiled.clear()
             compiled = CompiledDescription(
@@ -372,7 +373,9 @@ class Renderer:
         return shared
 
 
-def _source(stage: Stage, node: _Node, changes: Sequence[Sequence[str]]) -> CommandSet:
+def _source(
+    stage: Stage, node: _Node, changes: Sequence[Sequence[str]], faulty: frozenset[str]
+) -> CommandSet:
     """Commands at a queue statement for nodes like this one, with the changes of their retry."""
     commands = {n: text for n, text in stage.commands.items() if n not in stage.own_names}
     attributes = dict(stage.attributes)
@@ -384,7 +387,7 @@ def _source(stage: Stage, node: _Node, changes: Sequence[Sequence[str]]) -> Comm
         elif name.lower() not in known:
             commands[name.lower()] = ""
     changed = changes_for_retry(changes, node.context.retry_number)
-    return CommandSet(commands, attributes, node.outer, changed)
+    return CommandSet(commands, attributes, node.outer, changed, faulty)
 
 
 def _with_attributes(values: dict[str, str], attributes: Mapping[str, str]) -> dict[str, str]:

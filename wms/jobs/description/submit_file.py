@@ -14,7 +14,7 @@ from matching.ads.classads import AdError, parse_expression
 from matching.descriptions.macros import MacroError, merged, parse_template
 from matching.descriptions.substitution import MAX_TEXT_LENGTH, reference_fault, uses_macros
 from wms.core.errors import Finding
-from wms.jobs.description.commands import ATTRIBUTE_SYNONYMS
+from wms.jobs.description.commands import ATTRIBUTE_SYNONYMS, SYNONYMS
 from wms.jobs.description.queue_statement import (
     MAX_JOBS,
     BadQueue,
@@ -50,7 +50,9 @@ class SubmitFile:
     Both are those before the first `queue`, and each of `queues` has the later changes; a
     description without one makes one job. `lines` has the line of each command and attribute,
     `spellings` the spelling of each attribute, by lower-case name. `warnings` are about names given
-    again in another case: the last one counts. `file` is its path.
+    again in another case: the last one counts. `file` is its path. `faulty` are the commands and
+    `+attributes`, in lower case, that findings are about; with `is_unreadable`, some are about what
+    could not be read at all, so that nobody knows what is missing.
     """
 
     commands: dict[str, str] = field(default_factory=dict)
@@ -61,6 +63,8 @@ class SubmitFile:
     findings: list[Finding] = field(default_factory=list)
     warnings: list[Finding] = field(default_factory=list)
     file: str = ""
+    faulty: set[str] = field(default_factory=set)
+    is_unreadable: bool = False
 
     def as_dict(self) -> dict[str, Any]:
         """JSON values of the description."""
@@ -101,6 +105,7 @@ class _Parser:
             if count == MAX_COMMANDS and queue is None:
                 message = f"a submit description has at most {MAX_COMMANDS} commands"
                 findings.append(Finding(message, file=self._file, line=number))
+                self._parsed.is_unreadable = True
             if len(findings) >= MAX_FINDINGS or count == MAX_COMMANDS:
                 break
             fault = self._take_queue(number, queue[1]) if queue else self._take(number, line)
@@ -143,10 +148,10 @@ class _Parser:
         try:
             queue = parse_queue(text, number, lambda: self._block(")"), self._most_jobs)
         except BadQueue as error:
-            return str(error)
+            return self._unreadable(str(error))
         for each in (queue.count, queue.file, *queue.items):
             if fault := _macro_fault(each):
-                return f"queue: {fault}"
+                return self._unreadable(f"queue: {fault}")
         if self._parsed.queues:
             queue.commands, queue.attributes = self._commands, self._attributes
         self._parsed.queues.append(queue)
@@ -159,10 +164,10 @@ class _Parser:
         if (several := _TEXT_OF_LINES.match(line)) is not None:
             lines = self._block(f"@{several[2]}")
             if lines is None:
-                return f"the text of {several[1]} is not closed by @{several[2]}"
+                return self._unreadable(f"the text of {several[1]} is not closed by @{several[2]}")
             line = f"{several[1]} = " + "\n".join(lines)
         if len(line) > MAX_TEXT_LENGTH:
-            return f"a command has at most {MAX_TEXT_LENGTH} characters"
+            return self._unreadable(f"a command has at most {MAX_TEXT_LENGTH} characters")
         attribute = _ATTRIBUTE.match(line)
         if attribute is not None:
             command_of = ATTRIBUTE_SYNONYMS.get(attribute[1].lower())
@@ -172,11 +177,23 @@ class _Parser:
         command = _COMMAND.match(line)
         if command is None:
             if (word := _META.match(line)) is not None:
-                return f"{word[1].lower()} cannot be used here: write what it would lead to"
-            return f"expected `name = value`, found: {line[:80]}"
+                return self._unreadable(
+                    f"{word[1].lower()} cannot be used here: write what it would lead to"
+                )
+            return self._unreadable(f"expected `name = value`, found: {line[:80]}")
         return self._take_command(number, command[1].lower(), command[2])
 
+    def _unreadable(self, fault: str) -> str:
+        """The fault of something that stays unknown."""
+        self._parsed.is_unreadable = True
+        return fault
+
     def _take_attribute(self, number: int, name: str, value: str) -> str:
+        if fault := self._attribute_fault(number, name, value):
+            self._parsed.faulty.add(f"+{name.lower()}")
+        return fault
+
+    def _attribute_fault(self, number: int, name: str, value: str) -> str:
         parsed = self._parsed
         earlier = parsed.spellings.setdefault(name.lower(), name)
         if earlier != name:
@@ -192,6 +209,11 @@ class _Parser:
         return _expression_fault(f"+{name}", value)
 
     def _take_command(self, number: int, name: str, value: str) -> str:
+        if fault := self._command_fault(number, name, value):
+            self._parsed.faulty.add(SYNONYMS.get(name, name))
+        return fault
+
+    def _command_fault(self, number: int, name: str, value: str) -> str:
         earlier = self._commands.get(name)
         if earlier is None and self._parsed.queues:
             earlier = self._earlier(name)

@@ -200,7 +200,7 @@ FAULTS: list[tuple[str, dict[str, Any], str, str, int | None]] = [
     ("JOB X\n", {}, "expected: JOB name description", "added.dag", 1),
     ("JOB A step.sub\n", {}, "the DAG has a node A already", "added.dag", 1),
     ("# none\n", {}, "the fragment has no nodes", "added.dag", None),
-    ("JOB X no.sub\n", {"file": "n.dag"}, "no.sub of node X was not uploaded", "n.dag", 1),
+    ("JOB X no.sub\n", {"file": "n.dag"}, "no.sub of node X is missing", "n.dag", 1),
     (MORE, {"after": ["Q"]}, "the DAG has no node Q in its graph", "after", None),
     (MORE, {"before": ["A"]}, "only one that waits can wait", "before", None),
     (MORE, {"after": ["B"], "before": ["B"]}, "would wait for itself", "after", None),

@@ -323,9 +323,9 @@ SUBMISSION_FAULTS = {
     "request_memory = much": "request_memory is not an amount of memory: much",
     "+Tags = 5": '+Tags must be words in quotes, as in "a, b" or {"a", "b"}, not 5',
     "transfer_input_files = x": (
-        "transfer_input_files of node A was not uploaded, and no node makes it: x"
+        "transfer_input_files of node A is missing, and no node makes it: x"
     ),
-    "queue x from gone.txt": "queue of node A was not uploaded, and no node makes it: gone.txt",
+    "queue x from gone.txt": "queue of node A is missing, and no node makes it: gone.txt",
     "universe = vm": "universe vm: pilots start no virtual machines",
     "transfer_input_files = ftp://b/k": (
         "ftp://b/k is a URL that pilots do not move, they know http, https, s3, lfn: let a DATA"
@@ -353,5 +353,5 @@ def test_the_message_about_a_description_that_was_not_uploaded(submit, db) -> No
         submit("JOB A gone.sub")
 
     assert [each.message for each in caught.value.findings] == [
-        "submit file gone.sub of node A was not uploaded"
+        "submit file gone.sub of node A is missing"
     ]

@@ -206,3 +206,25 @@ def test_files_of_a_checkpoint_that_depend_on_the_site_are_a_fault(alice: User) 
         submit(alice, f"{text}queue\n")
 
     submit(alice, f"{text}transfer_checkpoint_files = state\nqueue\n")
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        (
+            "executable = no.sh\nrequest_memory = a\nrequest_cpus = b\nqueue x from no.txt\n",
+            [4, 3, 2, 1],
+        ),
+        ("+x = (\nexecutable = gone.sh\npriority = high\nqueue\n", [1, 3, 2]),
+        ("executable = $(prog)\nrequest_cpus = two\nqueue\n", [1, 2]),
+        ("arguments = 1\nexecutble = run.sh\nqueue\n", [2]),
+        ("executable gone.sh\nrequest_cpus = two\nqueue\n", [1]),
+    ],
+)
+def test_all_faults_of_a_description_are_told_at_once_and_none_that_only_follows(
+    alice: User, text: str, lines: list[int]
+) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        submit(alice, text)
+
+    assert [each.line for each in refused.value.findings] == lines
