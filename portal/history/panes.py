@@ -127,6 +127,8 @@ def _line(name: str, label: str = "", *, series: str, is_folded: bool = False) -
     return PaneLine(name, label or name, series, is_folded)
 
 
+#: A site that takes work is called open on every page.
+_SITE_LABELS = {"enabled": "open"}
 _DAG_ENDS = frozenset({DagState.COMPLETED.value, DagState.REMOVED.value, DagState.FAILED.value})
 _FAILURE_LABELS = {
     "exit_code": "exit code",
@@ -193,7 +195,9 @@ _ALWAYS = (
          groupings={by: Grouping("Core-hours of attempts") for by in GroupBy}),
     Pane("waiting", "Waiting time of jobs that started", "s", _SHARES, PaneKind.SPREAD,
          note="From when a job joined a TaskQueue last until its start, to within 10 %."),
-    Pane("sites", "Sites by state", "sites", _states("sites", SITE_STATES, frozenset())),
+    Pane("sites", "Sites by state", "sites",
+         [_line(state, _SITE_LABELS.get(state, ""), series=f"sites.{state}")
+          for state in SITE_STATES]),
     Pane("matches", "Matches of DAGs with sites", "matches",
          [_line("matches", series=MATCHES)], PaneKind.COUNT),
     Pane("negotiation", "DAGs in a negotiation", "DAGs",
