@@ -148,7 +148,11 @@ _PRESSURE = [
     _line("granted", series="pilots.granted"),
     _line("running", series="pilots.running"),
 ]
-_ALIVE = [_line("queued", series="pilots.queued"), _line("running", series="pilots.running")]
+_ALIVE = [
+    _line("queued", "waiting", series="pilots.queued"),
+    _line("running", series="pilots.running"),
+]
+_WAITING = _line("queued", "waiting", series="pilots.queued", is_folded=True)
 _THROUGHPUT = [_line(name, series=f"throughput.{name}") for name in THROUGHPUT]
 _SHARES = [
     PaneLine("median", "median", WAITING, share=0.5),
@@ -170,8 +174,7 @@ _ALWAYS = (
          site_lines=_ALIVE, frontend_lines=_ALIVE,
          groupings={_BY_SITE: Grouping("Running pilots", "pilots.running")}),
     Pane("pressure", "Pilots requested, granted, running", "pilots", _PRESSURE,
-         site_lines=[*_PRESSURE, _line("queued", series="pilots.queued", is_folded=True)],
-         frontend_lines=[*_PRESSURE, _line("queued", series="pilots.queued", is_folded=True)],
+         site_lines=[*_PRESSURE, _WAITING], frontend_lines=[*_PRESSURE, _WAITING],
          note="Requested is what the waiting jobs would fill, whatever was granted.",
          groupings={_BY_SITE: Grouping("Pilots requested", "pilots.requested")}),
     Pane("throughput", "Jobs submitted, started, ended", "jobs", _THROUGHPUT, PaneKind.COUNT,
