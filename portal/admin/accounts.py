@@ -46,13 +46,17 @@ class AccountForm(CheckedForm):
         model = User
         fields = ("username", "first_name", "last_name", "email", "role", "is_active")
 
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if self.instance.pk is None:
+            self.fields["new_password"].required = True
+            self.fields["new_password"].help_text = "A new account needs one."
+
     def clean_new_password(self) -> str:
         """Apply the rules for passwords."""
         password: str = self.cleaned_data["new_password"]
         if password:
             validate_password(password, self.instance)
-        elif self.instance.pk is None:
-            raise forms.ValidationError("A new account needs a password.")
         return password
 
 

@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from matching.plurals import counted
 from portal.cli.directory_files import DirectoryFiles
 from wms.core.errors import Finding
 from wms.dags.language.origin import Origin
@@ -96,4 +97,5 @@ def _lines_of(checked: CheckedDag) -> Iterator[str]:
             yield f"{place}: {kind}: {command}{finding.message}"
     shape = checked.dag.statistics
     yield f"{shape.nodes} nodes, {shape.arcs} arcs, height {shape.height}, width {shape.width}"
-    yield f"{len(checked.findings)} errors, {len(checked.warnings)} warnings"
+    errors = counted(len(checked.findings), "error", "errors")
+    yield f"{errors}, {counted(len(checked.warnings), 'warning', 'warnings')}"

@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 
+from matching.plurals import counted
 from portal.cli.state_directory import BASE, StateDirectory
 from portal.embedded.readiness import POLL_S
 from portal.selftest.findings import Finding, Level, troubles
@@ -25,8 +26,8 @@ def lines_of(findings: Sequence[Finding], *, is_whole: bool = False) -> Iterator
         yield from (each.as_text() for each in findings if each.level == Level.OK)
     count = {level: sum(each.level == level for each in findings) for level in Level}
     yield (
-        f"Self-test: {count[Level.ERROR]} errors, {count[Level.WARNING]} warnings, "
-        f"{count[Level.OK]} well."
+        f"Self-test: {counted(count[Level.ERROR], 'error', 'errors')}, "
+        f"{counted(count[Level.WARNING], 'warning', 'warnings')}, {count[Level.OK]} well."
     )
 
 

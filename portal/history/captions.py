@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 
 from portal.history.pane_data import Column, Drawn, DrawnLine
-from portal.history.panes import PaneKind
+from portal.history.panes import PaneKind, PaneLine
 from portal.history.windows import FUNCTIONS
 
 #: So many lines are told of, those with the most in them first.
@@ -33,7 +33,10 @@ def legend_of(drawn: Drawn) -> str:
 
 
 def sentence_of(drawn: Drawn) -> str:
-    """Current value, minimum, maximum and trend of the largest lines that are not folded."""
+    """Current value, minimum, maximum and trend of the largest lines that are not folded.
+
+    Of a stack also those of the sum, which is its top line.
+    """
     lines = [line for _, line in drawn.shown if not line.line.is_folded]
     largest = sorted(lines, key=lambda line: -max(_values(line), default=0.0))
     largest = [line for line in largest if _values(line)]
@@ -42,10 +45,22 @@ def sentence_of(drawn: Drawn) -> str:
     if not any(any(_values(line)) for line in largest):
         return "Nothing but zeros in this range."
     parts = [_line_sentence(drawn, line) for line in largest[:_TOLD]]
-    rest = len(largest) - len(parts)
+    if drawn.is_stacked and len(largest) > 1:
+        parts.insert(0, _line_sentence(drawn, _sum_of(largest)))
+    rest = len(largest[_TOLD:])
     more = f"; and {rest} more" if rest else ""
     sentence = "; ".join(parts) + more
     return f"{sentence[0].upper()}{sentence[1:]}."
+
+
+def _sum_of(lines: Sequence[DrawnLine]) -> DrawnLine:
+    """Line of the sums of all lines' values, where any has one."""
+    bins = zip(*map(_main, lines), strict=True)
+    known = [[value for value in values if value is not None] for values in bins]
+    sums = [sum(values) if values else None for values in known]
+    found = [value for value in sums if value is not None]
+    line = PaneLine("sum", "all together", "")
+    return DrawnLine(line, {"sum": sums}, min(found), max(found))
 
 
 def _main(line: DrawnLine) -> Column:
@@ -78,13 +93,18 @@ def _when(drawn: Drawn, line: DrawnLine) -> str:
 
 
 def trend_of(values: Sequence[float]) -> str:
-    """Whether the last third is above the first one; empty for too few values."""
+    """Whether the last third is above the first one, or empty.
+
+    Too few values have no trend, nor has one against which the last value speaks.
+    """
     if len(values) < _FEWEST:
         return ""
     third = len(values) // 3
     first, last = sum(values[:third]) / third, sum(values[-third:]) / third
     if abs(last - first) <= _CHANGE * max(abs(first), abs(last)):
         return "steady"
+    if (last - first) * (values[-1] - first) <= 0:
+        return ""
     return "rising" if last > first else "falling"
 
 

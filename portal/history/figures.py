@@ -206,7 +206,11 @@ def _layers(drawn: Drawn, clock: Clock) -> Iterator[dict[str, Any]]:
     for number, stretch in enumerate(_stretches(drawn)):
         for place, line in drawn.shown:
             layer = _line(drawn, clock, line, place)
-            shape = "." if line.line.name == REST else _PATTERNS[place // (len(_TONES) - 1)]
+            shape = (
+                "."
+                if line.line.name == REST
+                else _PATTERNS[place // (len(_TONES) - 1) % len(_PATTERNS)]
+            )
             yield layer | {
                 "type": "scatter",
                 "legendgroup": line.line.name,
@@ -288,10 +292,11 @@ def _layout(
     peaks = [each.high for _, each in drawn.shown]
     peak = sum(peaks) if drawn.is_stacked else max(peaks, default=0)
     legend, names = legend_of(drawn), clock.names_in(window)
+    stack = ", stacked: the top is the sum" if drawn.is_stacked else ""
     return {
         "title": {
             "text": f"{drawn.title}{drawn.part.words}",
-            "subtitle": {"text": f"{legend[0].upper()}{legend[1:]}, {pane.unit}, {names}"},
+            "subtitle": {"text": f"{legend[0].upper()}{legend[1:]}, {pane.unit}, {names}{stack}"},
         },
         "margin": {"l": 56, "r": 20, "t": 80, "b": 44},
         "showlegend": True,

@@ -7,19 +7,20 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from operator import attrgetter
 from typing import Any
 
 from matching.round_robin_archives import Resolution, quantile
-from portal.history.groupings import REST, Grouping, GroupLine, read_accounts, read_sites
+from portal.history.groupings import REST, GroupBy, Grouping, GroupLine, read_accounts, read_sites
 from portal.history.panes import Pane, PaneKind, PaneLine
 from portal.history.parts import WHOLE, Part
 from portal.history.windows import Window
 from wms.core.models import User
 from wms.history.counting import COUNTED_MINUTES
 from wms.history.selectors import Point, read_points, read_spread
+from wms.sites.selectors import site_names_by_age
 
 Column = Sequence[float | None]
 
@@ -27,6 +28,8 @@ Column = Sequence[float | None]
 _SETTLES = timedelta(seconds=30)
 #: A pane of more lines than this leaves out those that were zero all the time.
 _FEW_LINES = 5
+#: The rest looks alike in every pane, however many lines are beside it.
+_PLACE_OF_REST = 35
 _UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"))
 _LEVEL: Mapping[str, Callable[[Point], float]] = {
     "avg": attrgetter("average"),
@@ -63,13 +66,17 @@ class DrawnLine:
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """Data of a pane in a window: the starts of its bins, and its lines."""
+    """Data of a pane in a window: the starts of its bins, and its lines.
+
+    By `places` the line of a group looks alike in every pane; one without has that of its order.
+    """
 
     pane: Pane
     window: Window
     resolution: Resolution
     starts: Sequence[int]
     lines: Sequence[DrawnLine]
+    places: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def grouping(self) -> Grouping | None:
@@ -95,9 +102,11 @@ class Drawn:
 
     @property
     def shown(self) -> list[tuple[int, DrawnLine]]:
-        """The lines with anything to show, each with its place among all."""
+        """The lines with anything to show, each with the place that its look follows from."""
         if self.grouping:
-            return list(enumerate(self.lines))
+            return [
+                (self.places.get(each.line.name, at), each) for at, each in enumerate(self.lines)
+            ]
         can_be_zero = len(self.lines) <= _FEW_LINES
         return [
             (place, each)
@@ -139,7 +148,7 @@ def read_pane(
 ) -> Drawn:
     """Data of a pane to be drawn, or the `is_whole` bins as stored.
 
-    One query; of groups two, of accounts two to four, with what the user may see.
+    One query; of groups two or three, of accounts two to five, with what the user may see.
 
     Of levels only those `columns`, or all. Unfinished bins of counts and spreads are left out where
     they are drawn: a line would always fall at its end.
@@ -190,7 +199,18 @@ def _grouped(drawn: Drawn, since: datetime, user: User) -> Drawn:
             user, by, starts, drawn.resolution.step_s, part=window.part, top=window.top
         )
         counted = {}
-    return replace(drawn, lines=[_group_line(each, starts, counted, is_level) for each in found])
+    lines = [_group_line(each, starts, counted, is_level) for each in found]
+    of_sites = bool(grouping) and window.group_by == GroupBy.SITE
+    return replace(
+        drawn, lines=lines, places=_places([each.name for each in found]) if of_sites else {}
+    )
+
+
+def _places(names: Sequence[str]) -> dict[str, int]:
+    """Places of sites by their age, whatever else a pane shows; removed sites come after them."""
+    known = site_names_by_age()
+    removed = sorted(set(names) - set(known) - {REST})
+    return {name: at for at, name in enumerate([*known, *removed])} | {REST: _PLACE_OF_REST}
 
 
 def _group_line(

@@ -127,6 +127,8 @@ def _line(name: str, label: str = "", *, series: str, is_folded: bool = False) -
     return PaneLine(name, label or name, series, is_folded)
 
 
+#: A site that takes work is called open on every page.
+_SITE_LABELS = {"enabled": "open"}
 _DAG_ENDS = frozenset({DagState.COMPLETED.value, DagState.REMOVED.value, DagState.FAILED.value})
 _FAILURE_LABELS = {
     "exit_code": "exit code",
@@ -146,7 +148,11 @@ _PRESSURE = [
     _line("granted", series="pilots.granted"),
     _line("running", series="pilots.running"),
 ]
-_ALIVE = [_line("queued", series="pilots.queued"), _line("running", series="pilots.running")]
+_ALIVE = [
+    _line("queued", "waiting", series="pilots.queued"),
+    _line("running", series="pilots.running"),
+]
+_WAITING = _line("queued", "waiting", series="pilots.queued", is_folded=True)
 _THROUGHPUT = [_line(name, series=f"throughput.{name}") for name in THROUGHPUT]
 _SHARES = [
     PaneLine("median", "median", WAITING, share=0.5),
@@ -168,8 +174,7 @@ _ALWAYS = (
          site_lines=_ALIVE, frontend_lines=_ALIVE,
          groupings={_BY_SITE: Grouping("Running pilots", "pilots.running")}),
     Pane("pressure", "Pilots requested, granted, running", "pilots", _PRESSURE,
-         site_lines=[*_PRESSURE, _line("queued", series="pilots.queued", is_folded=True)],
-         frontend_lines=[*_PRESSURE, _line("queued", series="pilots.queued", is_folded=True)],
+         site_lines=[*_PRESSURE, _WAITING], frontend_lines=[*_PRESSURE, _WAITING],
          note="Requested is what the waiting jobs would fill, whatever was granted.",
          groupings={_BY_SITE: Grouping("Pilots requested", "pilots.requested")}),
     Pane("throughput", "Jobs submitted, started, ended", "jobs", _THROUGHPUT, PaneKind.COUNT,
@@ -193,7 +198,9 @@ _ALWAYS = (
          groupings={by: Grouping("Core-hours of attempts") for by in GroupBy}),
     Pane("waiting", "Waiting time of jobs that started", "s", _SHARES, PaneKind.SPREAD,
          note="From when a job joined a TaskQueue last until its start, to within 10 %."),
-    Pane("sites", "Sites by state", "sites", _states("sites", SITE_STATES, frozenset())),
+    Pane("sites", "Sites by state", "sites",
+         [_line(state, _SITE_LABELS.get(state, ""), series=f"sites.{state}")
+          for state in SITE_STATES]),
     Pane("matches", "Matches of DAGs with sites", "matches",
          [_line("matches", series=MATCHES)], PaneKind.COUNT),
     Pane("negotiation", "DAGs in a negotiation", "DAGs",

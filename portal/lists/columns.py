@@ -258,7 +258,7 @@ SITE_COLUMNS: Sequence[Column] = (
         style="num",
     ),
     Column("running", "Pilots running", _one("running_pilots"), style="num"),
-    Column("queued", "Queued", _one("queued_pilots"), style="num"),
+    Column("queued", "Waiting", _one("queued_pilots"), style="num"),
     Column("stalled", "Stalled", _one("stalled_pilots"), style="num"),
     Column(
         "advertised",

@@ -306,7 +306,7 @@ class SiteFilter(ListFilter):
         by_text("name", "Name", "name", "site"),
         by_number("bound", "Bound", "matched", **_MOST),
         by_number("running", "Pilots running", "running_pilots", **_MOST),
-        by_number("queued", "Pilots queued", "queued_pilots", **_MOST),
+        by_number("queued", "Pilots waiting", "queued_pilots", **_MOST),
         by_number("stalled", "Pilots stalled", "stalled_pilots", **_MOST),
     )
 

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import shlex
+import sys
 from collections.abc import Iterator
 
-from portal.selftest.findings import Code, Finding, error, ok, warning
+from django.conf import settings
 
-_TODO = "Run `manage.py accounts add NAME --role admin` on this host; it prints a password."
+from portal.selftest.findings import Code, Finding, error, ok, warning
 
 
 def administrators(admins: int, operators: int) -> Iterator[Finding]:
     """Finding for these numbers of active administrators and of operators or above."""
+    command = shlex.join([sys.executable, str(settings.BASE_DIR / "manage.py"), "accounts", "add"])
+    todo = f"Run `{command} NAME --role admin` on this host; it prints a password."
     if admins:
         yield ok(Code.ADMINISTRATOR, f"Accounts of administrators: {admins}.")
     elif operators:
@@ -19,12 +23,12 @@ def administrators(admins: int, operators: int) -> Iterator[Finding]:
             "No active account is an administrator.",
             "Operators configure sites, but nobody makes accounts, names roles, or adds checks of "
             "nodes.",
-            _TODO,
+            todo,
         )
     else:
         yield error(
             Code.NO_ADMINISTRATOR,
             "No active account is an administrator or operator.",
             "Nobody can make accounts or sites.",
-            _TODO,
+            todo,
         )

@@ -93,10 +93,9 @@ def _judge_loops(health: Health, statuses: list[LoopStatus], now: datetime) -> N
     for status in statuses:
         age_s = health.loops[status.name]["age_s"]
         if status.health == LoopHealth.LATE:
+            began = "has had no turn yet" if age_s is None else f"began its last {age_s:.0f} s ago"
             health.add(
-                "loops",
-                f"The loop {status.name} began its last turn {age_s:.0f} s ago; its period is "
-                f"{status.period_s:g} s.",
+                "loops", f"The loop {status.name} {began}; its period is {status.period_s:g} s."
             )
         elif status.health == LoopHealth.FAILING and not _watches(status.name):
             health.add(

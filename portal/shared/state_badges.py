@@ -138,7 +138,7 @@ MEANINGS = {
         "ok": "Runs on time.",
         "late": "Has not run for several of its periods.",
         "failing": "Its last run ended with an error.",
-        "never": "Has not run yet.",
+        "never": "Is not due yet: its first run is still to come.",
     },
     "credential": {
         "ok": "Pilots are submitted with it.",

@@ -122,7 +122,8 @@
     if (isFresh) updated = new Date(event.detail.xhr.getResponseHeader("Date") || Date.now());
     showState(!isFresh);
   });
-  button.addEventListener("click", () => {
+  // A screen has no such button: nobody stands before it.
+  button?.addEventListener("click", () => {
     isPaused = !isPaused;
     button.setAttribute("aria-pressed", String(isPaused));
     showState(document.body.classList.contains("is-stale"));

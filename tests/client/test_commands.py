@@ -18,6 +18,7 @@ import pytest
 from tests import factories
 from tests.client.conftest import URL, Portal, Ran
 from tests.portal.furnishing import ended_cluster
+from wms.dags.lifecycle import apply_to_dags
 from wms.dags.models import Dag, Trial
 from wms.dags.trials import operations
 from wms.jobs.clusters.materialiser import Turn, advance
@@ -194,6 +195,15 @@ def test_watch_ends_with_what_is_watched_or_when_told(
         f"d{running.pk} analysis completed at UW: 2 of 2 done, 0 under way, 0 failed"
     ]
     assert pilotage("watch", running.pk, "--exit", "running").code == 2
+
+
+def test_why_tells_once_that_a_dag_has_failed(pilotage: Command, running: Dag) -> None:
+    apply_to_dags("fail", [running.pk], actor=factories.SYSTEM, reason="disk full")
+
+    told = pilotage("why", f"d{running.pk}")
+
+    assert told.out.splitlines()[0] == f"d{running.pk} is failed: disk full"
+    assert told.out.count(" is failed") == 1
 
 
 @pytest.mark.slow

@@ -93,7 +93,7 @@ def test_last_weeks_pilots_of_a_site_are_drawn_zoomed_and_taken_away(
     box = drawn(history.locator("#panel-pressure"))
     expect(history).to_have_url(re.compile(r"site=T2-North"))
     expect(history).to_have_url(re.compile(r"range=1w"))
-    expect(box.locator("[data-line]")).to_have_text(["requested", "granted", "running", "queued"])
+    expect(box.locator("[data-line]")).to_have_text(["requested", "granted", "running", "waiting"])
     expect(box.locator("[data-chart-note]")).to_contain_text("Mean and max of 20 min,")
     expect(box.locator("[data-chart-summary]")).to_contain_text("Requested:")
     before = box.evaluate(_WINDOW)

@@ -87,6 +87,17 @@ def test_it_is_not_ready_while_a_loop_is_late(client: Client) -> None:
 
 
 @pytest.mark.usefixtures("_loops_ran_lately")
+def test_it_is_not_ready_while_a_loop_has_missed_its_first_turn(client: Client) -> None:
+    past = timezone.now() - timedelta(minutes=10)
+    ControlLoop.objects.filter(name="negotiator").update(started_at=None, known_since=past)
+
+    answer = client.get("/health/ready")
+
+    assert answer.status_code == 503
+    assert answer.json()["checks"]["loops"]["negotiator"] == {"status": "late", "age_s": None}
+
+
+@pytest.mark.usefixtures("_loops_ran_lately")
 def test_the_reason_of_a_failing_loop_is_not_told_to_everybody(client: Client) -> None:
     ControlLoop.objects.filter(name="director").update(error="password=secret")
 

@@ -207,7 +207,7 @@ SITES = Kind(
         ),
         Action(
             "unban",
-            "Open",
+            "Open again",
             [of_state(TRANSITIONS["unban"].sources)],
             one_as_seen(unban_site),
             page=OnPage("The site takes DAGs and pilots again.", "is open"),

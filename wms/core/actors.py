@@ -12,6 +12,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from wms.core.models import User
 
+_SYSTEM, _PILOT = "system:", "pilot:"
+#: Names of actors that are no persons begin so; no user's name has a colon.
+IMPERSONAL = (_SYSTEM, _PILOT)
+
 
 @dataclass(frozen=True, slots=True)
 class Actor:
@@ -34,17 +38,17 @@ class Actor:
     @property
     def is_system(self) -> bool:
         """True for the system's own loops, which need no permission."""
-        return self.name.startswith("system:")
+        return self.name.startswith(_SYSTEM)
 
     @classmethod
     def system(cls, loop: str) -> Actor:
         """The actor for a control loop, for example `system:negotiator`."""
-        return cls(name=f"system:{loop}")
+        return cls(name=f"{_SYSTEM}{loop}")
 
     @classmethod
     def pilot(cls, uuid: str) -> Actor:
         """The actor for a registered pilot."""
-        return cls(name=f"pilot:{uuid}")
+        return cls(name=f"{_PILOT}{uuid}")
 
     @classmethod
     def person(cls, user: User) -> Actor:

@@ -89,6 +89,14 @@ def known_loops() -> Mapping[str, Loop]:
     return LOOPS
 
 
+def await_first_turns() -> None:
+    """Store a row for each loop that has none: from now on its first turn is awaited."""
+    ControlLoop.objects.bulk_create(
+        [ControlLoop(name=loop.name, period_s=loop.period_s) for loop in known_loops().values()],
+        ignore_conflicts=True,
+    )
+
+
 def run(loop: Loop) -> bool:
     """Run one cycle unless another process is at it, or the loop rests; store its report.
 

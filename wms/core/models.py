@@ -273,9 +273,10 @@ class InboxEntry(models.Model):
 
 
 class ControlLoop(models.Model):
-    """The last run of one periodic loop, shown on the dashboard as its health."""
+    """Last run of one periodic loop, and since when its first one is awaited."""
 
     name = models.CharField(max_length=64, unique=True)
+    known_since = models.DateTimeField(db_default=Now())
     period_s = models.FloatField()
     started_at = models.DateTimeField(null=True)
     duration_s = models.FloatField(null=True)

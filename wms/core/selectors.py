@@ -23,7 +23,7 @@ _LATE_GRACE_S = 10.0
 
 
 class LoopHealth(StrEnum):
-    """Health of a control loop."""
+    """Health of a control loop; one whose first turn is still to come in time is `never`."""
 
     OK = "ok"
     LATE = "late"
@@ -67,13 +67,13 @@ def _judged(row: ControlLoop, now: datetime) -> LoopStatus:
 
 
 def _health(row: ControlLoop, now: datetime) -> LoopHealth:
-    if row.started_at is None:
-        return LoopHealth.NEVER
     if row.error:
         return LoopHealth.FAILING
     allowed_s = max(_LATE_PERIODS * row.period_s, row.period_s + _LATE_GRACE_S)
-    is_late = now - row.started_at > timedelta(seconds=allowed_s + (row.duration_s or 0.0))
-    return LoopHealth.LATE if is_late else LoopHealth.OK
+    heard_at = row.started_at or row.known_since
+    if now - heard_at > timedelta(seconds=allowed_s + (row.duration_s or 0.0)):
+        return LoopHealth.LATE
+    return LoopHealth.NEVER if row.started_at is None else LoopHealth.OK
 
 
 def user_ids(usernames: Collection[str]) -> dict[str, int]:

@@ -13,8 +13,9 @@ from datetime import datetime
 from functools import partial
 from uuid import UUID
 
-from django.db.models import Count, Q, QuerySet
-from django.db.models.functions import Now
+from django.db.models import Case, Count, OuterRef, Q, QuerySet, Subquery, TextField, Value, When
+from django.db.models.functions import Coalesce, Now
+from django.db.models.lookups import IsNull
 
 from wms.accounting.walls import seen_by
 from wms.core.database.locks import advisory_lock
@@ -28,7 +29,7 @@ from wms.pilots.policy import pilots_within
 from wms.pilots.pressure.backoff import described
 from wms.pilots.pressure_models import ElementContact
 from wms.pilots.protocol.logs import log_text
-from wms.pilots.states import ALIVE, PilotState
+from wms.pilots.states import ALIVE, PENDING, PilotState
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,13 +60,30 @@ def visible_pilots(user: User) -> QuerySet[Pilot]:
 
 
 def listed_pilots(user: User) -> QuerySet[Pilot]:
-    """Visible pilots with their queues and sites, latest first."""
+    """Visible pilots with their queues and sites and what keeps them waiting, latest first."""
     columns = (
         "uuid", "state", "state_since", "state_reason", "native_id", "node", "created_at",
         "registered_at", "heartbeat_at", "ended_at", "queue__name", "queue__site__name",
         "batch_node", "batch_exit_code",
     )  # fmt: skip
-    return visible_pilots(user).select_related("queue__site").only(*columns).order_by("-pk")
+    rows = visible_pilots(user).select_related("queue__site").only(*columns)
+    return rows.annotate(unanswered=_unanswered()).order_by("-pk")
+
+
+def _unanswered() -> Coalesce:
+    """Reason why the batch system of a pilot does not answer; empty once the pilot has called in.
+
+    By the questions that are asked as whom the pilot is submitted. One row of a unique index.
+    """
+    as_whom = Q(credential=OuterRef("credential")) | Q(
+        IsNull(OuterRef("credential"), True), credential=None
+    )
+    failing = ElementContact.objects.filter(as_whom, queue=OuterRef("queue"), failures__gt=0)
+    reason = Subquery(failing.order_by("failing_since").values("reason")[:1])
+    return Coalesce(
+        Case(When(state__in=PENDING, registered_at=None, then=reason)), Value(""),
+        output_field=TextField(),
+    )  # fmt: skip
 
 
 def pilots_gone_wrong(user: User, frontend_id: int | None, since: datetime) -> QuerySet[Pilot]:
@@ -79,7 +97,8 @@ def pilots_gone_wrong(user: User, frontend_id: int | None, since: datetime) -> Q
 def detailed_pilots(user: User) -> QuerySet[Pilot]:
     """Visible pilots with what a pilot's page shows."""
     related = ("queue__site", "owner", "owner_group", "frontend", "credential")
-    return visible_pilots(user).select_related(*related).defer("credential__sealed")
+    rows = visible_pilots(user).select_related(*related).defer("credential__sealed")
+    return rows.annotate(unanswered=_unanswered())
 
 
 #: All frontends, the default one too, whose id is None.

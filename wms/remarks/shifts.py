@@ -9,6 +9,7 @@ from datetime import datetime
 
 from django.db.models import Count, QuerySet
 
+from wms.core.actors import IMPERSONAL
 from wms.core.audit import OPEN_KINDS, visible_entries
 from wms.core.models import AuditEntry, AuditKind, User
 from wms.remarks.models import Remark
@@ -64,6 +65,11 @@ def shift_between(user: User, start: datetime, end: datetime) -> Shift:
 
 
 def _steered(user: User) -> QuerySet[AuditEntry]:
-    """Steering actions that the user may see: neither remarks, which are told, nor submissions."""
+    """Steering actions of people that the user may see.
+
+    Neither remarks, which are told, nor submissions, nor what loops and pilots did.
+    """
     steered = visible_entries(user).filter(object_kind__in=_STEERED).exclude(action__in=AUDITED)
+    for beginning in IMPERSONAL:
+        steered = steered.exclude(actor__startswith=beginning)
     return steered.exclude(action__startswith="submit ")

@@ -133,8 +133,10 @@ def _configured(site: Site) -> tuple[str, str] | None:
 def _decided(site: Site) -> tuple[str, str] | None:
     if site.state == SiteState.OPEN:
         return None
-    since = f"by {site.state_by} since {_time(site.state_since)}: {site.state_reason}"
-    return site.state, f"{site.state} {since}"
+    # A new site is commissioning by itself, whoever made it.
+    whose = "" if site.state == SiteState.COMMISSIONING else f" by {site.state_by}"
+    since = f"since {_time(site.state_since)}: {site.state_reason}"
+    return site.state, f"{site.state}{whose} {since}"
 
 
 def _planned(downtimes: Iterable[Downtime], now: datetime) -> tuple[str, str] | None:

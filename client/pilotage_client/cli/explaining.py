@@ -9,7 +9,7 @@ from typing import Any
 from ..client import Client
 from ..errors import UsageError
 from ..model import Cluster, Dag
-from .printing import say, say_json
+from .printing import counted, say, say_json
 from .targets import Target, target
 
 _MOST = 10
@@ -104,7 +104,8 @@ def _of_dag(
     answer = dict(client.explain("dag", named.id, changes))
     lines = list(explained(answer))
     if dag.state_reason and dag.state_reason not in lines[0]:
-        lines.insert(0, f"d{dag.id} is {dag.state}: {dag.state_reason}")
+        # An explanation of an ended DAG says no more than its state.
+        lines[: 1 if dag.has_ended else 0] = [f"d{dag.id} is {dag.state}: {dag.state_reason}"]
     if dag.state == "idle":
         return answer, lines
     nodes = client.nodes(named.id, state="failed", limit=_MOST)
@@ -134,7 +135,7 @@ def _of_cluster(
     if raw.get("delay_reason"):
         lines.append(f"  no further jobs are made: {raw['delay_reason']}")
     for cause, count in (raw.get("failure_causes") or {}).items():
-        lines.append(f"  {count} jobs failed: {cause}")
+        lines.append(f"  {counted(count, 'job')} failed: {cause}")
     answer: dict[str, Any] = {"cluster": raw}
     waiting = client.jobs(cluster=named.id, state=("waiting", "received"), limit=1)
     if waiting:

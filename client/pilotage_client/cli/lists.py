@@ -56,7 +56,7 @@ _PILOTS: Sequence[Column] = (
     ("STATE", lambda row: row["state"]),
     ("BATCH ID", lambda row: row["native_id"]),
     ("HEARTBEAT", lambda row: short_time(row["heartbeat_at"])),
-    ("WHY", lambda row: row["state_reason"]),
+    ("WHY", lambda row: row["state_reason"] or row.get("unanswered")),
 )
 
 

@@ -38,6 +38,11 @@ def say(text: str) -> None:
     sys.stdout.write(f"{text}\n")
 
 
+def counted(number: int, what: str) -> str:
+    """Number with its word: `1 job`, `2 jobs`."""
+    return f"{number} {what}{'' if number == 1 else 's'}"
+
+
 def tell(text: str) -> None:
     """Print a line about how it goes, on the error stream."""
     sys.stderr.write(f"{text}\n")

@@ -14,7 +14,7 @@ from ..files.dag_scan import is_dag_text
 from ..files.found import DagFiles, JobFiles, dag_files, job_files
 from ..model import Check, Cluster, Dag, Finding
 from .lists import cluster_row, lack_of
-from .printing import here, say, say_json, tell, upload_bar
+from .printing import counted, here, say, say_json, tell, upload_bar
 
 _FAULTY = 1
 _NO_VERDICT = 2
@@ -198,9 +198,11 @@ def _say_check(found: Check, options: Namespace) -> None:
             else f"warning: {warning}"
         )
     shape = found.raw.get("statistics")
-    counted = f"{shape['nodes']} nodes, {shape['arcs']} arcs" if shape else ""
-    counted = counted or f"{found.raw.get('size', 0)} jobs"
-    say(f"{len(found.findings)} faults, {len(found.warnings)} warnings; {counted}")
+    size = counted(found.raw.get("size", 0), "job")
+    if shape:
+        size = f"{counted(shape['nodes'], 'node')}, {counted(shape['arcs'], 'arc')}"
+    faults = counted(len(found.findings), "fault")
+    say(f"{faults}, {counted(len(found.warnings), 'warning')}; {size}")
 
 
 def _say_submitted(made: Dag | Cluster, name: str, page: str, options: Namespace) -> None:

@@ -32,12 +32,16 @@ class PilotSerializer(serializers.ModelSerializer[Pilot]):
     site = serializers.CharField(source="queue.site.name", read_only=True)
     queue = serializers.CharField(source="queue.name", read_only=True)
     node = ObjectField(read_only=True)
+    unanswered = serializers.CharField(
+        read_only=True,
+        help_text="Why its batch system does not answer; empty once the pilot has called in.",
+    )
 
     class Meta:
         model = Pilot
         fields = [
-            "uuid", "site", "queue", "state", "state_since", "state_reason", "native_id", "node",
-            "created_at", "registered_at", "heartbeat_at", "ended_at",
+            "uuid", "site", "queue", "state", "state_since", "state_reason", "unanswered",
+            "native_id", "node", "created_at", "registered_at", "heartbeat_at", "ended_at",
         ]  # fmt: skip
 
 

@@ -82,7 +82,7 @@ def _to_cluster(request: HttpRequest, done: SubmittedCluster) -> HttpResponse:
     jobs = f"{cluster.size:,} job{'' if cluster.size == 1 else 's'}"
     messages.success(request, f"Cluster {cluster.pk} of {jobs} is submitted.")
     if done.warnings:
-        listed = "; ".join(map(str, done.warnings[:_WARNINGS_SHOWN]))
+        listed = "; ".join(str(each).removesuffix(".") for each in done.warnings[:_WARNINGS_SHOWN])
         more = len(done.warnings) - _WARNINGS_SHOWN
         rest = f"; and {more} more, on this page" if more > 0 else ""
         messages.warning(request, f"Possible mistakes: {listed}{rest}.")

@@ -100,7 +100,7 @@ def tell_warnings(request: HttpRequest, warnings: Sequence[Finding]) -> None:
     """Tell the first warnings of a DAG that is submitted, on the next page."""
     if not warnings:
         return
-    listed = "; ".join(map(str, warnings[:_WARNINGS_SHOWN]))
+    listed = "; ".join(str(each).removesuffix(".") for each in warnings[:_WARNINGS_SHOWN])
     more = len(warnings) - _WARNINGS_SHOWN
     rest = f"; and {more} more, among the DAG's events" if more > 0 else ""
     messages.warning(request, f"Possible mistakes: {listed}{rest}.")

@@ -59,6 +59,7 @@ _SITES = 12
 _NEEDY = 200
 _CAUSES = 5
 _GATES = 20
+_SICK = frozenset({LoopHealth.LATE, LoopHealth.FAILING})
 _ALARMING = frozenset({"held", "failed", "stalled"})
 _ATTENTION = "dag/attention"
 
@@ -138,12 +139,12 @@ class Board:
     @property
     def sick_loops(self) -> list[LoopStatus]:
         """Control loops that are late or failing."""
-        return [loop for loop in self.loops if loop.health != LoopHealth.OK]
+        return [loop for loop in self.loops if loop.health in _SICK]
 
     @property
     def healthy_loops(self) -> list[LoopStatus]:
-        """Control loops that run on time."""
-        return [loop for loop in self.loops if loop.health == LoopHealth.OK]
+        """Control loops that run on time, or are not due for the first time yet."""
+        return [loop for loop in self.loops if loop.health not in _SICK]
 
     @property
     def is_calm(self) -> bool:

@@ -31,7 +31,10 @@ _UNWANTED = frozenset({"late", "expired", "throttled"})
 
 @dataclass(frozen=True, slots=True)
 class AttentionItem:
-    """One thing that needs a person. `state` gives its badge; `act` is the label of the link."""
+    """One thing that needs a person, or several alike, whose name says what and how many they are.
+
+    `state` gives its badge; `act` is the label of the link.
+    """
 
     state: str
     kind: str
@@ -48,6 +51,7 @@ class AttentionItem:
     until: datetime | None = None
     failed_at: datetime | None = None
     care: Care = NO_CARE
+    are_several: bool = False
 
 
 def attention_items_of(
@@ -162,6 +166,7 @@ def _of_alike(dags: Sequence[Dag], failed_at: Mapping[int, datetime], owner: str
         first,
         thing="DAG",
         name=f"{len(dags)} DAGs",
+        are_several=True,
         address=listed,
         act="Show them",
         act_address=listed,

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import pytest
 from django.http import HttpResponse
 from django.test import Client
+from django.urls import reverse
 from django.utils import timezone
 
 from tests import factories
@@ -58,6 +59,16 @@ def test_a_bad_password_is_refused(ada: Client, password: str) -> None:
 
     assert list(errors) == ["new_password"]
     assert not User.objects.filter(username="dora").exists()
+
+
+def test_a_new_account_is_not_told_to_keep_a_password(ada: Client, people: SimpleNamespace) -> None:
+    forms = [
+        ada.get(address).context["adminform"].form.fields["new_password"]
+        for address in (ADD_USER, reverse("admin:core_user_change", args=[people.bob.pk]))
+    ]
+
+    assert [each.required for each in forms] == [True, False]
+    assert forms[0].help_text != forms[1].help_text
 
 
 def test_a_role_is_changed_and_the_password_kept(ada: Client, people: SimpleNamespace) -> None:

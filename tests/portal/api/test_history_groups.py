@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from django.test import Client
 from django.utils import timezone
 from plotly import graph_objects
 from rest_framework.test import APIClient
 
 from portal.history.groupings import MOST_BINS, REST
 from portal.history.windows import WindowForm, window_of
+from tests import factories
 from wms.accounting.core_seconds import CoreSeconds, Use, add_uses
 from wms.accounting.models import AccountingGroup, DailyUse, Frontend
 from wms.core.models import User
@@ -76,6 +79,37 @@ def test_a_grouped_figure_is_a_stack_that_plotly_takes(alice: APIClient, running
     assert len({(trace.line.dash, trace.marker.symbol) for trace in figure.data}) == 3
     assert figure.layout.meta["group_by"] == "site"
     assert b"Running pilots by site" in report.content
+
+
+def test_a_site_looks_alike_in_every_pane_whichever_is_largest(
+    alice: APIClient, running: datetime
+) -> None:
+    for name in ("S4", "S1"):
+        factories.site(name)
+    store_samples({"jobs.running@S1": 9.0, "jobs.running@S4": 2.0}, now=running)
+
+    looks: dict[str, list[tuple[str, ...]]] = {}
+    for pane in ("pilots", "jobs"):
+        query = "?range=1h&group_by=site&top=4"
+        figure = alice.get(f"{API}/{pane}.figure.json{query}").json()
+        styles = figure["layout"]["template"]["data"]["scatter"]
+        for trace, style in zip(figure["data"], styles, strict=True):
+            look = (style["line"]["color"], trace["line"]["dash"], trace["marker"]["symbol"])
+            looks.setdefault(trace["name"], []).append(look)
+
+    assert {name for name, found in looks.items() if len(found) == 2} == {"S1", "S4"}
+    assert all(len(set(found)) == 1 for found in looks.values())
+    assert len({found[0] for found in looks.values()}) == len(looks)
+
+
+def test_the_sentence_of_a_stack_tells_its_top_line(alice: APIClient, running: datetime) -> None:
+    page = Client()
+    page.force_login(User.objects.get(username="alice"))
+
+    summary = page.get("/history/pilots.json?range=1h&group_by=site&top=2").json()["summary"]
+
+    # Of ten pilots in all, 4 at S4 and 3 at S3.
+    assert re.findall(r"\b\d+\b", summary.replace("S4", "").replace("S3", ""))[:1] == ["10"]
 
 
 def test_a_gap_stays_a_gap_between_two_stacks(alice: APIClient, running: datetime) -> None:

@@ -31,6 +31,15 @@ def test_the_first_administrator_is_made_with_a_password_that_works() -> None:
     assert AuditEntry.objects.get(action="create account").actor == "system:command line"
 
 
+def test_what_the_printed_word_is_stands_beside_it_on_the_error_stream() -> None:
+    out, beside = io.StringIO(), io.StringIO()
+
+    call_command("accounts", "add", "root", stdout=out, stderr=beside)
+
+    assert len(out.getvalue().split()) == 1
+    assert "password" in beside.getvalue()
+
+
 def test_a_given_password_is_not_printed(monkeypatch: Any) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO(f"{PASSPHRASE}\n"))
 

@@ -237,7 +237,7 @@ def test_the_sentence_tells_where_lines_are_and_where_they_go(
 @pytest.mark.parametrize(
     ("values", "trend"),
     [([1, 1, 1], ""), ([1] * 9, "steady"), ([1, 1, 1, 5, 9, 9], "rising"), ([0] * 6, "steady"),
-     ([9, 9, 5, 4, 1, 0], "falling")],
+     ([9, 9, 5, 4, 1, 0], "falling"), ([0, 0, 3, 5, 9, 0], ""), ([9, 9, 5, 4, 1, 9], "")],
 )  # fmt: skip
 def test_a_trend_is_told_of_enough_values(values: list[float], trend: str) -> None:
     assert trend_of(values) == trend

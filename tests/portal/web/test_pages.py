@@ -106,14 +106,18 @@ def test_pages_hold_no_script_and_no_style_of_their_own(
         ({"started_at": timedelta(minutes=5)}, "late"),
         ({"started_at": timedelta(seconds=3), "error": "Unreachable: no answer"}, "failing"),
         ({"started_at": None}, "never"),
+        ({"started_at": None, "known_since": timedelta(minutes=5)}, "late"),
+        ({"started_at": None, "known_since": timedelta(minutes=5), "period_s": 3600}, "never"),
     ],
 )
 def test_a_control_loop_is_judged_by_its_last_run(alice: Client, facts: dict, health: str) -> None:
-    ago = facts.pop("started_at")
-    started_at = ago and timezone.now() - ago
-    ControlLoop.objects.create(name="negotiator", period_s=5, started_at=started_at, **facts)
+    now = timezone.now()
+    row = {key: now - each if isinstance(each, timedelta) else each for key, each in facts.items()}
+    ControlLoop.objects.create(**{"name": "negotiator", "period_s": 5, **row})
 
     board = alice.get(reverse("web:dashboard"), {"show": "all"}).context["board"]
 
     assert [loop.health for loop in board.loops if loop.name == "negotiator"] == [health]
-    assert board.is_calm is (health in ("ok", "never"))
+    is_well = health in ("ok", "never")
+    assert board.is_calm is is_well
+    assert [loop.name for loop in board.sick_loops] == ([] if is_well else ["negotiator"])

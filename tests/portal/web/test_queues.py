@@ -19,6 +19,8 @@ from wms.pilots.pressure.director import plan_requests
 from wms.pilots.pressure_models import ElementContact
 from wms.sites.models import Queue, Site
 
+PILOTS = "/api/v1/pilots/"
+
 
 @pytest.fixture
 def site(db: None) -> Site:
@@ -169,3 +171,23 @@ def test_a_queue_without_pilots_says_so_where_a_test_may_be_sent(site: Site, sam
     Queue.objects.update(is_enabled=False)
 
     assert 'id="queue-closed"' in sam.get("/sites/UW/queues/short/").content.decode()
+
+
+def test_a_pilot_that_waits_for_a_silent_batch_system_tells_why_on_every_page(
+    site: Site, alice: Client
+) -> None:
+    queue, now = site.queues.get(), timezone.now()
+    waiting, called = factories.queued_pilot(queue), factories.pilot(queue)
+    note_failure(queue, ElementContact.Kind.SUBMIT, "no such host", now=now, jitter=0)
+
+    told = {each["uuid"]: each["unanswered"] for each in alice.get(PILOTS).json()["results"]}
+    pages = {
+        address: alice.get(address).content.decode()
+        for address in ("/sites/UW/", "/sites/UW/queues/short/", f"/pilots/{waiting.pk}/")
+    }
+
+    assert told == {str(waiting.uuid): "no such host", str(called.uuid): ""}
+    assert all("no such host" in page for page in pages.values())
+    assert "no such host" not in alice.get(f"/pilots/{called.pk}/").content.decode()
+    assert "no answer" in pages["/sites/UW/"]
+    assert "no answer" in pages["/sites/UW/queues/short/"]

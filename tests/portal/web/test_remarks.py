@@ -10,10 +10,11 @@ from django.urls import reverse
 
 from tests import factories
 from wms.core.actors import Actor
-from wms.core.models import User
+from wms.core.models import AuditEntry, User
 from wms.dags.services.dags import hold_dags
 from wms.remarks.models import Handling, Remark
 from wms.remarks.services import assign
+from wms.sites.services import ban_site
 
 
 def test_a_second_click_writes_nothing_and_a_stale_form_decides_nothing(
@@ -62,6 +63,7 @@ def test_a_summary_has_what_was_written_and_steered_in_its_time(
 ) -> None:
     sam, dag = browser_of(people.sam), factories.dag(people.alice)
     sam.post(reverse("web:write-log"), {"text": "a quiet night"})
+    ban_site(factories.site().name, actor=Actor.system("test"), reason="drill")
     assign("dag", [dag.pk], actor=Actor.person(people.sam))
     hold_dags([dag.pk], actor=Actor.person(people.sam), reason="look")
     address = reverse("web:shift-summary")
@@ -69,7 +71,8 @@ def test_a_summary_has_what_was_written_and_steered_in_its_time(
     shift = sam.get(address).context["shift"]
 
     assert dict(shift.events) == {"note": 1, "assign": 1}
-    assert [(who, what) for who, what, _ in shift.done if who == "sam"] == [("sam", "hold DAG")]
+    assert AuditEntry.objects.filter(actor="system:test", object_kind="site").exists()
+    assert shift.done == [("sam", "hold DAG", 1)]
     assert not sam.get(f"{address}?created=31d..1d").context["shift"].subjects
     for wrong in ("soon", "..1d", "32d", "40d..1d"):
         refused = sam.get(address, {"created": wrong})

@@ -17,7 +17,7 @@ from tests import factories
 from tests.portal.walled_world import MARK, walled_world
 from wms.core.actors import Actor
 from wms.core.errors import InvalidInput, NotPermitted, ReasonRequired
-from wms.core.models import ApiToken, AuditEntry, Role, TokenKind, User
+from wms.core.models import ApiToken, AuditEntry, ControlLoop, Role, TokenKind, User
 from wms.core.tokens import issue_token, revoke_tokens, visible_tokens
 from wms.core.wallboards import make_wallboard, revoke_wallboards, visible_wallboards
 from wms.dags.lifecycle import apply_to_dags
@@ -103,6 +103,8 @@ def test_a_screen_shows_unacknowledged_failures_sites_in_trouble_and_no_link(
         apply_to_dags("fail", [dag.pk], actor=factories.SYSTEM, reason=reason)
     acknowledge("dag", [known.pk], actor=Actor.person(people.sam), reason="known")
     factories.site("UW")
+    ControlLoop.objects.create(name="dag-auditor", period_s=86400)
+    ControlLoop.objects.create(name="negotiator", period_s=5, known_since="2026-01-01T00:00Z")
     _, text = board_of(people.sam)
 
     page = Client().get(SCREEN, {"token": text})
@@ -115,7 +117,7 @@ def test_a_screen_shows_unacknowledged_failures_sites_in_trouble_and_no_link(
         links = re.findall(r'<a [^>]*href="([^"]*)"', shown.content.decode())
         assert set(links) <= {"#content"}
     assert part["X-Refresh-Every"] == "15"
-    assert page.context["board"].sick_loops, "no loop has run in a test"
+    assert [loop.name for loop in page.context["board"].sick_loops] == ["negotiator"]
     assert 'id="wall-old"' in part.content.decode()
 
 

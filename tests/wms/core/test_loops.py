@@ -37,6 +37,21 @@ def loop(run_cycle: Any) -> loops.Loop:
     return loops.Loop("test-loop", "tests.none", period_s=5, run_cycle=run_cycle)
 
 
+@pytest.mark.django_db
+def test_first_turns_are_awaited_once_and_say_nothing_of_loops_that_ran() -> None:
+    ControlLoop.objects.create(name="director", period_s=2, started_at=NOW, known_since=NOW)
+
+    loops.await_first_turns()
+    rows = {row.name: row for row in ControlLoop.objects.all()}
+    loops.await_first_turns()
+
+    assert set(rows) == set(loops.known_loops())
+    assert (rows["director"].started_at, rows["director"].known_since) == (NOW, NOW)
+    assert rows["negotiator"].started_at is None
+    again = {row.name: row.known_since for row in ControlLoop.objects.all()}
+    assert again == {name: row.known_since for name, row in rows.items()}
+
+
 def in_thread(work: Any) -> Any:
     found: list[Any] = []
 

@@ -75,13 +75,14 @@ class Pressure:
 
 @dataclass(frozen=True, slots=True)
 class QueueStatus:
-    """Queue with its request, and the number of its living pilots by their states."""
+    """Queue with its request, its failing contacts, and its living pilots by their states."""
 
     queue: Queue
     request: PressureRequest | None
     queued: int
     running: int
     stalled: int
+    troubles: Sequence[ElementContact]
 
     @property
     def reasons(self) -> list[str]:
@@ -143,7 +144,7 @@ def reasons_of(request: PressureRequest | None) -> list[str]:
 
 
 def queue_statuses(user: User, site: Site) -> list[QueueStatus]:
-    """Queues of a site by name, as the user may see them. Two queries."""
+    """Queues of a site by name, as the user may see them. Three queries."""
     alive = FilteredRelation("pilots", condition=Q(pilots__state__in=ALIVE))
 
     def count(*states: PilotState) -> Count:
@@ -160,6 +161,7 @@ def queue_statuses(user: User, site: Site) -> list[QueueStatus]:
         .order_by("name")
     )
     requests, walls = _requests_of(list(rows)), walls_of(user)
+    troubles = _troubles_of(user, list(rows))
     return [
         QueueStatus(
             row,
@@ -167,6 +169,7 @@ def queue_statuses(user: User, site: Site) -> list[QueueStatus]:
             row.queued,
             row.running,
             row.stalled,
+            troubles[row.pk],
         )
         for row in rows
     ]
@@ -176,16 +179,21 @@ def pressure_at(user: User, site: Site) -> dict[int, Pressure]:
     """Pressure on each queue of a site as the user may see it, by the queue's id. Three queries."""
     queues = list(queues_of(site))
     requests = _requests_of(queues)
-    troubles: dict[int, list[ElementContact]] = defaultdict(list)
-    failing = _contacts_of(user, ElementContact.objects.filter(queue__in=queues, failures__gt=0))
-    failing = failing.select_related("credential").defer("credential__sealed")
-    for contact in failing.order_by("kind", "credential"):
-        troubles[contact.queue_id].append(contact)
-    walls = walls_of(user)
+    troubles, walls = _troubles_of(user, queues), walls_of(user)
     return {
         queue.pk: _pressure(queue, requests.get(queue.pk, []), troubles[queue.pk], walls)
         for queue in queues
     }
+
+
+def _troubles_of(user: User, queues: Collection[Queue]) -> dict[int, list[ElementContact]]:
+    """Failing contacts of these queues that the user may see, by queue. One query."""
+    found: dict[int, list[ElementContact]] = defaultdict(list)
+    failing = _contacts_of(user, ElementContact.objects.filter(queue__in=queues, failures__gt=0))
+    failing = failing.select_related("credential").defer("credential__sealed")
+    for contact in failing.order_by("kind", "credential"):
+        found[contact.queue_id].append(contact)
+    return found
 
 
 def _pressure(

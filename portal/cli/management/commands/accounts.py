@@ -32,6 +32,10 @@ from wms.core.wallboards import revoke_wallboards
 #: Whoever may read the portal's database may do all of this; the audit names the command line.
 _ACTOR = Actor.system("command line")
 _MAX_DAYS = 3650
+_SECRETS = {
+    "add": "The account is made. Its password, which is told only now:",
+    "token": "The token is made. It is told only now:",
+}
 
 
 class Command(BaseCommand):
@@ -90,6 +94,9 @@ class Command(BaseCommand):
             told = _ACTS[what](options)
         except PilotageError as error:
             raise CommandError(str(error)) from error
+        if told and what in _SECRETS:
+            # Beside the secret, which scripts read from standard output.
+            self.stderr.write(_SECRETS[what], style_func=str)
         if told:
             self.stdout.write(told)
 

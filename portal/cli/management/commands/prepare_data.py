@@ -1,6 +1,7 @@
 """Command that migrates the tables and collects the static files; other programs wait for its mark.
 
-It tells its progress as steps of the start.
+From then on the first turn of each control loop is awaited. Its progress is told as steps of the
+start.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from portal.cli.state_directory import StateDirectory
 from portal.cli.static_collection import collect_static_files
 from portal.cli.steps import Steps
 from portal.embedded.private import make_private_folder, write_private
+from wms.core.loops import await_first_turns
 
 #: Migrations are many and quick: one of so many is told, and the last one.
 _MIGRATIONS_A_STEP = 10
@@ -31,6 +33,7 @@ class Command(BaseCommand):
         make_private_folder(place.run)
         steps = Steps(place)
         call_command(_Migrate(steps.tell), interactive=False, verbosity=options["verbosity"])
+        await_first_turns()
         collect_static_files(steps.tell)
         write_private(place.is_migrated, "")
         steps.tell("tables and static files are up to date")
