@@ -65,8 +65,12 @@ class Progress:
 
 
 def latest_runs(dags: QuerySet[Dag]) -> QuerySet[Dag]:
-    """DAGs without those that went on as another run of their files, edited ones included."""
-    return dags.filter(~Exists(Dag.objects.filter(previous_run=OuterRef("pk")))).order_by()
+    """DAGs without those that went on among them as another run of their files, or an edited one.
+
+    An edited copy that is none of these, as of somebody else, takes no DAG's place.
+    """
+    later = dags.filter(previous_run=OuterRef("pk")).order_by()
+    return dags.filter(~Exists(later)).order_by()
 
 
 def progress_of(dags: QuerySet[Dag], clusters: QuerySet[Cluster]) -> Progress:

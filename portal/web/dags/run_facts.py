@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from portal.web.dags.run_forms import LABELS
+from wms.core.models import User
 from wms.dags.exports.catalogue import EXPORTS, export_name
 from wms.dags.models import Dag, Rescue, SharedLimit
 from wms.dags.reading.run_selectors import categories_of, options_seen, related_runs
@@ -25,9 +26,9 @@ class Download:
     name: str
 
 
-def facts_of(dag: Dag, limits: Sequence[SharedLimit]) -> Mapping[str, Any]:
-    """Template context of the overview about the run, under these shared limits."""
-    others = related_runs(dag, inner=_INNER_SHOWN + 1, further=_RUNS_SHOWN)
+def facts_of(dag: Dag, user: User, limits: Sequence[SharedLimit]) -> Mapping[str, Any]:
+    """Template context of the overview about the run, as a user sees it, under shared limits."""
+    others = related_runs(dag, user, inner=_INNER_SHOWN + 1, further=_RUNS_SHOWN)
     return {
         "inner": others.inner[:_INNER_SHOWN],
         "inner_cut": len(others.inner) > _INNER_SHOWN,

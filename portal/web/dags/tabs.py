@@ -58,7 +58,7 @@ def overview_tab(request: HttpRequest, read: DagReading) -> Mapping[str, Any]:
         "outlook": rematch_forecast(dag, read.policy, now=now),
         "pictures": _pictures(newest[:_FILES_SHOWN]),
         "events": events,
-        **facts_of(dag, read.limits),
+        **facts_of(dag, request.user, read.limits),
     }
 
 

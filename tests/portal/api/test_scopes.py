@@ -101,7 +101,8 @@ def test_a_token_that_steers_dags_steers_many(with_scopes: Any, people: SimpleNa
 def test_a_preview_is_confirmed_only_by_whom_its_action_is_for(with_scopes: Any) -> None:
     factories.site()
     made = with_scopes(*Scope.values).post("/api/v1/bulk/", _bulk("sites", "ban"), format="json")
-    body = {"operation_token": made.json()["operation_token"], "expected_count": 1, "dry_run": False}
+    token = made.json()["operation_token"]
+    body = {"operation_token": token, "expected_count": 1, "dry_run": False}
 
     refused = with_scopes("control").post("/api/v1/bulk/", body, format="json")
 

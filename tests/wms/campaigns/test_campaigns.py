@@ -20,6 +20,7 @@ from wms.core.actors import Actor
 from wms.core.errors import Conflict, InvalidInput, NotFound, NotPermitted, ReasonRequired
 from wms.core.models import AuditEntry, User
 from wms.dags.models import Dag, Node
+from wms.dags.reading.run_selectors import related_runs
 from wms.dags.services.dags import hold_dags, remove_dags, rescue_dag
 from wms.failures import grouping
 from wms.jobs.accounting import account_attempts
@@ -93,6 +94,29 @@ def test_a_dag_that_goes_on_as_a_new_run_counts_once(submit, make_site, alice: U
 
     assert (progress.total, progress.done, progress.left) == (2, 1, 1)
     assert progress.ended_at is None
+
+
+def test_a_copy_of_somebody_else_takes_no_place_in_a_campaign(
+    submit, alice: User, charlie: User
+) -> None:
+    dag = submit(TWO, labels=MC)
+    copy = submit(TWO, owner=charlie)
+    Dag.objects.filter(pk=copy.pk).update(previous_run=dag)
+
+    assert progress_of(*members_of(alice, "mc27")).total == 2
+
+
+def test_copies_are_told_to_whom_may_see_them(submit, alice: User, charlie: User) -> None:
+    group = AccountingGroup.objects.create(
+        name="atlas", frontend=Frontend.objects.create(name="atlas")
+    )
+    group.members.add(charlie)
+    dag = submit(TWO)
+    copy = submit(TWO, owner=charlie)
+    Dag.objects.filter(pk=copy.pk).update(previous_run=dag, accounting_group=group)
+
+    assert related_runs(dag, alice, inner=5, further=5).further == []
+    assert [each.pk for each in related_runs(dag, charlie, inner=5, further=5).further] == [copy.pk]
 
 
 def test_what_is_held_is_told_and_what_was_removed_is_not_left(submit, alice: User) -> None:

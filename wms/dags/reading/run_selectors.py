@@ -12,6 +12,8 @@ from datetime import datetime
 
 from django.db.models import Q, QuerySet
 
+from wms.accounting.walls import Walls, seen_by
+from wms.core.models import User
 from wms.dags.engine.round import options_of
 from wms.dags.engine.settling.tolerance import room_of, tolerated_by_category
 from wms.dags.engine.submitting.throttles import limits_of
@@ -81,10 +83,13 @@ class RelatedRuns:
     further: Sequence[Dag]
 
 
-def related_runs(dag: Dag, *, inner: int, further: int) -> RelatedRuns:
-    """Inner DAGs and further runs, at most these numbers, with their outer nodes; one query."""
+def related_runs(dag: Dag, user: User, *, inner: int, further: int) -> RelatedRuns:
+    """Inner DAGs and further runs, at most these numbers, with their outer nodes; one query.
+
+    Edited copies may be of somebody else: those that the user may not see are left out.
+    """
     inside = Dag.objects.filter(parent_node__dag=dag).order_by("-pk").values("pk")[:inner]
-    after = next_runs(dag).values("pk")[:further]
+    after = seen_by(user, next_runs(dag), Walls.by_group).values("pk")[:further]
     rows = Dag.objects.filter(pk__in=inside.union(after, all=True)).select_related("parent_node")
     columns = ("name", "state", "done_count", "node_count", "previous_run_id", "workspace_id")
     of_node = ("parent_node__name", "parent_node__dag_id")
