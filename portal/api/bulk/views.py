@@ -211,6 +211,7 @@ class RetryBulkOperation(APIView):
     def post(self, request: Request, operation_id: int) -> Response:
         """A new preview, which its operation_token confirms."""
         user = caller(request)
-        operation = find_operation(user, operation_id)
-        require_scopes_of_bulk(request, operation.list_name, operation.action)
+        # Who may not see it, or may not retry, is told so by the service.
+        if operation := visible_operations(user).filter(pk=operation_id).first():
+            require_scopes_of_bulk(request, operation.list_name, operation.action)
         return _previewed(services.retry(operation_id, actor=Actor.person(user)), user)
