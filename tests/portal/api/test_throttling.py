@@ -80,13 +80,16 @@ def test_tokens_of_one_user_share_the_users_rate_and_those_of_others_do_not(
 def test_a_request_counts_for_the_scopes_that_it_needs_and_for_no_other(
     settings: Any, people: SimpleNamespace
 ) -> None:
-    settings.API_RATES = {"token": (9, 60), "read": (2, 60), "control": (1, 60), "site": (5, 60)}
+    settings.API_RATES = {
+        "token": (9, 60), "read": (2, 60), "control": (1, 60), "site": (5, 60), "admin": (1, 60),
+    }  # fmt: skip
     sam, dag = _client(people.sam), factories.dag(people.alice)
     listed, again, refused = (sam.get("/api/v1/dags/") for _ in range(3))
     held, held_again = (
         sam.post(f"/api/v1/dags/{dag.pk}/hold/", {"reason": "look"}, "json") for _ in range(2)
     )
-    bulk = sam.post("/api/v1/bulk/", {}, "json")
+    sam.post("/api/v1/quotas/", {}, "json")
+    document = sam.post("/api/v1/sites.yaml", {}, "json")
 
     assert (listed.status_code, again.status_code, refused.status_code) == (200, 200, 429)
     assert listed["RateLimit-Policy"] == '"token";q=9;w=60, "read";q=2;w=60'
@@ -95,8 +98,8 @@ def test_a_request_counts_for_the_scopes_that_it_needs_and_for_no_other(
     assert (held.status_code, held_again.status_code) == (200, 429)
     assert held_again.json()["violated-policies"] == ["control"]
     # It needs two scopes, and is refused for the one; the other is not used up by it.
-    assert (bulk.status_code, bulk.json()["violated-policies"]) == (429, ["control"])
-    assert '"site";r=4;' in bulk["RateLimit"]
+    assert (document.status_code, document.json()["violated-policies"]) == (429, ["admin"])
+    assert '"site";r=4;' in document["RateLimit"]
     assert "read" not in sam.get(URL)["RateLimit"]
     dag.refresh_from_db()
     assert dag.state == "held"
