@@ -136,7 +136,7 @@ def test_a_figure_opens_in_a_notebook(alice: APIClient, minute: datetime) -> Non
     )
     figure = io.from_json(answer.content.decode())
     values = {trace.name: {each for each in trace.y if each is not None} for trace in figure.data}
-    assert values == {"queued": {0.5}, "running": {5}}
+    assert values == {"waiting": {0.5}, "running": {5}}
     assert figure.layout.template.layout.paper_bgcolor == PALETTES[Scheme.DARK].surface
     assert figure.layout.title.text.endswith(" at UW")
     assert figure.layout.meta["zone"] in {"UTC+1", "UTC+2"}
