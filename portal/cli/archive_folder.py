@@ -18,6 +18,7 @@ from wms.archives.manifest import Manifest
 from wms.archives.writing import require_archivable, stream_archive
 from wms.archives.zip_reading import manifest_of, opened
 from wms.core.errors import Conflict
+from wms.core.storage.folder import sync_path
 from wms.dags.models import Dag
 
 
@@ -50,7 +51,7 @@ def write_into(folder: Path, dag: Dag) -> tuple[Path, Outcome]:
         part.flush()
         os.fsync(part.fileno())
         os.rename(part.name, target)
-    _sync(folder)
+    sync_path(folder)
     return target, Outcome.WRITTEN
 
 
@@ -91,12 +92,3 @@ def _part_of(target: Path) -> Iterator[IO[bytes] | None]:
 def _is_at(path: Path, file: IO[bytes]) -> bool:
     """Whether an opened file has this name."""
     return path.exists() and os.path.samestat(path.stat(), os.fstat(file.fileno()))
-
-
-def _sync(folder: Path) -> None:
-    """Let the names in a folder outlive a power cut."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -17,7 +17,7 @@ from wms.actions.kinds import Kind, actions, of_many, one_alone, one_of_many
 from wms.actions.labels import labelling
 from wms.actions.obstacles import of_state, when
 from wms.actions.remarks import remark_actions
-from wms.actions.resubmission import RESUBMIT
+from wms.actions.resubmission import RESUBMIT, SAVE_POINT
 from wms.core.models import User
 from wms.dags.models import Dag, Node
 from wms.dags.policy import may_steer
@@ -34,7 +34,6 @@ from wms.dags.states import (
     DagState,
     NodeState,
 )
-from wms.jobs.content.paths import MAX_PATH_BYTES
 from wms.jobs.services import MAX_PRIORITY
 from wms.remarks.states import SubjectKind
 
@@ -152,14 +151,7 @@ _RESUMPTION = (
         least=1,
         most_characters=20,
     ),
-    Argument(
-        "save_point",
-        "Save point",
-        ArgumentType.TEXT,
-        "",
-        in_api="Or the name of a save point.",
-        most_characters=MAX_PATH_BYTES,
-    ),
+    SAVE_POINT,
     Argument("options", "Options", ArgumentType.OPTIONS_BY_NAME, {}, in_api="Options that change."),
 )
 

@@ -15,6 +15,15 @@ from wms.dags.resubmission.services import Edit, resubmit_dag
 from wms.dags.resubmission.texts import read_source
 from wms.jobs.content.paths import MAX_PATH_BYTES
 
+#: Of a run that goes on from an earlier one.
+SAVE_POINT = Argument(
+    "save_point",
+    "Save point",
+    ArgumentType.TEXT,
+    "",
+    in_api="Or the name of a save point.",
+    most_characters=MAX_PATH_BYTES,
+)
 _COPY = (
     Argument(
         "texts",
@@ -32,14 +41,7 @@ _COPY = (
         least=1,
         most_characters=20,
     ),
-    Argument(
-        "save_point",
-        "Save point",
-        ArgumentType.TEXT,
-        "",
-        in_api="Or the name of a save point.",
-        most_characters=MAX_PATH_BYTES,
-    ),
+    SAVE_POINT,
     Argument(
         "keeps_done",
         "Keep done nodes",

@@ -46,7 +46,7 @@ from portal.embedded.private import make_private_folder
 from wms.core.conf import conf
 from wms.core.storage.copying import Copied, copy_folder, copy_growing
 from wms.core.storage.current import folder_store, named_store
-from wms.core.storage.folder import FolderStore
+from wms.core.storage.folder import FolderStore, sync_path
 from wms.core.storage.owners import this_installation
 from wms.dags.trials.archives import FOLDER as TRIALS
 from wms.jobs.models import Blob
@@ -71,7 +71,7 @@ def take_backup(target: Path, *, with_secrets: bool, tell: Tell) -> Manifest:
         (folder / UNFINISHED).unlink()
         _sync_all(folder)
         folder.rename(target)
-        _sync(target.parent)
+        sync_path(target.parent)
     return manifest
 
 
@@ -241,14 +241,6 @@ def _sync_all(folder: Path) -> None:
     """Have all folders of a backup on the disk, and its own files; contents are there already."""
     for path in folder.iterdir():
         if path.is_file():
-            _sync(path)
+            sync_path(path)
     for path in [*(each for each in folder.rglob("*") if each.is_dir()), folder]:
-        _sync(path)
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+        sync_path(path)

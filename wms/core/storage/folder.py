@@ -60,7 +60,7 @@ class FolderStore:
         target = self.path_of(key)
         target.parent.mkdir(parents=True, exist_ok=True, mode=_MODE)
         os.replace(path, target)
-        _sync(target.parent)
+        sync_path(target.parent)
 
     def put_new(self, key: str, content: bytes) -> bool:
         """Write a small object if there is none; it appears with all of its content."""
@@ -74,7 +74,7 @@ class FolderStore:
                 os.link(file.name, self.path_of(key))
             except FileExistsError:
                 return False
-        _sync(self.base)
+        sync_path(self.base)
         return True
 
     def delete(self, keys: Collection[str]) -> None:
@@ -143,7 +143,7 @@ class FolderStore:
 
     def _name(self, path: Path, key: str) -> None:
         """Give a file another name, which it has after a power cut too."""
-        _sync(path)
+        sync_path(path)
         incoming = self.base / "incoming"
         incoming.mkdir(parents=True, exist_ok=True, mode=_MODE)
         with tempfile.TemporaryDirectory(dir=incoming) as folder:
@@ -256,7 +256,7 @@ def _is_object(path: Path) -> bool:
         return False
 
 
-def _sync(path: Path) -> None:
+def sync_path(path: Path) -> None:
     """Sync a file, or a folder, so that a new file's name survives a power cut, as its row does."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
