@@ -26,7 +26,7 @@ _MOST_OF_DAG: Final = {"name": 255, "owner": 150, "accounting_group": 64}
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """What an archive says of itself; `dag` is the row of the outermost DAG."""
+    """Manifest, by which an archive tells of itself; `dag` is the row of the outermost DAG."""
 
     installation: str
     product_version: str

@@ -44,7 +44,7 @@ class Field:
     is_nullable: bool = False
 
     def fault(self, value: Any) -> str:
-        """What is wrong with a value; empty when nothing is."""
+        """Fault of a value; empty when nothing is wrong."""
         if value is None:
             return "" if self.is_nullable else "is null"
         # By the exact type: to Python true is a number.
@@ -135,7 +135,7 @@ KINDS: Final[Mapping[str, Mapping[str, Field]]] = {
 
 
 def fault_of(kind: str, row: Any) -> str:
-    """What is wrong with a row of a kind, with the field; empty when nothing is."""
+    """Fault of a row of a kind, with the field; empty when nothing is wrong."""
     fields = KINDS[kind]
     if type(row) is not dict:
         return "is no object"

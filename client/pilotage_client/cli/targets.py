@@ -27,7 +27,7 @@ HELP = "7 or d7: a DAG; c12: a cluster; j42: a job"
 
 
 def _way_from(kind: str, text: str, kinds: Sequence[str]) -> str:
-    """How to get from an object to those that are taken."""
+    """Way from an object to those that are taken."""
     if kind in ("dag", "cluster") and "job" in kinds:
         return f" `pilotage q {text} --jobs` lists its jobs."
     return ""

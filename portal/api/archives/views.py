@@ -61,7 +61,7 @@ class ArchiveDetail(APIView):
 
     @extend_schema(responses={200: shapes.ArchiveDetailSerializer, **refusals(404)})
     def get(self, request: Request, archive_id: int) -> Response:
-        """What its manifest tells."""
+        """Facts of its manifest."""
         found = find_archive(caller(request), archive_id)
         shown = shapes.ArchiveDetailSerializer(found, context={"request": request})
         return Response(shown.data)

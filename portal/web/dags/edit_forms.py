@@ -57,7 +57,7 @@ def field_name(path: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Values:
-    """What the other fields show: what was chosen, or what the DAG has."""
+    """Values of the other fields: what was chosen, or what the DAG has."""
 
     start: str
     keeps_done: bool

@@ -53,7 +53,7 @@ class _Outcome:
 
 @dataclass(frozen=True, slots=True)
 class _Shown:
-    """What the page is made from: the DAG's files, and where a copy may begin."""
+    """Sources of the page: the DAG's files, and where a copy may begin."""
 
     source: EditSource
     starts: Sequence[ResumePoint]

@@ -97,7 +97,7 @@ def _leave_for(request: HttpRequest, address: str) -> HttpResponse:
 
 
 def tell_warnings(request: HttpRequest, warnings: Sequence[Finding]) -> None:
-    """Tell the first warnings of a DAG that is submitted, on the next page."""
+    """Warnings of a submitted DAG, the first of them, told on the next page."""
     if not warnings:
         return
     listed = "; ".join(str(each).removesuffix(".") for each in warnings[:_WARNINGS_SHOWN])

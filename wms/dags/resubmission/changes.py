@@ -31,7 +31,7 @@ _FILE_COMMANDS = (
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """What an edit means for nodes that are done, by their names in the order of the DAG.
+    """Effect of an edit on nodes that are done, by their names in the order of the DAG.
 
     Of `changed` the definition is another, or they are to run behind other nodes than before;
     `following` come after them, or after nodes that are new; `gone` are not in the DAG any more.
@@ -168,7 +168,7 @@ class _Comparison:
 
 
 def _own(node: NodeSpec) -> tuple[Any, ...]:
-    """What a node runs by the DAG file alone."""
+    """Definition of a node by the DAG file alone."""
     scripts = {
         kind: (each.executable, each.arguments, each.defer_status)
         for kind, each in (node.scripts or {}).items()

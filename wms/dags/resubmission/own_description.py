@@ -19,7 +19,7 @@ _COMMANDS = {"requirements": "requirements", "rank": "rank"}
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """What a DAG has beside its description: binding (empty: none), labels and priority."""
+    """Options of a DAG beside its description: binding (empty: none), labels and priority."""
 
     binding: str
     labels: tuple[str, ...]

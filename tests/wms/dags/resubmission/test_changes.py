@@ -1,4 +1,4 @@
-"""Which nodes that are done an edit changes."""
+"""Nodes that are done and that an edit changes."""
 
 from __future__ import annotations
 
